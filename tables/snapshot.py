@@ -41,8 +41,8 @@ class Snapshot:
     def set_aside(self, numbers: Sequence[int] | None = None) -> list[str]:
         """Describe the parts of the log that were ignored because they cannot be used, one line each.
 
-        `numbers`: the files (row numbers in `files`) whose statistics are checked; by default all. Cost:
-        parses the statistics of each of these files.
+        Unreadable statistics of files count as such a part. `numbers`: the files (row numbers in `files`)
+        whose statistics are checked; by default all. Cost: parses the statistics of these files.
         """
         out = []
         if self.blank_commits:

@@ -61,13 +61,13 @@ class Analysis:
     ) -> dict[Any, Any]:
         """Count the matching rows per value of a column, most frequent first; None stands for NULL.
 
-        Of several columns, a value is a tuple. Served from the recorded value counts when all rows are asked
-        for at the covered version, from the postings for covered files otherwise, and from the data for the
-        rest. A date or time outside of Python's calendar is text.
+        For several columns, each key is a tuple of values. Served from the recorded value counts when all
+        rows are asked for at the covered version, from the postings for covered files otherwise, and from the
+        data for the rest. A date or time outside of Python's calendar is given as text.
 
-        `sum`, `min`, `max`, `avg`: columns, by name; then each value has a record of `count` and of these by
-        their names in Spark, in the types that Spark gives them, and the whole is also a table:
-        `.to_arrow()`, `.to_pandas()`, `.to_polars()`. Where all columns are indexed, none is read.
+        `sum`, `min`, `max`, `avg`: names of columns to aggregate. Then the dict maps each value to a dict of
+        `count` and the aggregates, named and typed as in Spark, and is also a table: `.to_arrow()`,
+        `.to_pandas()`, `.to_polars()`. If all columns are indexed, no data file is read.
 
         Raises:
             ColumnTypeError: a sum or an average of a column that is no number.
@@ -99,7 +99,7 @@ class Analysis:
         max: str | Iterable[str] = (),
         avg: str | Iterable[str] = (),
     ) -> pa.Table:
-        """Return the facets as a table: the values in the columns' own types, `count`, and the measures.
+        """Return the facets as a table: a row per value, with `count` and the requested measures.
 
         >>> flights.where("dest = 'LAX'").facet_table("carrier").to_pydict()
         {'carrier': ['UA', 'AA'], 'count': [2, 1]}
@@ -153,7 +153,7 @@ class Analysis:
         return count_distinct(self._selection, self._resolved([column, *more]))
 
     def min(self, column: str) -> Any:
-        """Return the least value of a column; None where there is none. NaN is greater than every number.
+        """Return the least value of a column; None if all are NULL. NaN is greater than every number.
 
         >>> flights.where("carrier = 'UA'").min("dep_delay"), flights.where("carrier = 'UA'").max("dep_delay")
         (-4, 61)
@@ -161,7 +161,7 @@ class Analysis:
         return self._extremes(column)[0]
 
     def max(self, column: str) -> Any:
-        """Return the greatest value of a column; None where there is none. NaN is greater than every number.
+        """Return the greatest value of a column; None if all are NULL. NaN is greater than every number.
 
         >>> flights.where().max("carrier"), flights.where("carrier = 'ZZ'").max("carrier")
         ('UA', None)
@@ -202,6 +202,8 @@ class Analysis:
     def summary(self, column: str) -> Summary:
         """Return rows, NULLs, distinct values, extremes, sum and average of a column, in one pass.
 
+        Sum and average are None if the column is not numeric.
+
         Sum and average are None where the column is no number.
 
         Raises:
@@ -217,8 +219,8 @@ class Analysis:
     def histogram(self, column: str, bins: int | Iterable[Any] = 10) -> list[Bin]:
         """Count the matching rows in bins of a column, between rising edges or in bins of equal width.
 
-        A bin holds its lower edge; the last holds both. NULL, NaN and what lies beyond the edges are in none.
-        Edges between numbers that doubles cannot tell apart are decimals.
+        A bin includes its lower edge; the last bin includes both edges. NULL, NaN and values beyond the edges
+        are in no bin. Edges are decimals if doubles cannot tell them apart.
 
         Raises:
             UsageError: edges that do not rise or cannot be compared with the values; too many bins, or none.
@@ -235,13 +237,13 @@ class Analysis:
     def date_histogram(self, column: str, part: str, zone: str = "UTC") -> dict[Any, int]:
         """Count the matching rows by a unit of a date or time, such as year, month, week, day or hour.
 
-        `part`: year, quarter, month, week, day, hour, minute or second.
+        `part`: the unit: year, quarter, month, week, day, hour, minute or second.
 
-        In order of time; None (NULL) is first. A key is the part's beginning, as Spark's date_trunc has it in
-        the session time zone `zone`. Parts without rows are left out.
+        The result is in order of time; None (NULL) is first. A key is the start of its unit, as Spark's
+        date_trunc gives it in session time zone `zone`. Units without rows are left out.
 
         Raises:
-            UsageError: no such part or time zone.
+            UsageError: there is no such unit or time zone.
             ColumnTypeError: the column is no date or time, or a date is to be cut to less than a day.
 
         >>> import datetime, deltalake, tailbit
@@ -256,7 +258,7 @@ class Analysis:
 
     @tells_vacuumed
     def crosstab(self, rows: str, columns: str) -> Crosstab:
-        """Count the matching rows by the values of two columns, as a matrix with both in order.
+        """Count the matching rows by the values of two columns, as a matrix with sorted rows and columns.
 
         Raises:
             UsageError: the matrix would have more than ten million cells.
@@ -274,7 +276,10 @@ class Analysis:
         return crosstab(self._selection, *self._resolved([rows, columns]))
 
     def _measures(self, wanted: Mapping[str, str | Iterable[str]]) -> list[Measure]:
-        """Return the requested measures, function by function."""
+        """Return the requested aggregates, function by function.
+
+        `wanted`: maps a function (`sum`, `min`, `max`, `avg`) to the names of the columns.
+        """
         given = {f: some for f, some in wanted.items() if not isinstance(some, tuple) or some}
         every = {f: names(f, [some] if isinstance(some, str) else some) for f, some in given.items()}
         if not any(every.values()):

@@ -40,10 +40,10 @@ _ITERATED_ROWS = 1024
 @checks_keywords_of_methods()
 @dataclass(frozen=True, eq=False, repr=False)
 class Answer(Analysis):
-    """The rows of one version of a table where a predicate is TRUE; nothing is computed unasked.
+    """The rows of one version of a table where a predicate is TRUE; lazy, and computed at most once.
 
-    It stays as it is while the table and the index move on. Threads may share it. It comes from
-    `IndexedTable.where`.
+    An answer does not change while the table and the index move on. Threads may share an answer.
+    `IndexedTable.where` returns one.
     """
 
     _path: str
@@ -79,7 +79,7 @@ class Answer(Analysis):
 
     @property
     def covered_version(self) -> int | None:
-        """Return the last version that the index held as a whole; None if there is none."""
+        """Return the last version that the index covered as a whole; None if there is no such version."""
         return self._covered
 
     @property
@@ -311,9 +311,9 @@ class Answer(Analysis):
         """Write the rows as a Delta table that copies no data; return its absolute path.
 
         The table names the same data files, and deletion vectors hide all other rows: Spark and deltalake
-        open it; tailbit does where the storage option `allow_outside` is true, for they lie in another table.
-        Schema, nullability and partition columns are the table's. It stays readable until VACUUM of
-        the table deletes data files of this version, which later versions no longer name.
+        open it; tailbit opens it only with the storage option `allow_outside`, since the files lie in another
+        table. Schema, nullability and partition columns are the table's. The new table stays readable until
+        VACUUM of the table deletes data files of this version, which later versions no longer name.
 
         Raises:
             ViewExistsError: there is something at `path`.
@@ -358,8 +358,8 @@ class Answer(Analysis):
     def explain(self, facets: Iterable[str] = (), columns: Iterable[str] = ()) -> Mapping[str, Any]:
         """Explain per file: covered or not, kept or pruned, why and by what; rows, segments, bytes read.
 
-        `facets`: columns; it is then also told how their facets are counted, with estimates and times.
-        `columns`: it is then also told in which way `read` would decode them, file by file.
+        `facets`: columns for which to explain how facets are counted, with estimates and times. `columns`:
+        columns for which to explain how `read` would decode them, file by file.
 
         Raises:
             UnknownColumnError: no such column.

@@ -49,11 +49,11 @@ def open_indexed(
     max_staleness: float | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> IndexedTable:
-    """Return a table with its index, or without where none has been built yet: then every question scans.
+    """Return a table with its index; if none has been built yet, every question scans the data.
 
     `path` may also be a table that is open already, of a format that no path tells. Answers are right however
-    far the index is. `at_least` and `max_staleness` say how far it must be for a question to be answered: it
-    covers that version; or every commit that is older than `max_staleness` seconds, up to the version asked.
+    far the index is behind. `at_least` and `max_staleness` refuse slow answers: the index must cover version
+    `at_least`, or every commit older than `max_staleness` seconds up to the requested version.
     `storage_options` are those of the stores of table and index, such as endpoint and credentials, named as
     in delta-rs (`AWS_ENDPOINT_URL`); what is not given is in the environment.
 
@@ -74,14 +74,14 @@ def open_indexed(
 @checks_keywords_of_methods(sql="where")
 @dataclass(eq=False, repr=False)
 class IndexedTable(MaintainedTable):
-    """A source table and what its index knows; both are looked at anew by each `where`.
+    """A source table and its index; each `where` looks for new commits of both.
 
     `index_path`: where the index is, or would be. `damage`: why an index that is there cannot be read. Cost
     of a `where` when nothing is new: three probes by name, no listing.
 
-    Threads may share it, while table and index change: a `where` binds its answer to one version and one
-    state of the index while no other does; the answers are then found side by side. Upkeep (`verify`,
-    `compact`, `alter`, `vacuum`) looks at the index by itself and holds up nobody.
+    Threads may share the object while table and index change: calls of `where` run one at a time, each
+    binding its answer to one version and one state of the index; the answers are then computed in parallel.
+    Upkeep (`verify`, `compact`, `alter`, `vacuum`) opens the index for itself and blocks no question.
     """
 
     def where(
@@ -97,17 +97,17 @@ class IndexedTable(MaintainedTable):
 
         `where` is a Spark SQL condition as text, built with `tailbit.col`, or a Column of pyspark, in which
         `df["a"]` is the table's column of that name, whatever `df` is; None asks for every row. `params` are
-        values for the `?` of a text, or by name for its `:name`: each is one constant, and never SQL.
-        `as_of` is ISO 8601 text, a datetime, or a date for its midnight; without an offset it is in `zone`,
-        the session's time zone. So are partition values that are times without a zone, as some writers make
-        them, unless `partition_zone` says what zone their writer was in.
+        values for the `?` of a text, or by name for its `:name`: each is one constant, and never SQL. `as_of`
+        is ISO 8601 text, a datetime, or a date for its midnight; without an offset it is in `zone`, the
+        session's time zone. `partition_zone` is the time zone of partition values without an offset, as some
+        writers make them; by default `zone`.
 
         Raises:
             PredicateError: it does not parse, cannot be evaluated exactly, or does not fit its parameters.
             UnknownColumnError: it names a column that the table lacks at that version.
             VersionNotFoundError: that version is gone or not yet there.
             UsageError: an argument is not of its type, or both a version and a time are given.
-            StaleIndexError: the index is not as far as the handle was opened to demand.
+            StaleIndexError: the index covers less than `at_least` or `max_staleness` of `open` demand.
 
         >>> flights.where("dest = 'LAX'").count(), flights.where("dest = 'LAX'", version=1).count()
         (3, 2)
@@ -184,7 +184,7 @@ class IndexedTable(MaintainedTable):
         return self.path.rstrip("/").rpartition("/")[2]
 
     def transitions(self, column: str, from_version: int, to_version: int) -> dict[Any, Transition]:
-        """Return per value of a column the rows that left and came between two versions, most moved first.
+        """Count per value of a column the rows that left and that came between two versions, most first.
 
         A row is known by its file and position: one that was rewritten to another file has left and come.
 

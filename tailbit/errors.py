@@ -16,9 +16,10 @@ from tailbit.visible import visible, visible_fields
 
 
 class TailbitError(Exception):
-    """The base of every named error; tracebacks end with its hint, but for those of Python 3.10.
+    """The base of every named error; from Python 3.11 on, a traceback ends with the error's hint.
 
-    `template` and `hint`, what to do, are formatted with the fields, which may override it and `retryable`.
+    `template` (the message) and `hint` (what to do) are formatted with the error's fields; fields named
+    `hint` and `retryable` override the class's.
     """
 
     template: ClassVar[str] = "{reason}"
@@ -104,7 +105,7 @@ class UnsupportedFeatureError(SourceError):
 
 
 class DeletionVectorError(SourceError):
-    """A deletion vector that cannot be read or does not check."""
+    """A deletion vector that cannot be read, or fails its checks."""
 
     template = "deletion vector {file} at offset {offset}: {reason}"
     hint = "The table itself is damaged: restore the file, or RESTORE the table to an earlier version."
@@ -215,7 +216,7 @@ class IndexStateError(TailbitError):
 
 
 class StaleIndexError(IndexStateError):
-    """The index does not cover what the caller demands that it cover."""
+    """The index does not cover the version that the caller demands."""
 
     template = "the index of {path} covers {covered}; asked for {wanted}"
     hint = "Wait with wait_for, see with `tailbit status` whether an indexer runs, or ask for less."
@@ -244,7 +245,7 @@ class ForeignIndexError(IndexStateError, UsageError):
 
 
 class IndexFormatError(IndexStateError):
-    """An index written by another format."""
+    """An index in a format that this release does not read."""
 
     template = "index {path} has format {found}; this tailbit reads {supported}"
     hint = "Use a tailbit release that reads it, or delete the index and build it again."
@@ -270,7 +271,7 @@ class IndexLogError(CorruptIndexError):
 
 
 class BrokenBitmapError(IndexStateError):
-    """A bitmap that was made for the index does not check; nothing of its batch or merge was committed."""
+    """A bitmap built for the index fails its checks; nothing of its batch or merge was committed."""
 
     template = (
         "bitmap {number} of column {column}, row space {space}, is broken before it is written: {reason}"

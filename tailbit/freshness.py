@@ -1,7 +1,7 @@
-"""How far the index behind a question may be: a contract that a handle is opened with, and waiting for it.
+"""How far the index may be behind a question: limits given when a table is opened, and waiting for the index.
 
-An answer is right at any lag; a lag costs the scan of what is not covered yet. Whoever would rather have no
-answer than a slow one says how far the index must be, and gets an error by name where it is not.
+An answer is right at any lag; a lag costs the scan of the uncovered files. A caller who prefers an error to a
+slow answer states how far the index must be, and gets a named error if it is not.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.02, 0.5
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """The lag that the index may have: a version, and an age of commits, that it must cover; or None."""
+    """The limits on the index's lag: a version that must be covered, and an age in seconds, or None."""
 
     at_least: Version | None = None
     max_staleness: float | None = None
 
     @classmethod
     def of(cls, at_least: int | None, max_staleness: float | None) -> Freshness:
-        """Return the contract of a caller's arguments.
+        """Return the limits that a caller's arguments state.
 
         Raises:
             UsageError: `at_least` is no version, or `max_staleness` no number of seconds.
@@ -39,10 +39,12 @@ class Freshness:
         )
 
     def check(self, table: Table, version: Version, covered: Version | None) -> None:
-        """Raise if the index does not cover enough for a question at a version. Cost: a commit read at most.
+        """Raise if the index does not cover enough for a question at a version.
+
+        Cost: at most one commit is read.
 
         Raises:
-            StaleIndexError: it does not.
+            StaleIndexError: the index does not.
         """
         if self.at_least is not None and (covered is None or covered < self.at_least):
             raise stale(table, covered, f"version {self.at_least}")
@@ -55,7 +57,7 @@ class Freshness:
 
 
 def stale(table: Table, covered: Version | None, wanted: str) -> StaleIndexError:
-    """Return the error for an index that does not cover enough."""
+    """Return the error for an index that covers too little; `wanted`: in words, what it must cover."""
     so_far = "no version" if covered is None else f"version {covered}"
     return StaleIndexError(path=table.root, covered=so_far, wanted=wanted)
 
@@ -76,7 +78,7 @@ def wait_until_covered(
     """Wait until `covered`, which refreshes the index, returns `version` or later; return that version.
 
     Raises:
-        StaleIndexError: it is not within `timeout` seconds.
+        StaleIndexError: the version is not covered within `timeout` seconds.
     """
     deadline = None if timeout is None else time.monotonic() + timeout
     pause = _FIRST_PAUSE_S

@@ -1,4 +1,4 @@
-"""A table with its index, looked at anew when asked: what is there, whether to trust it, what it covers."""
+"""A table with its index, refreshed at each question: what exists, whether to trust it, what it covers."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from tailbit.tables.table import Table
 @checks_keywords_of_methods()
 @dataclass(eq=False, repr=False)
 class Handle:
-    """A source table and what its index knows, and how both are looked at; `IndexedTable` asks by it.
+    """A source table and its index, and how both are refreshed; the base of `IndexedTable`.
 
-    `index_path`: where the index is, or would be. `damage`: why an index that is there cannot be read;
-    `older_format`: since an older release wrote it.
+    `index_path`: where the index is, or would be. `damage`: why an existing index cannot be read;
+    `older_format`: the reason is that an older release wrote it.
     """
 
     _table: Table
@@ -76,10 +76,10 @@ class Handle:
     def wait_for(self, version: int | None = None, timeout: float | None = None) -> int:
         """Wait until the index covers a version, else the current head; return the covered version.
 
-        `timeout` is in seconds; None waits for ever. The index is looked at anew twice a second or oftener.
+        `timeout` is in seconds; None waits for ever. The index is refreshed at least twice a second.
 
         Raises:
-            StaleIndexError: it does not within `timeout`.
+            StaleIndexError: the index does not cover the version within `timeout`.
             UsageError: an argument is not of its type, or is below zero.
 
         >>> flights.wait_for(timeout=10)
@@ -155,7 +155,7 @@ class Handle:
     def _trusted(self) -> bool:
         """Return whether the ledger's commit is still in the source log, unchanged.
 
-        If it is not (other history), or is no longer there (cleaned up), nothing counts as covered.
+        If the commit differs (other history) or is no longer there (cleaned up), no file counts as covered.
         """
         with self._lock:
             ledger = self._index.state.ledger if self._index is not None else None

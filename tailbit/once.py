@@ -1,4 +1,4 @@
-"""An attribute that is computed when it is first asked for, and is then the same for every thread.
+"""An attribute that is computed on first use, and is then the same for every thread.
 
 `functools.cached_property` will not do for what threads share. Up to Python 3.11 it holds one lock for all
 objects of a class, so that one slow answer keeps all others waiting. From 3.12 on it holds none, and of two
@@ -17,8 +17,9 @@ T = TypeVar("T")
 class once(Generic[T]):
     """A method without arguments as an attribute, whose first value is kept for every thread.
 
-    Invariant: every thread gets the same value. Threads that ask at the same time each compute one; none
-    waits for another. What raises is not kept. The object needs a `__dict__`.
+    Invariant: every thread gets the same value. Threads that use it first at the same time each compute a
+    value, without waiting, and all get the one that was stored first. An exception is not kept. The object
+    needs a `__dict__`.
     """
 
     def __init__(self, compute: Callable[[Any], T]) -> None:

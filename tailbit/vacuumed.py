@@ -1,7 +1,7 @@
-"""A data file that is gone is named together with the version that can still be answered for.
+"""An error for a missing data file that says from which version on the table no longer names the file.
 
 VACUUM deletes the files that newer versions no longer name, so an old version can be in the log and yet lack
-data. The index may count its rows all the same; where data must be read, the error says what would work.
+data. The index may still count its rows; if data must be read, the error says which versions work.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def tells_vacuumed(method: Callable[Concatenate[A, P], R]) -> Callable[Concatena
 
 
 def told_rows(answer: Dated, rows: Iterator[Any]) -> Iterator[Any]:
-    """Yield rows as they come; an error on the way is raised as `tells_vacuumed` does."""
+    """Yield rows; a missing file on the way raises VacuumedFileError if it has left the table."""
     with vacuumed_told(answer):
         yield from rows
 

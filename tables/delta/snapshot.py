@@ -41,7 +41,10 @@ class DeltaSnapshot(Snapshot):
 
     @property
     def table_id(self) -> str:
-        """The metaData id; no identity of the table (a REPLACE changes the id, a RESTORE brings it back)."""
+        """Return the id in the metaData action.
+
+        The id does not identify the table: a REPLACE changes it, and a RESTORE brings an old id back.
+        """
         return self.metadata.id
 
     @property

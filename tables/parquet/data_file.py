@@ -69,7 +69,7 @@ def open_layout(storage: Storage, slice_path: str, expect_size: int | None = Non
     Cost: one stat, if this process has already read the footer of this file in this state.
 
     Raises:
-        DataFileError: as `open_data_file`.
+        DataFileError: the file is missing, not of the expected size, or not Parquet.
         UnsafePathError: the path leaves the table.
     """
     with named_file(storage, slice_path):
@@ -271,7 +271,7 @@ def field_of(layout: Layout, column: Column, path: str) -> list[ParquetNode] | N
     """Look up `find_column` in a file with a cached footer; the layout caches the result.
 
     Raises:
-        DataFileError: as `find_column`.
+        DataFileError: the name is ambiguous, or the table maps by id and the file has no field ids.
     """
     key = (column.physical, column.field_ids)
     if key not in layout.derived:
@@ -286,7 +286,7 @@ def flat_column(layout: Layout, column: Column, path: str) -> ParquetNode | None
     A row has one value of the column's leaf, or none.
 
     Raises:
-        DataFileError: as `find_column`.
+        DataFileError: the name is ambiguous, or the table maps by id and the file has no field ids.
     """
     steps = field_of(layout, column, path)
     if not steps or len(steps) > 1 or steps[0].children:

@@ -27,10 +27,10 @@ _CODED_BYTES = 4
 def read_in_batches(file: DataFile, column: Column, group: int, rows: int) -> Iterator[pa.ChunkedArray]:
     """Yield a column (no partition column) of one row group, decoded as `read_columns` does, in batches.
 
-    A batch has `rows` rows. Memory: the compressed chunk and a batch.
+    A batch has `rows` rows. Memory: the compressed column chunk and a batch.
 
     Raises:
-        as `read_columns`.
+        DataFileError, LegacyCalendarError, ColumnTypeError: a value cannot be decoded (see `read_columns`).
     """
     type_, steps = arrow_type(column.type, column.label), find_column(file.tree, column, file.path)
     leaves = list(steps[-1].leaves) if steps else []
@@ -40,7 +40,7 @@ def read_in_batches(file: DataFile, column: Column, group: int, rows: int) -> It
     left = file.metadata.row_group(group).num_rows
     try:
         check_chunks(file.metadata, [group], leaves)
-        with _again(file) as opened:
+        with _opened_plain(file) as opened:
             for batch in opened.reader.iter_batches(rows, [group], column_indices=leaves, use_threads=False):
                 stored = column_of(pa.Table.from_batches([batch]), file.tree, steps, set(leaves))
                 left -= len(batch)
@@ -52,17 +52,18 @@ def read_in_batches(file: DataFile, column: Column, group: int, rows: int) -> It
 
 
 def _is_mostly_codes(file: DataFile, column: Column, group: int, leaves: Sequence[int]) -> bool:
-    """Return whether a chunk is read as codes and has few bytes for dictionary values."""
+    """Return whether a column chunk is read as codes, and its dictionary takes few of its bytes."""
     row_group = file.metadata.row_group(group)
     unpacked = sum(row_group.column(leaf).total_uncompressed_size for leaf in leaves)
     return column.id in file.coded and bool(unpacked <= _CODED_BYTES * row_group.num_rows)
 
 
-def _again(file: DataFile) -> DataFile:
-    """Open the file again with no column read as codes.
+def _opened_plain(file: DataFile) -> DataFile:
+    """Open the Parquet file a second time, with every column read as values instead of dictionary codes.
 
-    As codes, each batch would repeat the values of all batches before it. A second file, because a reader
-    keeps the chunk that it has read in batches for its whole life.
+    With codes, each batch would repeat the dictionary values of all batches before it. The caller's file
+    object is not used, since pyarrow keeps a column chunk that was read in batches in memory until its file
+    object is freed.
     """
     if file.reopen is None:
         raise ValueError("it cannot be opened a second time")

@@ -65,7 +65,7 @@ def row_counts(storage: Storage, slices: Sequence[FileSlice]) -> list[int]:
 
 
 def _count(storage: Storage, path: str, alone: bool) -> int:
-    """Return the physical rows of a data file of any size; `alone` is what `in_order` passes."""
+    """Return the physical rows of a data file, whatever its size; `alone` (of `in_order`) is ignored."""
     return int(open_layout(storage, path).starts[-1])
 
 
@@ -95,7 +95,8 @@ def fetch_files(
 ) -> Iterator[pa.Table]:
     """Yield the rows of many files in the order of files and positions, decoding one batch per core at once.
 
-    A batch may span several files. Memory: one batch per core, and three more.
+    `wanted`: file slices with ascending physical positions, None for all rows. A batch may span several
+    files. Memory: one batch per core, and three more.
     """
     return in_order(_batches(storage, wanted, columns))
 
@@ -106,7 +107,12 @@ def _batches(
     columns: Sequence[Column],
     method: Way | None = None,
 ) -> Iterator[partial[pa.Table]]:
-    """Yield functions that read one batch each. Cost: one stat per file whose footer is cached."""
+    """Yield functions that each read one batch as a table.
+
+    `wanted`: file slices with the ascending physical positions of the rows to read; None for all rows.
+    `method`: how rows are decoded, by default the method with the lower estimated cost. Cost of planning: one
+    stat per file whose footer is cached, else also a read of the footer.
+    """
     stored = [c for c in columns if not c.partition]
     for chosen, parts in batched(_planned(storage, slice_, stored, at, method) for slice_, at in wanted):
         yield partial(_batch, storage, parts, columns, stored, chosen)

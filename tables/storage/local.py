@@ -54,9 +54,8 @@ class LocalStorage(Storage):
         """Return the absolute local path of a data file as the log names it (decoded, relative or absolute).
 
         Raises:
-            UnsafePathError: the path leaves the root, also by a symbolic link, without permission, or has a
-                part
-                `..` or a NUL.
+            UnsafePathError: the path leaves the root, also by a symbolic link, without permission, or has
+                a part `..`, or a NUL.
             StorageError: the path is absolute and in another store.
         """
         return self.locate(path)[0]

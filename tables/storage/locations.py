@@ -60,12 +60,11 @@ def location_of(url: str) -> Location | None:
 
 
 def name_of(path: str, mine: Location, root: str, options: StorageOptions) -> str:
-    """Return the name of a data file in the store of a root: relative to the root, or `/` and its full key.
+    """Return the name of a data file within the store: relative to the root, or `/` and its full key.
 
     Raises:
-        UnsafePathError: the path leaves the root without permission, or has a part that is empty, `.`, `..`
-            or
-            a NUL.
+        UnsafePathError: the path leaves the root without permission, has an empty part, `.` or `..`, or a
+            NUL.
         UnusableStorageError: the path is absolute and in another store.
     """
     there = location_of(path)

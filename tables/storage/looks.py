@@ -1,4 +1,4 @@
-"""Consistent looks at stores: within one look, each name of a store is requested once and keeps its state.
+"""A look at a store: within one look, each name of a store is requested once and keeps its state.
 
 A question checks the newest commits in several places of the code. On local disk each check is a stat of a
 microsecond; in an object store each would be a request. Within one look they are one request, and they agree.

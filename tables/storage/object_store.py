@@ -79,8 +79,7 @@ class ObjectStorage(Storage):
         """Return the name of a data file: below the root, or in another folder of the same bucket.
 
         Raises:
-            UnsafePathError: the path leaves the root without permission, or has a part that is empty, `.`,
-                `..`
+            UnsafePathError: the path leaves the root without permission, has an empty part, `.` or `..`,
                 or a NUL.
             StorageError: the path is absolute and in another store.
         """

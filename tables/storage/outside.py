@@ -59,7 +59,9 @@ def stat_inside(path: str, target: str, root: str, options: StorageOptions) -> o
 
 
 def refuse_parts(path: str, name: str, root: str) -> None:
-    """Check that the parts of a path only descend; `name` is the path without its scheme.
+    """Check that a path has no part that leads upwards; an absolute path may pass.
+
+    `name`: the path without its scheme, which is checked. `path` and `root` (the table's) stand in the error.
 
     Raises:
         UnsafePathError: the path is empty, or holds `..` or a NUL.

@@ -26,9 +26,11 @@ Fetch = Callable[[int, int], bytes]
 
 
 class Ranges(io.RawIOBase):
-    """A file over ranges of an object; it keeps the last few fetched. One thread reads at a time.
+    """A file over byte ranges of an object; the last `_KEPT` fetched ranges are cached.
 
-    Memory: `_KEPT` times the bytes of a fetch.
+    One thread reads at a time.
+
+    Memory: `_KEPT` fetched ranges.
     """
 
     def __init__(self, size: int, tail: bytes, fetch: Fetch) -> None:

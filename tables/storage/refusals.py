@@ -22,7 +22,7 @@ _INCOMPLETE = ("Missing", "credential", "Account must be")
 
 
 class _Case(NamedTuple):
-    """A known refusal: its reason and hint."""
+    """A known refusal of a store: the error class to raise, its reason and its hint."""
 
     reason: str
     hint: str
@@ -39,40 +39,44 @@ _OF_THE_CLOCK, _OF_THE_TOKEN, _ARCHIVED = "RequestTimeTooSkewed", "ExpiredToken"
 DENIED = 403
 
 
-def status_of(wrong: BaseException) -> int | None:
-    """Return the HTTP status of the store's reply; None if there was no reply."""
-    match = _STATUS.search(str(wrong))
+def status_of(error: BaseException) -> int | None:
+    """Return the HTTP status in an error of obstore; None if there was no reply."""
+    match = _STATUS.search(str(error))
     return int(match[1]) if match else None
 
 
-def is_uncertain(wrong: BaseException) -> bool:
+def is_uncertain(error: BaseException) -> bool:
     """Return whether the store may have applied the request: it failed on the way, or its reply was lost."""
-    status = status_of(wrong)
+    status = status_of(error)
     return status is None or status >= 500 or status in (408, 409, 429)
 
 
-def is_unrepeated(wrong: BaseException) -> bool:
+def is_unrepeated(error: BaseException) -> bool:
     """Return whether a request failed on the way and obstore did not retry it: a POST, or a broken reply."""
-    on_the_way = status_of(wrong) is None and not isinstance(wrong, FileNotFoundError)
-    return on_the_way and any(sign in str(wrong) for sign in _UNREPEATED)
+    on_the_way = status_of(error) is None and not isinstance(error, FileNotFoundError)
+    return on_the_way and any(sign in str(error) for sign in _UNREPEATED)
 
 
-def is_without_bucket(wrong: BaseException) -> bool:
+def is_without_bucket(error: BaseException) -> bool:
     """Return whether the store says that the bucket is missing; obstore reports it as a missing object."""
-    return any(sign in str(wrong) for sign in _NO_BUCKET)
+    return any(sign in str(error) for sign in _NO_BUCKET)
 
 
-def refusal(place: str, wrong: BaseException, options: StorageOptions) -> StorageError:
-    """Return the named error of a refusal; `place` is the object or table as users name it."""
-    text, status = options.hidden_in(str(wrong)), status_of(wrong)
+def refusal(place: str, error: BaseException, options: StorageOptions) -> StorageError:
+    """Return the StorageError, with reason and hint, for an error that obstore raised.
+
+    `place`: the object or table as users name it. `error`: obstore's. `options`: hidden in its message. An
+    unknown error becomes one that shows only the status and code of the reply.
+    """
+    text, status = options.hidden_in(str(error)), status_of(error)
     code = _CODE.search(text)
     case = _case(text, status, next(filter(None, code.groups())) if code else "")
     return case.kind(path=place, reason=case.reason, hint=case.hint, status=status or 0)
 
 
-def no_setup(place: str, wrong: BaseException, options: StorageOptions) -> StorageError:
-    """Return the named error for options from which no store can be configured."""
-    reason = f"its options do not make a store: {_first_line(options.hidden_in(str(wrong)))}"
+def no_setup(place: str, error: BaseException, options: StorageOptions) -> StorageError:
+    """Return the StorageError for options from which no store can be configured; `error`: obstore's."""
+    reason = f"its options do not make a store: {_first_line(options.hidden_in(str(error)))}"
     return UnusableStorageError(path=place, reason=reason, hint=_CREDENTIALS)
 
 

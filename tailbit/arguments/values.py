@@ -20,7 +20,7 @@ from tailbit.wording import with_article
 
 
 def wrong_type(name: str, value: Any, wanted: str) -> UsageError:
-    """Return the error for an argument whose type is not `wanted`."""
+    """Return the error for an argument of the wrong type; `wanted`: the right type in words."""
     shown = repr(value)
     shown = shown if len(shown) <= 80 else f"{shown[:80]}..."
     return UsageError(
@@ -53,7 +53,7 @@ def text(name: str, value: Any) -> str:
     """Return a text.
 
     Raises:
-        UsageError: it is none.
+        UsageError: the value is no text.
     """
     if not isinstance(value, str):
         raise wrong_type(name, value, "text")
@@ -64,7 +64,7 @@ def whole(name: str, value: Any, negative: bool = False) -> int:
     """Return an integer; a bool is refused.
 
     Raises:
-        UsageError: it is none, or is below zero and may not be `negative`.
+        UsageError: the value is no integer, or is negative and `negative` is False.
     """
     if isinstance(value, (bool, np.bool_)) or not hasattr(value, "__index__"):
         raise wrong_type(name, value, "a whole number")
@@ -83,7 +83,7 @@ def number(name: str, value: Any) -> float:
     """Return a number; a bool is refused.
 
     Raises:
-        UsageError: it is none.
+        UsageError: the value is no number.
     """
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
         raise wrong_type(name, value, "a number")
@@ -94,7 +94,7 @@ def seconds(name: str, value: Any) -> float:
     """Return a number of seconds, 0 or more.
 
     Raises:
-        UsageError: it is none.
+        UsageError: the value is no such number.
     """
     duration = number(name, value)
     if not duration >= 0:
@@ -106,7 +106,7 @@ def flag(name: str, value: Any) -> bool:
     """Return a bool.
 
     Raises:
-        UsageError: it is none.
+        UsageError: the value is no bool.
     """
     if not isinstance(value, (bool, np.bool_)):
         raise wrong_type(name, value, "True or False")
@@ -167,7 +167,7 @@ def function(name: str, value: Any) -> None:
     """Check that a value can be called.
 
     Raises:
-        UsageError: it cannot.
+        UsageError: the value cannot be called.
     """
     if not callable(value):
         raise wrong_type(name, value, "a function")

@@ -59,10 +59,10 @@ def columns_of_run(
 ) -> list[str] | None:
     """Return the columns for `tailbit run`: the advised ones for `auto` while there is no index.
 
-    Of a table so small that no column gains, all columns that may gain once the table grows.
+    If the table is so small that no column gains, return all columns that may gain once the table grows.
 
     Raises:
-        UsageError: none is worth an index.
+        UsageError: no column is worth an index.
     """
     from tailbit.errors import CorruptIndexError, IndexLogError, NoIndexError, UsageError
 

@@ -15,10 +15,10 @@ _STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def main() -> None:
-    """Run the command line; a `run` that has begun nothing yet ends with 0 on a signal.
+    """Run the command line; on a signal, a `run` that has begun no work ends with status 0.
 
-    Later `run` itself obeys signals, and once its status is decided none changes it. A signal that is
-    ignored, as under nohup, stays so.
+    Later `run` itself obeys signals; once its exit status is decided, no signal changes the status. An
+    ignored signal, as under nohup, stays ignored.
     """
     running = sys.argv[1:2] == [_RUN]
     if running:

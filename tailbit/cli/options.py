@@ -77,7 +77,7 @@ def to_rows(form: str, output: str | None) -> None:
     """Check that rows can be written in a format: bytes need a file or pipe, Parquet needs a file.
 
     Raises:
-        UsageError: they cannot (click's).
+        UsageError: the rows cannot be written so (click's error class).
     """
     if output is None and (form == "parquet" or (form == "arrow" and sys.stdout.isatty())):
         raise click.UsageError(f"--format {form} needs -o FILE")
@@ -140,7 +140,7 @@ def only_condition(positional: str | None, named: str | None) -> str | None:
     """Return the condition, given as an argument or by `--where`.
 
     Raises:
-        UsageError: both are given (click's).
+        UsageError: argument and `--where` are both given (click's error class).
     """
     if positional is not None and named is not None:
         raise click.UsageError("give the condition once: as an argument or by --where")
@@ -173,7 +173,7 @@ class Question(click.Command):
 
 
 class AnswersOne:
-    """The mark of a process that runs one command and ends."""
+    """The mark in click's context of a process that answers one question and ends."""
 
 
 def open_for_question(table: str, index: str | None) -> IndexedTable:

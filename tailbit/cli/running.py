@@ -125,7 +125,7 @@ def _noted_by(systemd: ServiceManager, on_progress: OnProgress | None) -> OnProg
 
 
 def _made_ready() -> None:
-    """Check the machine before anything is read; from here on freed memory is given back."""
+    """Check the machine's requirements first; from then on freed memory is returned to the system."""
     from tailbit.streaming.upkeep.memory import take_from_the_system
 
     take_from_the_system()

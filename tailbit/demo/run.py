@@ -55,8 +55,8 @@ PATIENCE_S = 150.0
 def run_demo(folder: str | None = None) -> int:
     """Run the demo; 0 if every answer is equal and the index is sound, 1 if not.
 
-    `folder` keeps table, index and logs; without it they go when the demo ends. Ctrl-C or SIGTERM ends all
-    processes.
+    `folder`: where table, index and logs are kept; if None, they are deleted when the demo ends. Ctrl-C or
+    SIGTERM ends all processes.
 
     Raises:
         RequirementError: Java, pyspark or the flights are missing.

@@ -83,7 +83,7 @@ class FlightsTable:
         self.before_mistake = 0
 
     def step(self, number: int) -> dict[str, Any]:
-        """Run one of `STEPS`; return its description and the new version."""
+        """Run step `number` (from 0) of `STEPS`; return what, version, seconds and number for the screen."""
         step = STEPS[number]
         started = time.perf_counter()
         change = self._month(step) if isinstance(step, int) else self._changes()[str(step)]()

@@ -22,9 +22,9 @@ FIRST_COMMIT = f"_delta_log/{0:020d}.json"
 
 
 def write_view(selection: Selection, target: str) -> str:
-    """Write the view and return its absolute path. Cost: finding the positions, and one file of bitmaps.
+    """Write the view and return its absolute path.
 
-    No file is left behind where it fails.
+    Cost: finding the positions, and one file of bitmaps. A failed write leaves no file behind.
 
     Raises:
         ViewExistsError: there is something at `target`.

@@ -45,7 +45,7 @@ class Measured(Facets):
         self.table = table
 
     def to_arrow(self) -> pa.Table:
-        """Return the table."""
+        """Return the facets and measures as a table, `table`."""
         return self.table
 
     def to_pandas(self) -> Any:

@@ -141,7 +141,7 @@ def cell(value: Any) -> str:
 
 
 def csv_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column in a form that pyarrow's CSV writer spells correctly: unchanged, else as text."""
+    """Return a column that pyarrow's CSV writer writes correctly, converted to text only if needed."""
     if not _needs_text(column):
         return column
     chunks = [arrow_array(map(_csv_text, plain_values(chunk)), pa.string()) for chunk in column.chunks]

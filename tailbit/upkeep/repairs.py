@@ -26,8 +26,8 @@ class Repaired:
     """The result of a repair: the problems, what was removed, what is left, and who builds it again.
 
     `left`: problems outside the index, such as a data file that cannot be read. `indexer`: the running
-    indexer that builds the removed parts again; None if they are built when the repair returns. `anew`: the
-    columns, if the whole index was rebuilt.
+    indexer that builds the removed parts again; None if they are built when the repair returns. `anew`: ids
+    of the columns, if the whole index was rebuilt.
     """
 
     problems: tuple[Problem, ...]
@@ -45,10 +45,10 @@ def repair(
 ) -> Repaired:
     """Remove damaged parts from an index in one commit, and build them again if no indexer does.
 
-    `columns`: those that it must have.
+    `columns`: those that the index must have.
 
     Raises:
-        SettingsError: it has others.
+        SettingsError: the index has other columns.
         CommitConflictError: an indexer committed again and again at the same moments; try again.
         DataFileError: a live data file cannot be read, so that it cannot be posted again.
     """
@@ -76,10 +76,11 @@ def made_anew(
 ) -> Repaired:
     """Rebuild the index at `path` from nothing, and return the result of the repair.
 
-    `columns`: those to index where the settings are lost.
+    `columns`: those to index if the settings are lost. `problems`: go into the result.
 
     Raises:
-        TailbitError: as `start_over`.
+        TailbitError: the settings are lost and no columns given, the columns differ, another process
+            committed, or the store refused.
     """
     options = table.storage.options
     settings = start_over(path, columns, options, kinds)

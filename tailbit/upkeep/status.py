@@ -34,17 +34,17 @@ def status_of(
     """Return a JSON-able account of an index.
 
     `files_to_post`: per column that was added, recorded files whose rows are still scanned for it.
-    `set_aside`: what of the source's log was not used, because it cannot be read; statistics of the first
-    10,000 files are looked at. `not_covered`: why recorded files are scanned, such as a damaged index file
-    that is named, and how many.
-    `state`: `empty` (nothing recorded yet), `building` (the first snapshot is being read), `complete`, or
-    `other history` (the source log is not the one that was indexed; questions scan until the indexer has
-    caught up). `covered_version`: the last version of which everything is recorded. `lag`: versions behind
-    the head, their files and bytes as far as their commits are in the log, and seconds since the oldest.
-    `encodings`: per column whether its postings are `roaring`, `sparse` or `mixed` (None where there are
-    none), keys, of them sparse ones, bytes and bytes a row, by the footers of the segments;
-    `damaged_segments` are left out of them. `damage`: what keeps the index, or what is recorded of files,
-    from being read, and `remedy` what mends it; what cannot be said then is left out.
+    `set_aside`: parts of the source's log that are ignored because they cannot be read; the statistics of the
+    first 10,000 files are checked. `not_covered`: reason, such as a damaged index file, to the number of
+    recorded files that are scanned for it. `state`: `empty` (nothing recorded yet), `building` (the first
+    snapshot is being read), `complete`, or `other history` (the source log is not the one that was indexed;
+    questions scan until the indexer has caught up). `covered_version`: the last version of which everything
+    is recorded. `lag`: versions behind the head, their files and bytes as far as their commits are in the
+    log, and seconds since the oldest. `encodings`: per column, from the footers of the segments, whether
+    postings are `roaring` bitmaps, `sparse` lists of positions or `mixed` (None without postings), keys,
+    sparse keys, bytes and bytes per row; `damaged_segments` are left out of them. `damage`: what keeps the
+    index, or what is recorded of files, from being read, and `remedy` what mends it; entries that are unknown
+    then are left out.
 
     Raises:
         NoIndexError: there is no index.
@@ -136,7 +136,7 @@ def _recorded(index: MetadataTable, names: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _progress(table: MaintainedTable, index: MetadataTable) -> dict[str, Any]:
-    """Return the covered version, and how far it is behind the head."""
+    """Return state, covered version, head, lag (versions, files, bytes, seconds) and what is not indexed."""
     ledger, standing, head = index.state.ledger, table._standing(), table._table.head()
     snapshot = table._table.snapshot(head)
     covered = None if ledger is None or standing is Standing.OTHER_HISTORY else ledger.covered

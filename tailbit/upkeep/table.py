@@ -1,7 +1,7 @@
-"""A table whose index is looked after: checked, repaired, merged, altered and vacuumed.
+"""A table whose index is maintained: checked, repaired, merged, altered and vacuumed.
 
-Each of these looks at the index by itself, since it takes long or commits: questions that are asked of the
-same object meanwhile are held up by none.
+Each of these operations opens the index for itself, since it takes long or commits: questions to the same
+object are not blocked meanwhile.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class _Checks:
 
         Raises:
             UnknownColumnError: the table has no such column.
-            UsageError: the version that the index speaks of has no such file, or a column is not indexed.
+            UsageError: the covered version has no such file, or a column is not indexed.
         """
         indexed = {c.id: c.label for c in index.settings.columns} if self.columns else {}
         ids = {snapshot.schema.resolve(name).id: name for name in self.columns}
@@ -78,7 +78,7 @@ class _Checks:
 @checks_keywords_of_methods()
 @dataclass(eq=False, repr=False)
 class MaintainedTable(Handle):
-    """A source table and the upkeep of its index; `IndexedTable` asks it too."""
+    """A source table and the maintenance of its index; the base of `IndexedTable`."""
 
     def verify(
         self,
@@ -144,9 +144,9 @@ class MaintainedTable(Handle):
     ) -> Repaired:
         """Verify the index and build again only what is wrong, while an indexer may run.
 
-        What is wrong goes in one commit. A running indexer builds it again; where none runs, this does. An
-        index whose records or own log cannot be read, or of an older format, is made anew with its columns;
-        `columns` are taken where these are lost. Every question is answered rightly all the while.
+        One commit removes the damaged parts. A running indexer builds them again; if none runs, this call
+        does. An index whose records or own log cannot be read, or of an older format, is rebuilt with its
+        columns; `columns` are used if these are lost. Every question is answered rightly all the while.
 
         Raises:
             NoIndexError: there is no index.
@@ -216,10 +216,10 @@ class MaintainedTable(Handle):
         return merge_all(index, earliest_version=earliest)
 
     def alter(self, add: Iterable[str] = (), drop: Iterable[str] = ()) -> Altered:
-        """Make columns indexed, and others no longer; an indexer that runs takes it up by itself.
+        """Index more columns and drop others; a running indexer takes up the change by itself.
 
-        Every question is answered rightly at every moment: where a column is not posted yet, or no longer,
-        the data is read. `drop` names a column as the table does today, or as it did when it was indexed.
+        Every question is answered rightly at every moment: files without postings of a column are scanned.
+        `drop` names a column as the table does today, or as it did when it was indexed.
 
         Raises:
             NoIndexError: there is no index.

@@ -70,9 +70,8 @@ class Protocol:
         """Parse a protocol action.
 
         Raises:
-            MalformedLogError: a version is not a number, features are not a list of names, or features are
-                present
-                or absent against what the versions demand.
+            MalformedLogError: a version is not a number, features are not a list of names, or the
+                versions demand or exclude such a list.
         """
         reader, writer = (_number(action.get(key), file) for key in ("minReaderVersion", "minWriterVersion"))
         features = action.get("readerFeatures"), action.get("writerFeatures")

@@ -56,10 +56,10 @@ class _Chunk(NamedTuple):
 def values_of(
     storage: Storage, layout: Layout, leaf: int, column: Column, wanted: Sequence[Used]
 ) -> pa.Array:
-    """Decode the values of used codes, chunk by chunk, of one leaf; all files share the schema of `layout`.
+    """Decode the values of the used codes of one leaf, chunk by chunk; all files have the schema of `layout`.
 
     Raises:
-        DataFileError, LegacyCalendarError, ColumnTypeError: as `read_columns`.
+        DataFileError, LegacyCalendarError, ColumnTypeError: a value cannot be decoded (see `read_columns`).
         ValueError: a dictionary has fewer values than its header says, or its page ends too early.
     """
     described = layout.metadata.schema.column(leaf)

@@ -62,12 +62,13 @@ class Numbered:
 def numbered(
     storage: Storage, wanted: Iterable[Read], columns: Sequence[Column], masked: bool | None = None
 ) -> Iterator[tuple[list[Numbered], list[Read]]]:
-    """Yield columns at the rows of each file, batch by batch, and the files that a batch left out.
+    """Yield columns at wanted rows, batch by batch, and the reads that must be decoded as values instead.
 
-    `masked`: whether Polars filters the rows while it decodes, or pyarrow decodes all rows; None: Polars if
-    it is already loaded. It is not loaded for this: pyarrow is hardly slower, and needs no start. Cost: the
-    compressed chunks of row groups with wanted rows are copied, and their codes decoded on all cores. Memory:
-    some 28 MB, or a row group, for each core and three more; 4 bytes per column and row.
+    `wanted`: files with ascending row positions. `masked`: True if Polars filters the rows while it decodes,
+    False if pyarrow decodes all rows; None: Polars if it is already loaded. Polars is not loaded for this:
+    pyarrow is hardly slower. Cost: the compressed chunks of row groups with wanted rows are copied, and their
+    codes decoded on all cores. Memory: some 28 MB, or a row group, for each core and three more; 4 bytes per
+    column and row.
 
     Raises:
         DataFileError: a file is missing, not of the size in the log, or not readable Parquet.

@@ -126,7 +126,7 @@ def read_masked(
     Memory: the compressed chunks, and the wanted rows twice.
 
     Raises:
-        LegacyCalendarError, DataFileError: as `read_columns`, for wanted values.
+        LegacyCalendarError, DataFileError: a value at a wanted row cannot be decoded (see `read_columns`).
     """
     library, out = polars(), list[dict[str, pa.ChunkedArray]]()
     maskable = [(part, _maskable(part, columns) if library else []) for part in parts]

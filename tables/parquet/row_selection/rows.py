@@ -52,7 +52,7 @@ def read_picked(
     `method`: the method that was planned. `threads`: whether columns may be decoded on several cores.
 
     Raises:
-        DataFileError, LegacyCalendarError, ColumnTypeError: as `read_columns`.
+        DataFileError, LegacyCalendarError, ColumnTypeError: a value cannot be decoded (see `read_columns`).
     """
     layouts = [open_layout(storage, slice_.path, slice_.size) for slice_, _ in parts]
     known = [

@@ -64,7 +64,7 @@ _missed = 0.0
 
 
 class Group(NamedTuple):
-    """A row group with wanted rows: its row count, how many rows lie in pages to be read, and its bytes."""
+    """A row group with wanted rows: row count, number of rows in pages that hold a wanted row, and bytes."""
 
     number: int
     wanted: Longs
@@ -167,7 +167,7 @@ class _Batch(Generic[T]):
 def quicker_by_mask(size: int, values: int, files: int = 1) -> bool:
     """Return whether pages of `size` decompressed bytes and `values` values are read more quickly by mask.
 
-    By mask needs Polars: it must be loaded already, or loading it must cost less than it saves.
+    The mask needs Polars: the module must be loaded already, or importing it must cost less than it saves.
     """
     return _saved(size, values) + (files - 1) * _BY_FILE > _needed() and polars() is not None
 
@@ -188,7 +188,11 @@ def measured(layout: Layout, path: str, columns: Sequence[Column], groups: Itera
 
 
 def note_pages(size: int, values: int) -> None:
-    """Record what was read by pages: its extra cost over a mask counts towards loading Polars."""
+    """Record the time lost by reading pages without Polars, in which a mask would have been quicker.
+
+    Once the lost time exceeds the time that the import takes, `quicker_by_mask` allows Polars to be imported.
+    `size`: decompressed bytes of the pages; `values`: number of values decoded.
+    """
     global _missed
     if _needed():
         _missed += max(0.0, _saved(size, values))

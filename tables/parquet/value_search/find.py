@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class Sought:
-    """A search of a file: for the rows that pass, in some of its row groups, among some positions.
+    """A search for the rows of a file that pass a condition, in some row groups and at some positions.
 
     Files with the same condition object may be searched together.
     """

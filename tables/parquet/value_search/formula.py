@@ -25,7 +25,7 @@ TEXTUAL = ("string", "binary")
 
 @dataclass(frozen=True, eq=False)
 class Op:
-    """An operation, by name.
+    """An operation of a formula, by name, with its operands.
 
     On numbers: `+`, `-`, `*`, `abs`, `is` (the number itself), and by one positive constant `//` (rounded
     down) and `%` (of numbers that are not negative). On days: the PARTS of their date. On a text `characters`
