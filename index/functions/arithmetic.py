@@ -22,17 +22,17 @@ from tailbit.index.functions.vectors import (
     first_of,
     nulls_of,
     numbers,
+    within,
 )
 from tailbit.index.values.literals import WHOLE
 from tailbit.tables.arrow import arrow_array, arrow_scalar
-from tailbit.tables.model import DataType
 
 _LONG = WHOLE["long"]
 
 
 def binary(call: Call, args: list[pa.Array]) -> Vector:
     """`+ - * / % div` of two values of one kind: integers of one type, floats of one type, or decimals."""
-    null = nulls_of(args[0]) | nulls_of(args[1])
+    null = nulls_of(*args)
     kind = call.args[0].type.name
     if kind == "decimal":
         return decimal(call, args, null)
@@ -44,7 +44,7 @@ def binary(call: Call, args: list[pa.Array]) -> Vector:
 
 def bitwise(call: Call, args: list[pa.Array]) -> Vector:
     """`& | ^` of two whole numbers of one type, and `~` of one."""
-    null = np.logical_or.reduce([nulls_of(arg) for arg in args])
+    null = nulls_of(*args)
     return Vector(array_of(_BITS[call.name](*map(numbers, args)), null, call.type))
 
 
@@ -58,29 +58,22 @@ def _floating(call: Call, a: npt.NDArray[Any], b: npt.NDArray[Any], null: Mask) 
         if call.name in ("/", "%"):
             zero = ~null & (b == 0)
             divisor = np.where(b == 0, b.dtype.type(1), b)
-            found = np.fmod(a, divisor) if call.name == "%" else a / divisor
+            results = np.fmod(a, divisor) if call.name == "%" else a / divisor
             return Vector(
-                array_of(found, null, call.type), code(BY_ZERO.get(call.name, "DIVIDE_BY_ZERO"), zero)
+                array_of(results, null, call.type), code(BY_ZERO.get(call.name, "DIVIDE_BY_ZERO"), zero)
             )
-        found = {"+": np.add, "-": np.subtract, "*": np.multiply}[call.name](a, b)
-    return Vector(array_of(found, null, call.type))
+        results = {"+": np.add, "-": np.subtract, "*": np.multiply}[call.name](a, b)
+    return Vector(array_of(results, null, call.type))
 
 
 def _of_integers(call: Call, a: Longs, b: Longs, null: Mask) -> Vector:
     with np.errstate(all="ignore"):
         if call.name in ("div", "%"):
             return _divided(call, a, b, null)
-        found, beyond = _WHOLE[call.name](a, b)
-    low, high = WHOLE[call.type.name]
-    beyond = ~null & (beyond | (found < low) | (found > high))
-    found = np.where(beyond, 0, found)
+        results, beyond = _WHOLE[call.name](a, b)
     narrow = call.type.name in ("byte", "short")
     error = "BINARY_ARITHMETIC_OVERFLOW" if narrow else "ARITHMETIC_OVERFLOW"
-    return Vector(array_of(found.astype(_width(call.type)), null, call.type), code(error, beyond))
-
-
-def _width(type_: DataType) -> Any:
-    return {"byte": np.int8, "short": np.int16, "integer": np.int32, "long": np.int64}[type_.name]
+    return within(results, null, call.type, error, beyond)
 
 
 def _divided(call: Call, a: Longs, b: Longs, null: Mask) -> Vector:
@@ -90,21 +83,20 @@ def _divided(call: Call, a: Longs, b: Longs, null: Mask) -> Vector:
     divisor = np.where((b == 0) | beyond, 1, b)
     remainder = np.where(beyond, 0, np.fmod(a, divisor))
     if call.name == "%":
-        found = array_of(remainder.astype(_width(call.type)), null, call.type)
-        return Vector(found, code("REMAINDER_BY_ZERO", zero))
+        return Vector(array_of(remainder, null, call.type), code("REMAINDER_BY_ZERO", zero))
     quotient = (a - remainder) // divisor
     raised = first_of([code("DIVIDE_BY_ZERO", zero), code("ARITHMETIC_OVERFLOW", beyond)])
     return Vector(array_of(quotient, null, call.type), raised)
 
 
 def _plus(a: Longs, b: Longs) -> tuple[Longs, Mask]:
-    found = a + b
-    return found, ((a ^ found) & (b ^ found)) < 0
+    total = a + b
+    return total, ((a ^ total) & (b ^ total)) < 0
 
 
 def _minus(a: Longs, b: Longs) -> tuple[Longs, Mask]:
-    found = a - b
-    return found, ((a ^ b) & (a ^ found)) < 0
+    difference = a - b
+    return difference, ((a ^ b) & (a ^ difference)) < 0
 
 
 def _times(a: Longs, b: Longs) -> tuple[Longs, Mask]:
@@ -120,28 +112,24 @@ _WHOLE: dict[str, Callable[[Longs, Longs], tuple[Longs, Mask]]] = {"+": _plus, "
 
 
 def negative(call: Call, args: list[pa.Array]) -> Vector:
-    """A number with its sign changed."""
-    null = nulls_of(args[0])
-    if call.type.name == "decimal":
-        return changed_sign(call, args[0], null)
-    data = numbers(args[0])
-    if call.type.name not in WHOLE:
-        return Vector(array_of(-data, null, call.type))
-    least = ~null & (data == WHOLE[call.type.name][0])
-    return Vector(array_of(np.where(least, 0, -data), null, call.type), code("ARITHMETIC_OVERFLOW", least))
+    """Return a number with its sign changed."""
+    return _signed(call, args[0], np.negative)
 
 
 def absolute(call: Call, args: list[pa.Array]) -> Vector:
-    """A number without its sign."""
-    null = nulls_of(args[0])
+    """Return a number without its sign."""
+    return _signed(call, args[0], np.abs)
+
+
+def _signed(call: Call, values: pa.Array, apply: Callable[..., npt.NDArray[Any]]) -> Vector:
+    """Change the sign of numbers. The least integer of a type raises: its magnitude is beyond the type."""
+    null, data = nulls_of(values), numbers(values)
     if call.type.name == "decimal":
-        return changed_sign(call, args[0], null)
-    data = numbers(args[0])
+        return changed_sign(call, values, null)
     if call.type.name not in WHOLE:
-        return Vector(array_of(np.abs(data), null, call.type))
-    least = ~null & (data == WHOLE[call.type.name][0])
-    found = np.where(least, 0, np.abs(data))
-    return Vector(array_of(found, null, call.type), code("ARITHMETIC_OVERFLOW", least))
+        return Vector(array_of(apply(data), null, call.type))
+    least = data == WHOLE[call.type.name][0]
+    return within(apply(data), null, call.type, "ARITHMETIC_OVERFLOW", least)
 
 
 _TRIED = {"try_add": "+", "try_subtract": "-", "try_multiply": "*", "try_divide": "/", "try_mod": "%"}
@@ -149,11 +137,13 @@ _TRIED = {"try_add": "+", "try_subtract": "-", "try_multiply": "*", "try_divide"
 
 def tried(call: Call, args: list[pa.Array]) -> Vector:
     """As the operator, but NULL where it raises; what is not read exactly stays open."""
-    found = binary(Call(_TRIED[call.name], call.args, call.type), args)
-    if found.raised is None:
-        return found
-    values = pc.if_else(arrow_array(found.raised == 0), found.values, arrow_scalar(None, found.values.type))
-    return Vector(values, code(NOT_READ, found.raised == ERRORS.index(NOT_READ)))
+    vector = binary(Call(_TRIED[call.name], call.args, call.type), args)
+    if vector.raised is None:
+        return vector
+    values = pc.if_else(
+        arrow_array(vector.raised == 0), vector.values, arrow_scalar(None, vector.values.type)
+    )
+    return Vector(values, code(NOT_READ, vector.raised == ERRORS.index(NOT_READ)))
 
 
 def positive_remainder(call: Call, args: list[pa.Array]) -> Vector:
@@ -161,22 +151,22 @@ def positive_remainder(call: Call, args: list[pa.Array]) -> Vector:
 
     The sum begins again at the other end of its type, as in Java; bytes and shorts are added as integers.
     """
-    found = binary(Call("%", call.args, call.type), args)
-    null, rest, divisor = nulls_of(found.values), numbers(found.values), numbers(args[1])
+    remainder = binary(Call("%", call.args, call.type), args)
+    null, rest, divisor = nulls_of(remainder.values), numbers(remainder.values), numbers(args[1])
     below = ~null & (rest < 0)
     wide = np.promote_types(rest.dtype, np.int32) if rest.dtype.kind == "i" else rest.dtype
     with np.errstate(all="ignore"):
         again = np.fmod(rest.astype(wide) + divisor.astype(wide), np.where(below, divisor, 1).astype(wide))
     out = np.where(below, again, rest).astype(rest.dtype)
-    return Vector(array_of(out, null, call.type), found.raised)
+    return Vector(array_of(out, null, call.type), remainder.raised)
 
 
 def of_double(call: Call, args: list[pa.Array]) -> Vector:
     """Sign, sqrt and rint of doubles: what IEEE 754 has, or Java reckons with no other digit."""
     values = numbers(args[0])
     with np.errstate(all="ignore"):
-        found = _OF_DOUBLE[call.name](values)
-    return Vector(array_of(found, nulls_of(args[0]), call.type))
+        results = _OF_DOUBLE[call.name](values)
+    return Vector(array_of(results, nulls_of(args[0]), call.type))
 
 
 def _sign(values: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 
 from tailbit.arrays import Longs, Mask
 from tailbit.index.functions.decimals.casting import (
-    arrow_of_whole,
     cast_decimal,
     rounded_decimal,
     whole_as_decimal,
@@ -33,6 +32,7 @@ from tailbit.index.functions.vectors import (
     nulls_of,
     numbers,
     per_distinct,
+    within,
 )
 from tailbit.index.values import casts
 from tailbit.index.values.literals import FLOATING, WHOLE, Literal
@@ -140,12 +140,9 @@ def _of_whole(values: pa.Array, to: DataType) -> Vector:
     if to.name == "boolean":
         return Vector(arrow_array(data != 0, mask=null))
     if to.name in WHOLE:
-        low, high = WHOLE[to.name]
-        beyond = ~null & ((data < low) | (data > high))
-        kept = np.where(beyond, 0, data).astype(np.int64)
-        return Vector(arrow_array(kept, mask=null).cast(arrow_of_whole(to)), code("CAST_OVERFLOW", beyond))
+        return within(data, null, to, "CAST_OVERFLOW")
     if to.name in FLOATING:
-        return Vector(array_of(data.astype(np.float32 if to.name == "float" else np.float64), null, to))
+        return Vector(array_of(data, null, to))
     return whole_as_decimal(values, to)
 
 
@@ -153,7 +150,7 @@ def _of_float(values: pa.Array, from_: DataType, to: DataType) -> Vector:
     null, data = nulls_of(values), numbers(values)
     with np.errstate(all="ignore"):
         if to.name in FLOATING:
-            return Vector(array_of(data.astype(np.float32 if to.name == "float" else np.float64), null, to))
+            return Vector(array_of(data, null, to))
         if to.name == "boolean":
             return Vector(arrow_array(data != 0, mask=null))
         low, high = WHOLE[to.name]
@@ -166,25 +163,25 @@ def _of_float(values: pa.Array, from_: DataType, to: DataType) -> Vector:
             whole = np.where(numbers(values) >= 2.0**63, high, whole)
         else:
             whole = np.trunc(np.where(beyond, 0.0, wide)).astype(np.int64)
-    return Vector(arrow_array(whole, mask=null).cast(arrow_of_whole(to)), code("CAST_OVERFLOW", beyond))
+    return Vector(array_of(whole, null, to), code("CAST_OVERFLOW", beyond))
 
 
 def cast_time(values: pa.Array, from_: DataType, to: DataType, zone: str) -> Vector:
     """Dates and times among themselves."""
-    null, found = nulls_of(values), numbers(values).astype(np.int64)
+    null, micros = nulls_of(values), numbers(values).astype(np.int64)
     beyond: Mask = np.zeros(len(null), dtype=bool)
     if from_.name == "date":
-        beyond = np.abs(found) > _MOST_DAYS
-        found = np.where(beyond, 0, found) * DAY_US
+        beyond = np.abs(micros) > _MOST_DAYS
+        micros = np.where(beyond, 0, micros) * DAY_US
     if from_.name == "timestamp":
-        found, left = shifted(found, offsets_of_instants(found, zone))
+        micros, left = shifted(micros, offsets_of_instants(micros, zone))
     elif to.name == "timestamp":
         offsets_of = offsets_of_starts if from_.name == "date" else offsets_of_local
-        found, left = shifted(found, -offsets_of(found, zone))
+        micros, left = shifted(micros, -offsets_of(micros, zone))
     else:
         left = beyond
     beyond |= left
-    kept = np.where(beyond, 0, found)
+    kept = np.where(beyond, 0, micros)
     return Vector(
         array_of(kept // DAY_US if to.name == "date" else kept, null, to), code(NOT_READ, beyond & ~null)
     )
@@ -196,8 +193,8 @@ _MOST_DAYS = ((1 << 63) - 1) // DAY_US
 
 def shifted(micros: Longs, offset: Longs | int) -> tuple[Longs, Mask]:
     """Times moved by an offset, and those that are then beyond 64 bits."""
-    found = micros + np.int64(offset)
-    return found, np.where(np.asarray(offset) > 0, found < micros, found > micros)
+    moved = micros + np.int64(offset)
+    return moved, np.where(np.asarray(offset) > 0, moved < micros, moved > micros)
 
 
 def _times_as_text(values: pa.Array, zone: str) -> Vector:
@@ -224,17 +221,14 @@ def rounded(call: Call, args: list[pa.Array]) -> Vector:
         return rounded_decimal(call, values, from_.scale, digits)
     if from_.name in WHOLE:
         if digits >= 0 or call.name != "round":
-            return Vector(values.cast(arrow_of_whole(call.type)))
+            return Vector(values.cast(arrow_type(call.type, str(call.type))))
         unit = 10**-digits
-        data = [None if v is None else half_up(v, unit) * unit for v in values.to_pylist()]
-        low, high = WHOLE[call.type.name]
-        beyond = np.array([v is not None and not low <= v <= high for v in data], dtype=np.bool_)
-        kept = [None if b else v for v, b in zip(data, beyond.tolist(), strict=True)]
-        return Vector(arrow_array(kept, arrow_of_whole(call.type)), code("ARITHMETIC_OVERFLOW", beyond))
+        data = np.array([half_up(value, unit) * unit for value in numbers(values).tolist()], dtype=object)
+        return within(data, nulls_of(values), call.type, "ARITHMETIC_OVERFLOW")
     if call.name == "round":
         return _rounded_floats(values, from_, digits)
-    found = pc.floor(values) if call.name == "floor" else pc.ceil(values)
-    wide = np.nan_to_num(numbers(found).astype(np.float64), nan=0.0, posinf=2.0**63, neginf=-(2.0**63))
+    whole_floats = pc.floor(values) if call.name == "floor" else pc.ceil(values)
+    wide = np.nan_to_num(numbers(whole_floats).astype(np.float64), nan=0.0, posinf=2.0**63, neginf=-(2.0**63))
     whole = np.clip(wide, -(2.0**63), 2.0**63 - 1024).astype(np.int64)
     whole = np.where(wide >= 2.0**63, WHOLE["long"][1], whole)
     return Vector(array_of(whole, nulls_of(values), call.type))
@@ -252,8 +246,8 @@ def _rounded_floats(values: pa.Array, type_: DataType, digits: int) -> Vector:
 
     def quick(floats: pa.Array) -> Vector:
         scaled = numbers(floats) * 10.0**digits
-        found = np.copysign(np.floor(np.abs(scaled) + 0.5), scaled) / 10.0**digits + 0.0
-        return Vector(array_of(found, nulls_of(floats), type_))
+        rounded_values = np.copysign(np.floor(np.abs(scaled) + 0.5), scaled) / 10.0**digits + 0.0
+        return Vector(array_of(rounded_values, nulls_of(floats), type_))
 
     if type_.name != "double" or not 0 <= digits <= _MOST_DIGITS:
         return one_by_one(values)

@@ -60,17 +60,17 @@ def is_one_of(call: Call, args: list[pa.Array]) -> Vector:
     """
     wanted = pc.unique(pa.concat_arrays([ordered(a.slice(0, 1), call.args[0].type) for a in args[1:]]))
     values = ordered(args[0], call.args[0].type)
-    found = pc.is_in(values, value_set=wanted)
-    unknown = values.is_null() if not call.setting[0] else pc.or_(values.is_null(), pc.invert(found))
-    return Vector(pc.if_else(unknown, arrow_scalar(None, pa.bool_()), found))
+    listed = pc.is_in(values, value_set=wanted)
+    unknown = values.is_null() if not call.setting[0] else pc.or_(values.is_null(), pc.invert(listed))
+    return Vector(pc.if_else(unknown, arrow_scalar(None, pa.bool_()), listed))
 
 
 def extreme(call: Call, args: list[pa.Array]) -> Vector:
     """Greatest and least of values of one type; NULL where all are. Of equal ones the first."""
     operator = pc.greater if call.name == "greatest" else pc.less
-    found = args[0]
+    best = args[0]
     for part, arg in zip(call.args[1:], args[1:], strict=True):
-        a, b = ordered(arg, part.type), ordered(found, part.type)
+        a, b = ordered(arg, part.type), ordered(best, part.type)
         better = pc.or_(pc.and_(b.is_null(), a.is_valid()), filled(operator(a, b), False))
-        found = pc.if_else(better, arg, found)
-    return Vector(found)
+        best = pc.if_else(better, arg, best)
+    return Vector(best)

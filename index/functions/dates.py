@@ -19,6 +19,7 @@ from tailbit.index.functions.vectors import (
     first_of,
     nulls_of,
     numbers,
+    within,
 )
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.date_text import DAY_US
@@ -50,8 +51,8 @@ def days_from(year: Longs, month: Longs, day: Longs) -> Longs:
     era = shifted // 400
     of_era = shifted - era * 400
     of_year = (153 * np.where(month > 2, month - 3, month + 9) + 2) // 5 + day - 1
-    found: Longs = era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719_468
-    return found
+    days: Longs = era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719_468
+    return days
 
 
 def _ordinal(days: Longs) -> Longs:
@@ -74,15 +75,15 @@ OF_DATE: dict[str, Callable[[Longs], Longs]] = {
 def of_date(call: Call, args: list[pa.Array]) -> Vector:
     """A part of a date as an integer."""
     days = numbers(args[0]).astype(np.int64)
-    return Vector(array_of(OF_DATE[call.name](days).astype(np.int32), nulls_of(args[0]), call.type))
+    return Vector(array_of(OF_DATE[call.name](days), nulls_of(args[0]), call.type))
 
 
 def last_day(call: Call, args: list[pa.Array]) -> Vector:
     """The last day of a date's month."""
     year, month, _ = civil(numbers(args[0]).astype(np.int64))
     ahead = np.where(month == 12, 1, month + 1)
-    found = days_from(year + (month == 12), ahead, np.ones_like(year)) - 1
-    return Vector(array_of(found, nulls_of(args[0]), call.type))
+    last = days_from(year + (month == 12), ahead, np.ones_like(year)) - 1
+    return Vector(array_of(last, nulls_of(args[0]), call.type))
 
 
 OF_TIME = {"hour": (3_600_000_000, 24), "minute": (60_000_000, 60), "second": (1_000_000, 60)}
@@ -100,15 +101,15 @@ def of_time(call: Call, args: list[pa.Array]) -> Vector:
     """hour, minute and second of a time; the setting is the time zone."""
     unit, count = OF_TIME[call.name]
     micros, raised = local(args[0], call.args[0].type, str(call.setting[0]))
-    found = micros // unit % count
-    return Vector(array_of(found.astype(np.int32), nulls_of(args[0]), call.type), raised)
+    units = micros // unit % count
+    return Vector(array_of(units, nulls_of(args[0]), call.type), raised)
 
 
 def moved(call: Call, args: list[pa.Array]) -> Vector:
     """date_add and date_sub: a date and a number of days; beyond 32 bits it begins again at the other end."""
     days, more = numbers(args[0]).astype(np.int64), numbers(args[1]).astype(np.int64)
-    found = (days + more if call.name == "date_add" else days - more).astype(np.int32)
-    return Vector(array_of(found, nulls_of(args[0]) | nulls_of(args[1]), call.type))
+    moved_days = days + more if call.name == "date_add" else days - more
+    return Vector(array_of(moved_days, nulls_of(*args), call.type))
 
 
 _MOST_DAYS = 1 << 31
@@ -118,11 +119,9 @@ _MOST_YEARS = 999_999_999
 
 def months_later(call: Call, args: list[pa.Array]) -> Vector:
     """add_months: the same day of a later month, or the last of that month."""
-    null = nulls_of(args[0]) | nulls_of(args[1])
     days = numbers(args[0]).astype(np.int64)
-    found = later_by_months(days, numbers(args[1]).astype(np.int64))
-    beyond = ~null & ((found < -_MOST_DAYS) | (found >= _MOST_DAYS))
-    return Vector(array_of(np.where(beyond, 0, found), null, call.type), code("ARITHMETIC_OVERFLOW", beyond))
+    moved_days = later_by_months(days, numbers(args[1]).astype(np.int64))
+    return within(moved_days, nulls_of(*args), call.type, "ARITHMETIC_OVERFLOW")
 
 
 def later_by_months(days: Longs, months: Longs) -> Longs:
@@ -132,8 +131,8 @@ def later_by_months(days: Longs, months: Longs) -> Longs:
     first = days_from(since // 12, since % 12 + 1, np.ones_like(day))
     behind = since + 1
     length = days_from(behind // 12, behind % 12 + 1, np.ones_like(day)) - first
-    found: Longs = first + np.minimum(day, length) - 1
-    return found
+    moved_days: Longs = first + np.minimum(day, length) - 1
+    return moved_days
 
 
 def later(call: Call, args: list[pa.Array]) -> Vector:
@@ -148,15 +147,15 @@ def later(call: Call, args: list[pa.Array]) -> Vector:
     null, type_ = nulls_of(args[0]), call.type
     whole = abs(count) // DAY_US * (1 if count > 0 else -1)
     days = {"days": count, "micros": whole}.get(unit, 0)
-    found, raised = numbers(args[0]).astype(np.int64), None
+    micros, raised = numbers(args[0]).astype(np.int64), None
     rest = count - days * DAY_US if unit in ("micros", "elapsed") else 0
     if unit == "months" or days:
         there, raised = local(args[0], type_, zone)
         moved, beyond = _months_later(there, count) if unit == "months" else shifted(there, days * DAY_US)
-        found, beyond_too = _instants(found, there, moved, type_, zone)
+        micros, beyond_too = _instants(micros, there, moved, type_, zone)
         raised = first_of([raised, code(NOT_READ, beyond & ~null), beyond_too])
-    found, beyond = shifted(found, rest)
-    return Vector(array_of(found, null, type_), first_of([raised, code(NOT_READ, beyond & ~null)]))
+    micros, beyond = shifted(micros, rest)
+    return Vector(array_of(micros, null, type_), first_of([raised, code(NOT_READ, beyond & ~null)]))
 
 
 def _months_later(there: Longs, months: int) -> tuple[Longs, Mask]:
@@ -172,8 +171,8 @@ def _instants(
     """The instants of moved local times, of instants that had others; the offset stays where it can."""
     if type_.name != "timestamp":
         return moved, None
-    found, beyond = shifted(moved, -offsets_kept(moved, there - before, zone))
-    return found, code(NOT_READ, beyond)
+    instants, beyond = shifted(moved, -offsets_kept(moved, there - before, zone))
+    return instants, code(NOT_READ, beyond)
 
 
 NAMES = {
@@ -194,21 +193,20 @@ _SINCE_1970 = {"unix_date": 1, "unix_seconds": 1_000_000, "unix_millis": 1000, "
 
 def since_1970(call: Call, args: list[pa.Array]) -> Vector:
     """Days of a date; whole seconds, milliseconds or microseconds of an instant, towards the past."""
-    found = numbers(args[0]).astype(np.int64) // _SINCE_1970[call.name]
-    width = np.int32 if call.type.name == "integer" else np.int64
-    return Vector(array_of(found.astype(width), nulls_of(args[0]), call.type))
+    units = numbers(args[0]).astype(np.int64) // _SINCE_1970[call.name]
+    return Vector(array_of(units, nulls_of(args[0]), call.type))
 
 
 def seconds_since_1970(call: Call, args: list[pa.Array]) -> Vector:
     """unix_timestamp: whole seconds of an instant, towards 1970."""
-    found = towards_zero(numbers(args[0]).astype(np.int64), 1_000_000)
-    return Vector(array_of(found, nulls_of(args[0]), call.type))
+    units = towards_zero(numbers(args[0]).astype(np.int64), 1_000_000)
+    return Vector(array_of(units, nulls_of(args[0]), call.type))
 
 
 def towards_zero(values: Longs, by: int) -> Longs:
     """Quotients as Java has them."""
-    found: Longs = values // by + ((values < 0) & (values % by != 0))
-    return found
+    quotients: Longs = values // by + ((values < 0) & (values % by != 0))
+    return quotients
 
 
 def instants_since_1970(call: Call, args: list[pa.Array]) -> Vector:
@@ -222,22 +220,22 @@ def instants_since_1970(call: Call, args: list[pa.Array]) -> Vector:
     null = nulls_of(args[0])
     beyond = ~null & ((count > most) | (count < least)) & (not wraps)
     with np.errstate(over="ignore"):
-        found = count * unit
-    return Vector(array_of(found, null, call.type), code(NOT_READ, beyond))
+        micros = count * unit
+    return Vector(array_of(micros, null, call.type), code(NOT_READ, beyond))
 
 
 def made(call: Call, args: list[pa.Array]) -> Vector:
     """make_date: the date of a year, a month and a day."""
-    null = np.logical_or.reduce([nulls_of(arg) for arg in args])
+    null = nulls_of(*args)
     year, month, day = (numbers(arg).astype(np.int64) for arg in args)
     right = (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
-    found = days_from(*(np.where(right, part, 1) for part in (year, month, day)))
-    right &= civil(found)[2] == day
-    beyond = (found < -_MOST_DAYS) | (found >= _MOST_DAYS) | (np.abs(year) > _MOST_YEARS)
+    days = days_from(*(np.where(right, part, 1) for part in (year, month, day)))
+    right &= civil(days)[2] == day
+    beyond = (days < -_MOST_DAYS) | (days >= _MOST_DAYS) | (np.abs(year) > _MOST_YEARS)
     raised = first_of(
         [code(NOT_READ, beyond & ~null), code("DATETIME_FIELD_OUT_OF_BOUNDS", ~right & ~beyond & ~null)]
     )
-    return Vector(array_of(np.where(beyond | ~right, 0, found), null, call.type), raised)
+    return Vector(array_of(np.where(beyond | ~right, 0, days), null, call.type), raised)
 
 
 def day_since_1970(call: Call, args: list[pa.Array]) -> Vector:
@@ -273,17 +271,17 @@ def truncated(call: Call, args: list[pa.Array]) -> Vector:
     micros, raised = local(args[0], call.args[0].type, zone)
     null = nulls_of(args[0])
     if unit in STEPS:
-        found = micros - micros % STEPS[unit]
+        first = micros - micros % STEPS[unit]
     else:
-        found = first_day(micros // DAY_US, unit) * DAY_US
-    beyond = found > micros  # what is cut is never later, unless it has left 64 bits
+        first = first_day(micros // DAY_US, unit) * DAY_US
+    beyond = first > micros  # what is cut is never later, unless it has left 64 bits
     raised = first_of([raised, code(NOT_READ, beyond & ~null)])
     if call.type.name != "timestamp":
-        return Vector(array_of(found, null, call.type), raised)
+        return Vector(array_of(first, null, call.type), raised)
     if unit in STEPS:
-        found, more = _instants(numbers(args[0]).astype(np.int64), micros, found, call.type, zone)
-        return Vector(array_of(found, null, call.type), first_of([raised, more]))
-    begun = cast_time(array_of(found // DAY_US, null, _DATE), _DATE, call.type, zone)
+        first, more = _instants(numbers(args[0]).astype(np.int64), micros, first, call.type, zone)
+        return Vector(array_of(first, null, call.type), first_of([raised, more]))
+    begun = cast_time(array_of(first // DAY_US, null, _DATE), _DATE, call.type, zone)
     return Vector(begun.values, first_of([raised, begun.raised]))
 
 
@@ -294,14 +292,14 @@ def truncated_date(call: Call, args: list[pa.Array]) -> Vector:
     is what 32 bits make of Spark's steps. Source: Spark, DateTimeUtils.truncDate.
     """
     days, unit, null = numbers(args[0]).astype(np.int64), str(call.setting[0]), nulls_of(args[0])
-    found, raised = first_day(days, unit), None
-    beyond = ~null & (found < -_MOST_DAYS)
+    first, raised = first_day(days, unit), None
+    beyond = ~null & (first < -_MOST_DAYS)
     if beyond.any() and unit == "quarter":
-        found, raised = np.where(beyond, 0, found), code("ARITHMETIC_OVERFLOW", beyond)
+        first, raised = np.where(beyond, 0, first), code("ARITHMETIC_OVERFLOW", beyond)
     early = days < 2 * _WEEK - _MOST_DAYS
     if unit == "week" and early.any():
-        found = np.where(early, _monday_behind(days - _WEEK), found)
-    return Vector(array_of(found, null, call.type), raised)
+        first = np.where(early, _monday_behind(days - _WEEK), first)
+    return Vector(array_of(first, null, call.type), raised)
 
 
 _WEEK, _MONDAY = 7, 4
@@ -311,5 +309,5 @@ def _monday_behind(days: Longs) -> Longs:
     """The first Monday behind days, in the 32 bits that Java reckons in."""
     start = days.astype(np.int32).astype(np.int64)
     more = np.fmod((_MONDAY - 1 - start).astype(np.int32).astype(np.int64), _WEEK)
-    found: Longs = start + 1 + (more + _WEEK) % _WEEK
-    return found
+    monday: Longs = start + 1 + (more + _WEEK) % _WEEK
+    return monday

@@ -148,12 +148,12 @@ def read(call: Call, args: list[pa.Array]) -> Vector:
         return per_distinct([texts], [STRING], _NTZ, lambda text: _micros(pattern, text.decode(), tried))
 
     if usual is None:
-        found = one_by_one(args[0])
+        local_times = one_by_one(args[0])
     else:
         plain = pc.match_substring_regex(args[0], usual)
-        found = by_parts(args[0], plain, lambda texts: _read_all(texts, usual, tried), one_by_one)
-    instants = cast_time(found.values, _NTZ, call.type, zone)
-    return Vector(instants.values, first_of([found.raised, instants.raised]))
+        local_times = by_parts(args[0], plain, lambda texts: _read_all(texts, usual, tried), one_by_one)
+    instants = cast_time(local_times.values, _NTZ, call.type, zone)
+    return Vector(instants.values, first_of([local_times.raised, instants.raised]))
 
 
 _TAKEN = {
@@ -167,8 +167,8 @@ _OTHER_YEAR = "(?P<far>[+-][0-9]{4,19})"
 
 @lru_cache(maxsize=256)
 def _pattern(parts: tuple[str, ...]) -> re.Pattern[str]:
-    taken = [_quoted(part[1:]) if part[0] == QUOTE else _TAKEN[part] for part in parts]
-    return re.compile("".join(t if "<y>" not in t else f"(?:{t}|{_OTHER_YEAR})" for t in taken), re.DOTALL)
+    regexes = [_quoted(part[1:]) if part[0] == QUOTE else _TAKEN[part] for part in parts]
+    return re.compile("".join(t if "<y>" not in t else f"(?:{t}|{_OTHER_YEAR})" for t in regexes), re.DOTALL)
 
 
 def _quoted(text: str) -> str:
@@ -177,14 +177,14 @@ def _quoted(text: str) -> str:
 
 
 def _micros(pattern: re.Pattern[str], text: str, tried: bool) -> int | None:
-    found = pattern.fullmatch(text)
-    values = {} if found is None else {k: v for k, v in found.groupdict().items() if v is not None}
+    match = pattern.fullmatch(text)
+    values = {} if match is None else {k: v for k, v in match.groupdict().items() if v is not None}
     if "far" in values:
         raise Raised(NOT_READ)
     year = int(values["yy"]) + 2000 if "yy" in values else int(values.get("y", 1970))
     month, day, hour, minute, second = (int(values.get(part, part in "Md")) for part in "MdHms")
     of_clock = hour < 24 and minute < 60 and second < 60
-    if found is None or not (1 <= month <= 12 and 1 <= day <= 31 and of_clock):
+    if match is None or not (1 <= month <= 12 and 1 <= day <= 31 and of_clock):
         _fail(tried)
         return None
     days = days_from(*(np.array([part]) for part in (year, month, day)))
@@ -211,8 +211,10 @@ def _usual(parts: tuple[str, ...]) -> str | None:
     for part, behind in zip(parts, (*parts[1:], QUOTE), strict=True):
         if _LONG in _TAKEN.get(part, "") and (behind[0] != QUOTE or behind[1:2] in _FIGURES):
             return None
-    taken = [_quoted(part[1:]) if part[0] == QUOTE else _TAKEN[part].replace(_LONG, _USUAL) for part in parts]
-    return rf"(?s)\A(?:{''.join(taken)})\z"
+    regexes = [
+        _quoted(part[1:]) if part[0] == QUOTE else _TAKEN[part].replace(_LONG, _USUAL) for part in parts
+    ]
+    return rf"(?s)\A(?:{''.join(regexes)})\z"
 
 
 _FIGURES = tuple("0123456789")
@@ -220,13 +222,13 @@ _FIGURES = tuple("0123456789")
 
 def _read_all(texts: pa.Array, regex: str, tried: bool) -> Vector:
     """Return as `_micros` does, of texts that an expression of `_usual` matches, or NULL."""
-    null, taken = nulls_of(texts), pc.extract_regex(texts, pattern=regex)
-    names = [field.name for field in taken.type]
+    null, fields = nulls_of(texts), pc.extract_regex(texts, pattern=regex)
+    names = [field.name for field in fields.type]
 
     def part(name: str, otherwise: int) -> Longs:
         if name not in names:
             return np.full(len(texts), otherwise, np.int64)
-        digits = pc.struct_field(taken, [names.index(name)])
+        digits = pc.struct_field(fields, [names.index(name)])
         return numbers((pc.utf8_rpad(digits, 6, padding="0") if name == "S" else digits).cast(pa.int64()))
 
     year = part("yy", 0) + 2000 if "yy" in names else part("y", 1970)

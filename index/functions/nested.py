@@ -134,7 +134,7 @@ def _shared(left: Spread, right: Spread, type_: DataType) -> Mask:
 def size(call: Call, args: list[pa.Array]) -> Vector:
     """How many elements an array or a map has; NULL of NULL."""
     rows = spread(args[0], "key" if pa.types.is_map(args[0].type) else "element")
-    return Vector(array_of(rows.lengths.astype(np.int32), rows.null, call.type))
+    return Vector(array_of(rows.lengths, rows.null, call.type))
 
 
 _LEAST = -(1 << 31)
@@ -186,9 +186,9 @@ def position(call: Call, args: list[pa.Array]) -> Vector:
     rows = spread(args[0])
     same = np.flatnonzero(is_set(_equal_to(rows, args[1], call.args[1])))
     owners, first = np.unique(rows.rows[same], return_index=True)
-    found = np.zeros(len(args[1]), dtype=np.int64)
-    found[owners] = same[first] - rows.starts[owners] + 1
-    return Vector(array_of(found, rows.null | nulls_of(args[1]), call.type))
+    places = np.zeros(len(args[1]), dtype=np.int64)
+    places[owners] = same[first] - rows.starts[owners] + 1
+    return Vector(array_of(places, rows.null | nulls_of(args[1]), call.type))
 
 
 def extreme(call: Call, args: list[pa.Array]) -> Vector:
@@ -217,10 +217,10 @@ def field(call: Call, args: list[pa.Array]) -> Vector:
 
 def made(call: Call, args: list[pa.Array]) -> Vector:
     """array(...): one element of each argument."""
-    rows, each = len(args[0]), len(args)
-    flat = pa.concat_arrays(args).take(pa.array(np.arange(rows * each).reshape(each, rows).T.ravel()))
-    lengths = np.full(rows, each, dtype=np.int64)
-    return Vector(lists(Spread(np.arange(rows) * each, lengths, np.zeros(rows, np.bool_), flat), flat))
+    rows, count = len(args[0]), len(args)
+    flat = pa.concat_arrays(args).take(pa.array(np.arange(rows * count).reshape(count, rows).T.ravel()))
+    lengths = np.full(rows, count, dtype=np.int64)
+    return Vector(lists(Spread(np.arange(rows) * count, lengths, np.zeros(rows, np.bool_), flat), flat))
 
 
 def gathered(name: str, rows: Spread, body: Vector) -> Vector:
@@ -245,6 +245,6 @@ def _first_raised(rows: Spread, decides: Mask, raised: Codes | None) -> Codes | 
         return None
     ends = np.flatnonzero(decides | (raised != 0))
     owners, first = np.unique(rows.rows[ends], return_index=True)
-    found = np.zeros(len(rows.lengths), dtype=np.uint8)
-    found[owners] = raised[ends[first]]
-    return found if found.any() else None
+    first_errors = np.zeros(len(rows.lengths), dtype=np.uint8)
+    first_errors[owners] = raised[ends[first]]
+    return first_errors if first_errors.any() else None

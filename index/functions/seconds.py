@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from tailbit.index.functions.vectors import Vector, array_of, code, first_of, nulls_of, numbers
+from tailbit.index.functions.vectors import Vector, array_of, code, first_of, nulls_of, numbers, within
 from tailbit.index.values.literals import FLOATING, WHOLE
 from tailbit.tables.model import DataType
 
@@ -28,17 +28,14 @@ def across_1970(values: pa.Array, from_: DataType, to: DataType) -> Vector:
     """
     null, data = nulls_of(values), numbers(values)
     if from_.name == "timestamp" and to.name in WHOLE:
-        low, high = WHOLE[to.name]
-        seconds = data // _SECOND
-        beyond = ~null & ((seconds < low) | (seconds > high))
-        return Vector(array_of(np.where(beyond, 0, seconds), null, to), code("CAST_OVERFLOW", beyond))
+        return within(data // _SECOND, null, to, "CAST_OVERFLOW")
     if from_.name == "timestamp":
         return Vector(array_of(data / float(_SECOND), null, to))
     if from_.name in WHOLE:
         most = ((1 << 63) - 1) // _SECOND
-        found = np.clip(data.astype(np.int64), -most - 1, most + 1)
-        ends = np.where(found > 0, (1 << 63) - 1, -(1 << 63))
-        return Vector(array_of(np.where(np.abs(found) > most, ends, found * _SECOND), null, to))
+        held = np.clip(data.astype(np.int64), -most - 1, most + 1)
+        ends = np.where(held > 0, (1 << 63) - 1, -(1 << 63))
+        return Vector(array_of(np.where(np.abs(held) > most, ends, held * _SECOND), null, to))
     with np.errstate(invalid="ignore", over="ignore"):
         micros = data.astype(np.float64) * _SECOND
     odd, beyond = ~np.isfinite(data), ~(np.abs(micros) <= 2.0**63)

@@ -18,9 +18,9 @@ _NTZ = DataType("timestamp_ntz")
 
 def between(call: Call, args: list[pa.Array]) -> Vector:
     """datediff: days from the second date to the first."""
-    null = nulls_of(args[0]) | nulls_of(args[1])
-    found = numbers(args[0]).astype(np.int64) - numbers(args[1]).astype(np.int64)
-    return Vector(array_of(found.astype(np.int32), null, call.type))
+    null = nulls_of(*args)
+    days = numbers(args[0]).astype(np.int64) - numbers(args[1]).astype(np.int64)
+    return Vector(array_of(days, null, call.type))
 
 
 def difference(call: Call, args: list[pa.Array]) -> Vector:
@@ -29,11 +29,11 @@ def difference(call: Call, args: list[pa.Array]) -> Vector:
     to = _NTZ if type_.name == "date" else type_
     sides = [cast_time(arg, type_, to, zone) if to != type_ else Vector(arg) for arg in args]
     (a, left), (b, right) = (local(side.values, to, zone) for side in sides)
-    found = a - b
-    null = nulls_of(args[0]) | nulls_of(args[1])
-    beyond = ((a ^ b) & (a ^ found)) < 0
+    micros = a - b
+    null = nulls_of(*args)
+    beyond = ((a ^ b) & (a ^ micros)) < 0
     raised = first_of([*(side.raised for side in sides), left, right, code(NOT_READ, beyond & ~null)])
-    return Vector(array_of(found, null, call.type), raised)
+    return Vector(array_of(micros, null, call.type), raised)
 
 
 _LENGTHS = {
@@ -50,13 +50,13 @@ def whole_units(call: Call, args: list[pa.Array]) -> Vector:
     """
     unit, zone = str(call.setting[0]), str(call.setting[1])
     (start, left), (end, right) = (local(arg, call.args[0].type, zone) for arg in args)
-    null = nulls_of(args[0]) | nulls_of(args[1])
+    null = nulls_of(*args)
     length = end - start
     beyond = ((end ^ start) & (end ^ length)) < 0
-    found = _months(start, end) if unit in _MONTHS else length
-    found = towards_zero(found, _MONTHS.get(unit) or _LENGTHS[unit])
+    units = _months(start, end) if unit in _MONTHS else length
+    units = towards_zero(units, _MONTHS.get(unit) or _LENGTHS[unit])
     raised = first_of([left, right, code(NOT_READ, beyond & ~null)])
-    return Vector(array_of(np.where(beyond, 0, found), null, call.type), raised)
+    return Vector(array_of(np.where(beyond, 0, units), null, call.type), raised)
 
 
 def _months(start: Longs, end: Longs) -> Longs:

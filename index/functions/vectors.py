@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tailbit.arrays import Mask
-from tailbit.index.values.literals import Literal
+from tailbit.index.values.literals import WHOLE, Literal, range_of
 from tailbit.tables.arrow import arrow_array, filled, numpy_of
 from tailbit.tables.model import DataType
 from tailbit.tables.schema import arrow_type
@@ -79,9 +79,10 @@ def first_of(parts: Sequence[Codes | None]) -> Codes | None:
     return out
 
 
-def nulls_of(values: pa.Array) -> Mask:
-    """Rows that are NULL."""
-    return numpy_of(values.is_null()) if values.null_count else np.zeros(len(values), dtype=np.bool_)
+def nulls_of(*arrays: pa.Array) -> Mask:
+    """Return the rows where an array is NULL, of arrays of one length."""
+    masks = [numpy_of(values.is_null()) for values in arrays if values.null_count]
+    return np.logical_or.reduce(masks) if masks else np.zeros(len(arrays[0]), dtype=np.bool_)
 
 
 def is_set(values: pa.Array) -> Mask:
@@ -99,13 +100,28 @@ def numbers(values: pa.Array) -> npt.NDArray[Any]:
 
 
 def array_of(data: npt.NDArray[Any], null: Mask, type_: DataType) -> pa.Array:
-    """Numbers as an Arrow array of a logical type."""
+    """Return numbers as an Arrow array of a logical type, which holds all that are not NULL."""
     target = arrow_type(type_, str(type_))
     if pa.types.is_date32(target):
-        return arrow_array(data.astype(np.int32), mask=null).cast(target)
+        return arrow_array(data.astype(np.int32, copy=False), mask=null).cast(target)
     if pa.types.is_timestamp(target):
-        return arrow_array(data.astype(np.int64), mask=null).cast(target)
+        return arrow_array(data.astype(np.int64, copy=False), mask=null).cast(target)
+    if pa.types.is_integer(target) or pa.types.is_floating(target):
+        data = data.astype(target.to_pandas_dtype(), copy=False)
     return arrow_array(data, target, mask=null)
+
+
+def within(
+    data: npt.NDArray[Any], null: Mask, type_: DataType, error: str, beyond: Mask | bool = False
+) -> Vector:
+    """Return integers as values of a type of integers, dates or times; those out of its range raise an error.
+
+    `beyond`: rows that are out of range whatever `data` holds there.
+    """
+    low, high = range_of(type_) or WHOLE["long"]
+    outside = (data < low) | (data > high) | beyond
+    kept = np.where(outside | null, 0, data) if outside.any() else data
+    return Vector(array_of(kept, null, type_), code(error, outside & ~null))
 
 
 def repeated(literal: Literal, rows: int) -> pa.Array:
@@ -215,7 +231,7 @@ def per_distinct(
 
     `apply` may raise `Raised`, and may return None for NULL.
     """
-    null = np.logical_or.reduce([nulls_of(a) for a in args])
+    null = nulls_of(*args)
     coded = [a.dictionary_encode() for a in args]
     known = [canonical(c.dictionary, t) for c, t in zip(coded, types, strict=True)]
     rows, back = _distinct_rows([c.indices for c in coded], [len(values) for values in known], ~null)
@@ -223,8 +239,8 @@ def per_distinct(
     values, raised = _each(apply, columns)
     at = np.full(len(null), len(values), dtype=np.int64)
     at[~null] = back
-    found = from_canonical([*values, None], to).take(arrow_array(at))
-    return Vector(found, np.append(raised, np.uint8(0))[at] if raised.any() else None)
+    results = from_canonical([*values, None], to).take(arrow_array(at))
+    return Vector(results, np.append(raised, np.uint8(0))[at] if raised.any() else None)
 
 
 def _distinct_rows(
@@ -243,8 +259,8 @@ def _distinct_rows(
     present = np.zeros(max(sizes[of], 1), dtype=np.bool_)
     present[arrays[of]] = True
     places = np.flatnonzero(present)
-    each = [places.tolist() if n == of else [0] * len(places) for n in range(len(codes))]
-    return each, (np.cumsum(present) - 1)[arrays[of]]
+    columns = [places.tolist() if n == of else [0] * len(places) for n in range(len(codes))]
+    return columns, (np.cumsum(present) - 1)[arrays[of]]
 
 
 def _each(apply: Callable[..., Any], columns: Sequence[Sequence[Any]]) -> tuple[list[Any], Codes]:

@@ -98,10 +98,10 @@ class OperandReader:
         Raises:
             ColumnTypeError: the values cannot be compared.
         """
-        name, told = column.type.name, {"column": column.label, "type": str(column.type)}
+        name, fields = column.type.name, {"column": column.label, "type": str(column.type)}
         if name in _ASKED_FOR:
             hint = "Such a value is not compared as a whole: ask for what it holds."
-            raise ColumnTypeError(**told, reason=_ASKED_FOR[name], hint=hint)
+            raise ColumnTypeError(**fields, reason=_ASKED_FOR[name], hint=hint)
         key_type_of_column(column, reason=_NULL_ALONE)
         return column
 

@@ -10,21 +10,16 @@ from tailbit.index.functions.decimals import small
 from tailbit.index.functions.decimals.exact import fitted, half_up
 from tailbit.index.functions.decimals.small import Small
 from tailbit.index.functions.tree import Call
-from tailbit.index.functions.vectors import Vector, array_of, code, nulls_of, unscaled
+from tailbit.index.functions.vectors import Vector, array_of, nulls_of, unscaled, within
 from tailbit.index.values.literals import WHOLE
 from tailbit.tables.arrow import arrow_array, filled, numpy_of
 from tailbit.tables.model import DataType
 
 
-def arrow_of_whole(to: DataType) -> pa.DataType:
-    """The Arrow type of an integer type."""
-    return {"byte": pa.int8(), "short": pa.int16(), "integer": pa.int32(), "long": pa.int64()}[to.name]
-
-
 def whole_as_decimal(values: pa.Array, to: DataType) -> Vector:
     """Integers as decimals; those of too many digits raise."""
-    null, its = nulls_of(values), small.small(values)
-    fits = None if its is None else its.times(to.scale)
+    null, small_values = nulls_of(values), small.small(values)
+    fits = None if small_values is None else small_values.times(to.scale)
     if fits is not None:
         return small.fitted(fits, null, to)
     whole = numpy_of(filled(values, 0)).astype(object) * 10**to.scale
@@ -34,9 +29,9 @@ def whole_as_decimal(values: pa.Array, to: DataType) -> Vector:
 
 def cast_decimal(values: pa.Array, from_: DataType, to: DataType) -> Vector | None:
     """Decimals as another type; None where that is to be asked value by value."""
-    found = _of_small_decimal(values, from_, to)
-    if found is not None:
-        return found
+    small_result = _of_small_decimal(values, from_, to)
+    if small_result is not None:
+        return small_result
     null, data, unit = nulls_of(values), unscaled(values), 10**from_.scale
     if to.name == "decimal":
         factor = 10 ** abs(to.scale - from_.scale)
@@ -44,11 +39,8 @@ def cast_decimal(values: pa.Array, from_: DataType, to: DataType) -> Vector | No
             return fitted(np.array([None if v is None else v * factor for v in data], dtype=object), to)
         return fitted(np.array([None if v is None else half_up(v, factor) for v in data], dtype=object), to)
     if to.name in WHOLE:
-        low, high = WHOLE[to.name]
         whole = np.array([0 if v is None else abs(v) // unit * (-1 if v < 0 else 1) for v in data], object)
-        beyond = ~null & np.asarray((whole < low) | (whole > high), dtype=np.bool_)
-        kept = np.where(beyond, 0, whole).astype(np.int64)
-        return Vector(arrow_array(kept, mask=null).cast(arrow_of_whole(to)), code("CAST_OVERFLOW", beyond))
+        return within(whole, null, to, "CAST_OVERFLOW")
     if to.name == "boolean":
         return Vector(arrow_array([None if v is None else v != 0 for v in data], pa.bool_()))
     if to.name == "double":
@@ -60,20 +52,17 @@ def cast_decimal(values: pa.Array, from_: DataType, to: DataType) -> Vector | No
 
 def _of_small_decimal(values: pa.Array, from_: DataType, to: DataType) -> Vector | None:
     """The casts of decimals that can be done in 64 bits; None for others."""
-    its, null = small.small(values), nulls_of(values)
-    if its is None:
+    small_values, null = small.small(values), nulls_of(values)
+    if small_values is None:
         return None
     if to.name == "decimal":
-        found = its.rescaled(from_.scale, to.scale)
-        return None if found is None else small.fitted(found, null, to)
-    if to.name == "double" and its.most < _EXACT and from_.scale <= _EXACT_POWER:
-        return Vector(array_of(its.data / np.float64(10**from_.scale), null, to))
+        rescaled = small_values.rescaled(from_.scale, to.scale)
+        return None if rescaled is None else small.fitted(rescaled, null, to)
+    if to.name == "double" and small_values.most < _EXACT and from_.scale <= _EXACT_POWER:
+        return Vector(array_of(small_values.data / np.float64(10**from_.scale), null, to))
     if to.name in WHOLE and from_.scale <= _EXACT_POWER:
-        low, high = WHOLE[to.name]
-        whole = np.abs(its.data) // np.int64(10**from_.scale) * np.sign(its.data)
-        beyond = ~null & ((whole < low) | (whole > high))
-        kept = np.where(beyond, 0, whole)
-        return Vector(arrow_array(kept, mask=null).cast(arrow_of_whole(to)), code("CAST_OVERFLOW", beyond))
+        whole = np.abs(small_values.data) // np.int64(10**from_.scale) * np.sign(small_values.data)
+        return within(whole, null, to, "CAST_OVERFLOW")
     return None
 
 
@@ -91,23 +80,26 @@ def rounded_decimal(call: Call, values: pa.Array, scale: int, digits: int) -> Ve
     """round, floor and ceil of decimals of a scale."""
     unit = 10 ** (scale - digits) if scale > digits else 1
     keep = 10 ** max(call.type.scale - min(digits, scale), 0)
-    its = small.small(values)
-    if its is not None and max(2 * its.most + unit, 2 * unit, (its.most // unit + 1) * keep) < 1 << 62:
-        return _rounded_small(call, its, nulls_of(values), unit, keep)
+    small_values = small.small(values)
+    if (
+        small_values is not None
+        and max(2 * small_values.most + unit, 2 * unit, (small_values.most // unit + 1) * keep) < 1 << 62
+    ):
+        return _rounded_small(call, small_values, nulls_of(values), unit, keep)
 
     def apply(value: int) -> int:
         if call.name == "floor":
             return int(value // unit * keep)
         return int(-(-value // unit) * keep) if call.name == "ceil" else half_up(value, unit) * keep
 
-    found = np.array([None if v is None else apply(v) for v in unscaled(values)], dtype=object)
-    return fitted(found, call.type)
+    results = np.array([None if v is None else apply(v) for v in unscaled(values)], dtype=object)
+    return fitted(results, call.type)
 
 
-def _rounded_small(call: Call, its: Small, null: Mask, unit: int, keep: int) -> Vector:
-    data, by = its.data, np.int64(unit)
+def _rounded_small(call: Call, small_values: Small, null: Mask, unit: int, keep: int) -> Vector:
+    data, by = small_values.data, np.int64(unit)
     if call.name == "round":
-        found = np.sign(data) * ((2 * np.abs(data) + by) // (2 * by))
+        results = np.sign(data) * ((2 * np.abs(data) + by) // (2 * by))
     else:
-        found = data // by if call.name == "floor" else -(-data // by)
-    return small.fitted(Small.of(found * np.int64(keep)), null, call.type)
+        results = data // by if call.name == "floor" else -(-data // by)
+    return small.fitted(Small.of(results * np.int64(keep)), null, call.type)

@@ -32,10 +32,10 @@ def changed_sign(call: Call, values: pa.Array, null: Mask) -> Vector:
     longer number; one digit more than the type has then raises. What has the sign already is left as it is.
     """
     without = call.name == "abs"
-    its = small.small(values)
-    if its is not None:
-        data = np.abs(its.data) if without else -its.data
-        return small.fitted(its._replace(data=data), null, call.type)
+    small_values = small.small(values)
+    if small_values is not None:
+        data = np.abs(small_values.data) if without else -small_values.data
+        return small.fitted(small_values._replace(data=data), null, call.type)
     return fitted(
         mapped(unscaled(values), lambda v: v if without and v >= 0 else -_of_34_digits(v)), call.type
     )
@@ -67,14 +67,14 @@ def decimal(call: Call, args: list[pa.Array], null: Mask) -> Vector:
     a, b = (np.where(null, 0, unscaled(arg)) for arg in args)
     if divides:
         zero = ~null & (b == 0)
-        found = _by_scale(call, left, right, a, np.where(b == 0, 1, b))
-        found[null | zero] = None
-        got = fitted(found, call.type)
+        results = _by_scale(call, left, right, a, np.where(b == 0, 1, b))
+        results[null | zero] = None
+        got = fitted(results, call.type)
         error = code(BY_ZERO.get(call.name, "DIVIDE_BY_ZERO"), zero)
         return Vector(got.values, first_of([error, got.raised]))
-    found = _by_scale(call, left, right, a, b)
-    found[null] = None
-    return fitted(found, call.type)
+    results = _by_scale(call, left, right, a, b)
+    results[null] = None
+    return fitted(results, call.type)
 
 
 def _is_zero(values: pa.Array) -> Mask:
@@ -126,8 +126,8 @@ def mapped(data: npt.NDArray[np.object_], apply: Callable[[Any], Any]) -> npt.ND
 
 def half_up(value: int, divisor: int) -> int:
     """A quotient rounded to a whole number, ties away from zero; the divisor is above zero."""
-    found = (2 * abs(value) + divisor) // (2 * divisor)
-    return -found if value < 0 else found
+    quotient = (2 * abs(value) + divisor) // (2 * divisor)
+    return -quotient if value < 0 else quotient
 
 
 def fitted(data: npt.NDArray[np.object_], type_: DataType) -> Vector:

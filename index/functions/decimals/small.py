@@ -50,8 +50,8 @@ class Small(NamedTuple):
         unit = 10 ** (scale - to)
         if scale - to > WORD_DIGITS or 2 * self.most + unit >= _LIMIT:
             return None
-        found = (2 * np.abs(self.data) + unit) // (2 * unit)
-        return Small(np.where(self.data < 0, -found, found), self.most // unit + 1)
+        quotients = (2 * np.abs(self.data) + unit) // (2 * unit)
+        return Small(np.where(self.data < 0, -quotients, quotients), self.most // unit + 1)
 
 
 def small(values: pa.Array) -> Small | None:
@@ -69,18 +69,18 @@ def small(values: pa.Array) -> Small | None:
         low, high = np.where(null, 0, low), np.where(null, 0, high)
     if not (high == low >> 63).all():
         return None
-    found = Small.of(low)
-    return found if found.most < _LIMIT else None
+    held = Small.of(low)
+    return held if held.most < _LIMIT else None
 
 
-def fitted(its: Small, null: Mask, type_: DataType) -> Vector:
+def fitted(values: Small, null: Mask, type_: DataType) -> Vector:
     """As decimals of a type; those of too many digits raise."""
-    if type_.precision > WORD_DIGITS or its.most < 10**type_.precision:
-        return Vector(decimals_of_words(its.data, its.data >> 63, null, type_))
-    beyond = ~null & (np.abs(its.data) >= 10**type_.precision)
-    kept = np.where(beyond, 0, its.data)
-    found = decimals_of_words(kept, kept >> 63, null | beyond, type_)
-    return Vector(found, code("NUMERIC_VALUE_OUT_OF_RANGE", beyond))
+    if type_.precision > WORD_DIGITS or values.most < 10**type_.precision:
+        return Vector(decimals_of_words(values.data, values.data >> 63, null, type_))
+    beyond = ~null & (np.abs(values.data) >= 10**type_.precision)
+    kept = np.where(beyond, 0, values.data)
+    held = decimals_of_words(kept, kept >> 63, null | beyond, type_)
+    return Vector(held, code("NUMERIC_VALUE_OUT_OF_RANGE", beyond))
 
 
 def binary(call: Call, args: list[pa.Array], null: Mask) -> Vector | None:
@@ -94,8 +94,8 @@ def binary(call: Call, args: list[pa.Array], null: Mask) -> Vector | None:
     if call.name == "*":
         if a.most * b.most >= _LIMIT:
             return None
-        found = Small(a.data * b.data, a.most * b.most).rescaled(left.scale + right.scale, call.type.scale)
-        return None if found is None else fitted(found, null, call.type)
+        product = Small(a.data * b.data, a.most * b.most).rescaled(left.scale + right.scale, call.type.scale)
+        return None if product is None else fitted(product, null, call.type)
     scale = max(left.scale, right.scale)
     a, b = a.times(scale - left.scale), b.times(scale - right.scale)
     if a is None or b is None or a.most + b.most >= _LIMIT:
@@ -147,5 +147,5 @@ def _product(a: Longs, factor: int, more: Longs) -> tuple[Longs, Longs]:
     cross = a0 * upper + (middle & mask)
     high = a1 * upper + (middle >> shift) + (cross >> shift)
     low = (cross << shift) | (low & mask)
-    found = low + plus
-    return found.view(np.int64), (high + (found < low)).view(np.int64)
+    total = low + plus
+    return total.view(np.int64), (high + (total < low)).view(np.int64)

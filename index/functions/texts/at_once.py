@@ -47,18 +47,20 @@ def like(call: Call, args: list[pa.Array]) -> Vector:
     if call.name == "like":
         return Vector(pc.match_substring_regex(args[0], like_regex(pattern, str(call.setting[0]))))
     regex = java_regex(pattern)
-    found = pc.match_substring_regex(args[0], regex)
+    matches = pc.match_substring_regex(args[0], regex)
     if END in regex:
-        found = pc.or_(found, pc.match_substring_regex(_without_break(args[0]), regex))
-    return Vector(found)
+        matches = pc.or_(matches, pc.match_substring_regex(_without_break(args[0]), regex))
+    return Vector(matches)
 
 
 def _with_parts(values: pa.Array, begin: str, end: str, middle: str) -> pa.Array:
     """Where texts begin with one text and end with another, which do not overlap, and have one somewhere."""
     if middle:
         return pc.match_substring(values, middle)
-    found = pc.greater_equal(pc.binary_length(values), arrow_scalar(len(begin.encode()) + len(end.encode())))
-    return pc.and_(found, pc.and_(pc.starts_with(values, begin), pc.ends_with(values, end)))
+    matches = pc.greater_equal(
+        pc.binary_length(values), arrow_scalar(len(begin.encode()) + len(end.encode()))
+    )
+    return pc.and_(matches, pc.and_(pc.starts_with(values, begin), pc.ends_with(values, end)))
 
 
 def _without_break(values: pa.Array) -> pa.Array:
@@ -85,8 +87,8 @@ _SEARCH: dict[str, Callable[[bytes, bytes], bool]] = {
 def length(call: Call, args: list[pa.Array]) -> Vector:
     """Characters of a text, bytes of a binary value."""
     binary = call.args[0].type.name == "binary"
-    found = pc.binary_length(args[0]) if binary else pc.utf8_length(args[0])
-    return Vector(found.cast(pa.int32()))
+    lengths = pc.binary_length(args[0]) if binary else pc.utf8_length(args[0])
+    return Vector(lengths.cast(pa.int32()))
 
 
 def octets(call: Call, args: list[pa.Array]) -> Vector:

@@ -34,13 +34,13 @@ def takes_characters(call: Call) -> bool:
     return pattern is None or like_parts(pattern, str(call.setting[0])) is None
 
 
-def readable(found: Vector) -> Vector:
+def readable(texts: Vector) -> Vector:
     """Texts, of which those that are no UTF-8 are not read. Cost: one look at their bytes."""
-    if not pa.types.is_string(found.values.type) or _is_utf8(found.values):
-        return found
-    wrong = _not_utf8(found.values)
-    values = pc.if_else(arrow_array(wrong), arrow_scalar(None, pa.string()), found.values)
-    return Vector(values, first_of([found.raised, code(NOT_READ, wrong)]))
+    if not pa.types.is_string(texts.values.type) or _is_utf8(texts.values):
+        return texts
+    wrong = _not_utf8(texts.values)
+    values = pc.if_else(arrow_array(wrong), arrow_scalar(None, pa.string()), texts.values)
+    return Vector(values, first_of([texts.raised, code(NOT_READ, wrong)]))
 
 
 def _is_utf8(texts: pa.Array) -> bool:

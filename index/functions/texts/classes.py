@@ -51,19 +51,19 @@ def members(items: Sequence[Item], refuse: Callable[[str], None]) -> Ranges:
     A `-` is a range between two characters; behind a predefined class it stands for itself, and before one
     it is wrong, as it is between characters in the wrong order.
     """
-    found: Ranges = []
+    ranges: Ranges = []
     at = 0
     while at < len(items):
         char, _, predefined = items[at]
         at += 1
         if predefined:
-            found += PREDEFINED[char]
+            ranges += PREDEFINED[char]
         elif items[at : at + 1] == [Item("-")] and at + 1 < len(items):
             end, _, wrong = items[at + 1]
             if wrong or end < char:
                 refuse(f"the range {char}-{end}")
-            found.append((ord(char), ord(end)))
+            ranges.append((ord(char), ord(end)))
             at += 2
         else:
-            found.append((ord(char), ord(char)))
-    return found
+            ranges.append((ord(char), ord(char)))
+    return ranges

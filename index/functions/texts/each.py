@@ -66,10 +66,8 @@ def _places_of_bytes(texts: pa.Array, part: str, first: int) -> pa.Array:
     if first < 1:
         return array_of(np.zeros(len(texts), np.int32), null, _INTEGER)
     rest = pc.utf8_slice_codeunits(texts, before) if before else texts
-    found = numbers(pc.find_substring(rest, part))
-    return array_of(
-        np.where(found < 0, 0, found.astype(np.int64) + before + 1).astype(np.int32), null, _INTEGER
-    )
+    offsets = numbers(pc.find_substring(rest, part))
+    return array_of(np.where(offsets < 0, 0, offsets.astype(np.int64) + before + 1), null, _INTEGER)
 
 
 def _place(text: bytes, part: bytes, first: int = 1) -> int:

@@ -88,9 +88,9 @@ _GROUP = "wanted"
 @lru_cache(maxsize=256)
 def _re2_of_group(pattern: str, group: int) -> str | None:
     """Return an expression of RE2 by which a group of what is found is the same; None where it may not be."""
-    one = _OneGroup(pattern, group)
-    regex = one.read()
-    return regex if one.alike and _compiles(regex) else None
+    group_regex = _OneGroup(pattern, group)
+    regex = group_regex.read()
+    return regex if group_regex.alike and _compiles(regex) else None
 
 
 def _compiles(regex: str) -> bool:
@@ -113,8 +113,8 @@ def extracted(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def _group(group: int, text: str, pattern: re.Pattern[str]) -> bytes:
-    found = pattern.search(text)
-    return b"" if found is None else (found[group] or "").encode()
+    match = pattern.search(text)
+    return b"" if match is None else (match[group] or "").encode()
 
 
 def _extracted(texts: pa.Array, regex: str) -> pa.Array:
@@ -137,8 +137,8 @@ def _substituted(parts: Sequence[object], text: str, pattern: re.Pattern[str]) -
     if all(isinstance(part, str) for part in parts):
         return pattern.sub("".join(map(str, parts)).replace("\\", r"\\"), text).encode()
 
-    def by(found: re.Match[str]) -> str:
-        return "".join(found[part] or "" if isinstance(part, int) else str(part) for part in parts)
+    def by(match: re.Match[str]) -> str:
+        return "".join(match[part] or "" if isinstance(part, int) else str(part) for part in parts)
 
     return pattern.sub(by, text).encode()
 
@@ -188,9 +188,9 @@ def replacement(text: str, groups: int) -> Sequence[str | int]:
     parts: list[str | int] = []
     at = 0
     while at < len(text):
-        found = _REFERENCE.match(text, at)
-        if found is None or (found[2] and int(found[2]) > groups):
+        reference = _REFERENCE.match(text, at)
+        if reference is None or (reference[2] and int(reference[2]) > groups):
             raise Unread(f"the replacement {text!r} is not read", "$1 stands for a group, \\\\$ for a $.")
-        parts.append(int(found[2]) if found[2] else found[1] or found[3])
-        at = found.end()
+        parts.append(int(reference[2]) if reference[2] else reference[1] or reference[3])
+        at = reference.end()
     return parts

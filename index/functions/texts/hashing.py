@@ -23,12 +23,12 @@ _SEED = 42
 
 def hashed(call: Call, args: list[pa.Array]) -> Vector:
     """The hash of all arguments; never NULL."""
-    found = np.full(len(args[0]), _SEED, dtype=np.uint32)
+    hashes = np.full(len(args[0]), _SEED, dtype=np.uint32)
     with np.errstate(over="ignore"):
         for arg, of in zip(args, call.args, strict=True):
             if not pa.types.is_null(arg.type):
-                found = np.where(nulls_of(arg), found, _one(arg, of.type, found))
-    return Vector(array_of(found.view(np.int32), np.zeros(len(found), dtype=np.bool_), call.type))
+                hashes = np.where(nulls_of(arg), hashes, _one(arg, of.type, hashes))
+    return Vector(array_of(hashes.view(np.int32), np.zeros(len(hashes), dtype=np.bool_), call.type))
 
 
 def _one(values: pa.Array, type_: DataType, seed: _Words) -> _Words:
@@ -67,33 +67,33 @@ def _of_bytes(values: pa.Array, seed: _Words) -> _Words:
     ends = np.frombuffer(binary.buffers()[1], dtype=np.int32)[binary.offset :][: len(binary) + 1]
     starts, lengths = ends[:-1].astype(np.int64), np.diff(ends).astype(np.int64)
     data = np.frombuffer(binary.buffers()[2] or b"", dtype=np.uint8)
-    found, whole = seed.copy(), lengths // 4
+    hashes, whole = seed.copy(), lengths // 4
     for word in range(int(whole.max(initial=0))):
         rows = np.flatnonzero(whole > word)
         at = starts[rows] + 4 * word
         parts = [data[at + n].astype(np.uint32) << np.uint32(8 * n) for n in range(4)]
-        found[rows] = _mixed(found[rows], parts[0] | parts[1] | parts[2] | parts[3])
+        hashes[rows] = _mixed(hashes[rows], parts[0] | parts[1] | parts[2] | parts[3])
     for rest in range(3):
         rows = np.flatnonzero(lengths % 4 > rest)
         signed = data[starts[rows] + 4 * whole[rows] + rest].view(np.int8).astype(np.int32).view(np.uint32)
-        found[rows] = _mixed(found[rows], signed)
-    return _last(found, lengths.astype(np.uint32))
+        hashes[rows] = _mixed(hashes[rows], signed)
+    return _last(hashes, lengths.astype(np.uint32))
 
 
 def _turned(words: _Words, by: int) -> _Words:
-    found: _Words = (words << np.uint32(by)) | (words >> np.uint32(32 - by))
-    return found
+    turned: _Words = (words << np.uint32(by)) | (words >> np.uint32(32 - by))
+    return turned
 
 
 def _mixed(seed: _Words, words: _Words) -> _Words:
     part = _turned(words * np.uint32(0xCC9E2D51), 15) * np.uint32(0x1B873593)
-    found: _Words = _turned(seed ^ part, 13) * np.uint32(5) + np.uint32(0xE6546B64)
-    return found
+    mixed: _Words = _turned(seed ^ part, 13) * np.uint32(5) + np.uint32(0xE6546B64)
+    return mixed
 
 
 def _last(words: _Words, length: Any) -> _Words:
     words = words ^ length
     words = (words ^ (words >> np.uint32(16))) * np.uint32(0x85EBCA6B)
     words = (words ^ (words >> np.uint32(13))) * np.uint32(0xC2B2AE35)
-    found: _Words = words ^ (words >> np.uint32(16))
-    return found
+    hashes: _Words = words ^ (words >> np.uint32(16))
+    return hashes

@@ -38,12 +38,12 @@ def path_of(text: str) -> Path | None:
     steps: list[str | int] = []
     at = 1
     while at < len(text):
-        found = _STEP.match(text, at)
-        if found is None:
+        match = _STEP.match(text, at)
+        if match is None:
             return None
-        name, place, quoted = found.groups()
+        name, place, quoted = match.groups()
         steps.append(int(place) if place is not None else name if name is not None else quoted)
-        at = found.end()
+        at = match.end()
     return tuple(steps) if text.startswith("$") else None
 
 
@@ -71,10 +71,10 @@ def _part(text: str, path: Path) -> bytes | None:
         return None
     if not isinstance(value, list) and not isinstance(value, str) and start[end : end + 1].strip(_BLANKS):
         raise Raised(NOT_READ)
-    found = _found(value, path)
-    if found is None:
+    at_path = _found(value, path)
+    if at_path is None:
         return None
-    shown = found[0] if isinstance(found[0], str) else _written(found[0])
+    shown = at_path[0] if isinstance(at_path[0], str) else _written(at_path[0])
     try:
         return shown.encode()
     except UnicodeEncodeError:
@@ -91,8 +91,8 @@ def _found(value: Any, path: Path) -> tuple[Any] | None:
         return _found(value[step], rest) if is_there else None
     if isinstance(value, _Object):
         for name, inner in value:
-            if name == step and inner is not None and (found := _found(inner, rest)) is not None:
-                return found
+            if name == step and inner is not None and (at_path := _found(inner, rest)) is not None:
+                return at_path
     return None
 
 
@@ -124,7 +124,7 @@ _ESCAPED = re.compile(r'["\\\x00-\x1f]')
 def _quoted(text: str) -> str:
     if any(char > "\uffff" for char in text):
         raise Raised(NOT_READ)
-    written = _ESCAPED.sub(lambda found: _ESCAPES.get(found[0]) or f"\\u{ord(found[0]):04X}", text)
+    written = _ESCAPED.sub(lambda match: _ESCAPES.get(match[0]) or f"\\u{ord(match[0]):04X}", text)
     return f'"{written}"'
 
 

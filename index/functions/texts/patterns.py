@@ -109,9 +109,9 @@ def java_regex(pattern: str) -> str:
     return JavaRegex(pattern).read()
 
 
-def python_regex(found: str, end: str = "\\Z") -> str:
+def python_regex(regex: str, end: str = "\\Z") -> str:
     """An expression of RE2 that `JavaRegex` wrote as one of Python; `end` stands for `END`."""
-    plain = re.sub(r"\\x\{([0-9a-f]+)\}", lambda char: f"\\U{int(char[1], 16):08x}", found)
+    plain = re.sub(r"\\x\{([0-9a-f]+)\}", lambda char: f"\\U{int(char[1], 16):08x}", regex)
     return plain.replace(END, end)
 
 
@@ -132,20 +132,20 @@ class JavaRegex:
             repeatable = self._step(repeatable)
         if self.depth:
             self._refuse("(")
-        found = "".join(self.out)
+        regex = "".join(self.out)
         try:
-            re.compile(python_regex(found))
+            re.compile(python_regex(regex))
         except re.error as wrong:
             raise Unread(f"the pattern {self.pattern!r} is not read: {wrong}") from wrong
-        return found
+        return regex
 
-    def _refuse(self, what: str) -> None:
+    def _refuse(self, construct: str) -> None:
         hint = (
             "LIKE, contains, startswith and endswith take any text; docs/functions.md says what RLIKE takes."
         )
-        if what.startswith("(?i"):
+        if construct.startswith("(?i"):
             hint = "Write (?i) at the beginning of the pattern, or ILIKE."
-        raise Unread(f"{what} in the pattern {self.pattern!r} is not read", hint)
+        raise Unread(f"{construct} in the pattern {self.pattern!r} is not read", hint)
 
     def _step(self, repeatable: bool) -> bool:
         """One element of the pattern; whether a quantifier may follow it."""
@@ -197,16 +197,16 @@ class JavaRegex:
         return False
 
     def _quantifier(self, repeatable: bool) -> bool:
-        found = _QUANTIFIER.match(self.pattern, self.at)
-        if found is None or not repeatable:
+        quantifier = _QUANTIFIER.match(self.pattern, self.at)
+        if quantifier is None or not repeatable:
             self._refuse(self.pattern[self.at])
-        assert found is not None
-        self.at = found.end()
+        assert quantifier is not None
+        self.at = quantifier.end()
         if self.pattern.startswith("+", self.at):
-            self._refuse(f"{found.group()}+")
+            self._refuse(f"{quantifier.group()}+")
         lazy = self.pattern.startswith("?", self.at)
         self.at += lazy
-        self.out.append(found.group() + "?" * lazy)
+        self.out.append(quantifier.group() + "?" * lazy)
         return False
 
     def _escaped(self) -> Item:

@@ -162,7 +162,7 @@ def _split(
         return within_16_bits(call, texts, lambda plain: of_all(plain, literal))
 
     def of(text: str, pattern: Any) -> Any:
-        ends = [(found.start(), found.end()) for found in pattern.finditer(text)]
+        ends = [(match.start(), match.end()) for match in pattern.finditer(text)]
         starts = [0, *(end for _, end in ends)]
         return apply(
             [text[a:b] for a, b in zip(starts, [*(start for start, _ in ends), len(text)], strict=True)]

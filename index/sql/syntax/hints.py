@@ -102,8 +102,8 @@ def stopped(text: str, tokens: Sequence[Token], at: int) -> Told:
     """Return what to say of a text that is no condition from a token on."""
     token = tokens[at]
     for look in (_of_statement, _of_end, _of_sign, _of_word):
-        if (found := look(text, tokens, at)) is not None:
-            return found
+        if (hint := look(text, tokens, at)) is not None:
+            return hint
     return _unexpected(text, token), token.start, GENERAL
 
 

@@ -216,10 +216,10 @@ class PrimaryParser(ABC):
 
     def _interval(self) -> Tree:
         """Take an interval, or a column of that name."""
-        found = interval_at(self.text, self.tokens, self.at)
-        if found is None:
+        match = interval_at(self.text, self.tokens, self.at)
+        if match is None:
             return self._name()
-        start, (text, count) = self.token.start, found
+        start, (text, count) = self.token.start, match
         for _ in range(count):
             self.advance()
         return Tree("constant", start, self.last_end, constant=WrittenConstant("interval", text))

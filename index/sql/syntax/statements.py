@@ -38,27 +38,27 @@ def statement_of(text: str, tokens: Sequence[Token], stopped: int) -> Statement 
 
     `stopped`: the place in the text at which a condition could be read no further.
     """
-    found = _clauses(tokens)
+    clauses = _clauses(tokens)
     first = tokens[0].text if tokens[0].kind == "word" else ""
     leads = first in ("SELECT", "WHERE", "FROM", "GROUP", "ORDER", "LIMIT", "HAVING", "OFFSET")
-    if not found or (not leads and found[0].start > stopped + 1):
+    if not clauses or (not leads and clauses[0].start > stopped + 1):
         return None
     pieces: dict[str, str] = {}
     starts: dict[str, int] = {}
-    ends = [clause.start for clause in found[1:]] + [len(text)]
-    for clause, end in zip(found, ends, strict=True):
+    ends = [clause.start for clause in clauses[1:]] + [len(text)]
+    for clause, end in zip(clauses, ends, strict=True):
         begin = clause.end
         if clause.text in ("GROUP", "ORDER", "SORT"):
             begin += len(text[begin:]) - len(text[begin:].lstrip()) + len("BY")
         pieces.setdefault(clause.text, text[begin:end].strip(" ;\n\t"))
         starts.setdefault(clause.text, clause.start)
-    before = text[: found[0].start].strip()
+    before = text[: clauses[0].start].strip()
     return Statement(pieces, pieces.get("WHERE", "" if leads else before), starts)
 
 
 def _clauses(tokens: Sequence[Token]) -> list[Token]:
     """Return the words that begin a clause, outside of parentheses and not where a column could stand."""
-    found: list[Token] = []
+    clauses: list[Token] = []
     depth = 0
     for at, token in enumerate(tokens[:-1]):
         if token.kind == "sign" and token.text in "()":
@@ -66,16 +66,16 @@ def _clauses(tokens: Sequence[Token]) -> list[Token]:
         if depth or token.kind != "word":
             continue
         behind = tokens[at + 1]
-        is_clause = token.text in CLAUSES or (token.text in _JOINS and found)
+        is_clause = token.text in CLAUSES or (token.text in _JOINS and clauses)
         if token.text == "FROM" and at and tokens[at - 1].text == "DISTINCT":
             continue
         by = token.text not in ("GROUP", "ORDER", "SORT") or behind.text == "BY"
         is_column = behind.kind == "sign" and behind.text not in ("(", "*", "-")
         if is_clause and by and not is_column and behind.kind != "end":
-            found.append(
+            clauses.append(
                 Token("word", "JOIN" if token.text in _JOINS else token.text, token.start, token.end)
             )
-    return found
+    return clauses
 
 
 def told(statement: Statement, text: str) -> tuple[str, int, str]:
@@ -146,15 +146,15 @@ def _aggregated(table: str, call: tuple[str, str], condition: str, where: str, a
         column = column.split(None, 1)[1]
         return _both(f"tailbit summary {table} {column}{where}", f'{answer}.count_distinct("{column}")')
     if name == "count":
-        asked = f' "{condition}"' if condition else ""
-        return _both(f"tailbit count {table}{asked}", f"{answer}.count()")
+        quoted = f' "{condition}"' if condition else ""
+        return _both(f"tailbit count {table}{quoted}", f"{answer}.count()")
     return _both(f"tailbit summary {table} {column}{where}", f'{answer}.{name}("{column}")')
 
 
 def _read(statement: Statement, table: str, items: Sequence[str]) -> str:
     columns = [item for item in items if item != "*"]
     order = _items(statement.piece("ORDER") or statement.piece("SORT"))
-    asked = f' "{statement.condition}"' if statement.condition else ""
+    quoted = f' "{statement.condition}"' if statement.condition else ""
     answer = f'table.where("{statement.condition}")' if statement.condition else "table.where()"
     options, arguments = "", []
     if columns:
@@ -167,7 +167,7 @@ def _read(statement: Statement, table: str, items: Sequence[str]) -> str:
         if statement.piece(word):
             options += f" --{word.lower()} {statement.piece(word)}"
             arguments.append(f"{word.lower()}={statement.piece(word)}")
-    return _both(f"tailbit read {table}{asked}{options}", f"{answer}.read({', '.join(arguments)})")
+    return _both(f"tailbit read {table}{quoted}{options}", f"{answer}.read({', '.join(arguments)})")
 
 
 def _items(listed: str) -> list[str]:
@@ -184,5 +184,5 @@ def _items(listed: str) -> list[str]:
 def _aggregate(item: str) -> tuple[str, str] | None:
     """Return the name and the argument of an aggregate; None of anything else."""
     name, paren, rest = item.partition("(")
-    found = AGGREGATES.get(name.strip().upper())
-    return (found, rest.split(")")[0].strip()) if paren and found else None
+    method = AGGREGATES.get(name.strip().upper())
+    return (method, rest.split(")")[0].strip()) if paren and method else None

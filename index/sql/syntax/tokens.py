@@ -55,10 +55,10 @@ def tokens_of(text: str) -> list[Token]:
     tokens: list[Token] = []
     at = 0
     while at < len(text):
-        found = _TOKEN.match(text, at)
-        if found is None:
+        match = _TOKEN.match(text, at)
+        if match is None:
             _refuse_character(text, at)
-        kind, end = str(found.lastgroup), found.end()
+        kind, end = str(match.lastgroup), match.end()
         if kind == "comment":
             end = _end_of_comment(text, at)
         elif kind != "gap":
