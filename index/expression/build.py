@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tailbit.index.expression.folded import NotRead, associated, call, of_no_number, referred
+from tailbit.index.expression.folded import associated, call, of_no_number, referred, wrong_type
 from tailbit.index.expression.types import decimal_result
 from tailbit.index.expression.uncast import null_as_cast, uncast
 from tailbit.index.functions.casting import is_castable, why_not_cast
 from tailbit.index.functions.seconds import is_since_1970
 from tailbit.index.functions.texts.at_once import check_pattern
-from tailbit.index.functions.texts.patterns import Unread
 from tailbit.index.functions.tree import Expression, columns_in, key_of
 from tailbit.index.values import casts
 from tailbit.index.values.coercion import (
@@ -34,17 +33,16 @@ from tailbit.index.values.literals import (
     LONG,
     NUMERIC,
     STRING,
+    TIMES,
     WHOLE,
     Literal,
 )
-from tailbit.index.values.refusals import Unsupported, instead_of_numbers, mismatch
+from tailbit.index.values.refusals import NotRead, Unsupported, instead_of_numbers, mismatch
 from tailbit.tables.model import DataType
 from tailbit.wording import with_article
 
 BITWISE = ("&", "^", "|")
 """Operators on the bits of integers, by falling precedence."""
-
-_TIMES = ("date", "timestamp", "timestamp_ntz")
 
 
 class Builder:
@@ -87,13 +85,10 @@ class Builder:
         """
         from_, name = value.type, to.name
         numeric = from_.name in NUMERIC and name in NUMERIC
-        times = from_.name in _TIMES and name in _TIMES
+        times = from_.name in TIMES and name in TIMES
         if from_.name in ("void", name, "string") or numeric or times or name == "string":
             return self.cast(value, to)
-        raise NotRead(
-            mismatch(f"{taker} takes {with_article(to)}, not {with_article(from_)}", "UNEXPECTED_INPUT_TYPE"),
-            "CAST it.",
-        )
+        raise wrong_type(taker, with_article(to), value, "CAST it.")
 
     def compare(self, op: str, left: Expression, right: Expression) -> Expression:
         """Build a comparison of two expressions, cast to the type in which Spark compares them."""
@@ -113,7 +108,7 @@ class Builder:
             raise NotRead(mismatch(reason, "BINARY_OP_DIFF_TYPES"))
         if common.name == "void":
             return Literal(BOOLEAN, True if op == "<=>" else None)
-        if common.name not in (*NUMERIC, *_TIMES, "boolean", "string", "binary"):
+        if common.name not in (*NUMERIC, *TIMES, "boolean", "string", "binary"):
             raise NotRead(f"{left.type} does not compare with {right.type}")
         _check_common(common)
         return self._compared(op, self.cast(left, common), self.cast(right, common))
@@ -143,7 +138,7 @@ class Builder:
         value, items = self.cast(value, common), [self.cast(item, common) for item in listed]
         if all(isinstance(item, Literal) for item in items):
             known = [item for item in items if isinstance(item, Literal) and item.value is not None]
-            if common.name in _TIMES and len(known) == len(items) and len({k.value for k in known}) == 1:
+            if common.name in TIMES and len(known) == len(items) and len({k.value for k in known}) == 1:
                 return self._compared("=", value, known[0])
             if known:
                 return call("in", [value, *known], BOOLEAN, (len(known) < len(items),))
@@ -213,7 +208,7 @@ class Builder:
         if kind not in NUMERIC:
             reason = f"{op} of {value.type} and {other.type} is not read"
             kinds = {kind, other.type.name}
-            refused = kinds != {"void"} and not kinds & set(_TIMES)
+            refused = kinds != {"void"} and not kinds & set(TIMES)
             raise NotRead(mismatch(reason) if refused else reason, instead_of_numbers(op, kinds))
         return value
 
@@ -228,7 +223,7 @@ class Builder:
         if more.type.name not in ("byte", "short", "integer"):
             hint = "Write datediff(a, b) for the days between two dates."
             reason = f"date {op} {more.type} is not read"
-            if more.type.name != "void" and (op == "+" or more.type.name not in (*_TIMES, "string")):
+            if more.type.name != "void" and (op == "+" or more.type.name not in (*TIMES, "string")):
                 reason = mismatch(reason, "UNEXPECTED_INPUT_TYPE")
             raise NotRead(reason, hint if more.type.name == "date" else None)
         return call("date_add" if op == "+" else "date_sub", [day, more], DATE)
@@ -296,10 +291,7 @@ class Builder:
             hint = "startswith, endswith and contains take columns."
             raise NotRead(f"{taker} takes a pattern that is a constant", hint)
         if isinstance(pattern.value, bytes):
-            try:
-                check_pattern(name, pattern.value.decode(), escape)
-            except Unread as wrong:
-                raise NotRead(str(wrong), wrong.hint) from wrong
+            check_pattern(name, pattern.value.decode(), escape)
         return call(name, [value, pattern], BOOLEAN, (escape,))
 
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 
 from tailbit.index.expression import found, shapes, times
 from tailbit.index.expression.build import Builder
-from tailbit.index.expression.folded import NotRead, call, is_null, of_no_number
+from tailbit.index.expression.folded import call, is_null, no_number, wrong_type
 from tailbit.index.expression.nested import NESTED_FUNCTIONS
 from tailbit.index.expression.present import PRESENT, present
 from tailbit.index.functions.table import CAST_FUNCTIONS, FUNCTIONS, INTEGER, Function
 from tailbit.index.functions.tree import Expression
 from tailbit.index.values.literals import DOUBLE, STRING, TIMESTAMP, Literal
-from tailbit.index.values.refusals import mismatch
+from tailbit.index.values.refusals import NotRead
 from tailbit.tables.model import DataType
 from tailbit.wording import with_article
 
@@ -69,8 +70,7 @@ def _taken(b: Builder, name: str, kind: str, arg: Expression) -> Expression:
     if kind.startswith(_EXACTLY):
         wanted = DataType(kind.removeprefix(_EXACTLY))
         if arg.type.name not in (wanted.name, "void"):
-            reason = f"{name} takes {with_article(wanted)}, not {with_article(arg.type)}"
-            raise NotRead(mismatch(reason, "UNEXPECTED_INPUT_TYPE"), "CAST it.")
+            raise wrong_type(name, with_article(wanted), arg, "CAST it.")
         return b.cast(arg, wanted)
     if kind == "text":
         return shapes.text(b, arg, name)
@@ -79,8 +79,7 @@ def _taken(b: Builder, name: str, kind: str, arg: Expression) -> Expression:
     if kind == "days":
         if arg.type.name in ("byte", "short", "integer", "void"):
             return b.cast(arg, INTEGER)
-        reason = f"{name} takes an integer number of days, not {with_article(arg.type)}"
-        raise NotRead(of_no_number(reason, arg), "CAST it AS INT.")
+        raise no_number(name, arg, "an integer number of days", "CAST it AS INT.")
     if kind == "floating":
         return arg if arg.type.name in ("float", "double") else b.implicit(arg, DOUBLE, name)
     return b.implicit(arg, DataType(kind), name)
@@ -189,35 +188,33 @@ def extracted(b: Builder, name: str, value: Expression) -> Expression:
 SHAPED: dict[str, tuple[int, int, shapes.Make]] = {
     "abs": (1, 1, shapes.absolute),
     "round": (1, 2, shapes.rounded),
-    "floor": (1, 1, shapes.rounding("floor")),
-    "ceil": (1, 1, shapes.rounding("ceil")),
-    "ceiling": (1, 1, shapes.rounding("ceil")),
+    "floor": (1, 1, partial(shapes.whole, "floor")),
+    **dict.fromkeys(("ceil", "ceiling"), (1, 1, partial(shapes.whole, "ceil"))),
     "negative": (1, 1, lambda b, args: b.negative(args[0])),
     "positive": (1, 1, shapes.positive),
     "mod": (2, 2, lambda b, args: b.arithmetic("%", args[0], args[1])),
     "pmod": (2, 2, shapes.remainder),
     **{
-        name: (2, 2, shapes.tried(name, op))
+        name: (2, 2, partial(shapes.tried, name, op))
         for name, op in (
             *(("try_add", "+"), ("try_subtract", "-"), ("try_multiply", "*")),
             *(("try_divide", "/"), ("try_mod", "%")),
         )
     },
-    **{name: (2, _ANY, shapes.extreme(name)) for name in ("greatest", "least")},
+    **{name: (2, _ANY, partial(shapes.extreme, name)) for name in ("greatest", "least")},
     "concat": (1, _ANY, shapes.joined),
-    "concat_ws": (1, _ANY, shapes.joined_by),
+    "concat_ws": (1, _ANY, lambda b, args: call("concat_ws", shapes.texts(b, args, "concat_ws"), STRING)),
     **dict.fromkeys(("locate", "position"), (2, 3, shapes.located)),
     "btrim": (1, 2, lambda b, args: shapes.strip(b, "both", *args)),
-    **{name: (1, 2, shapes.stripped(side)) for name, side in shapes.TRIMMED.items()},
-    "coalesce": (1, _ANY, lambda b, args: b.coalesce(args)),
-    "nvl": (2, 2, lambda b, args: b.coalesce(args)),
-    "ifnull": (2, 2, lambda b, args: b.coalesce(args)),
-    "nvl2": (3, 3, shapes.other_if_null),
+    **{name: (1, 2, partial(shapes.stripped, side)) for name, side in shapes.TRIMMED.items()},
+    "coalesce": (1, _ANY, Builder.coalesce),
+    **dict.fromkeys(("nvl", "ifnull"), (2, 2, Builder.coalesce)),
+    "nvl2": (3, 3, lambda b, args: b.case([(b.negate(is_null(args[0])), args[1])], args[2])),
     "nullif": (2, 2, shapes.null_if),
-    "zeroifnull": (1, 1, shapes.zero_if_null),
-    "nullifzero": (1, 1, shapes.null_if_zero),
+    "zeroifnull": (1, 1, lambda b, args: b.coalesce([args[0], Literal(INTEGER, 0, True)])),
+    "nullifzero": (1, 1, lambda b, args: shapes.null_if(b, [args[0], Literal(INTEGER, 0, True)])),
     "equal_null": (2, 2, lambda b, args: b.compare("<=>", args[0], args[1])),
-    "if": (3, 3, shapes.chosen),
+    "if": (3, 3, lambda b, args: b.case([(args[0], args[1])], args[2])),
     "isnull": (1, 1, lambda b, args: is_null(args[0])),
     "isnotnull": (1, 1, lambda b, args: b.negate(is_null(args[0]))),
     "regexp_extract": (2, 3, found.extracted),
@@ -225,14 +222,16 @@ SHAPED: dict[str, tuple[int, int, shapes.Make]] = {
     "get_json_object": (2, 2, found.json_part),
     "decode": (2, _ANY, found.decoded),
     "substring_index": (3, 3, found.before_or_behind),
-    **{name: (1, 1, found.digest(name)) for name in ("md5", "sha1", "crc32")},
-    "sha": (1, 1, found.digest("sha1")),
+    **{name: (1, 1, partial(found.digest, name)) for name in ("md5", "sha1", "crc32")},
+    "sha": (1, 1, partial(found.digest, "sha1")),
     "sha2": (2, 2, found.sha2),
     "hash": (1, _ANY, lambda _, args: call("hash", args, INTEGER)),
     "hex": (1, 1, found.hexadecimal),
     "regexp_replace": (3, 3, found.replaced),
     "like": (2, 2, lambda b, args: b.like(args[0], args[1])),
-    **dict.fromkeys(("rlike", "regexp", "regexp_like"), (2, 2, shapes.rlike)),
+    **dict.fromkeys(
+        ("rlike", "regexp", "regexp_like"), (2, 2, lambda b, args: b.like(args[0], args[1], name="rlike"))
+    ),
     **{name: (0, 0, present(type_)) for name, type_ in PRESENT.items()},
     "date_trunc": (2, 2, times.truncated_time),
     "trunc": (2, 2, times.truncated_date),
@@ -245,7 +244,7 @@ SHAPED: dict[str, tuple[int, int, shapes.Make]] = {
     "to_unix_timestamp": (1, 2, times.unix_timestamp),
     "from_unixtime": (1, 2, times.from_unixtime),
     **{
-        f"timestamp_{name}": (1, 1, times.since_1970(f"timestamp_{name}", unit))
+        f"timestamp_{name}": (1, 1, partial(times.since_1970, f"timestamp_{name}", unit))
         for name, unit in (("seconds", 1_000_000), ("millis", 1000), ("micros", 1))
     },
     **dict.fromkeys(("date_part", "datepart"), (2, 2, _part)),

@@ -11,8 +11,9 @@ from tailbit.index.functions.tree import Call, Expression, columns_in
 from tailbit.index.functions.vectors import canonical
 from tailbit.index.values.datetimes import special_word
 from tailbit.index.values.literals import BOOLEAN, Literal
-from tailbit.index.values.refusals import Unsupported, mismatch
+from tailbit.index.values.refusals import NotRead, Unsupported, mismatch
 from tailbit.tables.model import DataType
+from tailbit.wording import with_article
 
 _CASES = ("lower", "upper")
 _OF_ALL = (
@@ -34,17 +35,6 @@ _FOLDED_LATE = frozenset(
 """Calls that become NULL by a constant NULL argument only when constants are folded, not before.
 Source: Spark; these are not `nullIntolerant`, or are made of `if`.
 """
-
-
-class NotRead(Exception):
-    """An expression that Spark refuses, or that is unsupported here.
-
-    Carries the reason and what to write instead.
-    """
-
-    def __init__(self, reason: str, hint: str | None = None) -> None:
-        super().__init__(reason)
-        self.hint = hint
 
 
 def call(
@@ -148,6 +138,18 @@ def is_null(value: Expression) -> Expression:
     """Build IS NULL of an expression."""
     source = value.null_as if isinstance(value, Call) else None
     return call("is null", [source or value], BOOLEAN)
+
+
+def wrong_type(
+    taker: str, takes: str, value: Expression, hint: str | None = None, error: str = "UNEXPECTED_INPUT_TYPE"
+) -> NotRead:
+    """Return the refusal of an argument of another type than a function takes."""
+    return NotRead(mismatch(f"{taker} takes {takes}, not {with_article(value.type)}", error), hint)
+
+
+def no_number(taker: str, value: Expression, takes: str = "a number", hint: str = "CAST it.") -> NotRead:
+    """Return the refusal of an argument that is no number; Spark accepts strings and NULL."""
+    return NotRead(of_no_number(f"{taker} takes {takes}, not {with_article(value.type)}", value), hint)
 
 
 def of_no_number(reason: str, value: Expression) -> str:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tailbit.index.expression.build import Builder
-from tailbit.index.expression.folded import NotRead, call, of_no_number
-from tailbit.index.expression.shapes import INTEGER, Make, text, whole_constant
+from tailbit.index.expression.folded import call, no_number
+from tailbit.index.expression.shapes import text, texts, whole_constant
 from tailbit.index.functions.texts.groups import groups_of, replacement
 from tailbit.index.functions.texts.json_paths import path_of
-from tailbit.index.functions.texts.patterns import Unread
 from tailbit.index.functions.texts.pieces import CHARSETS
 from tailbit.index.functions.tree import Expression
-from tailbit.index.values.literals import LONG, STRING, VOID, WHOLE, Literal
+from tailbit.index.values.literals import INTEGER, LONG, STRING, VOID, WHOLE, Literal
+from tailbit.index.values.refusals import NotRead
 from tailbit.wording import with_article
 
 _MOST = 1 << 31
@@ -24,7 +24,7 @@ def extracted(b: Builder, args: Sequence[Expression]) -> Expression:
     value, pattern = text(b, args[0], "regexp_extract"), _constant(args[1], "regexp_extract")
     reason = "regexp_extract takes a constant number of a group"
     group = whole_constant(args[2], reason) if len(args) > 2 else 1
-    groups = _groups(pattern)
+    groups = groups_of(pattern).groups
     if not 0 <= group <= groups:
         raise NotRead(
             f"regexp_extract of group {group} of {groups} (INVALID_PARAMETER_VALUE in Spark)",
@@ -36,10 +36,7 @@ def extracted(b: Builder, args: Sequence[Expression]) -> Expression:
 def replaced(b: Builder, args: Sequence[Expression]) -> Expression:
     """Build regexp_replace of a constant pattern by a constant text."""
     value, pattern = text(b, args[0], "regexp_replace"), _constant(args[1], "regexp_replace")
-    try:
-        parts = replacement(_constant(args[2], "regexp_replace"), _groups(pattern))
-    except Unread as wrong:
-        raise NotRead(str(wrong), wrong.hint) from wrong
+    parts = replacement(_constant(args[2], "regexp_replace"), groups_of(pattern).groups)
     _check_not_empty("regexp_replace", pattern)
     return call("regexp_replace", [value, Literal(STRING, pattern.encode())], STRING, tuple(parts))
 
@@ -70,7 +67,6 @@ def _split_arguments(b: Builder, args: Sequence[Expression]) -> list[Expression]
     if len(args) != 2:
         raise NotRead(f"split takes 2 arguments here, not {len(args)}")
     pattern = _constant(args[1], "split")
-    _groups(pattern)
     _check_not_empty("split", pattern)
     return [text(b, args[0], "split"), Literal(STRING, pattern.encode())]
 
@@ -82,7 +78,7 @@ def part(b: Builder, args: Sequence[Expression]) -> Expression:
         raise NotRead("split_part counts from 1 (INVALID_INDEX_OF_ZERO in Spark)")
     if abs(number) >= _MOST:
         raise NotRead(f"split_part of part {number} is not read (it raises in Spark)")
-    return call("split_part", [text(b, arg, "split_part") for arg in args[:2]], STRING, (number,))
+    return call("split_part", texts(b, args[:2], "split_part"), STRING, (number,))
 
 
 def before_or_behind(b: Builder, args: Sequence[Expression]) -> Expression:
@@ -90,18 +86,14 @@ def before_or_behind(b: Builder, args: Sequence[Expression]) -> Expression:
     reason = "substring_index takes a constant number of places"
     if abs(whole_constant(args[2], reason)) >= _MOST:
         raise NotRead(reason)
-    given = [*(text(b, arg, "substring_index") for arg in args[:2]), b.cast(args[2], INTEGER)]
+    given = [*texts(b, args[:2], "substring_index"), b.cast(args[2], INTEGER)]
     return call("substring_index", given, STRING)
 
 
-def digest(name: str) -> Make:
-    """Return the builder of md5, sha1 or crc32 of a text's bytes, or of bytes."""
-
-    def make(b: Builder, args: Sequence[Expression]) -> Expression:
-        type_ = LONG if name == "crc32" else STRING
-        return call("digest", [_bytes(args[0], name)], type_, (name,))
-
-    return make
+def digest(name: str, b: Builder, args: Sequence[Expression]) -> Expression:
+    """Build md5, sha1 or crc32 of a text's bytes, or of bytes."""
+    type_ = LONG if name == "crc32" else STRING
+    return call("digest", [_bytes(args[0], name)], type_, (name,))
 
 
 def json_part(b: Builder, args: Sequence[Expression]) -> Expression:
@@ -127,9 +119,7 @@ def decoded(b: Builder, args: Sequence[Expression]) -> Expression:
         return b.case([(b.compare("<=>", args[0], candidate), given) for candidate, given in pairs], other)
     value = args[0]
     if value.type.name not in ("string", "binary"):
-        raise NotRead(
-            of_no_number(f"decode takes bytes, not {with_article(value.type)}", value), "CAST it AS STRING."
-        )
+        raise no_number("decode", value, "bytes", "CAST it AS STRING.")
     charset = _constant(args[1], "decode").upper()
     if charset not in CHARSETS:
         raise NotRead(f"decode of {charset} is not read", f"It takes {', '.join(CHARSETS)}.")
@@ -166,10 +156,3 @@ def _constant(arg: Expression, name: str) -> str:
     if not isinstance(arg, Literal) or not isinstance(arg.value, bytes) or arg.type != STRING:
         raise NotRead(f"{name} takes constant texts behind its first argument")
     return arg.value.decode()
-
-
-def _groups(pattern: str) -> int:
-    try:
-        return groups_of(pattern).groups
-    except Unread as wrong:
-        raise NotRead(str(wrong), wrong.hint) from wrong

@@ -7,21 +7,31 @@ itself by the tests. The reader of the text, not this module, tells names of ele
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from tailbit.index.expression.build import Builder
-from tailbit.index.expression.folded import NotRead, call
+from tailbit.index.expression.folded import call, wrong_type
 from tailbit.index.functions.tree import Call, Expression, Ref
 from tailbit.index.values.coercion import common_type
-from tailbit.index.values.literals import BINARY, BOOLEAN, LONG, NUMERIC, STRING, WHOLE, Literal, range_of
-from tailbit.index.values.refusals import mismatch
+from tailbit.index.values.literals import (
+    BINARY,
+    BOOLEAN,
+    INTEGER,
+    LONG,
+    NUMERIC,
+    STRING,
+    TIMES,
+    WHOLE,
+    Literal,
+    range_of,
+)
+from tailbit.index.values.refusals import NotRead, mismatch
 from tailbit.tables.model import Column, DataType
 from tailbit.wording import with_article
 
-INTEGER = DataType("integer")
 NESTED = ("array", "map", "struct", "variant")
 """Types whose values contain other values."""
-_TIMES = ("date", "timestamp", "timestamp_ntz")
-_COMPARED = (*NUMERIC, *_TIMES, BOOLEAN.name, STRING.name, BINARY.name)
+_COMPARED = (*NUMERIC, *TIMES, BOOLEAN.name, STRING.name, BINARY.name)
 """Element and key types that can be compared."""
 _ASKED = "Elements are asked of arrays, as tags[0], keys of maps, as m['k'], fields of structs, as s.a."
 _VARIABLE = "\N{GREEK SMALL LETTER LAMDA}"
@@ -50,9 +60,8 @@ def element_of(name: str, value: Expression) -> DataType:
         NotRead: the value is no array.
     """
     if value.type.name != "array":
-        reason = f"{name} takes an array, not {with_article(value.type)}"
         error = "NULL_TYPE" if value.type.name == "void" else "UNEXPECTED_INPUT_TYPE"
-        raise NotRead(mismatch(reason, error), "Name a column of arrays, or write array(1, 2).")
+        raise wrong_type(name, "an array", value, "Name a column of arrays, or write array(1, 2).", error)
     return value.type.fields[0].type
 
 
@@ -97,8 +106,7 @@ def _element(b: Builder, array: Expression, place: Expression, first: int, error
 
 def _place(b: Builder, key: Expression, name: str, kinds: Sequence[str]) -> Expression:
     if key.type.name not in kinds:
-        reason = f"{name} takes a whole number, not {with_article(key.type)}"
-        raise NotRead(mismatch(reason, "UNEXPECTED_INPUT_TYPE"), _ASKED)
+        raise wrong_type(name, "a whole number", key, _ASKED)
     return b.cast(key, LONG)
 
 
@@ -202,45 +210,36 @@ def overlap(b: Builder, args: Sequence[Expression]) -> Expression:
     return call("arrays_overlap", [_elements_as(b, arg, common) for arg in args], BOOLEAN)
 
 
-def size(name: str) -> Callable[[Builder, Sequence[Expression]], Expression]:
-    """Return the builder of size or cardinality of an array or map, or of array_size."""
-
-    def make(b: Builder, args: Sequence[Expression]) -> Expression:
-        kind = args[0].type.name
-        if kind == "void":
-            return Literal(INTEGER, None)
-        if kind != "array" and (kind != "map" or name == "array_size"):
-            accepted = "an array" if name == "array_size" else "an array or a map"
-            reason = f"{name} takes {accepted}, not {with_article(args[0].type)}"
-            raise NotRead(mismatch(reason, "UNEXPECTED_INPUT_TYPE"), "Write length(s) for a text.")
-        return call("size", args, INTEGER)
-
-    return make
+def size(name: str, b: Builder, args: Sequence[Expression]) -> Expression:
+    """Build size or cardinality of an array or map, or array_size."""
+    kind = args[0].type.name
+    if kind == "void":
+        return Literal(INTEGER, None)
+    if kind != "array" and (kind != "map" or name == "array_size"):
+        accepted = "an array" if name == "array_size" else "an array or a map"
+        raise wrong_type(name, accepted, args[0], "Write length(s) for a text.")
+    return call("size", args, INTEGER)
 
 
-def element_at(error: str) -> Callable[[Builder, Sequence[Expression]], Expression]:
-    """Return the builder of element_at, or of try_element_at, which is NULL if there is no such element."""
-
-    def make(b: Builder, args: Sequence[Expression]) -> Expression:
-        value, key = args
-        if value.type.name == "map":
-            if key.type.name == "void":
-                raise NotRead(mismatch("element_at takes no NULL without a type", "NULL_TYPE"), "CAST it.")
-            key_type = value.type.fields[0].type
-            common = _together("element_at", key_type, key.type, "MAP_FUNCTION_DIFF_TYPES", decimals=False)
-            fits = isinstance(key, Literal) and key.type.name in WHOLE and _holds(key_type, key.value)
-            if common != key_type and not fits:
-                reason = (
-                    f"element_at of a map of keys of type {key_type} and {with_article(key.type)} is not read"
-                )
-                raise NotRead(reason, "CAST it.")
-            return _value_of(value, b.cast(key, key_type))
-        element_of("element_at", value)
-        _refuse_made(value)
-        place = _place(b, key, "element_at", ("byte", "short", "integer"))
-        return _element(b, value, place, 1, error)
-
-    return make
+def element_at(error: str, b: Builder, args: Sequence[Expression]) -> Expression:
+    """Build element_at, or try_element_at, which is NULL if there is no such element."""
+    value, key = args
+    if value.type.name == "map":
+        if key.type.name == "void":
+            raise NotRead(mismatch("element_at takes no NULL without a type", "NULL_TYPE"), "CAST it.")
+        key_type = value.type.fields[0].type
+        common = _together("element_at", key_type, key.type, "MAP_FUNCTION_DIFF_TYPES", decimals=False)
+        fits = isinstance(key, Literal) and key.type.name in WHOLE and _holds(key_type, key.value)
+        if common != key_type and not fits:
+            reason = (
+                f"element_at of a map of keys of type {key_type} and {with_article(key.type)} is not read"
+            )
+            raise NotRead(reason, "CAST it.")
+        return _value_of(value, b.cast(key, key_type))
+    element_of("element_at", value)
+    _refuse_made(value)
+    place = _place(b, key, "element_at", ("byte", "short", "integer"))
+    return _element(b, value, place, 1, error)
 
 
 def _holds(type_: DataType, value: object) -> bool:
@@ -256,21 +255,16 @@ def got(b: Builder, args: Sequence[Expression]) -> Expression:
     return _element(b, args[0], place, 0, "")
 
 
-def part_of_map(name: str) -> Callable[[Builder, Sequence[Expression]], Expression]:
-    """Return the builder of map_keys or map_values."""
-
-    def make(b: Builder, args: Sequence[Expression]) -> Expression:
-        if args[0].type.name != "map":
-            reason = f"{name} takes a map, not {with_article(args[0].type)}"
-            raise NotRead(mismatch(reason, "UNEXPECTED_INPUT_TYPE"), "Name a column of maps.")
-        return call(name, args, array_of_type(args[0].type.fields[name == "map_values"].type))
-
-    return make
+def part_of_map(name: str, b: Builder, args: Sequence[Expression]) -> Expression:
+    """Build map_keys or map_values."""
+    if args[0].type.name != "map":
+        raise wrong_type(name, "a map", args[0], "Name a column of maps.")
+    return call(name, args, array_of_type(args[0].type.fields[name == "map_values"].type))
 
 
 def contains_key(b: Builder, args: Sequence[Expression]) -> Expression:
     """Build map_contains_key."""
-    keys = part_of_map("map_keys")(b, args[:1])
+    keys = part_of_map("map_keys", b, args[:1])
     return call(
         "array_contains",
         _beside(b, "map_contains_key", keys, args[1], "MAP_FUNCTION_DIFF_TYPES", decimals=False),
@@ -278,13 +272,9 @@ def contains_key(b: Builder, args: Sequence[Expression]) -> Expression:
     )
 
 
-def extreme(name: str) -> Callable[[Builder, Sequence[Expression]], Expression]:
-    """Return the builder of array_max or array_min."""
-
-    def make(b: Builder, args: Sequence[Expression]) -> Expression:
-        return call(name, args, _compared(name, element_of(name, args[0])))
-
-    return make
+def extreme(name: str, b: Builder, args: Sequence[Expression]) -> Expression:
+    """Build array_max or array_min."""
+    return call(name, args, _compared(name, element_of(name, args[0])))
 
 
 def made(b: Builder, args: Sequence[Expression]) -> Expression:
@@ -298,14 +288,14 @@ def made(b: Builder, args: Sequence[Expression]) -> Expression:
 NESTED_FUNCTIONS: dict[str, tuple[int, int, Callable[[Builder, Sequence[Expression]], Expression]]] = {
     "array_contains": (2, 2, contains),
     "arrays_overlap": (2, 2, overlap),
-    **{name: (1, 1, size(name)) for name in ("size", "cardinality", "array_size")},
-    "element_at": (2, 2, element_at("INVALID_ARRAY_INDEX_IN_ELEMENT_AT")),
-    "try_element_at": (2, 2, element_at("")),
+    **{name: (1, 1, partial(size, name)) for name in ("size", "cardinality", "array_size")},
+    "element_at": (2, 2, partial(element_at, "INVALID_ARRAY_INDEX_IN_ELEMENT_AT")),
+    "try_element_at": (2, 2, partial(element_at, "")),
     "get": (2, 2, got),
-    **{name: (1, 1, part_of_map(name)) for name in ("map_keys", "map_values")},
+    **{name: (1, 1, partial(part_of_map, name)) for name in ("map_keys", "map_values")},
     "map_contains_key": (2, 2, contains_key),
     "array_position": (2, 2, position),
-    **{name: (1, 1, extreme(name)) for name in ("array_max", "array_min")},
+    **{name: (1, 1, partial(extreme, name)) for name in ("array_max", "array_min")},
     "array": (0, 1 << 31, made),
 }
 """Functions that take arrays or maps: least and most arguments, and the builder of the call."""

@@ -8,39 +8,26 @@ from dataclasses import replace
 from tailbit.index.expression.build import Builder
 from tailbit.index.expression.folded import (
     ASSOCIATED,
-    NotRead,
     asked_twice,
     associated,
     call,
-    is_null,
+    no_number,
     of_no_number,
     referred,
 )
 from tailbit.index.functions.tree import Expression
-from tailbit.index.values.literals import (
-    BINARY,
-    DOUBLE,
-    LONG,
-    NUMERIC,
-    STRING,
-    VOID,
-    WHOLE,
-    Literal,
-)
-from tailbit.index.values.refusals import mismatch
+from tailbit.index.values.literals import BINARY, DOUBLE, INTEGER, LONG, NUMERIC, STRING, VOID, WHOLE, Literal
+from tailbit.index.values.refusals import NotRead, mismatch
 from tailbit.tables.model import DataType
 from tailbit.wording import with_article
 
-INTEGER = DataType("integer")
 Make = Callable[[Builder, Sequence[Expression]], Expression]
 
 
 def absolute(b: Builder, args: Sequence[Expression]) -> Expression:
     """Build abs."""
     if args[0].type.name not in NUMERIC:
-        raise NotRead(
-            of_no_number(f"abs takes a number, not {with_article(args[0].type)}", args[0]), "CAST it."
-        )
+        raise no_number("abs", args[0])
     return call("abs", args, args[0].type)
 
 
@@ -72,21 +59,15 @@ def rounded(b: Builder, args: Sequence[Expression]) -> Expression:
     return call("round", [value], type_, (digits,))
 
 
-def rounding(name: str) -> Callable[[Builder, Sequence[Expression]], Expression]:
-    """Return the builder of floor or ceil."""
-
-    def make(b: Builder, args: Sequence[Expression]) -> Expression:
-        value = _of_void(b, args[0])
-        if value.type.name not in NUMERIC:
-            raise NotRead(
-                of_no_number(f"{name} takes a number, not {with_article(value.type)}", value), "CAST it."
-            )
-        if value.type.name == "decimal":
-            precision = min(value.type.precision - value.type.scale + 1, 38)
-            return call(name, [value], DataType("decimal", precision, 0), (0,))
-        return call(name, [value], LONG, (0,))
-
-    return make
+def whole(name: str, b: Builder, args: Sequence[Expression]) -> Expression:
+    """Build floor or ceil."""
+    value = _of_void(b, args[0])
+    if value.type.name not in NUMERIC:
+        raise no_number(name, value)
+    if value.type.name == "decimal":
+        precision = min(value.type.precision - value.type.scale + 1, 38)
+        return call(name, [value], DataType("decimal", precision, 0), (0,))
+    return call(name, [value], LONG, (0,))
 
 
 def joined(b: Builder, args: Sequence[Expression]) -> Expression:
@@ -97,24 +78,9 @@ def joined(b: Builder, args: Sequence[Expression]) -> Expression:
     return texts[0] if len(texts) == 1 else call("concat", texts, STRING)
 
 
-def chosen(b: Builder, args: Sequence[Expression]) -> Expression:
-    """Build if."""
-    return b.case([(args[0], args[1])], args[2])
-
-
 def null_if(b: Builder, args: Sequence[Expression]) -> Expression:
     """Build nullif."""
     return b.case([(b.compare("=", asked_twice(args[0]), args[1]), Literal(args[0].type, None))], args[0])
-
-
-def other_if_null(b: Builder, args: Sequence[Expression]) -> Expression:
-    """Build nvl2."""
-    return b.case([(b.negate(is_null(args[0])), args[1])], args[2])
-
-
-def rlike(b: Builder, args: Sequence[Expression]) -> Expression:
-    """Build rlike."""
-    return b.like(args[0], args[1], name="rlike")
 
 
 def positive(b: Builder, args: Sequence[Expression]) -> Expression:
@@ -123,9 +89,7 @@ def positive(b: Builder, args: Sequence[Expression]) -> Expression:
     if value.type.name == "string":
         return b.cast(value, DOUBLE)
     if value.type.name not in NUMERIC:
-        raise NotRead(
-            of_no_number(f"positive takes a number, not {with_article(value.type)}", value), "CAST it."
-        )
+        raise no_number("positive", value)
     return referred(value)
 
 
@@ -137,34 +101,26 @@ def remainder(b: Builder, args: Sequence[Expression]) -> Expression:
     return call("pmod", given, type_)
 
 
-def tried(name: str, op: str) -> Make:
-    """Return the builder of try_add or the like, for numbers."""
-
-    def make(b: Builder, args: Sequence[Expression]) -> Expression:
-        if any(arg.type.name == "string" for arg in args):
-            raise NotRead(f"{name} of a string is not read", "TRY_CAST it.")
-        given, type_ = b.operands(op, *args)
-        if type_.name in WHOLE and name in ASSOCIATED:
-            return associated(name, given, type_)
-        return call(name, given, type_)
-
-    return make
+def tried(name: str, op: str, b: Builder, args: Sequence[Expression]) -> Expression:
+    """Build try_add or the like, for numbers."""
+    if any(arg.type.name == "string" for arg in args):
+        raise NotRead(f"{name} of a string is not read", "TRY_CAST it.")
+    given, type_ = b.operands(op, *args)
+    if type_.name in WHOLE and name in ASSOCIATED:
+        return associated(name, given, type_)
+    return call(name, given, type_)
 
 
-def extreme(name: str) -> Make:
-    """Return the builder of greatest or least."""
-
-    def make(b: Builder, args: Sequence[Expression]) -> Expression:
-        kinds = {arg.type.name for arg in args} - {"void"}
-        if "string" in kinds and len(kinds) > 1:
-            reason = f"{name} of {', '.join(sorted(kinds))} is not read"
-            raise NotRead(mismatch(reason, "DATA_DIFF_TYPES"), "CAST them to one type.")
-        same = b.together(args, name)
-        if isinstance(same[0], Literal) and same[0].type == VOID:
-            return replace(same[0], late=True)
-        return call(name, same, same[0].type)
-
-    return make
+def extreme(name: str, b: Builder, args: Sequence[Expression]) -> Expression:
+    """Build greatest or least."""
+    kinds = {arg.type.name for arg in args} - {"void"}
+    if "string" in kinds and len(kinds) > 1:
+        reason = f"{name} of {', '.join(sorted(kinds))} is not read"
+        raise NotRead(mismatch(reason, "DATA_DIFF_TYPES"), "CAST them to one type.")
+    same = b.together(args, name)
+    if isinstance(same[0], Literal) and same[0].type == VOID:
+        return replace(same[0], late=True)
+    return call(name, same, same[0].type)
 
 
 def text(b: Builder, value: Expression, name: str) -> Expression:
@@ -174,9 +130,14 @@ def text(b: Builder, value: Expression, name: str) -> Expression:
     return b.implicit(value, STRING, name)
 
 
+def texts(b: Builder, values: Sequence[Expression], name: str) -> list[Expression]:
+    """Cast arguments to texts."""
+    return [text(b, value, name) for value in values]
+
+
 def located(b: Builder, args: Sequence[Expression]) -> Expression:
     """Build locate, position or charindex: the searched part comes first, the optional start place last."""
-    part, value = (text(b, arg, "locate") for arg in args[:2])
+    part, value = texts(b, args[:2], "locate")
     first = args[2] if len(args) > 2 else Literal(INTEGER, 1, True)
     whole_constant(first, "locate takes a constant place to begin at")
     return call("locate", [part, value, b.cast(first, INTEGER)], INTEGER)
@@ -186,9 +147,9 @@ TRIMMED = {"trim": "both", "ltrim": "leading", "rtrim": "trailing"}
 """Trim functions, with the ends of the text that they trim."""
 
 
-def stripped(side: str) -> Make:
-    """Return the builder of trim, ltrim or rtrim; the characters to strip may precede the text."""
-    return lambda b, args: strip(b, side, *reversed(args))
+def stripped(side: str, b: Builder, args: Sequence[Expression]) -> Expression:
+    """Build trim, ltrim or rtrim; the characters to strip may precede the text."""
+    return strip(b, side, *reversed(args))
 
 
 def strip(b: Builder, side: str, value: Expression, chars: Expression | None = None) -> Expression:
@@ -197,18 +158,3 @@ def strip(b: Builder, side: str, value: Expression, chars: Expression | None = N
     if chars is None:
         return call(next(name for name, ends in TRIMMED.items() if ends == side), [value], STRING)
     return call("strip", [value, text(b, chars, "trim")], STRING, (side,))
-
-
-def joined_by(b: Builder, args: Sequence[Expression]) -> Expression:
-    """Build concat_ws."""
-    return call("concat_ws", [text(b, arg, "concat_ws") for arg in args], STRING)
-
-
-def zero_if_null(b: Builder, args: Sequence[Expression]) -> Expression:
-    """Build zeroifnull."""
-    return b.coalesce([args[0], Literal(INTEGER, 0, True)])
-
-
-def null_if_zero(b: Builder, args: Sequence[Expression]) -> Expression:
-    """Build nullifzero."""
-    return null_if(b, [args[0], Literal(INTEGER, 0, True)])

@@ -6,18 +6,15 @@ import itertools
 from collections.abc import Sequence
 
 from tailbit.index.expression.build import Builder
-from tailbit.index.expression.folded import NotRead, call
-from tailbit.index.expression.shapes import Make
+from tailbit.index.expression.folded import call
 from tailbit.index.functions.dates import UNITS
 from tailbit.index.functions.formats import PARSED, QUOTE, WRITTEN
 from tailbit.index.functions.tree import Expression
-from tailbit.index.values.literals import DATE, LONG, STRING, TIMESTAMP, WHOLE, Literal
-from tailbit.index.values.refusals import mismatch
+from tailbit.index.values.literals import DATE, INTEGER, LONG, STRING, TIMESTAMP, WHOLE, Literal
+from tailbit.index.values.refusals import NotRead, mismatch
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import DataType
 from tailbit.wording import with_article
-
-_INTEGER = DataType("integer")
 
 
 def later(b: Builder, value: Expression, unit: str, count: int) -> Expression:
@@ -29,7 +26,7 @@ def later(b: Builder, value: Expression, unit: str, count: int) -> Expression:
     """
     name = value.type.name
     if name == "date" and unit != "micros":
-        return call("add_months" if unit == "months" else "date_add", [value, Literal(_INTEGER, count)], DATE)
+        return call("add_months" if unit == "months" else "date_add", [value, Literal(INTEGER, count)], DATE)
     if name == "date":
         value = b.cast(value, TIMESTAMP)
     elif name not in ("timestamp", "timestamp_ntz"):
@@ -197,12 +194,8 @@ def from_unixtime(b: Builder, args: Sequence[Expression]) -> Expression:
     return formatted(b, [instant, args[1] if len(args) > 1 else _SECONDS_FORMAT])
 
 
-def since_1970(name: str, unit: int) -> Make:
-    """Return the builder of timestamp_seconds and the like, for integers."""
-
-    def make(b: Builder, args: Sequence[Expression]) -> Expression:
-        if args[0].type.name not in (*WHOLE, "void"):
-            raise NotRead(f"{name} of {with_article(args[0].type)} is not read", "CAST it AS BIGINT.")
-        return call("time since 1970", [b.cast(args[0], LONG)], TIMESTAMP, (unit, ""))
-
-    return make
+def since_1970(name: str, unit: int, b: Builder, args: Sequence[Expression]) -> Expression:
+    """Build timestamp_seconds or the like, for integers."""
+    if args[0].type.name not in (*WHOLE, "void"):
+        raise NotRead(f"{name} of {with_article(args[0].type)} is not read", "CAST it AS BIGINT.")
+    return call("time since 1970", [b.cast(args[0], LONG)], TIMESTAMP, (unit, ""))

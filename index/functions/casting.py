@@ -35,7 +35,7 @@ from tailbit.index.functions.vectors import (
     within,
 )
 from tailbit.index.values import casts
-from tailbit.index.values.literals import FLOATING, WHOLE, Literal
+from tailbit.index.values.literals import FLOATING, TIMES, WHOLE, Literal
 from tailbit.index.values.refusals import SparkRaises, Unsupported, mismatch
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.date_text import DAY_US, date_texts
@@ -43,14 +43,12 @@ from tailbit.tables.model import DataType
 from tailbit.tables.schema import arrow_type
 from tailbit.tables.zones.times import offsets_of_instants, offsets_of_local, offsets_of_starts
 
-_TIMES = ("date", "timestamp", "timestamp_ntz")
-
 _FROM: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(WHOLE, (*WHOLE, *FLOATING, "decimal", "string", "boolean", "timestamp")),
     **dict.fromkeys(FLOATING, (*WHOLE, *FLOATING, "boolean", "timestamp")),
     "decimal": (*WHOLE, *FLOATING, "decimal", "string", "boolean"),
     "boolean": (*WHOLE, *FLOATING, "string", "boolean"),
-    "string": (*WHOLE, *FLOATING, "decimal", "string", "binary", "boolean", *_TIMES),
+    "string": (*WHOLE, *FLOATING, "decimal", "string", "binary", "boolean", *TIMES),
     "binary": ("binary",),
     "date": ("date", "timestamp", "timestamp_ntz", "string"),
     "timestamp": ("date", "timestamp", "timestamp_ntz", "string", *WHOLE, "double"),
@@ -94,9 +92,9 @@ def cast(call: Call, args: list[pa.Array]) -> Vector:
         return cast_decimal(values, from_, to) or per_distinct([values], [from_], to, _one(from_, to, "UTC"))
     if from_.name == "string" and to.name == "binary":
         return Vector(values.cast(pa.binary()))
-    if from_.name in _TIMES and to.name == "string":
+    if from_.name in TIMES and to.name == "string":
         return _times_as_text(values, str(call.setting[0]))
-    if from_.name in _TIMES:
+    if from_.name in TIMES:
         return cast_time(values, from_, to, str(call.setting[0]))
     return _of_text(values, from_, to, str(call.setting[0]))
 

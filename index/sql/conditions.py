@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tailbit.index.expression.evaluate import error_of, raising_constant
-from tailbit.index.expression.folded import NotRead, asked_twice
+from tailbit.index.expression.folded import asked_twice
 from tailbit.index.expression.folded import is_null as null_of
 from tailbit.index.expression.show import show
 from tailbit.index.functions.tree import Call, Expression, Ref, columns_in
@@ -37,7 +37,7 @@ from tailbit.index.sql.operands import Operand, OperandReader, bare
 from tailbit.index.sql.syntax.tree import Tree, left, right
 from tailbit.index.values.coercion import MIRRORED
 from tailbit.index.values.literals import Literal
-from tailbit.index.values.refusals import mismatch
+from tailbit.index.values.refusals import NotRead, mismatch
 from tailbit.tables.model import Column
 from tailbit.wording import with_article
 
@@ -109,21 +109,18 @@ class ConditionReader:
     def compare(self, e: Tree, a: Expression, op: str, b: Expression, padded: bool = True) -> Node:
         """Convert a comparison of two operands; `padded`: a CHAR column and a constant get one length."""
         why: Incomparable | None = None
-        if not isinstance(a, Call) and not isinstance(b, Call):
+        with self.operands.refusing(e):
+            if not isinstance(a, Call) and not isinstance(b, Call):
+                try:
+                    return self._compare(_operand(a), op, _operand(b), padded)
+                except Incomparable as wrong:
+                    why = wrong
             try:
-                return self._compare(_operand(a), op, _operand(b), padded)
-            except Incomparable as wrong:
-                why = wrong
-            except (ValueError, OverflowError) as wrong:
-                self.operands.refuse(str(wrong), e)
-        try:
-            for side in (a, b):
-                self.expressions.checked(side, e)
-            return self.condition(self.expressions.builder.compare(op, a, b), e)
-        except NotRead as wrong:
-            self.operands.refuse(str(why or wrong), e, why.hint if why else wrong.hint)
-        except (ValueError, OverflowError) as wrong:
-            self.operands.refuse(str(wrong), e)
+                for side in (a, b):
+                    self.expressions.checked(side, e)
+                return self.condition(self.expressions.builder.compare(op, a, b), e)
+            except NotRead as wrong:
+                raise why or wrong from wrong
 
     def _compare(self, a: Operand, op: str, b: Operand, padded: bool) -> Node:
         """Convert a comparison of columns and constants."""
@@ -145,10 +142,8 @@ class ConditionReader:
         Spark does not pad CHAR in BETWEEN.
         """
         value, low, high = (self.expressions.read(part) for part in (left(e), *e.items))
-        try:
+        with self.operands.refusing(e):
             value = asked_twice(value)
-        except ValueError as wrong:
-            self.operands.refuse(str(wrong), e)
         if any(isinstance(bound, Ref) and bound.column.type.char_length for bound in (low, high)):
             self.operands.refuse("a CHAR column as a bound of BETWEEN is not read", e, "Write >= and <=.")
         return all_of(
@@ -162,28 +157,19 @@ class ConditionReader:
         listed = [item for item in items if isinstance(item, Literal)]
         if len(listed) < len(items) or isinstance(subject, Call):
             return self.condition(self.expressions.read(e._replace(negated=False)), e)
-        try:
+        with self.operands.refusing(e):
             if isinstance(subject, Literal):
                 return Constant(constant_in(subject, listed, self.zone))
             column = self.operands.comparable(subject.column)
-            truth = membership(column.type, listed, self.zone)
-        except Incomparable as wrong:
-            if isinstance(subject, Ref) and subject.column.type.char_length == 0:
-                return self._computed_membership(e, wrong)
-            self.operands.refuse(str(wrong), e, wrong.hint)
-        except (ValueError, OverflowError) as wrong:
-            self.operands.refuse(str(wrong), e)
+            try:
+                truth = membership(column.type, listed, self.zone)
+            except Incomparable:
+                if column.type.char_length:
+                    raise
+                return self.condition(self.expressions.read(e._replace(negated=False)), e)
         shown = [show(item) for item in listed[:_SHOWN]]
         shown += ["..."] if len(items) > _SHOWN else []
         return leaf_of(column, truth, f"{column.label} IN ({', '.join(shown)})")
-
-    def _computed_membership(self, e: Tree, why: Incomparable) -> Node:
-        try:
-            return self.condition(self.expressions.read(e._replace(negated=False)), e)
-        except NotRead:
-            self.operands.refuse(str(why), e, why.hint)
-        except (ValueError, OverflowError) as wrong:
-            self.operands.refuse(str(wrong), e)
 
     def is_condition(self, e: Tree) -> Node:
         """Convert IS NULL of anything, or IS TRUE, IS FALSE and IS UNKNOWN of a condition.
@@ -215,13 +201,9 @@ class ConditionReader:
 
     def _like(self, e: Tree, value: Expression, pattern: Tree) -> Node:
         wanted, escape = self.expressions.read(pattern), self.expressions.escape_of(e)
-        try:
+        with self.operands.refusing(e):
             self.expressions.checked(value, e)
             expression = self.expressions.one_like(value, wanted, e.text, escape)
-        except NotRead as wrong:
-            self.operands.refuse(str(wrong), e, wrong.hint)
-        except (ValueError, OverflowError) as wrong:
-            self.operands.refuse(str(wrong), e)
         plain = isinstance(value, Ref) and value.column.type.name == "string" and e.text == "LIKE"
         if not plain or not isinstance(wanted, Literal) or not isinstance(wanted.value, bytes):
             return self.condition(expression, e)

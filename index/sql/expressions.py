@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from tailbit.index.expression.build import Builder
 from tailbit.index.expression.calls import check_known, extracted, function
-from tailbit.index.expression.folded import NotRead, asked_twice, is_null
+from tailbit.index.expression.folded import asked_twice, is_null
 from tailbit.index.expression.nested import NESTED, NESTED_FUNCTIONS, OVER_ELEMENTS
 from tailbit.index.expression.shapes import strip
 from tailbit.index.functions.tree import Expression, Ref
@@ -63,12 +63,8 @@ class ExpressionReader:
         reader = self.kinds.get(e.kind)
         if reader is None:
             return self._operand(e)
-        try:
+        with self.operands.refusing(e):
             return reader(e)
-        except NotRead as wrong:
-            self.operands.refuse(str(wrong), e, wrong.hint)
-        except (ValueError, OverflowError) as wrong:
-            self.operands.refuse(str(wrong), e)
 
     def _negated(self, e: Tree, condition: Expression) -> Expression:
         return self.builder.negate(condition) if e.negated else condition

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tailbit.index.expression.build import Builder
-from tailbit.index.expression.folded import NotRead
 from tailbit.index.expression.times import difference, later, later_by_unit, units_between
 from tailbit.index.functions.tree import Expression
 from tailbit.index.sql.operands import OperandReader, bare
@@ -13,7 +12,7 @@ from tailbit.index.sql.spans import length_of
 from tailbit.index.sql.syntax.tree import Tree, left, right
 from tailbit.index.values.coercion import MIRRORED
 from tailbit.index.values.literals import LONG, WHOLE, Literal
-from tailbit.index.values.refusals import mismatch
+from tailbit.index.values.refusals import NotRead, mismatch
 
 _MOVED, _BETWEEN = ("dateadd", "date_add", "timestampadd"), ("datediff", "date_diff", "timestampdiff")
 _WITH_UNIT = 3

@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from tailbit.errors import UnknownColumnError
 from tailbit.index.expression.build import Builder
 from tailbit.index.expression.calls import function
-from tailbit.index.expression.folded import NotRead
 from tailbit.index.expression.nested import element_of, extracted, over_elements, variable
 from tailbit.index.expression.present import BARE
 from tailbit.index.functions.tree import Expression, Ref
 from tailbit.index.sql.operands import OperandReader
 from tailbit.index.sql.syntax.tree import Tree, left, right
 from tailbit.index.values.literals import STRING, Literal
+from tailbit.index.values.refusals import NotRead
 
 
 class NestedReader:

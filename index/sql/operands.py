@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NoReturn
 
 from tailbit.errors import ColumnTypeError, UnknownColumnError
@@ -11,6 +13,7 @@ from tailbit.index.sql.spans import Span, span
 from tailbit.index.sql.syntax.tree import Tree, WrittenConstant, left, right
 from tailbit.index.values import literals
 from tailbit.index.values.literals import Literal
+from tailbit.index.values.refusals import NotRead
 from tailbit.tables.model import Column, DataType
 from tailbit.tables.schema import Schema, arrow_type
 
@@ -53,6 +56,20 @@ class OperandReader:
     def refuse(self, reason: str, at: Tree | None = None, hint: str | None = None) -> NoReturn:
         """Raise a PredicateError at the place of an expression."""
         refuse(self.text, reason, None if at is None else at.start, hint)
+
+    @contextmanager
+    def refusing(self, at: Tree, hint: str | None = None) -> Iterator[None]:
+        """Refuse at the place of an expression what is raised as wrong or not read.
+
+        Raises:
+            PredicateError: the reason, the place, and what to write instead; `hint`: where no other is known.
+        """
+        try:
+            yield
+        except NotRead as wrong:
+            self.refuse(str(wrong), at, wrong.hint or hint)
+        except (ValueError, OverflowError) as wrong:
+            self.refuse(str(wrong), at, hint)
 
     def read(self, node: Tree) -> Operand:
         """Return a column or a typed constant.
@@ -123,7 +140,7 @@ class OperandReader:
         self.refuse(f"{name} {verb} not read", node, INSTEAD.get(name))
 
     def _literal(self, node: Tree, constant: WrittenConstant) -> Literal:
-        try:
+        with self.refusing(node):
             if constant.kind == "string":
                 return Literal(literals.STRING, constant.text.encode(), True)
             if constant.kind == "interval":
@@ -131,8 +148,6 @@ class OperandReader:
             if constant.kind == "hex":
                 return Literal(literals.BINARY, literals.hexadecimal(constant.text), True)
             number = literals.number(constant.text, constant.negative)
-        except ValueError as wrong:
-            self.refuse(str(wrong), node)
         return Literal(number.type, number.value) if constant.plus else number
 
     def interval(self, node: Tree) -> Span | None:
@@ -144,10 +159,8 @@ class OperandReader:
         constant = bare(node).constant
         if constant is None or constant.kind != "interval":
             return None
-        try:
+        with self.refusing(node, INSTEAD["INTERVAL"]):
             return span(constant.text)
-        except ValueError as wrong:
-            self.refuse(str(wrong), node, INSTEAD["INTERVAL"])
 
     def cast_to(self, node: Tree) -> DataType:
         """Return the target type of a cast; `node`: of kind cast."""

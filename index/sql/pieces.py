@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tailbit.index.expression.build import Builder
-from tailbit.index.expression.folded import NotRead
 from tailbit.index.expression.found import piece, pieces
 from tailbit.index.functions.tree import Expression
 from tailbit.index.sql.syntax.tree import Tree, left, right
+from tailbit.index.values.refusals import NotRead
 
 _ASKED = {"size": 0, "cardinality": 0, "array_size": 0, "element_at": 1}
 """Functions that may be applied to split(...), with the number of further arguments."""

@@ -24,6 +24,7 @@ DATE = DataType("date")
 TIMESTAMP = DataType("timestamp")
 DOUBLE = DataType("double")
 FLOAT = DataType("float")
+INTEGER = DataType("integer")
 LONG = DataType("long")
 
 WHOLE = {

@@ -10,6 +10,17 @@ _SHOWN = 80
 """Limit of characters of a text in an error."""
 
 
+class NotRead(Exception):
+    """An expression that Spark refuses, or that is unsupported here.
+
+    Carries the reason and what to write instead.
+    """
+
+    def __init__(self, reason: str, hint: str | None = None) -> None:
+        super().__init__(reason)
+        self.hint = hint
+
+
 class Unsupported(ValueError):
     """A value that Spark may read but is unsupported here: it is neither malformed nor NULL in TRY_CAST."""
 

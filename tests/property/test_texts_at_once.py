@@ -18,10 +18,10 @@ from tailbit.index.expression.evaluate import evaluate
 from tailbit.index.functions import formats
 from tailbit.index.functions.texts import digests, groups
 from tailbit.index.functions.texts.buffers import bytes_of, texts_of
-from tailbit.index.functions.texts.patterns import Unread
 from tailbit.index.functions.tree import Call, Expression, Ref
 from tailbit.index.functions.vectors import ERRORS, Vector, per_distinct
 from tailbit.index.values.literals import BINARY, LONG, STRING, Literal
+from tailbit.index.values.refusals import NotRead
 from tailbit.tables.model import Column, DataType
 
 INTEGER = DataType("integer")
@@ -131,7 +131,7 @@ PATTERNS = st.recursive(
 def test_a_pattern_finds_the_same_in_all_texts_as_in_one(texts: list[str | None], pattern: str) -> None:
     try:
         compiled = groups.groups_of(pattern)
-    except Unread:
+    except NotRead:
         assume(False)
     rows = pa.array(texts, pa.string())
     for group in range(compiled.groups + 1):

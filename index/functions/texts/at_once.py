@@ -9,10 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tailbit.index.functions.texts.patterns import END, LAST_BREAK, Unread, java_regex, like_parts, like_regex
+from tailbit.index.functions.texts.patterns import END, LAST_BREAK, java_regex, like_parts, like_regex
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import Raised, Vector, by_parts, per_distinct
 from tailbit.index.values.literals import STRING, Literal
+from tailbit.index.values.refusals import NotRead
 from tailbit.tables.arrow import arrow_array, arrow_scalar, filled
 
 
@@ -219,13 +220,13 @@ def check_pattern(name: str, pattern: str, escape: str = "\\") -> None:
     """Make sure that a pattern is read.
 
     Raises:
-        Unread: it is not.
+        NotRead: it is not.
     """
     try:
         regex = java_regex(pattern) if name == "rlike" else like_regex(pattern, escape)
         pc.match_substring_regex(arrow_array([""]), regex)
     except pa.ArrowInvalid as wrong:
-        raise Unread(f"the pattern {pattern!r} is not read: {_first(wrong)}") from wrong
+        raise NotRead(f"the pattern {pattern!r} is not read: {_first(wrong)}") from wrong
 
 
 def _first(error: Any) -> str:

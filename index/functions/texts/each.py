@@ -23,11 +23,9 @@ from tailbit.index.functions.vectors import (
     numbers,
     per_distinct,
 )
-from tailbit.index.values.literals import STRING
+from tailbit.index.values.literals import INTEGER, STRING
 from tailbit.tables.arrow import arrow_array, arrow_scalar
-from tailbit.tables.model import DataType
 
-_INTEGER = DataType("integer")
 _LONGEST = 1 << 20
 """Characters that a text is filled up to at most."""
 _LONGEST_AT_ONCE = 1 << 8
@@ -55,7 +53,7 @@ def _places(texts: pa.Array, part: str, first: int = 1) -> Vector:
         pc.string_is_ascii(texts),
         lambda plain: Vector(_places_of_bytes(plain, part, first)),
         lambda others: per_distinct(
-            [others], [STRING], _INTEGER, lambda text: _place(text, part.encode(), first)
+            [others], [STRING], INTEGER, lambda text: _place(text, part.encode(), first)
         ),
     )
 
@@ -64,10 +62,10 @@ def _places_of_bytes(texts: pa.Array, part: str, first: int) -> pa.Array:
     before = first - 1 if part else 0
     null = nulls_of(texts)
     if first < 1:
-        return array_of(np.zeros(len(texts), np.int32), null, _INTEGER)
+        return array_of(np.zeros(len(texts), np.int32), null, INTEGER)
     rest = pc.utf8_slice_codeunits(texts, before) if before else texts
     offsets = numbers(pc.find_substring(rest, part))
-    return array_of(np.where(offsets < 0, 0, offsets.astype(np.int64) + before + 1), null, _INTEGER)
+    return array_of(np.where(offsets < 0, 0, offsets.astype(np.int64) + before + 1), null, INTEGER)
 
 
 def _place(text: bytes, part: bytes, first: int = 1) -> int:

@@ -17,10 +17,11 @@ import pyarrow.compute as pc
 
 from tailbit.index.functions.texts.at_once import constant_text, empty_where
 from tailbit.index.functions.texts.buffers import bytes_of
-from tailbit.index.functions.texts.patterns import END, JavaRegex, Unread, python_regex
+from tailbit.index.functions.texts.patterns import END, JavaRegex, python_regex
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import NOT_READ, Raised, Vector, by_parts, code, per_distinct
 from tailbit.index.values.literals import STRING
+from tailbit.index.values.refusals import NotRead
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.schema import arrow_type
 
@@ -33,7 +34,7 @@ def groups_of(pattern: str) -> re.Pattern[str]:
     """A pattern of Java as one of Python.
 
     Raises:
-        Unread: it holds something that is not known to find the same.
+        NotRead: it holds something that is not known to find the same.
     """
     return re.compile(python_regex(_Groups(pattern).read(), _DOLLAR))
 
@@ -183,14 +184,14 @@ def replacement(text: str, groups: int) -> Sequence[str | int]:
     """What takes the place of what is found: texts, and the numbers of groups.
 
     Raises:
-        Unread: a `$` or backslash stands before something else than a group or a character.
+        NotRead: a `$` or backslash stands before something else than a group or a character.
     """
     parts: list[str | int] = []
     at = 0
     while at < len(text):
         reference = _REFERENCE.match(text, at)
         if reference is None or (reference[2] and int(reference[2]) > groups):
-            raise Unread(f"the replacement {text!r} is not read", "$1 stands for a group, \\\\$ for a $.")
+            raise NotRead(f"the replacement {text!r} is not read", "$1 stands for a group, \\\\$ for a $.")
         parts.append(int(reference[2]) if reference[2] else reference[1] or reference[3])
         at = reference.end()
     return parts

@@ -9,6 +9,7 @@ import re
 from functools import lru_cache
 
 from tailbit.index.functions.texts.classes import PREDEFINED, Item, folded, members, shown
+from tailbit.index.values.refusals import NotRead
 
 BREAKS = r"\n\r\x{85}\x{2028}\x{2029}"
 """Line terminators to Java: no dot matches them, and `$` matches before the last of them."""
@@ -25,19 +26,11 @@ _FOLDED = "(?i)"
 _QUANTIFIER = re.compile(r"[*+?]|\{\d{1,3}(?:,\d{0,3})?\}", re.ASCII)
 
 
-class Unread(ValueError):
-    """A pattern that is wrong or is not read; says which part of it, and what to write instead."""
-
-    def __init__(self, reason: str, hint: str | None = None) -> None:
-        super().__init__(reason)
-        self.hint = hint
-
-
 def like_tokens(pattern: str, escape: str = "\\") -> list[tuple[str, bool]]:
     """A pattern of LIKE as (character, whether it is a wildcard).
 
     Raises:
-        Unread: the escape stands before something else than a wildcard or itself, or at the end.
+        NotRead: the escape stands before something else than a wildcard or itself, or at the end.
     """
     out: list[tuple[str, bool]] = []
     at = 0
@@ -46,9 +39,9 @@ def like_tokens(pattern: str, escape: str = "\\") -> list[tuple[str, bool]]:
         if char == escape:
             at += 1
             if at == len(pattern):
-                raise Unread(f"the pattern {pattern!r} ends in its escape (INVALID_FORMAT in Spark)")
+                raise NotRead(f"the pattern {pattern!r} ends in its escape (INVALID_FORMAT in Spark)")
             if pattern[at] not in (escape, "_", "%"):
-                raise Unread(f"{escape}{pattern[at]} in the pattern {pattern!r} (INVALID_FORMAT in Spark)")
+                raise NotRead(f"{escape}{pattern[at]} in the pattern {pattern!r} (INVALID_FORMAT in Spark)")
             out.append((pattern[at], False))
         else:
             out.append((char, char in "_%"))
@@ -104,7 +97,7 @@ def java_regex(pattern: str) -> str:
     """A pattern of RLIKE as an expression of RE2 that is found in the same texts; see `END`.
 
     Raises:
-        Unread: it holds something outside of what both engines mean the same by.
+        NotRead: it holds something outside of what both engines mean the same by.
     """
     return JavaRegex(pattern).read()
 
@@ -136,7 +129,7 @@ class JavaRegex:
         try:
             re.compile(python_regex(regex))
         except re.error as wrong:
-            raise Unread(f"the pattern {self.pattern!r} is not read: {wrong}") from wrong
+            raise NotRead(f"the pattern {self.pattern!r} is not read: {wrong}") from wrong
         return regex
 
     def _refuse(self, construct: str) -> None:
@@ -145,7 +138,7 @@ class JavaRegex:
         )
         if construct.startswith("(?i"):
             hint = "Write (?i) at the beginning of the pattern, or ILIKE."
-        raise Unread(f"{construct} in the pattern {self.pattern!r} is not read", hint)
+        raise NotRead(f"{construct} in the pattern {self.pattern!r} is not read", hint)
 
     def _step(self, repeatable: bool) -> bool:
         """One element of the pattern; whether a quantifier may follow it."""

@@ -19,7 +19,7 @@ from tailbit.index.values.casts import cast, round_half_up
 from tailbit.index.values.coercion import compared_type, is_rounded, membership_type, rounded
 from tailbit.index.values.datetimes import start_of_day
 from tailbit.index.values.literals import WHOLE, Literal
-from tailbit.index.values.refusals import mismatch
+from tailbit.index.values.refusals import NotRead, mismatch
 from tailbit.index.values.unwrapping import CAST_TO_INSTANTS, as_given
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import Column, DataType
@@ -32,15 +32,8 @@ NEVER: Truth = (NOTHING, NOTHING)
 """NULL for every value."""
 
 
-class Incomparable(Exception):
-    """A comparison that Spark refuses, or that is unsupported here.
-
-    Carries the reason and what to write instead.
-    """
-
-    def __init__(self, reason: str, hint: str | None = None) -> None:
-        super().__init__(reason)
-        self.hint = hint
+class Incomparable(NotRead):
+    """A comparison that Spark refuses, or that is unsupported here."""
 
 
 def comparable_type(left: Column, right: Column) -> DataType:
