@@ -18,8 +18,7 @@ import pyarrow as pa
 from tailbit.errors import CorruptIndexError, TailbitError
 from tailbit.index.kinds.merging import MergeGroup
 from tailbit.index.kinds.schemas import Kinds
-from tailbit.index.maintenance.due import MergePlan, merge_due
-from tailbit.index.maintenance.merge import run_merge
+from tailbit.index.maintenance.merge import MergePlan, merge_due, run_merge
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.upkeep.memory import FREED
 from tailbit.streaming.upkeep.mending import Mender

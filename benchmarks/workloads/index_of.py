@@ -10,8 +10,7 @@ from tailbit.checkpoints.ledger import Origin
 from tailbit.checkpoints.offset import log_start, snapshot_start
 from tailbit.errors import IndexFormatError
 from tailbit.index.maintenance.create import prepare_index
-from tailbit.index.maintenance.due import merge_due
-from tailbit.index.maintenance.merge import run_merge
+from tailbit.index.maintenance.merge import merge_due, run_merge
 from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.plan import TaskLimits
 from tailbit.index.write.run import run_task

@@ -8,7 +8,7 @@ batch. Both ways give the same result: sums are exact, and a double is rounded o
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -228,7 +228,7 @@ def _counted(rows: Rows, by: Sequence[Column], columns: Sequence[_Column], group
 def _read(rows: Rows, by: Sequence[Column], columns: Sequence[_Column], groups: _Groups) -> None:
     """Aggregate row by row, from the data files with matching rows. Cost: the columns are read there."""
     wanted = list({c.id: c for c in (*by, *(measured_column.column for measured_column in columns))}.values())
-    for table in fetch_files(rows.storage, list(_reads(rows)), wanted):
+    for table in fetch_files(rows.storage, list(rows.reads()), wanted):
         if not table.num_rows:
             continue
         group_of_row = _numbered(table, by, groups)
@@ -254,12 +254,6 @@ def _numbered(table: pa.Table, by: Sequence[Column], groups: _Groups) -> Longs:
         )
         combined = [rows[:, n] for n in range(len(by))]
     return groups.add(keys, combined, counts)[group_of_row.ravel()]
-
-
-def _reads(rows: Rows) -> Iterator[Any]:
-    yield from rows.loose
-    for space, bits in rows.spaces:
-        yield from rows.by_slice(space, bits)
 
 
 def _small_numbers(column: Column, values: pa.Array, rows: int) -> Longs | None:

@@ -59,8 +59,7 @@ def extremes_of_data(selection: Selection, column: Column) -> tuple[Any, Any]:
 def _present(selection: Selection, column: Column) -> Iterator[pa.Array]:
     """Yield the values that are not NULL, batch by batch."""
     rows = Rows.of(selection)
-    reads = [*rows.loose, *(read for space, bits in rows.spaces for read in rows.by_slice(space, bits))]
-    for table in fetch_files(rows.storage, reads, [column]):
+    for table in fetch_files(rows.storage, list(rows.reads()), [column]):
         for chunk in table[column.id].chunks:
             yield chunk.drop_null()
 

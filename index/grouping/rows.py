@@ -50,6 +50,12 @@ class Rows:
         """Return the number of rows."""
         return sum(len(bits) for _, bits in self.spaces) + sum(len(at) for _, at in self.loose)
 
+    def reads(self) -> Iterator[Read]:
+        """Yield all rows file by file: those of uncovered files first."""
+        yield from self.loose
+        for space, bits in self.spaces:
+            yield from self.by_slice(space, bits)
+
     def by_slice(self, space: SpaceView, bits: BitMap) -> Iterator[Read]:
         """Yield the positions of a row space file by file, for the files that have any."""
         for number, at in space.split(bits, shared=True):

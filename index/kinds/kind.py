@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 import pyarrow as pa
 from pyroaring import BitMap
 
+from tailbit.errors import CorruptIndexError
 from tailbit.index.kinds.merging import Merged, MergeGroup, due_by_size
 from tailbit.index.kinds.rows import conform, reading, row_groups
 from tailbit.index.model import IndexFile, Settings
@@ -66,6 +67,11 @@ class Problem:
     found: str
     blame: Blame = field(default=Blame.NOTHING, compare=False)
     name: str = field(default="", compare=False)
+
+    @classmethod
+    def of(cls, where: str, damage: CorruptIndexError) -> Problem:
+        """Return the problem that an index file met at a place is damaged."""
+        return cls(where, str(damage), Blame.FILE, str(damage.fields.get("file")))
 
 
 @dataclass(frozen=True)

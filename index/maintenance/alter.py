@@ -8,8 +8,9 @@ postings are removed when their row spaces are merged.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -44,12 +45,24 @@ def alter(index: MetadataTable, add: Sequence[IndexedColumn], drop: Sequence[str
         CommitConflictError: other writers were first again and again.
         CorruptIndexError: the value counts of a dropped column cannot be read.
     """
+    return retried(index, lambda: _attempt(index, add, drop))
+
+
+T = TypeVar("T")
+
+
+def retried(index: MetadataTable, attempt: Callable[[], T]) -> T:
+    """Return the result of a commit that is computed anew, from the newest state, while others are first.
+
+    Raises:
+        CommitConflictError: other writers were first again and again.
+    """
     for _ in range(ATTEMPTS - 1):
         try:
-            return _attempt(index, add, drop)
+            return attempt()
         except CommitConflictError:
             index.refresh()
-    return _attempt(index, add, drop)
+    return attempt()
 
 
 def _attempt(index: MetadataTable, add: Sequence[IndexedColumn], drop: Sequence[str]) -> Altered:

@@ -3,21 +3,44 @@
 Each kind writes its own merged files; here they are committed. Merging drops what no retained source version
 can reach. A merge that drops a file's postings drops its claim in the same commit, so that a RESTORE finds
 the file uncovered and indexes it again.
+
+Each kind decides which of its files are due. Size classes grow by a factor of eight, so a record is rewritten
+a constant number of times however long the history, and a query meets at most seven files per class.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from tailbit.errors import CommitConflictError
 from tailbit.faults import Fault, fault_point
 from tailbit.index.kinds.files.rows import reclaimed
-from tailbit.index.kinds.merging import Merged
-from tailbit.index.maintenance.due import MergePlan, merge_due
+from tailbit.index.kinds.merging import Merged, MergeGroup
 from tailbit.index.model import FileRecord, NewClaim
+from tailbit.index.store.state import IndexState
 from tailbit.index.store.table import MetadataTable
 
 _ATTEMPTS = 5
+
+
+@dataclass(frozen=True)
+class MergePlan:
+    """The work of one merge commit; files of source versions from `earliest` on keep their postings."""
+
+    groups: tuple[MergeGroup, ...]
+    earliest: int | None
+
+
+def merge_due(index: IndexState, earliest_version: int | None = None) -> list[MergePlan]:
+    """Return the merge that is due, as one plan or none.
+
+    `earliest_version`: the earliest source version that a reader may still query; None keeps the postings of
+    every file. Cost: one pass over the live index files; if that version has moved, one vectorised pass over
+    the records.
+    """
+    groups = tuple(group for kind in index.kinds for group in kind.due(index, earliest_version))
+    return [MergePlan(groups, earliest_version)] if groups else []
 
 
 def run_merge(index: MetadataTable, plan: MergePlan) -> bool:

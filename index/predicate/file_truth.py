@@ -22,7 +22,6 @@ Bounds of `x` never make a predicate TRUE of a whole file; they leave out file 0
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Sequence
 
 import numpy as np
@@ -175,27 +174,3 @@ def first_ruled_out(parts: Sequence[Node], slices: Sequence[FileSlice]) -> list[
             by_log[n, open_files] |= truths.never(part, statistics=True)
     first = by_log.argmax(axis=0).tolist()
     return [(n, bool(by_partition[n, at])) if by_log[n, at] else None for at, n in enumerate(first)]
-
-
-class WholeFile(enum.Enum):
-    """Rows of a file for which a predicate is TRUE, as far as known without reading the file."""
-
-    EVERY_ROW = "every row"
-    NO_ROW = "no row"
-    UNKNOWN = "unknown"
-
-
-def whole_file_truth(node: Node, slice_: FileSlice) -> WholeFile:
-    """Return whether partition values alone make `node` TRUE for every row or for no row of a file."""
-    truths = FileTruths(node, [slice_])
-    if truths.all_rows[0]:
-        return WholeFile.EVERY_ROW
-    return WholeFile.NO_ROW if truths.no_row[0] else WholeFile.UNKNOWN
-
-
-def file_can_match(node: Node, slice_: FileSlice) -> bool:
-    """Return whether a row of a file may make `node` TRUE, by partition values and statistics.
-
-    True when in doubt.
-    """
-    return bool(FileTruths(node, [slice_]).can_match[0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -11,6 +11,7 @@ import pyarrow as pa
 from tailbit.errors import CorruptIndexError, StorageError
 from tailbit.index.kinds.bitmap_index.kind import BITMAP_INDEX
 from tailbit.index.kinds.bitmap_index.segment import Segment
+from tailbit.index.kinds.kind import Blame, Problem
 from tailbit.index.kinds.rows import kind_of
 from tailbit.index.kinds.schemas import KINDS, Kinds
 from tailbit.index.store.state import IndexState
@@ -63,6 +64,26 @@ def damage_named(error: CorruptIndexError) -> Damage:
     """
     file = str(error.fields.get("file", ""))
     return Damage(files=frozenset({file})) if file.startswith("kind=") else Damage(counts=True)
+
+
+def damage_of(problems: Sequence[Problem]) -> Damage:
+    """Return all that the problems blame; nothing if the source is at fault."""
+    return Damage().with_all(map(_damage, problems))
+
+
+def _damage(problem: Problem) -> Damage:
+    if problem.blame is Blame.FILE and not problem.name.startswith("kind="):
+        # The counts of a data file rest on index files that are lost.
+        return Damage(counts=True)
+    if problem.blame is Blame.FILE:
+        return Damage(files=frozenset({problem.name}))
+    if problem.blame is Blame.SPACE:
+        return Damage(spaces=frozenset({problem.name}))
+    return Damage(
+        counts=problem.blame is Blame.COUNTS,
+        hidden=problem.blame is Blame.HIDDEN,
+        records=problem.blame is Blame.RECORDS,
+    )
 
 
 def why_damaged(storage: Storage, path: str, kinds: Kinds = KINDS) -> str | None:

@@ -24,7 +24,7 @@ from typing import Any
 import pyarrow as pa
 from pyroaring import BitMap
 
-from tailbit.errors import CommitConflictError, CorruptIndexError, SourceError
+from tailbit.errors import CorruptIndexError, SourceError
 from tailbit.index.kinds.files.kind import FILES
 from tailbit.index.kinds.files.rows import files_to_arrow, reclaimed
 from tailbit.index.kinds.hidden_rows import HIDDEN_ROWS, write_hidden_rows
@@ -33,14 +33,12 @@ from tailbit.index.kinds.ledger import LEDGER
 from tailbit.index.kinds.rows import kind_of
 from tailbit.index.kinds.settings import SETTINGS
 from tailbit.index.kinds.value_counts import VALUE_COUNTS
+from tailbit.index.maintenance.alter import retried
 from tailbit.index.model import FileRecord, IndexFile, Ledger
 from tailbit.index.repair.damage import Damage, spaces_of
 from tailbit.index.store.state import IndexState
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables.table import Table
-
-ATTEMPTS = 20
-"""Commits tried beside a running indexer, which commits a few times a second at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +60,7 @@ def mend(index: MetadataTable, table: Table, damage: Damage, reason: str) -> Men
         CorruptIndexError: the records of files cannot be read: all of the index must be built again.
         CommitConflictError: other writers were first again and again.
     """
-    for _ in range(ATTEMPTS - 1):
-        try:
-            return _attempt(index, table, damage, reason)
-        except CommitConflictError:
-            index.refresh()
-    return _attempt(index, table, damage, reason)
+    return retried(index, lambda: _attempt(index, table, damage, reason))
 
 
 def _attempt(index: MetadataTable, table: Table, damage: Damage, reason: str) -> Mended:

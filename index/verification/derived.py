@@ -63,7 +63,7 @@ def _check(
         data = _keys_of_rows(source, slice_, column)
         posted = _posted(space, column, base, rows)
     except CorruptIndexError as damage:
-        yield Problem(where, str(damage), Blame.FILE, str(damage.fields.get("file")))
+        yield Problem.of(where, damage)
         return
     except SourceError as unreadable:
         yield Problem(where, str(unreadable))

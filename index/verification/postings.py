@@ -2,7 +2,7 @@
 
 Postings of the elements of arrays may share rows; those of NULL and of empty arrays share none with others.
 
-Their visible rows are summed per key (`Expected`), to be compared with the value counts.
+Their visible rows are summed per key (`Expected`) and compared with the recorded value counts.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.kinds.kind import Blame, Problem
 from tailbit.index.model import FileRecord
 from tailbit.index.store.state import IndexState
+from tailbit.index.verification.claims import SHOWN
 from tailbit.index.verification.report import Report
 
 
@@ -108,13 +109,35 @@ def check_postings(
                 yield Problem(where, f"keys do not rise in {segment.path}", Blame.SPACE, space)
     except CorruptIndexError as damage:
         expected.known = False
-        yield Problem(where, str(damage), Blame.FILE, str(damage.fields.get("file")))
+        yield Problem.of(where, damage)
         return
     report.positions += rows.positions
     if rows.apart != len(rows.union):
         overlap = f"postings overlap: {rows.apart} positions, {len(rows.union)} distinct"
         yield Problem(where, overlap, Blame.SPACE, space)
     yield from _unposted(where, space, posted, rows.union)
+
+
+def check_counts(index: IndexState, column: str, expected: Expected, report: Report) -> Iterator[Problem]:
+    """Yield the recorded counts of a column that differ from those `expected` by its postings."""
+    where = f"value counts of {column}"
+    if not expected.known:
+        return
+    try:
+        keys, counts = index.value_counts(column, expected.key_type)
+    except CorruptIndexError as damage:
+        yield Problem.of(where, damage)
+        return
+    except ColumnTypeError:
+        return
+    recorded = {k: n for k, n in zip(keys.to_pylist(), counts.tolist(), strict=True) if n}
+    report.counts += len(recorded)
+    by_bits = expected.rows
+    bad = [k for k in recorded.keys() | by_bits.keys() if recorded.get(k, 0) != by_bits.get(k, 0)]
+    for key in sorted(bad, key=lambda k: k or b"")[:SHOWN]:
+        shown = "NULL" if key is None else key.hex()
+        difference = f"{recorded.get(key, 0)} recorded, {by_bits.get(key, 0)} by bits"
+        yield Problem(f"{where}, key {shown}", difference, Blame.COUNTS)
 
 
 def _lone_keys(keys: pa.BinaryArray, key_type: str) -> int:

@@ -62,7 +62,7 @@ def _check_values(
         segments = space.serving(column)
         postings_of_values = [_postings(segments, column, value) for value in values]
     except CorruptIndexError as damage:
-        yield Problem(f"{where}{positions[0]}", str(damage), Blame.FILE, str(damage.fields.get("file")))
+        yield Problem.of(f"{where}{positions[0]}", damage)
         return
     except SourceError as unreadable:
         yield Problem(f"{where}{positions[0]}", str(unreadable))

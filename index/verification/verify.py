@@ -1,7 +1,7 @@
 """Comparison of an index with the data: records, postings, value counts, a sample of values.
 
 Input: an index and a snapshot with its coverage. Output: a `Report` with every problem by name. First
-`check_checksums` reads every file of the index. Each kind checks its own rows against the source. Then follow
+every file of the index is read. Each kind checks its own rows against the source. Then follow
 the checks that compare kinds with each other: `check_claims`, `check_postings`, `check_counts`, and
 `check_sample` and `check_derived`, which read data files again. Memory: the records, the distinct keys of one
 column, and a row group of postings.
@@ -16,15 +16,15 @@ from functools import partial
 from tailbit.errors import CorruptIndexError
 from tailbit.index.keys import posting_type_of, widens
 from tailbit.index.kinds.kind import Blame, CheckedSource, Problem
+from tailbit.index.kinds.rows import reading
 from tailbit.index.model import Standing
+from tailbit.index.parquet.index_file import open_index_file
 from tailbit.index.query.coverage import Coverage, HiddenRowsOf
 from tailbit.index.query.damages import Damages
 from tailbit.index.store.state import IndexState
-from tailbit.index.verification.checksums import check_checksums
 from tailbit.index.verification.claims import check_claims, check_recorded, claims_of
-from tailbit.index.verification.counts import check_counts
 from tailbit.index.verification.derived import check_derived
-from tailbit.index.verification.postings import Expected, check_postings
+from tailbit.index.verification.postings import Expected, check_counts, check_postings
 from tailbit.index.verification.report import Report
 from tailbit.index.verification.sample import check_sample
 from tailbit.tables.model import Column
@@ -59,10 +59,10 @@ def verify(
     """
     report = Report(version=coverage.snapshot.version, state=standing.value)
     for damage in coverage.damages:
-        report.note(_damaged(damage))
+        report.note(Problem.of(str(damage.fields.get("file")), damage))
     source = _source(coverage, storage, at_head)
     try:
-        for problem in check_checksums(index, report):
+        for problem in _check_checksums(index, report):
             report.note(problem)
         rng = random.Random(seed)
         for problem in _check(index, coverage, source, standing, report, samples, rng, progress):
@@ -71,13 +71,20 @@ def verify(
         for problem in check_derived(coverage.spaces, columns, source, wanted, derive, rng, report):
             report.note(problem)
     except CorruptIndexError as damage:
-        report.note(_damaged(damage))
+        report.note(Problem.of(str(damage.fields.get("file")), damage))
     return report
 
 
-def _damaged(damage: CorruptIndexError) -> Problem:
-    file = str(damage.fields.get("file"))
-    return Problem(file, str(damage), Blame.FILE, file)
+def _check_checksums(index: IndexState, report: Report) -> Iterator[Problem]:
+    """Read every live file of the index, whatever its kind. Memory: one row group."""
+    for path in sorted(index.files):
+        try:
+            with reading(path), open_index_file(index.storage, path) as file:
+                for group in range(file.metadata.num_row_groups):
+                    file.read_row_group(group)
+        except CorruptIndexError as damage:
+            yield Problem(path, str(damage), Blame.FILE, path)
+        report.files_read += 1
 
 
 def _ids(index: IndexState) -> list[str]:

@@ -13,7 +13,7 @@ from tailbit.index.kinds.kind import Problem
 from tailbit.index.kinds.schemas import KINDS, Kinds
 from tailbit.index.maintenance.start_over import check_columns, start_over
 from tailbit.index.model import IndexedColumn
-from tailbit.index.repair.from_report import damage_of
+from tailbit.index.repair.damage import damage_of
 from tailbit.index.repair.mend import Mended, mend
 from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.plan import TaskLimits

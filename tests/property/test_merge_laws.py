@@ -17,8 +17,7 @@ from support.index_records import counts, ledger, new_index, record, segment
 from support.profiles import examples
 from tailbit.index.kinds.bitmap_index.merging.combine import combine
 from tailbit.index.kinds.bitmap_index.merging.moves import Input, lay_out
-from tailbit.index.maintenance.due import merge_due
-from tailbit.index.maintenance.merge import merge_all, run_merge
+from tailbit.index.maintenance.merge import merge_all, merge_due, run_merge
 from tailbit.index.model import FileRecord
 from tailbit.index.parquet.sorted_rows import aligned
 from tailbit.index.store.table import MetadataTable

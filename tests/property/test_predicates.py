@@ -20,7 +20,7 @@ from support.predicates import POOLS, random_predicates
 from support.truth import matches
 from tailbit.index.keys import encode_array, key_type_of, widen_keys
 from tailbit.index.ordered import Value
-from tailbit.index.predicate.file_truth import file_can_match
+from tailbit.index.predicate.file_truth import FileTruths
 from tailbit.index.predicate.tree import (
     And,
     Compare,
@@ -218,4 +218,4 @@ def test_a_file_that_holds_a_match_is_never_pruned(seed: int) -> None:
         part = TABLE.slice(start, rng.randint(1, 3))
         slice_ = FileSlice("f", 1, 0, len(part), stats=DeltaStatistics(json.dumps(statistics(part))))
         for node in predicates:
-            assert file_can_match(node, slice_) or not matches(node, part, {}).any()
+            assert FileTruths(node, [slice_]).can_match[0] or not matches(node, part, {}).any()

@@ -16,8 +16,7 @@ from support.drive import Drive
 from tailbit.checkpoints.ledger import Origin
 from tailbit.checkpoints.offset import Offset, snapshot_start
 from tailbit.index.kinds.files.kind import FILES
-from tailbit.index.maintenance.due import merge_due
-from tailbit.index.maintenance.merge import run_merge
+from tailbit.index.maintenance.merge import merge_due, run_merge
 from tailbit.index.maintenance.vacuum import vacuum
 from tailbit.streaming.settings import StreamSettings
 

@@ -7,8 +7,7 @@ from rich.progress import track
 
 from support.drive import Drive
 from support.load.writer import Appender, rows
-from tailbit.index.maintenance.due import merge_due
-from tailbit.index.maintenance.merge import run_merge
+from tailbit.index.maintenance.merge import merge_due, run_merge
 from tailbit.index.maintenance.vacuum import vacuum
 from tailbit.streaming.settings import StreamSettings
 

@@ -12,7 +12,7 @@ import pytest
 from support.truth import matches
 from tailbit.errors import MalformedLogError
 from tailbit.index.predicate import truth
-from tailbit.index.predicate.file_truth import FileTruths, WholeFile, file_can_match, whole_file_truth
+from tailbit.index.predicate.file_truth import FileTruths
 from tailbit.index.predicate.tree import negate
 from tailbit.index.predicate.truth import partition_value_matches
 from tailbit.index.predicate.value_sets import ValueSet, closed, meets
@@ -53,7 +53,7 @@ def file_slice(stats: dict[str, Any] | None = None, **partition: str | None) -> 
 
 
 def can(text: str, stats: dict[str, Any] | None, **partition: str | None) -> bool:
-    return file_can_match(bind(text, SCHEMA), file_slice(stats, **partition))
+    return bool(FileTruths(bind(text, SCHEMA), [file_slice(stats, **partition)]).can_match[0])
 
 
 def test_chunks_slices_and_dictionaries_are_judged_like_plain_columns() -> None:
@@ -92,8 +92,12 @@ def test_the_empty_partition_text_is_the_empty_string_for_strings_alone() -> Non
 
 
 def test_partition_values_decide_a_whole_file() -> None:
+    def whole(text: str, region: str | None = "EU") -> str:
+        truths = FileTruths(bind(text, SCHEMA), [file_slice(region=region)])
+        return "every row" if truths.all_rows[0] else "no row" if truths.no_row[0] else "unknown"
+
     truths = [
-        whole_file_truth(bind(text, SCHEMA), file_slice(region="EU"))
+        whole(text)
         for text in (
             "region = 'EU'",
             "region = 'US'",
@@ -102,11 +106,10 @@ def test_partition_values_decide_a_whole_file() -> None:
             "region = 'US' AND x = 1",
         )
     ]
-    every, none, unknown = WholeFile.EVERY_ROW, WholeFile.NO_ROW, WholeFile.UNKNOWN
-    assert truths == [every, none, unknown, unknown, none]
-    assert whole_file_truth(bind("region = 'EU' OR x = 1", SCHEMA), file_slice(region="EU")) is every
-    assert whole_file_truth(bind("CAST(NULL AS BOOLEAN)", SCHEMA), file_slice()) is none
-    assert whole_file_truth(bind("x = x", SCHEMA), file_slice()) is unknown
+    assert truths == ["every row", "no row", "unknown", "unknown", "no row"]
+    assert whole("region = 'EU' OR x = 1") == "every row"
+    assert whole("CAST(NULL AS BOOLEAN)", None) == "no row"
+    assert whole("x = x", None) == "unknown"
 
 
 STATS = {
