@@ -34,12 +34,11 @@ from tailbit.tables.parquet.value_search.condition import (
     Condition,
     Floats,
     Numbers,
-    Pair,
     Part,
     Test,
     Texts,
 )
-from tailbit.tables.parquet.value_search.formula import Formula
+from tailbit.tables.parquet.value_search.formula import Formula, Op
 from tailbit.tables.schema import arrow_type
 
 _MOST_TESTS = 32
@@ -144,7 +143,8 @@ _PAIRED = (*WHOLE, "date", "timestamp", "timestamp_ntz", "decimal")
 """Types whose values are stored as integers in value order."""
 
 
-def _pair(node: Compare) -> Pair | None:
+def _pair(node: Compare) -> Formula | None:
+    """Return a comparison of two columns of whole numbers, days or microseconds; None for other columns."""
     left, right = node.left, node.right
     if left.partition or right.partition or node.op not in ("=", "<>", "<", "<=", ">", ">="):
         return None
@@ -156,7 +156,7 @@ def _pair(node: Compare) -> Pair | None:
         return None
     if max(left.type.precision, right.type.precision) > WORD_DIGITS:
         return None
-    return Pair(left, node.op, right)
+    return Formula(Op(node.op, (left, right)), frozenset((True,)))
 
 
 def _test_of_leaf(leaf: Leaf) -> Test:

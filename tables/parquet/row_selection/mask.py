@@ -29,7 +29,7 @@ from tailbit.tables.parquet.leaves import ParquetNode, plain_type
 from tailbit.tables.parquet.row_assembly.assembly import Assembly
 from tailbit.tables.parquet.row_assembly.by_polars import CHECKED, MASK_LEAF, failures, polars, wanted_rows
 from tailbit.tables.parquet.row_assembly.footer import written_leaf
-from tailbit.tables.parquet.row_selection.texts import MANY, Numbered, numbered, texts_of
+from tailbit.tables.parquet.row_selection.texts import MANY, NumberedTexts, numbered, texts_of
 from tailbit.tables.storage import Storage
 
 if TYPE_CHECKING:
@@ -169,9 +169,9 @@ def _stored_columns(
         return None
 
 
-def _numbered(storage: Storage, parts: Sequence[tuple[Part, Sequence[Masked]]]) -> dict[int, Numbered]:
+def _numbered(storage: Storage, parts: Sequence[tuple[Part, Sequence[Masked]]]) -> dict[int, NumberedTexts]:
     """Return the text columns that are decoded as numbers, by place."""
-    out: dict[int, Numbered] = {}
+    out: dict[int, NumberedTexts] = {}
     for n, leaf in enumerate(parts[0][1]):
         if leaf.type in (pa.string(), pa.binary()):
             files = [
@@ -206,7 +206,7 @@ def _decoded(part: Part, leaf: Masked, stored: pa.ChunkedArray) -> pa.ChunkedArr
 
 
 def _assembled(
-    storage: Storage, parts: Sequence[tuple[Part, Sequence[Masked]]], texts: dict[int, Numbered]
+    storage: Storage, parts: Sequence[tuple[Part, Sequence[Masked]]], texts: dict[int, NumberedTexts]
 ) -> bytes:
     """Assemble the row groups with a mask as one Parquet file; texts that have numbers become numbers."""
     out, numbers = Assembly(), {n: iter(leaf.groups) for n, leaf in texts.items()}

@@ -29,7 +29,7 @@ _DICTIONARY = 1 << 13
 """Most bytes of a dictionary page, header included."""
 
 
-class Numbered(NamedTuple):
+class NumberedTexts(NamedTuple):
     """A column of a batch as numbers: per row group the pages, and the number of each dictionary code.
 
     `width`: the length of every value in bytes; the number of a value is its bytes, the lowest first.
@@ -39,7 +39,9 @@ class Numbered(NamedTuple):
     groups: Sequence[tuple[Pages, Ints]]
 
 
-def numbered(storage: Storage, files: Sequence[tuple[Layout, str, int, Sequence[int]]]) -> Numbered | None:
+def numbered(
+    storage: Storage, files: Sequence[tuple[Layout, str, int, Sequence[int]]]
+) -> NumberedTexts | None:
     """Return a text column as numbers; None if it has pages without codes or values of another length.
 
     `files`: layout, path, leaf and row groups of each. Cost: one read per page, cached; no page is decoded.
@@ -57,7 +59,7 @@ def numbered(storage: Storage, files: Sequence[tuple[Layout, str, int, Sequence[
                 if pages is None or not width or len(widths) > 1:
                     return None
                 groups.append((pages, numbers))
-    return Numbered(widths.pop(), groups) if groups else None
+    return NumberedTexts(widths.pop(), groups) if groups else None
 
 
 def _numbers(

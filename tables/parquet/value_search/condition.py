@@ -70,15 +70,6 @@ class Test:
 
 
 @dataclass(frozen=True, eq=False)
-class Pair:
-    """A comparison of two columns of whole numbers, days or microseconds; `sign` is = <> < <= > or >=."""
-
-    left: Column
-    sign: str
-    right: Column
-
-
-@dataclass(frozen=True, eq=False)
 class AllOf:
     """A conjunction: a row passes if it passes all parts."""
 
@@ -92,11 +83,11 @@ class AnyOf:
     parts: Sequence[Condition]
 
 
-Condition = Test | Pair | Formula | AllOf | AnyOf
+Condition = Test | Formula | AllOf | AnyOf
 
 
 Needed = tuple[Column, Test | None]
-"""A column that a condition needs, and its test; None if the column is an operand of a comparison."""
+"""A column that a condition needs, and its test; None if the column is an operand of a formula."""
 
 
 def needed_by(condition: Condition) -> list[Needed]:
@@ -113,9 +104,6 @@ def key_of(test_of_column: Needed) -> object:
 def _needed(condition: Condition) -> Iterator[Needed]:
     if isinstance(condition, Test):
         yield condition.column, condition
-    elif isinstance(condition, Pair):
-        yield condition.left, None
-        yield condition.right, None
     elif isinstance(condition, Formula):
         yield from ((column, None) for column in condition.columns)
     else:

@@ -17,7 +17,6 @@ from tailbit.tables.parquet.value_search.condition import (
     Condition,
     Floats,
     Numbers,
-    Pair,
     Part,
     Test,
     Texts,
@@ -44,14 +43,8 @@ _SIGNS = {"=": eq, "<>": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
 
 def expression(library: ModuleType, condition: Condition, names: Names) -> Expr:
     """Translate a condition into an expression that is true for the rows that pass."""
-    if isinstance(condition, Pair):
-        left, right = (names[key_of((side, None))] for side in (condition.left, condition.right))
-        same = left[1] == right[1]
-        a, b = (library.col(side[0]) if same else _number(library, side[0]) for side in (left, right))
-        compared: Expr = _SIGNS[condition.sign](a, b)
-        return compared
     if isinstance(condition, Formula):
-        columns = {c.id: _operand(library, names[key_of((c, None))], c) for c in condition.columns}
+        columns = {c.id: names[key_of((c, None))][:2] for c in condition.columns}
         return _formula(library, condition, columns)
     if not isinstance(condition, Test):
         parts = [expression(library, part, names) for part in condition.parts]
@@ -65,16 +58,6 @@ def expression(library: ModuleType, condition: Condition, names: Names) -> Expr:
     if test is None:
         return null if condition.nulls else null & ~null
     return test | null if condition.nulls else test
-
-
-def _operand(library: ModuleType, name: tuple[str, str, Form], column: Column) -> Expr:
-    """Return a column of a formula: a number, or bytes."""
-    return library.col(name[0]) if column.type.name in TEXTUAL else _number(library, name[0])
-
-
-def _number(library: ModuleType, name: str) -> Expr:
-    number: Expr = library.col(name).cast(library.Int64)
-    return number
 
 
 def _stored(library: ModuleType, column: Expr, physical: str, test: Test) -> Expr | None:
@@ -149,8 +132,8 @@ def _any(parts: Sequence[Expr]) -> Expr | None:
     return reduce(or_, parts) if parts else None
 
 
-def _formula(library: ModuleType, formula: Formula, columns: Mapping[str, Expr]) -> Expr:
-    """Translate a formula that fits; `columns` by id are 64-bit numbers, or bytes.
+def _formula(library: ModuleType, formula: Formula, columns: Mapping[str, tuple[str, str]]) -> Expr:
+    """Translate a formula that fits; `columns`: by id the name in the file and the physical type.
 
     AND and OR in Polars are those of SQL, and NULL behaves as in SQL's arithmetic and comparisons.
     """
@@ -161,9 +144,12 @@ def _formula(library: ModuleType, formula: Formula, columns: Mapping[str, Expr])
 
 
 class _Translation:
-    """A translator of a formula's terms into expressions; each term is translated once."""
+    """A translator of a formula's terms into expressions; each term is translated once.
 
-    def __init__(self, library: ModuleType, columns: Mapping[str, Expr]) -> None:
+    Columns are 64-bit numbers, or bytes; two columns stored alike are compared as they are stored.
+    """
+
+    def __init__(self, library: ModuleType, columns: Mapping[str, tuple[str, str]]) -> None:
         self.library, self.columns = library, columns
         self.known: dict[int, Expr] = {}
 
@@ -175,11 +161,12 @@ class _Translation:
 
     def text(self, term: Term) -> Expr:
         assert isinstance(term, Column)
-        return self.columns[term.id]
+        stored: Expr = self.library.col(self.columns[term.id][0])
+        return stored
 
     def _of(self, term: Term, dtype: type) -> Expr:
         if isinstance(term, Column):
-            return self.columns[term.id]
+            return self.text(term) if term.type.name in TEXTUAL else self.text(term).cast(self.library.Int64)
         if not isinstance(term, Op):
             constant: Expr = self.library.lit(term, dtype=dtype)
             return constant
@@ -207,7 +194,9 @@ class _Translation:
         elif op.name in _LOGIC:
             result = _LOGIC[op.name](*(self.truth(arg) for arg in op.args))
         else:
-            result = _NUMERIC[op.name](*(self.number(arg) for arg in op.args))
+            stored = {self.columns[arg.id][1] if isinstance(arg, Column) else None for arg in op.args}
+            alike = op.name in _SIGNS and len(stored) == 1 and None not in stored
+            result = _NUMERIC[op.name](*map(self.text if alike else self.number, op.args))
         return result
 
 

@@ -12,7 +12,7 @@ import pytest
 from tailbit.errors import DataFileError
 from tailbit.tables.model import Column, DataType, FileSlice
 from tailbit.tables.parquet.data_file import open_layout
-from tailbit.tables.parquet.row_selection.texts import MANY, Numbered, numbered, texts_of
+from tailbit.tables.parquet.row_selection.texts import MANY, NumberedTexts, numbered, texts_of
 from tailbit.tables.parquet.row_selection.ways import Way
 from tailbit.tables.parquet.rows import fetch
 from tailbit.tables.storage import LocalStorage
@@ -40,7 +40,7 @@ def _texts(values: list[str], nulls: bool) -> pa.Array:
     return pa.array(values).take(pa.array(codes, mask=(rng.random(len(codes)) < 0.1) if nulls else None))
 
 
-def _numbered(folder: Path) -> Numbered | None:
+def _numbered(folder: Path) -> NumberedTexts | None:
     storage = LocalStorage(str(folder))
     layout = open_layout(storage, "f.parquet")
     return numbered(storage, [(layout, "f.parquet", 0, range(layout.metadata.num_row_groups))])

@@ -15,7 +15,6 @@ from tailbit.tables.parquet.value_search.condition import (
     Condition,
     Floats,
     Numbers,
-    Pair,
     Part,
     Stored,
     Test,
@@ -25,6 +24,7 @@ from tailbit.tables.parquet.value_search.condition import (
 )
 from tailbit.tables.parquet.value_search.expressions import expression
 from tailbit.tables.parquet.value_search.forms import Form
+from tailbit.tables.parquet.value_search.formula import Formula, Op
 
 LEAST, MOST = -(1 << 63), (1 << 63) - 1
 TINY = 5e-324
@@ -131,4 +131,4 @@ def test_replaced_dictionaries_say_what_passes_and_parts_are_joined() -> None:
 )
 def test_two_columns_are_compared_where_neither_is_null(sign: str, passes: list[int]) -> None:
     column = Column(("v",), ("v",), DataType("long"))
-    assert passing(Pair(column, sign, column), "INT64", [None, 5]) == passes
+    assert passing(Formula(Op(sign, (column, column)), frozenset((True,))), "INT64", [None, 5]) == passes
