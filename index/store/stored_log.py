@@ -17,7 +17,9 @@ import pyarrow as pa
 from tailbit.errors import CommitConflictError, StorageError
 from tailbit.faults import Fault, fault_point
 from tailbit.index.kinds.rows import kind_of
+from tailbit.index.kinds.schemas import Kinds
 from tailbit.index.model import IndexFile
+from tailbit.index.store.state import IndexState
 from tailbit.index.store.stored_checkpoints import (
     CONFIGURATION,
     LOG,
@@ -29,6 +31,7 @@ from tailbit.index.store.stored_checkpoints import (
     now_ms,
     storable,
 )
+from tailbit.tables.model import Version
 from tailbit.tables.storage import Storage
 
 _OF_A_VERSION = re.compile(r"\d{20}\.")
@@ -131,19 +134,25 @@ class StoredLog:
         """
         self._checkpoints.write()
 
-    def checkpoint_of(
-        self, version: int, index_id: str, seq: int, files: Sequence[IndexFile], gone: Sequence[IndexFile]
-    ) -> None:
-        """Write a log checkpoint of a version from its known contents; nothing of the log is read.
+    def checkpoint_known(self, kinds: Kinds, version: Version, state: IndexState) -> None:
+        """Write a log checkpoint of a version with the contents of `state`, in place of an unreadable one.
 
-        `gone`: files that may have left the index recently; they become tombstones of the present time.
+        It is not known any more which files were removed recently. Therefore every file in the folders that
+        is not live becomes a tombstone, so that running queries can still read it. Cost: lists the folders of
+        the kinds; nothing of the log is read.
 
         Raises:
-            StorageError: the storage refused.
+            StorageError: the store refused.
         """
-        self._put_state(
-            version, index_id, seq, [*self._heads(), *_adds(files, False), *_removes(gone, False)]
+        lying = (
+            IndexFile(f"kind={kind.name}/{entry.name}", entry.size, 0)
+            for kind in kinds
+            for entry in self._storage.list(f"kind={kind.name}")
+            if not entry.name.startswith(("_", "."))
         )
+        gone = _removes([file for file in lying if file.path not in state.files], False)
+        live = _adds(list(state.files.values()), False)
+        self._put_state(version, state.index_id, state.seq, [*self._heads(), *live, *gone])
 
     def _put_state(self, version: int, index_id: str, seq: int, state: Sequence[Action]) -> None:
         mark = {"appId": app_transaction(index_id), "version": seq, "lastUpdated": now_ms()}

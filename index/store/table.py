@@ -31,7 +31,6 @@ from tailbit.index.kinds.ledger import LEDGER, ledger_to_arrow
 from tailbit.index.kinds.schemas import KINDS, Kinds
 from tailbit.index.kinds.settings import SETTINGS, settings_to_arrow
 from tailbit.index.model import FileRecord, IndexFile, Ledger, Settings
-from tailbit.index.store.known_checkpoint import checkpoint_known
 from tailbit.index.store.moving_state import MovingState
 from tailbit.index.store.place import is_made, log_of, refuse_foreign
 from tailbit.index.store.state import IndexState
@@ -238,7 +237,7 @@ class MetadataTable:
             now = self._now
             if now.log.fingerprint_stat(now.version) != now.seen:
                 raise
-            checkpoint_known(self.storage, self.path, self.kinds, now.version, now.state)
+            self._writer.checkpoint_known(self.kinds, now.version, now.state)
             self._mended.append(f"{damage}; a log checkpoint was made anew")
             write()
 
