@@ -23,6 +23,7 @@ from tailbit.index.values.coercion import (
     compared_type,
     is_rounded,
     membership_type,
+    not_of_one_type,
     rounded,
 )
 from tailbit.index.values.literals import (
@@ -129,9 +130,7 @@ class Builder:
         """Build IN of a list, all values cast to one type."""
         common = membership_type([value.type, *(item.type for item in listed)])
         if common is None:
-            kinds = ", ".join(dict.fromkeys(str(item.type) for item in listed))
-            reason = f"{value.type} does not compare with {kinds} in one list"
-            raise NotRead(mismatch(reason, "DATA_DIFF_TYPES"))
+            raise NotRead(not_of_one_type(str(value.type), [item.type for item in listed]))
         if common.name == "void":
             return Literal(BOOLEAN, None)
         _check_common(common)

@@ -21,6 +21,7 @@ from tailbit.index.functions.vectors import (
     numbers,
     within,
 )
+from tailbit.index.values.datetimes import MICROS
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import DataType
@@ -86,7 +87,7 @@ def last_day(call: Call, args: list[pa.Array]) -> Vector:
     return Vector(array_of(last, nulls_of(args[0]), call.type))
 
 
-OF_TIME = {"hour": (3_600_000_000, 24), "minute": (60_000_000, 60), "second": (1_000_000, 60)}
+OF_TIME = {"hour": (MICROS["HOUR"], 24), "minute": (MICROS["MINUTE"], 60), "second": (MICROS["SECOND"], 60)}
 
 
 def local(values: pa.Array, type_: DataType, zone: str) -> tuple[Longs, Codes | None]:
@@ -250,10 +251,8 @@ UNITS = {
 }  # fmt: skip
 """What `date_trunc` cuts to, by the names that Spark has for it."""
 
-STEPS = {
-    "day": DAY_US, "hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000,
-    "millisecond": 1000, "microsecond": 1,
-}  # fmt: skip
+STEPS = {unit.lower(): micros for unit, micros in MICROS.items() if unit != "WEEK"}
+"""The microseconds of units that divide a day."""
 
 
 def first_day(days: Longs, unit: str) -> Longs:

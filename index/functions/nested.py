@@ -168,11 +168,16 @@ def _taken(flat: pa.Array, places: pa.Array) -> pa.Array:
 def value_of_key(call: Call, args: list[pa.Array]) -> Vector:
     """The value of a key of a map; NULL where the map lacks it. Of equal keys the first counts."""
     keys, values = spread(args[0], "key"), spread(args[0], "value")
-    same = np.flatnonzero(is_set(_equal_to(keys, args[1], call.args[1])))
-    rows, first = np.unique(keys.rows[same], return_index=True)
-    places = np.full(len(args[1]), -1, dtype=np.int64)
-    places[rows] = same[first]
+    places = _firsts(keys, np.flatnonzero(is_set(_equal_to(keys, args[1], call.args[1]))))
     return Vector(_taken(values.flat, pa.array(places, mask=places < 0)))
+
+
+def _firsts(rows: Spread, elements: Longs) -> Longs:
+    """Return for each row which of some elements comes first in their order; -1 for a row that has none."""
+    owners, first = np.unique(rows.rows[elements], return_index=True)
+    out = np.full(len(rows.lengths), -1, dtype=np.int64)
+    out[owners] = elements[first]
+    return out
 
 
 def keys_or_values(call: Call, args: list[pa.Array]) -> Vector:
@@ -184,10 +189,8 @@ def keys_or_values(call: Call, args: list[pa.Array]) -> Vector:
 def position(call: Call, args: list[pa.Array]) -> Vector:
     """array_position: the place of the first element that equals the value, from 1; 0 where none does."""
     rows = spread(args[0])
-    same = np.flatnonzero(is_set(_equal_to(rows, args[1], call.args[1])))
-    owners, first = np.unique(rows.rows[same], return_index=True)
-    places = np.zeros(len(args[1]), dtype=np.int64)
-    places[owners] = same[first] - rows.starts[owners] + 1
+    first = _firsts(rows, np.flatnonzero(is_set(_equal_to(rows, args[1], call.args[1]))))
+    places = np.where(first < 0, 0, first - rows.starts + 1)
     return Vector(array_of(places, rows.null | nulls_of(args[1]), call.type))
 
 
@@ -199,10 +202,7 @@ def extreme(call: Call, args: list[pa.Array]) -> Vector:
     ranks = np.where(nulls_of(comparable), 0, ranks if call.name == "array_max" else -ranks)
     known = ~nulls_of(comparable)
     order = np.lexsort((np.arange(len(ranks)), -ranks, rows.rows))
-    order = order[known[order]]
-    owners, first = np.unique(rows.rows[order], return_index=True)
-    places = np.full(len(args[0]), -1, dtype=np.int64)
-    places[owners] = order[first]
+    places = _firsts(rows, order[known[order]])
     return Vector(_taken(rows.flat, pa.array(places, mask=places < 0)))
 
 
@@ -243,8 +243,6 @@ def _first_raised(rows: Spread, decides: Mask, raised: Codes | None) -> Codes | 
     """Per row the first error of its elements, unless an element before it decides."""
     if raised is None or not raised.any():
         return None
-    ends = np.flatnonzero(decides | (raised != 0))
-    owners, first = np.unique(rows.rows[ends], return_index=True)
-    first_errors = np.zeros(len(rows.lengths), dtype=np.uint8)
-    first_errors[owners] = raised[ends[first]]
+    ends = _firsts(rows, np.flatnonzero(decides | (raised != 0)))
+    first_errors = np.where(ends < 0, 0, raised[ends])
     return first_errors if first_errors.any() else None

@@ -10,6 +10,7 @@ from tailbit.index.functions.casting import cast_time
 from tailbit.index.functions.dates import civil, local, towards_zero
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import NOT_READ, Vector, array_of, code, first_of, nulls_of, numbers
+from tailbit.index.values.datetimes import MICROS, MONTHS
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import DataType
 
@@ -36,13 +37,6 @@ def difference(call: Call, args: list[pa.Array]) -> Vector:
     return Vector(array_of(micros, null, call.type), raised)
 
 
-_LENGTHS = {
-    "MICROSECOND": 1, "MILLISECOND": 1000, "SECOND": 1_000_000, "MINUTE": 60_000_000, "HOUR": 3_600_000_000,
-    "DAY": DAY_US, "WEEK": 7 * DAY_US,
-}  # fmt: skip
-_MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
-
-
 def whole_units(call: Call, args: list[pa.Array]) -> Vector:
     """timestampdiff: whole units from the first time to the second, by the clock; settings: unit and zone.
 
@@ -53,8 +47,8 @@ def whole_units(call: Call, args: list[pa.Array]) -> Vector:
     null = nulls_of(*args)
     length = end - start
     beyond = ((end ^ start) & (end ^ length)) < 0
-    units = _months(start, end) if unit in _MONTHS else length
-    units = towards_zero(units, _MONTHS.get(unit) or _LENGTHS[unit])
+    units = _months(start, end) if unit in MONTHS else length
+    units = towards_zero(units, MONTHS.get(unit) or MICROS[unit])
     raised = first_of([left, right, code(NOT_READ, beyond & ~null)])
     return Vector(array_of(np.where(beyond, 0, units), null, call.type), raised)
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tailbit.arrays import Mask
+from tailbit.index.functions.tree import Call
 from tailbit.index.values.literals import WHOLE, Literal, range_of
 from tailbit.tables.arrow import arrow_array, filled, numpy_of
 from tailbit.tables.model import DataType
@@ -241,6 +242,11 @@ def per_distinct(
     at[~null] = back
     results = from_canonical([*values, None], to).take(arrow_array(at))
     return Vector(results, np.append(raised, np.uint8(0))[at] if raised.any() else None)
+
+
+def each_row(call: Call, args: Sequence[pa.Array], apply: Callable[..., Any]) -> Vector:
+    """Compute a call by a function of canonical values; as `per_distinct`."""
+    return per_distinct(args, [arg.type for arg in call.args], call.type, apply)
 
 
 def _distinct_rows(

@@ -29,8 +29,6 @@ def bind(
     Texts with `now()` and the like are bound anew each time: `clock` gives the microseconds since 1970.
     `table`: the table's own name, which may qualify column names.
 
-    `table`: the table's own name, which may stand before the names of columns.
-
     Raises:
         PredicateError: it does not parse, or holds something that is not read exactly; says what and where.
         UnknownColumnError: no such column.

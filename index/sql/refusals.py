@@ -6,7 +6,7 @@ from typing import NoReturn
 
 from tailbit.errors import PredicateError
 
-_LIST = "Ask the other table first, and give its values as a list: IN (1, 2)."
+OTHER_TABLE = "Ask the other table first, and give its values as a list: IN (1, 2)."
 INSTEAD = {
     "INTERVAL": "Add it to a date or time, or take it from one: ts >= now() - INTERVAL 1 DAY 6 HOURS. "
     "A column of that name stands in backticks.",

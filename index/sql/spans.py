@@ -10,16 +10,12 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from tailbit.index.values.datetimes import MICROS, MONTHS
 from tailbit.tables.date_text import DAY_US
 
-_MONTHS = {"MONTH": 1, "YEAR": 12}
-_MICROS = {
-    "WEEK": 7 * DAY_US, "DAY": DAY_US, "HOUR": 3_600_000_000, "MINUTE": 60_000_000, "SECOND": 1_000_000,
-    "MILLISECOND": 1000, "MICROSECOND": 1,
-}  # fmt: skip
 _DAYS = ("WEEK", "DAY")
-UNITS = frozenset(unit + end for unit in (*_MONTHS, *_MICROS) for end in ("", "S"))
-"""The names of units, in capitals."""
+UNITS = frozenset(unit + end for unit in ("MONTH", "YEAR", *MICROS) for end in ("", "S"))
+"""The names of units that an INTERVAL takes, in capitals."""
 
 _PART = re.compile(r"([+-]?\d+)\s+([A-Z]+)", re.IGNORECASE | re.ASCII)
 _WHOLE = re.compile(rf"\s*{_PART.pattern}(?:\s+{_PART.pattern})*\s*", re.IGNORECASE | re.ASCII)
@@ -44,11 +40,11 @@ class Span:
 
 def length_of(unit: str, count: int) -> Span | None:
     """Return a number of units, as `dateadd(DAY, 7, dt)` names them; None where there is no such unit."""
-    if unit in _MONTHS or unit == "QUARTER":
-        return Span("months", count * _MONTHS.get(unit, 3))
-    if unit not in _MICROS and unit != "DAYOFYEAR":
+    if unit in MONTHS:
+        return Span("months", count * MONTHS[unit])
+    if unit not in MICROS and unit != "DAYOFYEAR":
         return None
-    micros = count * _MICROS.get(unit, DAY_US)
+    micros = count * MICROS.get(unit, DAY_US)
     return Span("days", micros // DAY_US) if unit in (*_DAYS, "DAYOFYEAR") else Span("micros", micros)
 
 
@@ -61,9 +57,9 @@ def span(text: str) -> Span:
     if not _WHOLE.fullmatch(text):
         raise ValueError(f"an INTERVAL of {text!r} is not read")
     parts = [(int(count), name.upper().removesuffix("S")) for count, name in _PART.findall(text)]
-    months = [count * _MONTHS[unit] for count, unit in parts if unit in _MONTHS]
-    micros = [count * _MICROS[unit] for count, unit in parts if unit in _MICROS]
-    if len(months) + len(micros) < len(parts):
+    months = [count * MONTHS[unit] for count, unit in parts if unit in MONTHS]
+    micros = [count * MICROS[unit] for count, unit in parts if unit in MICROS]
+    if len(months) + len(micros) < len(parts) or any(unit == "QUARTER" for _, unit in parts):
         raise ValueError(f"an INTERVAL of {text!r} is not read")
     if months and micros:
         raise ValueError("an INTERVAL of months and days is not read, nor by Spark")

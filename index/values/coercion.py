@@ -21,6 +21,7 @@ from tailbit.index.values.literals import (
     Literal,
     decimal_type,
 )
+from tailbit.index.values.refusals import mismatch
 from tailbit.tables.model import DataType
 
 _ORDER = [*WHOLE]
@@ -67,6 +68,12 @@ def membership_type(types: Sequence[DataType]) -> DataType | None:
     """Return the single type of `x IN (a, b, ...)`."""
     first: DataType | None = types[0]
     return reduce(lambda common, t: None if common is None else common_type(common, t), types[1:], first)
+
+
+def not_of_one_type(subject: str, listed: Sequence[DataType]) -> str:
+    """Return why Spark refuses IN of a list that has no single type."""
+    kinds = ", ".join(dict.fromkeys(map(str, listed)))
+    return mismatch(f"{subject} does not compare with {kinds} in one list", "DATA_DIFF_TYPES")
 
 
 def common_type(a: DataType, b: DataType) -> DataType | None:

@@ -12,6 +12,14 @@ from tailbit.tables.date_text import DAY_US
 from tailbit.tables.partition_values import days_of
 from tailbit.tables.zones.times import check_zone, first_instant, to_instant
 
+MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
+"""The units of whole months."""
+MICROS = {
+    "WEEK": 7 * DAY_US, "DAY": DAY_US, "HOUR": 3_600_000_000, "MINUTE": 60_000_000, "SECOND": 1_000_000,
+    "MILLISECOND": 1000, "MICROSECOND": 1,
+}  # fmt: skip
+"""The microseconds of each unit by the clock."""
+
 _BLANK = "".join(map(chr, [*range(33), 127]))
 _DATE = re.compile(r"([+-]?)(\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?", re.DOTALL | re.ASCII)
 _TIMESTAMP = re.compile(

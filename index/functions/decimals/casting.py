@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from tailbit.arrays import Mask
 from tailbit.index.functions.decimals import small
-from tailbit.index.functions.decimals.exact import fitted, half_up
+from tailbit.index.functions.decimals.exact import fitted, half_up, mapped
 from tailbit.index.functions.decimals.small import Small
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import Vector, array_of, nulls_of, unscaled, within
@@ -35,9 +35,8 @@ def cast_decimal(values: pa.Array, from_: DataType, to: DataType) -> Vector | No
     null, data, unit = nulls_of(values), unscaled(values), 10**from_.scale
     if to.name == "decimal":
         factor = 10 ** abs(to.scale - from_.scale)
-        if to.scale >= from_.scale:
-            return fitted(np.array([None if v is None else v * factor for v in data], dtype=object), to)
-        return fitted(np.array([None if v is None else half_up(v, factor) for v in data], dtype=object), to)
+        wider = to.scale >= from_.scale
+        return fitted(mapped(lambda v: v * factor if wider else half_up(v, factor), data), to)
     if to.name in WHOLE:
         whole = np.array([0 if v is None else abs(v) // unit * (-1 if v < 0 else 1) for v in data], object)
         return within(whole, null, to, "CAST_OVERFLOW")
@@ -92,8 +91,7 @@ def rounded_decimal(call: Call, values: pa.Array, scale: int, digits: int) -> Ve
             return int(value // unit * keep)
         return int(-(-value // unit) * keep) if call.name == "ceil" else half_up(value, unit) * keep
 
-    results = np.array([None if v is None else apply(v) for v in unscaled(values)], dtype=object)
-    return fitted(results, call.type)
+    return fitted(mapped(apply, unscaled(values)), call.type)
 
 
 def _rounded_small(call: Call, small_values: Small, null: Mask, unit: int, keep: int) -> Vector:

@@ -37,7 +37,7 @@ def changed_sign(call: Call, values: pa.Array, null: Mask) -> Vector:
         data = np.abs(small_values.data) if without else -small_values.data
         return small.fitted(small_values._replace(data=data), null, call.type)
     return fitted(
-        mapped(unscaled(values), lambda v: v if without and v >= 0 else -_of_34_digits(v)), call.type
+        mapped(lambda v: v if without and v >= 0 else -_of_34_digits(v), unscaled(values)), call.type
     )
 
 
@@ -93,32 +93,28 @@ def _by_scale(
     scale = max(left.scale, right.scale)
     a, b = a * 10 ** (scale - left.scale), b * 10 ** (scale - right.scale)
     if call.name == "%":
-        return _rescaled(_mapped2(a, b, lambda x, y: int(math.copysign(1, x)) * (abs(x) % abs(y))), scale, to)
+        return _rescaled(_REMAINDERS(a, b), scale, to)
     return _rescaled(a + b if call.name == "+" else a - b, scale, to)
 
 
 def _quotients(a: npt.NDArray[np.object_], b: npt.NDArray[np.object_], to: int) -> npt.NDArray[np.object_]:
     """Quotients cut at 39 digits behind the point, as Spark reckons them, and then at the wanted scale."""
-    fine = _mapped2(a, b, lambda x, y: abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1))
-    return _rescaled(fine, 39, to)
+    return _rescaled(_QUOTIENTS(a, b), 39, to)
 
 
-def _mapped2(
-    a: npt.NDArray[np.object_], b: npt.NDArray[np.object_], apply: Callable[[int, int], int]
-) -> npt.NDArray[np.object_]:
-    out = np.empty(len(a), dtype=object)
-    out[:] = [apply(x, y) for x, y in zip(a, b, strict=True)]
-    return out
+_QUOTIENTS = np.frompyfunc(lambda x, y: abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1), 2, 1)
+_REMAINDERS = np.frompyfunc(lambda x, y: int(math.copysign(1, x)) * (abs(x) % abs(y)), 2, 1)
+"""Quotients towards zero, and remainders with the sign of the dividend, of integers of any size."""
 
 
 def _rescaled(data: npt.NDArray[np.object_], scale: int, to: int) -> npt.NDArray[np.object_]:
     if to >= scale:
         return np.asarray(data * 10 ** (to - scale), dtype=object)
-    return mapped(data, lambda v: half_up(v, 10 ** (scale - to)))
+    return mapped(lambda v: half_up(v, 10 ** (scale - to)), data)
 
 
-def mapped(data: npt.NDArray[np.object_], apply: Callable[[Any], Any]) -> npt.NDArray[np.object_]:
-    """A function of each integer; None stays."""
+def mapped(apply: Callable[[Any], Any], data: npt.NDArray[np.object_]) -> npt.NDArray[np.object_]:
+    """Return what a function gives for each integer; None stays."""
     out = np.empty(len(data), dtype=object)
     out[:] = [None if v is None else apply(v) for v in data]
     return out

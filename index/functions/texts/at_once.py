@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from tailbit.index.functions.texts.patterns import END, LAST_BREAK, java_regex, like_parts, like_regex
 from tailbit.index.functions.tree import Call
-from tailbit.index.functions.vectors import Raised, Vector, by_parts, per_distinct
+from tailbit.index.functions.vectors import Raised, Vector, by_parts, each_row, per_distinct
 from tailbit.index.values.literals import STRING, Literal
 from tailbit.index.values.refusals import NotRead
 from tailbit.tables.arrow import arrow_array, arrow_scalar, filled
@@ -73,7 +73,7 @@ def searched(call: Call, args: list[pa.Array]) -> Vector:
     """startswith, endswith and contains."""
     part = constant_text(call, 1)
     if part is None:
-        return per_distinct(args, [STRING, STRING], call.type, _SEARCH[call.name])
+        return each_row(call, args, _SEARCH[call.name])
     vectors = {"startswith": pc.starts_with, "endswith": pc.ends_with, "contains": pc.match_substring}
     return Vector(vectors[call.name](args[0], part))
 
@@ -116,7 +116,7 @@ def _cased(text: str, lower: bool) -> str:
 
 def capitalized(call: Call, args: list[pa.Array]) -> Vector:
     """Initcap: what follows a blank, the character 32 alone, is a capital, and all else is lower."""
-    return per_distinct([args[0]], [STRING], STRING, lambda t: _capitalized(t.decode()).encode())
+    return each_row(call, args, lambda t: _capitalized(t.decode()).encode())
 
 
 def _capitalized(text: str) -> str:
@@ -157,8 +157,7 @@ def part_of(call: Call, args: list[pa.Array]) -> Vector:
     numbers = [constant_whole(call, at) for at in range(1, len(args))]
     if None not in numbers:
         return _sliced(args[0], *(int(number or 0) for number in numbers))
-    types = [arg.type for arg in call.args]
-    return per_distinct(args, types, STRING, _substring)
+    return each_row(call, args, _substring)
 
 
 def _sliced(texts: pa.Array, position: int, count: int = (1 << 31) - 1) -> Vector:
@@ -184,16 +183,14 @@ def left(call: Call, args: list[pa.Array]) -> Vector:
     """The first characters of a text."""
     if (n := constant_whole(call, 1)) is not None:
         return _sliced(args[0], 1, n)
-    types = [arg.type for arg in call.args]
-    return per_distinct(args, types, STRING, lambda text, n: _substring(text, 1, n))
+    return each_row(call, args, lambda text, n: _substring(text, 1, n))
 
 
 def right(call: Call, args: list[pa.Array]) -> Vector:
     """The last characters of a text."""
     if (n := constant_whole(call, 1)) is not None:
         return _sliced(args[0], -max(n, 0), max(n, 0))
-    types = [arg.type for arg in call.args]
-    return per_distinct(args, types, STRING, lambda text, n: _substring(text, -n) if n > 0 else b"")
+    return each_row(call, args, lambda text, n: _substring(text, -n) if n > 0 else b"")
 
 
 def joined(call: Call, args: list[pa.Array]) -> Vector:
@@ -207,7 +204,7 @@ def replaced(call: Call, args: list[pa.Array]) -> Vector:
     """Every occurrence of a text replaced by another; an empty one occurs nowhere."""
     constants = [constant_text(call, at) for at in range(1, len(args))]
     if None in constants:
-        return per_distinct(args, [STRING] * len(args), STRING, _replace)
+        return each_row(call, args, _replace)
     old, new = (*constants, "")[:2]
     return Vector(pc.replace_substring(args[0], old, new) if old else args[0])
 

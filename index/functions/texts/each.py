@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache, partial, reduce
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +17,7 @@ from tailbit.index.functions.vectors import (
     Vector,
     array_of,
     by_parts,
+    each_row,
     nulls_of,
     numbers,
     per_distinct,
@@ -35,14 +34,14 @@ _LONGEST_AT_ONCE = 1 << 8
 def place(call: Call, args: list[pa.Array]) -> Vector:
     """instr: where a text first occurs in another, counted from 1 in characters; 0: nowhere."""
     part = constant_text(call, 1)
-    return _each(call, args, _place) if part is None else _places(args[0], part)
+    return each_row(call, args, _place) if part is None else _places(args[0], part)
 
 
 def place_from(call: Call, args: list[pa.Array]) -> Vector:
     """Locate: where a text occurs in another, from a place on that is a constant."""
     part, first = constant_text(call, 0), constant_whole(call, 2)
     if part is None or first is None:
-        return _each(call, args, lambda part, text, first: _place(text, part, first))
+        return each_row(call, args, lambda part, text, first: _place(text, part, first))
     return _places(args[1], part, first)
 
 
@@ -79,7 +78,7 @@ def filled(call: Call, args: list[pa.Array]) -> Vector:
     """Lpad and rpad: a text cut, or filled up on one side, to a number of characters."""
     before, length, by = call.name == "lpad", constant_whole(call, 1), constant_text(call, 2)
     if by is None or length is None or length > _LONGEST_AT_ONCE:
-        return _each(call, args, partial(_filled, before))
+        return each_row(call, args, partial(_filled, before))
     return Vector(_filled_all(before, args[0], max(length, 0), by))
 
 
@@ -113,14 +112,14 @@ def stripped(call: Call, args: list[pa.Array]) -> Vector:
         trim = {"both": pc.utf8_trim, "leading": pc.utf8_ltrim, "trailing": pc.utf8_rtrim}[side]
         return Vector(trim(args[0], characters=constant))
     strip = {"both": str.strip, "leading": str.lstrip, "trailing": str.rstrip}[side]
-    return _each(call, args, lambda text, chars: strip(text.decode(), chars.decode()).encode())
+    return each_row(call, args, lambda text, chars: strip(text.decode(), chars.decode()).encode())
 
 
 def translated(call: Call, args: list[pa.Array]) -> Vector:
     """translate: each character of a second text by that of a third at its place; by none beyond its end."""
     from_, to = constant_text(call, 1), constant_text(call, 2)
     if from_ is None or to is None:
-        return _each(call, args, _translated)
+        return each_row(call, args, _translated)
     old, new = from_.encode(), to.encode()
     by = _byte_table(old, new)
     if by is not None and from_.isascii():
@@ -172,7 +171,7 @@ def reversed_(call: Call, args: list[pa.Array]) -> Vector:
 def first_code(call: Call, args: list[pa.Array]) -> Vector:
     """ascii: the code point of the first character; 0 for an empty text."""
     first = pc.utf8_slice_codeunits(args[0], 0, 1)  # of which there are far fewer than texts
-    return _each(call, [first], lambda text: ord(text.decode()) if text else 0)
+    return each_row(call, [first], lambda text: ord(text.decode()) if text else 0)
 
 
 def joined_by(call: Call, args: list[pa.Array]) -> Vector:
@@ -184,7 +183,3 @@ def joined_by(call: Call, args: list[pa.Array]) -> Vector:
     some = reduce(pc.or_, [text.is_valid() for text in texts])
     first = pc.if_else(some, texts[0], arrow_scalar(""))
     return Vector(pc.binary_join_element_wise(first, *texts[1:], between, null_handling="skip"))
-
-
-def _each(call: Call, args: list[pa.Array], apply: Callable[..., Any]) -> Vector:
-    return per_distinct(args, [arg.type for arg in call.args], call.type, apply)

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tailbit.index.functions.texts.buffers import bytes_of
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import Vector, array_of, nulls_of, numbers, unscaled
 from tailbit.index.ordered import WORD_DIGITS
@@ -62,11 +63,8 @@ def _plain(values: pa.Array, type_: DataType) -> npt.NDArray[Any]:
 
 
 def _of_bytes(values: pa.Array, seed: _Words) -> _Words:
-    binary = values.cast(pa.binary()) if pa.types.is_string(values.type) else values
-    binary = pa.concat_arrays([binary])
-    ends = np.frombuffer(binary.buffers()[1], dtype=np.int32)[binary.offset :][: len(binary) + 1]
-    starts, lengths = ends[:-1].astype(np.int64), np.diff(ends).astype(np.int64)
-    data = np.frombuffer(binary.buffers()[2] or b"", dtype=np.uint8)
+    places, data = bytes_of(values)
+    starts, lengths = places[:-1], np.diff(places)
     hashes, whole = seed.copy(), lengths // 4
     for word in range(int(whole.max(initial=0))):
         rows = np.flatnonzero(whole > word)

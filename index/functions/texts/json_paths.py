@@ -13,8 +13,7 @@ from typing import Any, NoReturn
 import pyarrow as pa
 
 from tailbit.index.functions.tree import Call
-from tailbit.index.functions.vectors import NOT_READ, Raised, Vector, per_distinct
-from tailbit.index.values.literals import STRING
+from tailbit.index.functions.vectors import NOT_READ, Raised, Vector, each_row
 
 Path = tuple[str | int, ...]
 """Names of fields, and places in arrays."""
@@ -56,7 +55,7 @@ def written(path: Path) -> str:
 def part(call: Call, args: list[pa.Array]) -> Vector:
     """Return the parts of JSON texts at the path that the setting is; NULL where there is none."""
     path = call.setting
-    return per_distinct([args[0]], [STRING], STRING, lambda text: _part(text.decode(), path))
+    return each_row(call, args, lambda text: _part(text.decode(), path))
 
 
 def _part(text: str, path: Path) -> bytes | None:

@@ -17,8 +17,7 @@ from tailbit.arrays import Longs, Mask
 from tailbit.index.functions.texts.at_once import constant_text, constant_whole, empty_where
 from tailbit.index.functions.texts.groups import each_found, within_16_bits
 from tailbit.index.functions.tree import Call
-from tailbit.index.functions.vectors import Raised, Vector, code, nulls_of, per_distinct
-from tailbit.index.values.literals import STRING
+from tailbit.index.functions.vectors import Raised, Vector, code, each_row, nulls_of
 from tailbit.tables.arrow import arrow_array, arrow_scalar
 
 
@@ -26,7 +25,7 @@ def before_or_behind(call: Call, args: list[pa.Array]) -> Vector:
     """substring_index: what is before the n-th place of a text, or behind the n-th from the end."""
     between, count = constant_text(call, 1), constant_whole(call, 2)
     if not between or not count or _overlaps_itself(between):
-        return per_distinct(args, [arg.type for arg in call.args], call.type, _before_or_behind)
+        return each_row(call, args, _before_or_behind)
     return Vector(_joined_pieces(args[0], between, count))
 
 
@@ -84,7 +83,7 @@ def part_of(call: Call, args: list[pa.Array]) -> Vector:
         pieces = text.split(between) if between else [text]
         return pieces[at] if -len(pieces) <= at < len(pieces) else b""
 
-    return per_distinct(args, [STRING, STRING], call.type, apply)
+    return each_row(call, args, apply)
 
 
 def _pieces(texts: pa.Array, between: str, at: int) -> tuple[pa.Array, Mask]:
@@ -111,7 +110,7 @@ def decoded(call: Call, args: list[pa.Array]) -> Vector:
         except UnicodeDecodeError:
             raise Raised("MALFORMED_CHARACTER_CODING") from None
 
-    return per_distinct([args[0]], [call.args[0].type], STRING, apply)
+    return each_row(call, args, apply)
 
 
 def item(call: Call, args: list[pa.Array]) -> Vector:

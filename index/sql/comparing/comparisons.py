@@ -16,7 +16,7 @@ from tailbit.index.ordered import Value
 from tailbit.index.predicate.value_sets import NOTHING, NULL, VALUES, Interval, ValueSet
 from tailbit.index.sql.comparing.char_padding import where_compared, where_in
 from tailbit.index.values.casts import cast, round_half_up
-from tailbit.index.values.coercion import compared_type, is_rounded, membership_type, rounded
+from tailbit.index.values.coercion import compared_type, is_rounded, membership_type, not_of_one_type, rounded
 from tailbit.index.values.datetimes import start_of_day
 from tailbit.index.values.literals import WHOLE, Literal
 from tailbit.index.values.refusals import NotRead, mismatch
@@ -104,9 +104,7 @@ def membership(type_: DataType, literals: Iterable[Literal], zone: str) -> Truth
     listed = list(literals)
     common = membership_type([type_, *(literal.type for literal in listed)])
     if common is None:
-        kinds = ", ".join(dict.fromkeys(str(literal.type) for literal in listed))
-        reason = f"a column of type {type_} does not compare with {kinds} in one list"
-        raise Incomparable(mismatch(reason, "DATA_DIFF_TYPES"))
+        raise Incomparable(not_of_one_type(f"a column of type {type_}", [item.type for item in listed]))
     known = [value for literal in listed if (value := cast(literal, common, zone).value) is not None]
     if common.name == "timestamp" and len(known) == len(listed) and len(set(known)) == 1:
         return comparison(type_, "=", Literal(common, known[0]), zone)

@@ -7,7 +7,13 @@ from collections.abc import Sequence
 from tailbit.index.predicate.value_sets import Interval, ValueSet
 from tailbit.index.sql.comparing.comparisons import Incomparable, comparison
 from tailbit.index.values.casts import cast
-from tailbit.index.values.coercion import MIRRORED, compared_type, is_rounded, membership_type
+from tailbit.index.values.coercion import (
+    MIRRORED,
+    compared_type,
+    is_rounded,
+    membership_type,
+    not_of_one_type,
+)
 from tailbit.index.values.literals import Literal
 from tailbit.index.values.refusals import mismatch
 
@@ -61,9 +67,7 @@ def constant_in(subject: Literal, listed: Sequence[Literal], zone: str) -> bool 
     """
     common = membership_type([subject.type, *(literal.type for literal in listed)])
     if common is None:
-        kinds = ", ".join(dict.fromkeys(str(literal.type) for literal in listed))
-        reason = f"{subject.type} does not compare with {kinds} in one list"
-        raise Incomparable(mismatch(reason, "DATA_DIFF_TYPES"))
+        raise Incomparable(not_of_one_type(str(subject.type), [item.type for item in listed]))
     value, *values = (cast(literal, common, zone).value for literal in (subject, *listed))
     if value is None:
         return None

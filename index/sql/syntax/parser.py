@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 
-from tailbit.index.sql.refusals import refuse
+from tailbit.index.sql.refusals import OTHER_TABLE, refuse
 from tailbit.index.sql.syntax.primary import PrimaryParser
 from tailbit.index.sql.syntax.tokens import tokens_of
 from tailbit.index.sql.syntax.tree import Tree
@@ -179,8 +179,7 @@ class Parser(PrimaryParser):
             at, reason = self.token.start, "IN takes a list of values in parentheses"
             refuse(self.text, reason, at, listed_instead(self.text, at))
         if self.begins_query(self.at + 1):
-            hint = "Ask the other table first, and give its values as a list: IN (1, 2)."
-            refuse(self.text, "IN takes a list of values, not a query", self.token.start, hint)
+            refuse(self.text, "IN takes a list of values, not a query", self.token.start, OTHER_TABLE)
         listed = self.listed()
         return Tree("in", value.start, self.last_end, value, items=listed, negated=negated)
 

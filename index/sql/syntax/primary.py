@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import NoReturn
 
-from tailbit.index.sql.refusals import cast_instead, refuse
+from tailbit.index.sql.refusals import OTHER_TABLE, cast_instead, refuse
 from tailbit.index.sql.syntax.intervals import interval_at
 from tailbit.index.sql.syntax.tokens import Token
 from tailbit.index.sql.syntax.tree import Tree, WrittenConstant
@@ -279,8 +279,7 @@ class PrimaryParser(ABC):
         if word == "TRIM" and self._holds_from():
             return self._trim()
         if word == "EXISTS" and self.begins_query(self.at + 2):
-            hint = "Ask the other table first, and give its values as a list: IN (1, 2)."
-            refuse(self.text, "EXISTS of a query is not read", self.token.start, hint)
+            refuse(self.text, "EXISTS of a query is not read", self.token.start, OTHER_TABLE)
         if word in NO_FUNCTIONS and word not in LIKE:
             self.stop()
         start, name = self.token.start, self._field()
