@@ -108,7 +108,7 @@ def element_type(key_type: str) -> str | None:
 
 
 def mark_elements(keys: pa.BinaryArray) -> pa.BinaryArray:
-    """Convert the keys of values to keys of elements; null becomes the key of a NULL element."""
+    """Convert the keys of values to keys of array elements, each with a mark; null becomes that of NULL."""
     return filled(pc.binary_join_element_wise(ELEMENT, keys, b""), NULL_ELEMENT)
 
 

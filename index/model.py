@@ -77,6 +77,8 @@ class IndexedColumn:
 
         Of an array the elements are indexed.
 
+        Of an array the elements are indexed.
+
         Raises:
             ColumnTypeError: values of the column's type have no keys.
         """
@@ -88,12 +90,12 @@ class FileRecord:
     """The index's record of one data file.
 
     `path`, `size`, `mtime`, `rows` (physical), `partition`: as in the source; `footer`: hash of its footer,
-    empty if the footer was never read. `space`, `base`: the claim `[base, base + rows)` of a row space, None
-    if nothing is posted. `columns`: ids of the columns posted there. `counted`: whether its visible rows are
-    in the value counts, for exactly these columns; `hidden`: identity of the deletion vector with which they
-    are counted, empty for none. `lineage`: the lineage of the source in which the file was last seen.
-    `entered`, `left`: versions of the source; `left` is None while the file is live. `error`: why the file
-    could not be read.
+    empty if the footer was never read. `space`, `base`: the file's claim, its range `[base, base + rows)` of
+    positions in a row space; None without postings. `columns`: ids of the columns with postings there.
+    `counted`: whether its visible rows are in the value counts, for exactly these columns; `hidden`: identity
+    of the deletion vector with which they are counted, empty for none. `lineage`: number of the history of
+    the source log (see `Ledger`) in which the file was last seen. `entered`, `left`: versions of the source
+    that added and removed the file; `left` is None while it is live. `error`: why the file could not be read.
     """
 
     path: str
@@ -132,7 +134,7 @@ def _without_null(partition: Mapping[str, str | None]) -> dict[str, str]:
 
 
 class NewClaim(NamedTuple):
-    """A file's claim of a row space, and the claim that replaces it; None if its postings are dropped."""
+    """A file's claim (range in a row space), and the claim to replace it; None if its postings go away."""
 
     path: str
     space: str
@@ -142,18 +144,19 @@ class NewClaim(NamedTuple):
 
 
 class LedgerState(str, Enum):
-    """How far the snapshot of a round's beginning is indexed; the words are stored in the index."""
+    """Whether the snapshot that a round starts with is indexed; the words are stored in the index."""
 
     BUILDING = "building"
     COMPLETE = "complete"
 
 
 class Standing(str, Enum):
-    """The standing of an index towards its table; the words are those of `status`.
+    """The state of an index compared with its table; the words are those of `status`.
 
-    `ABSENT`: there is no index. `DAMAGED`: it cannot be read. `OLDER_FORMAT`: an older release wrote it, and
-    `run` rebuilds it. `EMPTY`: nothing is recorded yet. `BUILDING`, `COMPLETE`: as in its ledger.
-    `OTHER_HISTORY`: the source log is not the one that was indexed.
+    `ABSENT`: there is no index. `DAMAGED`: the index cannot be read. `OLDER_FORMAT`: an older release wrote
+    the index, and `run` rebuilds it. `EMPTY`: nothing is recorded yet. `BUILDING`: the first snapshot is
+    being indexed. `COMPLETE`: a version is covered as a whole. `OTHER_HISTORY`: the source log is not the one
+    that was indexed.
     """
 
     ABSENT = "absent"
@@ -167,13 +170,14 @@ class Standing(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """The progress of the index, written in the same commit as the effect that it records.
+    """The progress of the index, written in the same commit as the postings and counts that it records.
 
-    `round` counts fresh starts, `lineage` those after which the source is another table. `version`: target of
-    the last batch. `state`: `BUILDING` while a round's first snapshot is indexed, then `COMPLETE`. `covered`:
-    the version of which everything is recorded, None before the first. `fingerprint`: of the commit
-    `version`. `uncounted`: live files whose rows are in no value count. `held`: hash of the set of index
-    files at that time, empty if an older release wrote it (`store.own_files`).
+    `round` counts fresh starts: a round reads a snapshot file by file, then the log after it. `lineage`
+    counts the rounds that began because the source log was no longer the one that was indexed. `version`:
+    target of the last batch. `state`: `BUILDING` while a round's first snapshot is indexed, then `COMPLETE`.
+    `covered`: the version of which everything is recorded, None before the first. `fingerprint`: of the
+    commit `version`. `uncounted`: live files whose rows are in no value count. `held`: hash of the set of
+    index files at that time, empty if an older release wrote it (`store.own_files`).
     """
 
     round: int
@@ -196,7 +200,7 @@ class Settings:
     """The configuration of the index: its identity, format, columns and options. Versioned.
 
     `dropped`: ids of columns that were indexed once and then dropped. Their old postings may still lie in row
-    spaces, so a column that comes back is posted into new row spaces.
+    spaces, so if such a column is indexed again, its postings go into new row spaces.
     """
 
     version: int

@@ -25,7 +25,11 @@ WORD_DIGITS = 18
 
 
 def ordered_ints(values: pa.Array, key_type: str) -> Longs:
-    """Convert values to int64 in the same order, 0 for NULL; for key types of 8 bytes and boolean."""
+    """Map each value to an int64 such that integers compare as Spark compares the values; NULL becomes 0.
+
+    The array keeps its order. `key_type`: boolean, an integer, a date or time type, or double. The caller
+    masks the NULL entries, which look like a real 0.
+    """
     if key_type == "double":
         floats = numpy_of(filled(values.cast(pa.float64()), 0.0)) + 0.0
         floats[np.isnan(floats)] = np.nan
@@ -42,7 +46,10 @@ def ordered_ints(values: pa.Array, key_type: str) -> Longs:
 
 
 def ordered_int(value: Value, key_type: str) -> int:
-    """Return the element of `ordered_ints` for one canonical value; integers beyond 64 bits are clamped."""
+    """Map one value to the integer that `ordered_ints` gives it; integers beyond 64 bits are clamped.
+
+    `value`: not NULL; a float, a bool, or the integer of a whole number, of days or of microseconds.
+    """
     if key_type == "double":
         number = math.nan if value != value else float(value) + 0.0
         (bits,) = struct.unpack(">q", struct.pack(">d", number))

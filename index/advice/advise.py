@@ -54,7 +54,8 @@ class AdviceReason(enum.Enum):
 class ColumnAdvice:
     """The advice on one column.
 
-    `why`: the reason as a sentence; `asked`: number of questions that name the column.
+    `why`: the reason as a sentence; `asked`: number of questions that name the column, None if no questions
+    are known.
     """
 
     column: str
@@ -80,7 +81,7 @@ class ColumnAdvice:
 class Advice:
     """The advice on each column of the table, in the order of the schema.
 
-    `rows`: of the table, hidden ones included; estimated where not every file was opened.
+    `rows`: row count of the table, hidden rows included; estimated if not every file was opened.
     """
 
     version: int
@@ -122,8 +123,8 @@ def advise(
 ) -> Advice:
     """Sample a table and judge of each column whether an index of the column is worth its cost.
 
-    `asked`: column ids to the number of questions that name them; None where no questions are known.
-    Cost: a few row groups of each column.
+    `question_counts`: column id to the number of questions that name the column; None if no questions are
+    known. Cost: a few row groups of each column.
 
     Raises:
         DataFileError: a sampled file is missing or is not Parquet.

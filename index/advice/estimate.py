@@ -1,9 +1,9 @@
-"""From a sample of a column to the whole of it: how many keys, how many bytes, how long.
+"""Extrapolation from a sample of a column to the whole column: number of keys, bytes, build time.
 
-Keys that are in one sampled block only tell of those that are in none. With `once` in one of m blocks and
-`twice` in two, Chao's estimate for incidences adds (m - 1) / m * once^2 / (2 * twice) to the keys seen (Chao
-1987, "Chao2"). It never adds more than if each unseen block had as many new keys as a sampled one, as it has
-where a column is sorted.
+A key that occurs in a single sampled block hints at keys that occur in none. With `once` keys in exactly one
+of m blocks and `twice` keys in exactly two, Chao's estimate for incidences adds (m - 1) / m * once^2 / (2 *
+twice) to the keys seen (Chao 1987, "Chao2"). The estimate never adds more than if each unseen block had as
+many new keys as a sampled one, as in a sorted column.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def distinct_keys(measure: Measure, table_rows: int) -> int:
 
 
 def _positions(measure: Measure, distinct: int, table_rows: int) -> float:
-    """Estimate the bytes of the positions.
+    """Estimate the bytes of the stored positions of the whole column.
 
     Gaps between positions grow with the number of keys, so a sample with few rows per key underestimates
     them.

@@ -1,4 +1,4 @@
-"""What a sample says of one column: its keys, and what the index of the sampled rows takes as it is built.
+"""Measurement of a sampled column: its distinct keys, and the size and build time of their index.
 
 Eight rows by hand, two blocks of four:
 
@@ -62,7 +62,7 @@ def measured(blocks: Sequence[SampledBlock], column: Column) -> Measure:
     """Build the index of the sampled rows of a column in memory, and measure its size.
 
     Raises:
-        DataFileError, ColumnTypeError: as of reading the column.
+        DataFileError, ColumnTypeError: the column cannot be decoded.
     """
     key_type, began = posting_type_of(column.type), time.thread_time()
     values = values_of(blocks, column)

@@ -1,4 +1,4 @@
-"""Which columns the questions of a file name: a predicate a line, or a SELECT of which the WHERE counts."""
+"""How many questions in a file name each column: a question is a predicate, or a SELECT with a WHERE."""
 
 from __future__ import annotations
 

@@ -58,7 +58,8 @@ def values_of(blocks: Sequence[SampledBlock], column: Column) -> list[pa.Chunked
     """Return the values of a column in each block, in row order. Cost: each row group is decoded once.
 
     Raises:
-        DataFileError: they cannot be decoded. ColumnTypeError: the type cannot.
+        DataFileError: the values cannot be decoded.
+        ColumnTypeError: the type cannot be decoded.
     """
     decoded = {(block.file.path, block.group): block for block in blocks}
     groups = {at: read_columns(b.file, [column], [b.group])[column.id] for at, b in decoded.items()}
@@ -66,7 +67,7 @@ def values_of(blocks: Sequence[SampledBlock], column: Column) -> list[pa.Chunked
 
 
 def sampled(storage: Storage, files: FileList, columns: Sequence[Column], blocks: int, seed: int) -> Sample:
-    """Draw blocks at random; a small table is sampled whole.
+    """Draw `blocks` blocks at random; a small table is sampled whole.
 
     Raises:
         DataFileError: a sampled file is missing or is not Parquet.

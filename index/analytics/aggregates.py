@@ -112,7 +112,7 @@ def summary(key_counts: KeyCounts) -> Summary:
 
 
 def extremes(key_counts: KeyCounts) -> tuple[Any, Any]:
-    """Return the least and the greatest value; None where there is none. Cost: two values are decoded."""
+    """Return the least and the greatest value, None if all are NULL. Cost: two values are decoded."""
     first = int(key_counts.nulls > 0)
     if len(key_counts.keys) <= first:
         return None, None
@@ -122,10 +122,10 @@ def extremes(key_counts: KeyCounts) -> tuple[Any, Any]:
 
 
 def total(column_totals: Totals) -> int | float | Decimal | None:
-    """Return the sum of a column; None where all are NULL.
+    """Return the sum of a column; None if all values are NULL.
 
     Raises:
-        AggregateError: it is beyond the type that Spark gives it.
+        AggregateError: the sum is beyond the type that Spark gives it.
     """
     type_, whole = column_totals.column.type, column_totals.sum
     if not column_totals.rows:
@@ -141,10 +141,10 @@ def total(column_totals: Totals) -> int | float | Decimal | None:
 
 
 def mean(column_totals: Totals) -> float | Decimal | None:
-    """Return the average of a column; None where all are NULL.
+    """Return the average of a column; None if all values are NULL.
 
     Raises:
-        AggregateError: it, or the sum, is beyond the type that Spark gives it.
+        AggregateError: the average, or the sum, is beyond the type that Spark gives it.
     """
     type_, whole = column_totals.column.type, column_totals.sum
     if not column_totals.rows:
@@ -201,7 +201,7 @@ def _whole_sum(values: pa.Array, counts: Longs) -> int:
 
 
 def _dot(numbers: Longs, counts: Longs) -> int:
-    """Return the exact sum of products, computed in halves of 32 bits so that no partial sum overflows."""
+    """Return the exact sum of products, split into 32-bit halves so that no partial sum overflows."""
     low = (numbers & 0xFFFFFFFF) @ counts
     return (int((numbers >> 32) @ counts) << 32) + int(low)
 

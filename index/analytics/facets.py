@@ -62,7 +62,10 @@ def group_facets(selection: Selection, columns: Sequence[Column]) -> dict[tuple[
 
 
 def _summed(values: Sequence[K], counts: Sequence[int]) -> dict[K, int]:
-    """Return values to rows, in that order; rows of keys that decode to the same value are added up."""
+    """Map values to row counts, in the given order; counts of equal values are added up.
+
+    Two keys may decode to the same value.
+    """
     out = dict(zip(values, counts, strict=True))
     if len(out) < len(values):
         out = {}

@@ -47,7 +47,7 @@ def histogram(key_counts: KeyCounts, bins: int | Sequence[Any]) -> list[Bin]:
     """Count rows in bins, between rising edges or in a number of bins of equal width.
 
     Bins of equal width span the least to the greatest value. NULL, NaN and values beyond the edges are in no
-    bin. Cost: a binary search an edge.
+    bin. Cost: one binary search per edge.
 
     Raises:
         UsageError: edges that do not rise or cannot be compared with the values, or too many or no bins.

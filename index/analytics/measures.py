@@ -151,7 +151,7 @@ class _Column:
             self.totals[group] = self.totals[group] + group_totals if group in self.totals else group_totals
 
     def tell(self, function: str, groups: int) -> list[Any]:
-        """Return a measure by group; None if all rows of a group are NULL.
+        """Return an aggregate by group; None if all rows of a group are NULL.
 
         Raises:
             AggregateError: a sum or an average is beyond its type, where Spark's ANSI mode raises too.
@@ -170,7 +170,7 @@ class _Column:
 def measured(
     selection: Selection, by: Sequence[Column], measures: Sequence[Measure]
 ) -> tuple[list[tuple[Any, ...]], list[int], dict[Measure, list[Any]]]:
-    """Return the groups (most frequent first, ties by key), their row counts, and each measure by group.
+    """Return the groups by columns `by` (most frequent first), their row counts, and aggregates by group.
 
     Raises:
         ColumnTypeError: a sum or an average of no number, or a column whose type has no keys.

@@ -53,8 +53,8 @@ def transitions(before: Selection, after: Selection, column: Column) -> dict[Any
     Args:
         before: every row of the one version.
         after: every row of the other.
-        column: of the later of the two versions; rows older than the column have NULL. Values are of the
-            wider of the types that it has in both.
+        column: a column of the later version; rows older than the column have NULL. If its type was
+            widened in between, values are compared in the wider type.
 
     Cost: a join of the two lists of files; then that of counting the rows that differ.
 
@@ -109,9 +109,10 @@ def _widens(narrow: DataType, wide: DataType) -> bool:
 
 
 def _only_in(mine: Selection, other: Selection, column: Column, theirs: Column) -> Rows:
-    """Return the rows that `mine` shows and `other` does not show, or shows with another partition value.
+    """Return the rows that `mine` shows and `other` does not.
 
-    `column`: as `mine` has it; `theirs`: as `other` has it.
+    `column`, `theirs`: the column in the version of `mine` and of `other`. If it is a partition column, rows
+    of a file whose partition value differs between the versions count as missing from `other`.
     """
     difference = _Difference(mine.coverage, other.coverage)
     if column.partition and theirs.partition:
@@ -124,8 +125,8 @@ def _only_in(mine: Selection, other: Selection, column: Column, theirs: Column) 
 class _Difference:
     """The rows that one version shows and the other does not: whole files, and files with other hidden rows.
 
-    Per file of `mine`: `whole`: the file is missing from `other`; `partly`: the file has other hidden rows in
-    `other`; `theirs`: the number of the file in `other`.
+    Arrays with an entry per file of `mine`: `whole`: the file is missing from `other`; `partly`: the file has
+    other hidden rows in `other`; `theirs`: the number of the file in `other`.
     """
 
     def __init__(self, mine: Coverage, other: Coverage) -> None:

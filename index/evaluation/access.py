@@ -32,7 +32,7 @@ _FEW_KEYS = 8
 
 
 class SpaceQuestion:
-    """A predicate in one row space, as access paths are asked about it; its bounds are evaluated once."""
+    """A predicate to be counted in one row space; its bounds are evaluated at most once."""
 
     def __init__(self, node: Node, space: SpaceView) -> None:
         self.node, self.space = node, space
@@ -43,7 +43,7 @@ class SpaceQuestion:
         """Evaluate the bounds of the visible rows where the predicate is TRUE.
 
         Raises:
-            CorruptIndexError: as `evaluate`.
+            CorruptIndexError: a segment is damaged; the caller scans the files of this row space.
         """
         return self._evaluation.visible_bounds(self.node)
 
@@ -57,16 +57,16 @@ class SpaceQuestion:
         return self.__dict__.get("bounds")
 
     def rows_of_others(self, chosen: int) -> list[BitMap] | None:
-        """Return the visible rows, and the rows of each conjunct but one; None if a conjunct is not exact."""
+        """Return the visible rows, and the rows of each conjunct but `chosen`; None if one is not exact."""
         others = [self._evaluation.bounds(p) for i, p in enumerate(self.conjuncts) if i != chosen]
         return [*(p.sure for p in others), self.space.visible] if all(p.exact for p in others) else None
 
 
 class AccessPath(Protocol):
-    """One way to the rows of a predicate in a row space."""
+    """A method to count the rows of a predicate in a row space."""
 
     def count(self, question: SpaceQuestion) -> int | None:
-        """Count the visible rows where the predicate is TRUE; None where this path does not serve it.
+        """Count the visible rows where the predicate is TRUE; None if this path cannot count them.
 
         Raises:
             CorruptIndexError: a segment does not check.
@@ -74,7 +74,7 @@ class AccessPath(Protocol):
 
 
 class EvaluatedBounds:
-    """The size of exact bounds that another question about the same rows has left. Cost: a cardinality."""
+    """The size of exact bounds that were already evaluated. Cost: the cardinality of one bitmap."""
 
     def count(self, question: SpaceQuestion) -> int | None:
         """Count the rows of the bounds."""
@@ -94,7 +94,7 @@ class KeyCardinalities:
 
 
 class CodesByPosition:
-    """Cached codes of a conjunct over many keys, by which the rows of the other conjuncts are filtered.
+    """Cached codes (key numbers by position) of a conjunct, by which the rows of the others are filtered.
 
     Serves where codes are cached or due and the other conjuncts are exact. Cost: a lookup per row of the
     other conjuncts, or one C call per key where that is cheaper.
@@ -150,7 +150,7 @@ def count_true(question: SpaceQuestion) -> int | None:
     """Count the visible rows where a predicate is TRUE by the cheapest path that serves it; None without one.
 
     Raises:
-        CorruptIndexError: a segment does not check; the caller scans the files of this row space.
+        CorruptIndexError: a segment is damaged; the caller scans the files of this row space.
     """
     for path in PATHS:
         counted = path.count(question)

@@ -1,4 +1,11 @@
-"""Bounds of the rows where a predicate is TRUE (sure, maybe), and set operations on positions."""
+"""Bounds of the rows where a predicate is TRUE, and set operations on positions.
+
+Worked example: `carrier = 'UA' AND dest = 'SFO'`, of which only `carrier` is indexed:
+
+    carrier = 'UA'    sure {0 4 7}    maybe {0 4 7}        exact: the posting of UA
+    dest = 'SFO'      sure {}         maybe all rows       no posting: any row may match
+    AND               sure {}         maybe {0 4 7}        three rows are rechecked on data
+"""
 
 from __future__ import annotations
 
@@ -27,7 +34,7 @@ class Bounds:
 
     @classmethod
     def between(cls, sure: BitMap, maybe: BitMap) -> Bounds:
-        """Return bounds whose `maybe - sure` rows need a recheck. Cost: two cardinalities."""
+        """Return bounds whose `maybe - sure` rows need a recheck. Cost: counts two bitmaps."""
         return cls(sure, maybe, len(sure) == len(maybe))
 
 

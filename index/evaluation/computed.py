@@ -44,7 +44,7 @@ class _Outcome(enum.IntEnum):
 
 @dataclass(frozen=True, eq=False)
 class KeyVerdict:
-    """Masks over the keys of one segment: where a condition is TRUE, and where it is open.
+    """Masks over the keys of a segment (a file of postings): where a condition is TRUE, and where open.
 
     `key`: identifies the condition and the type in which it was evaluated. `null`: the outcome for NULL,
     which the masks leave out. `counts`: the number of keys per outcome.

@@ -1,8 +1,9 @@
-"""Estimated costs, in ms, of reading postings, codes by position or data; only footers are read.
+"""Estimated costs in ms of reading postings, codes or data; only footers are read.
 
-The rates are those of one core, measured with `benchmarks/workloads/facets.py`; they need only be right in
-proportion, since all methods are compared by the same rates. Making codes costs much once and saves ever
-after: codes are also due when earlier questions about a column have spent a sixth of that cost on other
+Codes are an array with the number of its key for each position of a row space, made from the postings of a
+column. The rates are those of one core, measured with `benchmarks/workloads/facets.py`; they need only be
+right in proportion, since all methods are compared by the same rates. Making codes costs much once and saves
+ever after: codes are also due when earlier questions about a column have spent a sixth of that cost on other
 methods.
 """
 
@@ -57,7 +58,10 @@ SPENT: Cache[tuple[str, str], list[float]] = Cache(10_000)
 
 
 def is_due(segments: str, column: str, spent: float, codes: float) -> bool:
-    """Return whether to make codes although another method is cheaper now; never the first time."""
+    """Return whether to make codes although another method is cheaper now; never the first time.
+
+    `spent`: ms that earlier questions spent on other methods. `codes`: ms that making the codes takes.
+    """
     before = SPENT.get((segments, column), lambda: ([0.0], 1))
     again = before[0] > 0
     before[0] += spent
@@ -91,14 +95,14 @@ class _Shape(NamedTuple):
 
     @property
     def reading(self) -> float:
-        """Estimate the cost of reading and decoding all postings."""
+        """Estimate the ms to read and decode all postings."""
         dense = (_READ_BYTE + _COPIED_BYTE) * self.size + _DECODED * self.containers
         dense += _DECODED_KEY * self.keys
         return dense + _LISTED * self.sparse
 
 
 def intersecting(segment: Segment, column: str, rows: int, share: float) -> float:
-    """Estimate the cost of intersecting a share of a column's postings with a set of `rows` rows."""
+    """Estimate the ms to intersect a share of a column's postings with a set of `rows` rows."""
     shape = _Shape.of(segment, column)
     wanted = rows / max(1.0, segment.rows / BLOCK)
     container_cost = _PAIR + _STEP * _steps(wanted, min(shape.positions, BLOCK))
@@ -108,7 +112,7 @@ def intersecting(segment: Segment, column: str, rows: int, share: float) -> floa
 
 
 def looking_up_in_postings(segment: Segment, column: str, rows: int) -> float:
-    """Estimate the cost of looking up `rows` rows in each posting of a column, which has dense keys only."""
+    """Estimate the ms to look up `rows` rows in each posting of a column, whose keys are all dense."""
     keys = segment.weight(column)[0]
     return intersecting(segment, column, rows, 1.0) + _PLACED * rows + _PLACED_KEY * keys
 
@@ -130,16 +134,16 @@ def share_of(segment: Segment, column: str, ranges: list[KeyRange]) -> float:
 
 
 def uniting(segment: Segment, column: str, share: float) -> float:
-    """Estimate the cost of uniting a share of a column's postings."""
+    """Estimate the ms to unite a share of a column's postings."""
     shape = _Shape.of(segment, column)
     cold = 0.0 if segment.is_held(column) else shape.reading
     return share * (_UNITED * shape.containers + _UNITED_POSITION * shape.sparse + cold)
 
 
 def making(segment: Segment, column: str) -> float:
-    """Estimate the cost of making the codes of a column.
+    """Estimate the ms to make the codes of a column: 0 if the codes are cached.
 
-    Zero if the codes are cached; higher if they were evicted before or do not fit into the cache.
+    The estimate is higher if the codes were evicted before, or do not fit into the cache.
     """
     if held_codes(segment, column) is not None:
         return 0.0
@@ -153,17 +157,17 @@ def making(segment: Segment, column: str) -> float:
 
 
 def looking_up(rows: int, keys: int) -> float:
-    """Estimate the cost of looking up the codes of `rows` rows and summing them over `keys` keys."""
+    """Estimate the ms to look up the codes of `rows` rows and count them over `keys` keys."""
     return _LOOK_UP * rows + _CODE * keys
 
 
 def comparing(segment: Segment, rows: int) -> float:
-    """Estimate the cost of comparing all codes with a range and building a bitmap of the `rows` matches."""
+    """Estimate the ms to compare all codes with a range and build a bitmap of the `rows` matches."""
     return _COMPARED * segment.rows + _MADE * rows
 
 
 def fetching(space: SpaceView, bits: BitMap, columns: int = 1) -> float:
-    """Estimate the cost of reading columns from data at some rows of a row space."""
+    """Estimate the ms to read `columns` columns from data files at some rows of a row space."""
     counts = space.counts_by_file(bits)
     touched = counts > 0
     values = np.minimum(space.rows[touched], counts[touched] * _PAGE)

@@ -143,7 +143,7 @@ def _is_of_element(call: Call, body: Expression) -> bool:
 
 
 class _Rows(NamedTuple):
-    """Rows of a row space by the outcomes of their elements: decided, left open, or NULL.
+    """Rows of a row space by the outcomes of their elements: decided, open (needs a recheck), or NULL.
 
     `null` is computed on demand; it may include rows that another element decides.
     """

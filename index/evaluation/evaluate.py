@@ -52,7 +52,7 @@ def evaluate(node: Node, space: SpaceView) -> Bounds:
     condition on a partition column costs a step per distinct partition text.
 
     Raises:
-        CorruptIndexError: a segment that does not check; the caller scans the files of this row space.
+        CorruptIndexError: a segment is damaged; the caller scans the files of this row space.
     """
     return Evaluation(node, space).visible_bounds(node)
 

@@ -1,9 +1,10 @@
 """Ranges over many keys, evaluated without uniting the posting of each key.
 
-The keys of a segment are sorted, so a range is a span of keys. Where the whole row space is visible, the
-recorded cardinalities of the span add up to the count, and no posting is read. Otherwise one pass over the
-codes by position finds the rows of the span, if the codes are cached or worth making. To find a small part of
-very many keys, only the row groups of the range are read, and their postings united.
+The keys of a segment are sorted, so a range is a span of keys, and of codes: the code of a position is the
+number of its key. Where the whole row space is visible, the recorded cardinalities of the span add up to the
+count, and no posting is read. Otherwise one pass over the codes by position finds the rows of the span, if
+the codes are cached or worth making. To find a small part of very many keys, only the row groups of the range
+are read, and their postings united.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def covering(segment: Segment, column: str, ranges: Sequence[KeyRange]) -> list[
 
 
 def united(segment: Segment, column: str, ranges: Sequence[KeyRange]) -> BitMap | None:
-    """Return the cached union of the postings of ranges over many keys; None where the keys are few.
+    """Return the cached union of the postings of ranges over many keys; None if the keys are few.
 
     Raises:
         CorruptIndexError: the segment is damaged.
@@ -103,7 +104,7 @@ def key_cardinalities(node: Node, space: SpaceView) -> int | None:
 
 
 class CodeFilter:
-    """A leaf over many keys as spans of codes; exactly the rows with such codes match."""
+    """A condition over many keys as spans of codes: the matching rows are exactly those with such codes."""
 
     def __init__(self, parts: Sequence[tuple[Segment, list[Span]]], column: str) -> None:
         self._parts, self._column = parts, column
@@ -123,7 +124,10 @@ class CodeFilter:
         return by_codes < by_keys
 
     def count(self, rows: BitMap) -> int:
-        """Count the given rows that match. Cost: one lookup per row, or a pass over all codes."""
+        """Count the rows in a bitmap that match the condition. Cost: one lookup per row if the rows are few.
+
+        More rows than a quarter of the row space cost one pass over all codes.
+        """
         total = 0
         positions: BitPositions | None = None
         for segment, spans in self._parts:
@@ -180,7 +184,7 @@ def _are_points(leaf: Leaf) -> bool:
 
 
 class _Found(NamedTuple):
-    """Key spans of some ranges, empty where they hold few keys; `narrow`: the spans were not looked up."""
+    """Key spans of some ranges, none if they hold few keys; `narrow`: the spans were not looked up."""
 
     spans: tuple[Span, ...]
     narrow: bool = False
@@ -191,7 +195,7 @@ _SPANS: Cache[tuple[str, str, tuple[KeyRange, ...]], _Found] = Cache(4096)
 
 
 def _found(segment: Segment, column: str, ranges: Sequence[KeyRange]) -> _Found | None:
-    """Look up the key spans of some ranges; None where the ranges are single keys, or too many."""
+    """Look up the key spans of some ranges; None if the ranges are single keys, or too many."""
     if len(ranges) > _MANY_RANGES or all(low is not None and low == high for low, _, high, _ in ranges):
         return None
     cache_key = segment.name, column, tuple(ranges)

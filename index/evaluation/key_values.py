@@ -31,7 +31,7 @@ _VALUES: Cache[Hashable, Vector] = Cache(_LIMIT)
 
 
 class KeyValues:
-    """Cached values of calls over one column of a segment; `keys` identifies segment, column and type."""
+    """Cached values of calls on one column of a segment; `keys` identifies segment, column and type."""
 
     def __init__(self, keys: Hashable) -> None:
         self._keys = keys
@@ -65,7 +65,7 @@ def _small(values: pa.Array) -> pa.Array:
 
 
 def _repeat(values: pa.Array) -> bool:
-    """Whether texts of a sample from all over the values, each with its neighbour, are equal."""
+    """Return whether texts repeat, judged by pairs of neighbours all over the values."""
     if len(values) <= 2 * _SAMPLE:
         return True
     first = np.linspace(0, len(values) - 2, _SAMPLE).astype(np.int64)

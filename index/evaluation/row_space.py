@@ -1,7 +1,8 @@
 """One row space as one snapshot sees it: its covered files, their claims, and the visible rows.
 
-Bits outside the claims of covered files, and bits of hidden rows, are masked by `visible`: no other part of a
-query handles them.
+A row space numbers the rows of several data files from 0, file after file; the range of a file there is its
+claim. Positions outside the claims of covered files, and positions of hidden rows, are masked by `visible`:
+no other part of a query handles them.
 
 Example: a row space of eight rows was laid out for files a, c and b; c was removed from the table since, and
 the deletion vector of a hides its row 1. The view has the claims of a and b alone.
@@ -114,7 +115,7 @@ class SpaceView:
     def visible(self) -> BitMap:
         """Return the positions that the snapshot shows.
 
-        Cost: runs of claims plus hidden rows, once; with a view of another version, only the claims that
+        Cost: once a step per claim and hidden row; with a view of another version, only for claims that
         differ.
         """
         before, self.before = self.before, None
@@ -160,7 +161,7 @@ class SpaceView:
 
     @once
     def extent(self) -> int:
-        """Return the number of rows claimed."""
+        """Return the number of positions in the claims."""
         return int(self.rows.sum())
 
     def serving(self, column: Column) -> list[Segment]:
@@ -245,7 +246,7 @@ class SpaceView:
     def split_whole(self, bits: BitMap) -> tuple[list[int], BitMap]:
         """Return the row numbers of files with all visible rows among positions, and the remaining positions.
 
-        Cost: one C call a file; no position is listed.
+        Cost: one C call per file; no array of positions is built.
         """
         whole = (self.counts_by_file(bits) == self.visible_by_file) & (self.visible_by_file > 0)
         if not whole.any():

@@ -1,4 +1,4 @@
-"""Row spaces are evaluated one after the other, or in parallel where several have much to read.
+"""Row spaces are evaluated one after the other, or in parallel if several have much to read.
 
 Reading and decoding one row space needs nothing of the others. For cached postings, starting threads would
 cost more than the work.

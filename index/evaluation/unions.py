@@ -38,7 +38,10 @@ UNIONS: Cache[tuple[str, str, Hashable], BitMap] = Cache(share(1 / 16))
 def kept(
     segment: Segment, column: str, question: Hashable, make: Callable[[], BitMap], ranges: int = 0
 ) -> BitMap:
-    """Return the cached union for a question, made if it is missing. `ranges`: how many `question` holds."""
+    """Return the cached union for the cache key `question`; `make` computes a missing one.
+
+    `ranges`: number of key ranges that `question` holds, which count for the size of the entry.
+    """
 
     def sized() -> tuple[BitMap, int]:
         bits = make()
@@ -48,7 +51,7 @@ def kept(
 
 
 def of_keys(segment: Segment, column: str, wanted: Mask) -> BitMap:
-    """Unite the postings of the keys at some places of `Segment.keys`.
+    """Unite the postings of the keys that `wanted` marks: one flag per key of `Segment.keys`.
 
     Raises:
         CorruptIndexError: the segment is damaged.

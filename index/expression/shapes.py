@@ -79,7 +79,7 @@ def joined(b: Builder, args: Sequence[Expression]) -> Expression:
 
 
 def null_if(b: Builder, args: Sequence[Expression]) -> Expression:
-    """Build nullif."""
+    """Build nullif(a, b): NULL if a equals b, else a."""
     return b.case([(b.compare("=", asked_twice(args[0]), args[1]), Literal(args[0].type, None))], args[0])
 
 
@@ -94,7 +94,7 @@ def positive(b: Builder, args: Sequence[Expression]) -> Expression:
 
 
 def remainder(b: Builder, args: Sequence[Expression]) -> Expression:
-    """Build pmod."""
+    """Build pmod: the remainder of a division, never negative for a positive divisor."""
     given, type_ = b.operands("%", *args)
     if type_.name == "decimal":
         raise NotRead("pmod of decimals is not read", "CAST both AS DOUBLE or BIGINT.")

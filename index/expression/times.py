@@ -80,19 +80,19 @@ def _unit(arg: Expression, known: Sequence[str]) -> str:
 
 
 def truncated_time(b: Builder, args: Sequence[Expression]) -> Expression:
-    """date_trunc."""
+    """Build date_trunc: a time cut to the start of a unit."""
     unit = _unit(args[0], sorted(set(UNITS.values())))
     return call("date_trunc", [b.implicit(args[1], TIMESTAMP, "date_trunc")], TIMESTAMP, (unit, b.zone))
 
 
 def truncated_date(b: Builder, args: Sequence[Expression]) -> Expression:
-    """Trunc of a date."""
+    """Build trunc: the first day of the unit that contains a date."""
     unit = _unit(args[1], ("year", "quarter", "month", "week"))
     return call("trunc", [b.implicit(args[0], DATE, "trunc")], DATE, (unit,))
 
 
 def formatted(b: Builder, args: Sequence[Expression]) -> Expression:
-    """date_format."""
+    """Build date_format: a date or time as text of a format."""
     value = b.implicit(args[0], TIMESTAMP, "date_format")
     return call("date_format", [value], STRING, (*_parts(args[1], WRITTEN), b.zone))
 

@@ -1,7 +1,8 @@
 """Choice of the cheapest method to group the rows of one row space, by estimate, with its reason.
 
-Making codes costs much once and saves ever after: codes are also chosen when earlier questions about the
-column have spent enough on other methods (`tailbit.index.evaluation.costs`).
+Codes are an array with the number of its key for each position of a row space. Making codes costs much once
+and saves ever after: codes are also chosen when earlier questions about the column have spent enough on other
+methods (`tailbit.index.evaluation.costs`).
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class CountingWay(enum.Enum):
 
 @dataclass(frozen=True)
 class Choice:
-    """The method chosen for one row space, and each method's estimate (ms); `rows`: the rows to group."""
+    """The method chosen for one row space, and each method's estimate in ms; `rows`: rows to group."""
 
     space: str
     rows: int
@@ -72,9 +73,9 @@ class Choice:
 def choose(
     space: SpaceView, segments: Sequence[Segment], column: Column, bits: BitMap, among: ValueSet | None
 ) -> Choice:
-    """Choose the cheapest method to group positions of a row space by a column that its segments serve.
+    """Choose the cheapest method to group positions `bits` of a row space by a column with postings.
 
-    `among`: a value set that contains every row's value, where one is known. Cost: footers, and one binary
+    `among`: a value set that contains every row's value, if one is known. Cost: footers, and one binary
     search per file.
     """
     if all(len(bits) == space.extent == segment.rows for segment in segments):
@@ -133,7 +134,7 @@ def _intersections(segment: Segment, column: Column, rows: int, among: ValueSet 
 
 
 def _lookups(serving: Mapping[str, Sequence[Segment]], rows: int) -> dict[CountingWay, float]:
-    """Estimate the cost of looking up the rows in each posting; empty where a column has sparse keys."""
+    """Estimate the ms to look up the rows in each posting; empty if a column has sparse keys."""
     every = [(segment, column) for column, segments in serving.items() for segment in segments]
     if any(segment.sparse_positions(column) for segment, column in every):
         return {}
@@ -149,7 +150,7 @@ MOST_COMBINATIONS = 512
 def _few_combinations(
     space: SpaceView, serving: Mapping[str, Sequence[Segment]], bits: BitMap, partitioned: bool
 ) -> dict[CountingWay, float]:
-    """Estimate intersections; empty unless each column has one segment and combinations are few."""
+    """Estimate the ms of intersections; empty unless each column has one segment and combinations are few."""
     if partitioned or any(len(segments) != 1 for segments in serving.values()):
         return {}
     combinations = math.prod(segments[0].weight(column)[0] for column, segments in serving.items())

@@ -106,7 +106,7 @@ def count_keys(rows: Rows, column: Column, way: CountingWay | None = None, order
 
 @dataclass(frozen=True, eq=False)
 class CountedKeys:
-    """Distinct keys of some rows and their counts; `of`: the dictionary of segments that the keys come from.
+    """Distinct keys of some rows and their counts; `of`: the cached dictionary that the keys come from.
 
     `ordered`: whether the keys are in order.
     """
@@ -140,7 +140,10 @@ class _KeyGrouping(Grouping[_StoredCounts | CountedKeys]):
         return [self._of_segments(served), *in_data] if served else in_data
 
     def partition(self) -> list[CountedKeys]:
-        """Count rows per value of a partition column from the log; no data is read."""
+        """Count the visible rows per value of a partition column, as one list item; no data file is read.
+
+        Partition values come from the log, row counts from the bitmaps of visible rows.
+        """
         physical, begun = self.column.physical[0], time.perf_counter()
         per_text: Counter[str | None] = Counter()
         for space, bits in self.rows.spaces:

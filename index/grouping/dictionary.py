@@ -88,9 +88,9 @@ def united(inputs: Sequence[pa.BinaryArray]) -> Dictionary:
 
 
 def coded(values: pa.Array | pa.ChunkedArray, key_type: str) -> tuple[pa.BinaryArray, Longs]:
-    """Encode values: return their distinct whole keys, in order, and per value the place of its key.
+    """Return the distinct whole keys of values, in order, and per value the index of its key.
 
-    Equal values are merged before keys are made; different values may have one key.
+    Equal values are merged before keys are made; different values (0.0 and -0.0) may share a key.
     """
     encoded = one_array(values).dictionary_encode(null_encoding="encode")
     keys, places = _distinct(full_keys(encoded.dictionary, key_type))

@@ -1,6 +1,7 @@
 """Codes of several columns folded into one number per row.
 
-Counts of equal numbers and of intersected postings.
+A code is the number of a row's key among the sorted keys of its column. Equal numbers are counted, or
+postings are intersected.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The one path on which rows are grouped, by one column or by several.
+"""Grouping of rows by one column or by several, in one procedure.
 
-Row space by row space, the postings serve the rows that they can serve, by the method that `choice` finds
-cheapest; all other rows are read from data: rows of uncovered files, of files without postings of a column,
-of damaged segments, and rows with truncated keys. A subclass has the form of the grouped rows.
+Row space by row space, rows are grouped from postings where that is possible, by the method that `choice`
+finds cheapest; all other rows are read from data: rows of uncovered files, of files without postings of a
+column, of damaged segments, and rows with truncated keys. A subclass determines the form of the grouped rows.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class _InSpace(NamedTuple, Generic[Part]):
 
 
 class Grouping(ABC, Generic[Part]):
-    """One question's rows, grouped by some columns; `way`: the method to use where it applies.
+    """A grouping of one question's rows by some columns; `way`: the method for rows with postings, if given.
 
     Raises:
         ColumnTypeError: a column's type has no keys (struct, array, map ...).
@@ -70,7 +70,7 @@ class Grouping(ABC, Generic[Part]):
     def by_index(
         self, space: SpaceView, serving: Serving, bits: BitMap, way: CountingWay
     ) -> tuple[Part | None, BitMap]:
-        """Group positions of a row space by a method, and return the positions with truncated keys."""
+        """Group positions of a row space by a method; also return the positions with truncated keys."""
 
     @abstractmethod
     def by_data(self, reads: Sequence[Read]) -> Iterator[Part]:

@@ -72,7 +72,7 @@ class GroupCounts:
 
 
 def count_groups(rows: Rows, columns: Sequence[Column], way: CountingWay | None = None) -> GroupCounts:
-    """Count rows per combination of keys of some columns; `way`: the method to use where it applies.
+    """Count rows per combination of keys of some columns; `way`: the method for rows with postings, if given.
 
     Columns for which the condition allows a single value are not read.
 

@@ -37,7 +37,7 @@ class Lookup:
 
 
 class AllRows(NamedTuple):
-    """All positions below `extent` that segments may have; `stand`: equal for equal segments and key types.
+    """All positions below `extent`, the rows of a row space; `stand`: equal for equal segments and types.
 
     Positions of removed files are among them.
     """
@@ -47,7 +47,7 @@ class AllRows(NamedTuple):
 
 
 class _Counted(NamedTuple):
-    """Folded codes, ascending, with the positions of each.
+    """Folded codes, ascending, with the number of positions of each.
 
     `short`: positions of truncated keys, counted in neither.
     """

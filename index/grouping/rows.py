@@ -26,7 +26,7 @@ Read = tuple[FileSlice, Positions]
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows of one snapshot, each once: positions in `spaces`, and positions of `loose` files.
+    """Rows of one snapshot, each once: in `spaces` as positions of row spaces, in `loose` as rows of files.
 
     `node`: a condition that all rows meet. `damages`: collects damaged files of the index.
     """

@@ -42,7 +42,7 @@ def _by_codes(
 def _by_intersections(
     segments: Sequence[Segment], column: Column, bits: BitMap, among: ValueSet | None
 ) -> list[Longs]:
-    """Count by stored key: intersect each posting, only those of `among` if given."""
+    """Count by stored key: intersect each posting with the rows, only postings of `among` if given."""
     return [_intersected(segment, column, bits, among) for segment in segments]
 
 

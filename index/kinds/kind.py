@@ -45,7 +45,7 @@ class Entering:
 
 
 class Blame(str, Enum):
-    """The part of an index that must be rebuilt to solve a problem."""
+    """The part of an index that must be rebuilt to solve a problem, or the source's fault."""
 
     NOTHING = ""
     """The source is at fault, or a record kind that the other values do not name."""

@@ -1,4 +1,4 @@
-"""Kind `ledger`: how far the index is. The record of highest `seq` counts; one file of it is live."""
+"""Kind `ledger`: how far the source log is indexed. The record of highest `seq` counts; one file is live."""
 
 from __future__ import annotations
 

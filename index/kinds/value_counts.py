@@ -1,6 +1,6 @@
 """Kind `value_counts`: changes of the number of visible rows per column and key, to be summed.
 
-The task that posts and counts writes them (`Tally`); readers and merges sum them.
+Each task of a batch writes its changes (`Tally`); readers and merges sum the changes of all files.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class ValueCountsKind(Kind["ValueCounts"]):
     sorted_by: ClassVar[tuple[str, ...]] = ("column", "key_type", "key")
 
     def reader(self, view: View) -> ValueCounts:
-        """Return the reader of sums per column; it keeps them until a file is removed."""
+        """Return the reader of sums per column; the reader caches sums until a file is removed."""
         return ValueCounts(view)
 
     def renewed(
@@ -63,12 +63,12 @@ VALUE_COUNTS = ValueCountsKind()
 
 @dataclass
 class Tally:
-    """Deltas of visible rows by (column, key type); keys are summed only on demand."""
+    """Changes of the number of visible rows per column, key type and key, summed on demand."""
 
     _parts: dict[tuple[str, str], list[pa.Table]] = field(default_factory=dict)
 
     def add(self, column: str, key_type: str, keys: pa.BinaryArray, deltas: Deltas) -> None:
-        """Add one delta per key; `keys` are distinct and ascending, null first."""
+        """Add one change of a row count per key; `keys` are distinct and ascending, null first."""
         some = np.flatnonzero(deltas)
         if not len(some):
             return
@@ -78,7 +78,7 @@ class Tally:
         self._parts.setdefault((column, key_type), []).append(part)
 
     def sums(self, column: str, key_type: str) -> pa.Table:
-        """Return the keys, ascending (null first), and their summed deltas without zeros."""
+        """Return the keys, ascending (null first), and their summed changes without zeros."""
         parts = self._parts[column, key_type]
         if len(parts) == 1:
             return parts[0]
@@ -92,7 +92,7 @@ class Tally:
 
 
 def write_value_counts(storage: Storage, tally: Tally) -> IndexFile | None:
-    """Write the deltas as one file sorted by (column, key); return None if all are zero.
+    """Write the changes as one file sorted by (column, key); return None if all are zero.
 
     A row group never holds two columns.
     """
@@ -113,7 +113,7 @@ def _groups(parts: list[tuple[str, str, pa.Table]]) -> Iterator[pa.Table]:
 
 
 class ValueCounts:
-    """Visible rows per key of a column: the sum of all recorded deltas."""
+    """Visible rows per key of a column: the sum of the changes in all live files of the kind."""
 
     def __init__(self, view: View) -> None:
         self._view = view
@@ -139,7 +139,7 @@ _NO_COUNTS = no_rows(pa.schema([("key", pa.binary()), ("delta", pa.int64())]))
 
 
 def stored_counts(storage: Storage, paths: Iterable[str], column: str) -> Iterator[tuple[str, Counts]]:
-    """Yield per key type of a column its keys (null first) and summed deltas, none zero; nothing is widened.
+    """Yield per key type of a column its keys as stored (null first) and their visible rows, none zero.
 
     Cost: every row of the column in the files.
     """
@@ -165,9 +165,10 @@ def _deltas(storage: Storage, path: str, column: str, key_type: str) -> pa.Table
 
 
 def add_up(deltas: pa.Table) -> pa.Table:
-    """Sum the deltas per all other columns, drop zero sums, and sort with null keys first.
+    """Sum the changes per all other columns, drop zero sums, and sort with null keys first.
 
-    This sorts, because pyarrow's group_by imports its dataset module, which costs a query a second.
+    The sum is taken by a sort, because pyarrow's group_by imports its dataset module, which costs a query a
+    second.
     """
     if not len(deltas):
         return deltas

@@ -1,9 +1,10 @@
 """Changes of the columns of an index: settings, and the records of dropped columns, in one commit.
 
-An added column is only named: the indexer finds it missing in every file, opens a new round and posts it;
-until a file is done, its rows are scanned for that column. A dropped column is removed from the records and
-the value counts at once, so that every state in between looks as if the index had never had the column. Its
-postings are removed when their row spaces are merged.
+An added column is only named: the indexer finds it missing in every file, opens a new round (in which it
+looks at every file) and adds the column's postings; until a file is done, its rows are scanned for that
+column. A dropped column is removed from the records and the value counts at once, so that every state in
+between looks as if the index had never had the column. Its postings are removed when their row spaces are
+merged.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ def _attempt(index: MetadataTable, add: Sequence[IndexedColumn], drop: Sequence[
 
 
 def _uncounted(index: MetadataTable, gone: Sequence[str]) -> list[IndexFile]:
-    """Write a file of value counts that takes back all counts of some columns."""
+    """Write a file of value counts that subtracts all counts of the columns `gone`."""
     tally = Tally()
     for column in index.state.settings.columns:
         if column.id in gone:
@@ -106,7 +107,7 @@ def _uncounted(index: MetadataTable, gone: Sequence[str]) -> list[IndexFile]:
 
 
 def _ledger(index: MetadataTable, settings: Settings) -> Ledger | None:
-    """Return the ledger under the new settings, if nothing has to be posted for them, else None."""
+    """Return the ledger under the new settings if no file needs postings for these settings, else None."""
     ledger, before = index.state.ledger, index.state.settings
     came = {c.id for c in settings.columns} - {c.id for c in before.columns}
     if ledger is None or came or ledger.settings_version != before.version:

@@ -60,7 +60,7 @@ def prepare_index(
 
 
 def _may_start_over(damage: CorruptIndexError | IndexFormatError, anew: bool) -> bool:
-    """Return whether an unreadable index may be created again.
+    """Return whether an unreadable index may be replaced by an empty one.
 
     Without `anew`, a writer may be in the middle of its newest commit, or an indexer of an older release may
     be running.

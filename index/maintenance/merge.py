@@ -85,7 +85,7 @@ def merge_all(index: MetadataTable, earliest_version: int | None = None) -> int:
 
 
 def _may_commit(index: MetadataTable, plan: MergePlan, merged: Sequence[Merged | None]) -> bool:
-    """Return whether every kind allows the merge in the present state."""
+    """Return whether every kind allows the merge in the present state of the index."""
     return all(
         index.kinds[group.kind].may_commit(index.state, group, written)
         for group, written in zip(plan.groups, merged, strict=True)
@@ -100,7 +100,13 @@ def _commit(index: MetadataTable, plan: MergePlan, merged: Sequence[Merged]) -> 
 
 
 def _rebased(index: MetadataTable, moved: Sequence[NewClaim]) -> Iterator[FileRecord]:
-    """Yield the newest records with their new claims; a file that claims another range by now is skipped."""
+    """Yield the newest records with their new claims (ranges in row spaces).
+
+    A file that claims another range by now is skipped. Example: a record has the claim `[0, 3)` of row space
+    A, and the merge moves that claim to `[5, 8)` of row space B: the record is yielded with B and 5. If an
+    indexer has replaced the file meanwhile, its record claims a range of row space C, which the merge did not
+    read: nothing is yielded.
+    """
     now = {record.path: record for record in index.state.recorded.get_all(claim.path for claim in moved)}
     for claim in moved:
         record = now.get(claim.path)

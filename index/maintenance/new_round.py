@@ -8,7 +8,9 @@ from tailbit.index.store.table import MetadataTable
 
 
 def ask_for_round(index: MetadataTable) -> None:
-    """Commit settings of the same content under the next version, as for an added column.
+    """Request a round, in which the indexer looks at every file, by a commit of unchanged settings.
+
+    The settings get the next version, as after an added column.
 
     Raises:
         CommitConflictError: another writer was first; nothing is changed.

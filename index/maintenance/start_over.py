@@ -41,7 +41,8 @@ def start_over(
 ) -> Settings:
     """Create the index at `path` again with its old settings, or with `columns` if these are unreadable.
 
-    Its files stay on disk until they are swept; its old log is deleted. Cost: lists its folders.
+    The old files stay on disk until they are swept; the old log is deleted. Cost: lists the folders of the
+    index.
 
     Raises:
         CorruptIndexError: the settings cannot be read, and no columns are given.
@@ -83,7 +84,8 @@ def start_over_with(
     """Create the index at `path` again with its settings, or with columns `known` if these are lost.
 
     Raises:
-        TailbitError: as `start_over`.
+        TailbitError: no columns are known, a newer release wrote the index, another process committed, or
+            the store refused.
     """
     try:
         return start_over(path, None, options, kinds)
@@ -104,7 +106,7 @@ def check_columns(path: str, remembered: Sequence[IndexedColumn], wanted: Sequen
 
 
 def _renewed(known: Settings | None, columns: Sequence[IndexedColumn]) -> Settings:
-    """Return the settings of a new index: the old ones with a new identity, if they are known."""
+    """Return the settings of a new index: the old ones with a new identity if known, else only `columns`."""
     identity = uuid.uuid4().hex
     if known is None:
         return Settings(version=1, index_id=identity, format=format_of(columns), columns=tuple(columns))
@@ -130,7 +132,7 @@ def _refuse_foreign(path: str, storage: Storage, kinds: Kinds) -> None:
 
 
 def _found(path: str, storage: Storage, live: Sequence[IndexFile] | None) -> Settings | None:
-    """Return the old settings of the index: those that its log names, else the newest in their folder.
+    """Return the old settings of the index: the file that its log names, else the newest file of settings.
 
     Raises:
         IndexFormatError: the settings are of a newer format.

@@ -1,11 +1,11 @@
 """Deletion of an indexer's own leftover files while it works, pass by pass, beside its commits.
 
-Which files may be deleted is a function of what readers may still read. A file that a merge or a commit
-removed from the index is kept for `KEPT_S`, because a running query may still read it; nobody time-travels
-through the index, which holds every version of the source by itself. A file that was never in the index may
-belong to a running batch, so it is kept for `UNCOMMITTED_HOURS`, which is longer than any batch. The clock of
-the store gives the age of a file. If that clock has jumped, as clocks do after a sleep of the machine, no
-such file is deleted until those hours have really passed.
+A file may be deleted once no reader can need it. A file that a merge or a commit removed from the index is
+kept for `KEPT_S`, because a running query may still read it; nobody time-travels through the index, which
+holds every version of the source by itself. A file that was never in the index may belong to a running batch,
+so it is kept for `UNCOMMITTED_HOURS`, which is longer than any batch. The clock of the store gives the age of
+a file. If that clock has jumped, as clocks do after a sleep of the machine, no such file is deleted until
+those hours have really passed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ JUMP_S = 60.0
 class Sweeper:
     """Deleter of files that left an index long enough ago; one per indexer, with an index object of its own.
 
-    The sweeper remembers the files that it has seen leave, so it needs a pass at least every
+    The sweeper remembers the files that it has seen removed from the index, so it needs a pass at least every
     `stored_checkpoints.TOMBSTONE_RETENTION`. Cost of a pass: the commits that the log holds, and the files
     deleted; no folder is listed.
     """
@@ -77,7 +77,7 @@ class Sweeper:
         return sorted(due)
 
     def _referenced(self) -> set[str]:
-        """Return `referenced`; a log checkpoint that cannot be read is replaced first."""
+        """Return the files that the index or a tombstone names; first repair an unreadable log checkpoint."""
         try:
             return referenced(self._index)
         except IndexLogError:

@@ -23,9 +23,9 @@ def vacuum(
 
     These files are spared: every file to which the index refers or has referred in the last ten minutes, so
     that running queries go on; every file younger than `older_than_hours`, since a running batch may have
-    written it without having committed it yet (give more than its oldest batch lasts); and everything outside
-    the folders of the record kinds, such as the Spark checkpoint and the heartbeat. `dry_run` deletes nothing
-    and only returns the paths.
+    written the file without having committed it yet (use more hours than the longest batch takes); and
+    everything outside the folders of the record kinds, such as the Spark checkpoint and the heartbeat.
+    `dry_run` deletes nothing and only returns the paths.
 
     Cost: lists the folders of the kinds and reads the commits that the log holds.
 
@@ -49,7 +49,7 @@ def vacuum(
 
 
 def unreferenced(index: MetadataTable, older_than_hours: float, now_ms: int | None = None) -> list[str]:
-    """Return the files older than this that no state of the index names, nor a tombstone of its log; sorted.
+    """Return the old files that no state of the index and no tombstone in its log names, sorted.
 
     Cost: lists the folders of the kinds and reads the commits that the log holds.
     """
@@ -88,7 +88,7 @@ def referenced(index: MetadataTable) -> set[str]:
 
 
 def _named(index: MetadataTable, version: int, *, whole: bool) -> set[str]:
-    """Return the files of a version, or those that its commit names."""
+    """Return the files that a version of the index holds; unless `whole`, only those its commit names."""
     if whole:
         return {slice_.path for slice_ in index.log.snapshot(version).files}
     return {change.path for change in index.log.changes(version, version).slices}

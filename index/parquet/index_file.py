@@ -119,7 +119,7 @@ def open_index_file(storage: Storage, path: str) -> ParquetFile:
 
 
 def _at_hand(source: pa.NativeFile) -> pa.NativeFile:
-    """Load a short file into memory, to save a system call per column."""
+    """Return a stream of a file; a short file is loaded into memory, which saves a system call per column."""
     size = source.size()
     if size > _SHORT:
         return source

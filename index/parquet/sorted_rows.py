@@ -106,7 +106,7 @@ _WORD = 8
 
 
 def starts(table: pa.Table, by: Sequence[str]) -> npt.NDArray[np.int64]:
-    """Return the rows of a sorted table at which a new key begins."""
+    """Return the row numbers (int64) of a table sorted by the columns `by` at which a new key begins."""
     changed = np.zeros(len(table), dtype=bool)
     changed[:1] = True
     for name in by:
@@ -127,7 +127,7 @@ def _changes(table: pa.Table, name: str) -> npt.NDArray[np.bool_]:
 
 
 def key_at(table: pa.Table, by: Sequence[str], row: int) -> Key:
-    """Return the key of one row as a value that orders as the files are sorted: nulls first."""
+    """Return the key of one row as a value that compares as the files are sorted: nulls first."""
     values = (table[name][row].as_py() for name in by)
     return tuple((value is not None, value if value is not None else b"") for value in values)
 

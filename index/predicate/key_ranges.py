@@ -20,7 +20,7 @@ _HASHES = b"\xff" * 17
 
 @dataclass(frozen=True, slots=True)
 class KeyRanges:
-    """Ranges of stored keys for the intervals of a value set.
+    """Ranges of the keys stored in a segment, for the intervals of a value set.
 
     Every value stored under a `sure` key lies in the intervals. A `maybe` key is truncated: its values may
     lie in the intervals. The complement and NULL of the set are left to the caller.

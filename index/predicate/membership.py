@@ -19,7 +19,7 @@ from tailbit.tables.model import DataType
 
 
 def in_values(values: pa.Array, wanted: ValueSet, type_: DataType) -> Mask:
-    """Return the rows whose value, or NULL, belongs to a set.
+    """Return the mask of the rows whose value, or NULL, belongs to the set `wanted`.
 
     Cost: for types of up to 8 bytes one binary search per row over the intervals; for text and decimals one
     hash lookup for all single values, and two comparisons per wider interval, or, where wider intervals are
@@ -33,7 +33,7 @@ def in_values(values: pa.Array, wanted: ValueSet, type_: DataType) -> Mask:
 
 
 def _inside(values: pa.Array, wanted: ValueSet, key_type: str) -> Mask:
-    """Return the rows within the intervals; NULL rows may have any outcome."""
+    """Return the mask of the rows within the intervals of `wanted`; NULL rows may have any outcome."""
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
     if is_textual(key_type):

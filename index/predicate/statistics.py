@@ -33,7 +33,7 @@ def file_bounds(slices: Sequence[FileSlice], columns: Sequence[Column]) -> dict[
 
 
 class ColumnBounds:
-    """Statistics of one column in some files or row groups; None where there are none.
+    """Statistics of one column in some files or row groups; None for a file without statistics.
 
     The bounds hold for every non-null row, hidden or not, and are rounded outwards. A row count of 0 is not
     trusted: the footer of the file decides when it is read.

@@ -1,7 +1,7 @@
 """Where a bound predicate is TRUE: on rows, in partition values and by files' statistics.
 
-All share one semantics: the value sets of the leaves. Rows and files are evaluated in vectors, never one by
-one; a node that occurs several times in a predicate is evaluated once.
+All of these use the value sets of the predicate's leaves. Rows and files are evaluated in vectors, never one
+by one; a node that occurs several times in a predicate is evaluated once.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ _HINTS = {
 
 
 def _instead(error: str, condition: str) -> dict[str, str]:
-    """Return the hint of an error that has one of its own, such as the condition with TRY_CAST."""
+    """Return the field `hint` of an error: what to write instead, such as the condition with TRY_CAST."""
     if error in _HINTS:
         return {"hint": _HINTS[error]}
     if not error.startswith("CAST") or not (tried := _CAST.sub("TRY_CAST(", condition)) != condition:

@@ -73,7 +73,7 @@ class ValueSet:
     def of(intervals: Iterable[Interval], complement: bool = False, nulls: bool = False) -> ValueSet:
         """Return the union of any intervals as a set."""
         listed = list(intervals)
-        return _made(_united(sorted(map(_span, listed))), _known(listed), complement, nulls)
+        return _made(_united(sorted(map(_span, listed))), _values_by_rank(listed), complement, nulls)
 
     @staticmethod
     def points(values: Iterable[Value], complement: bool = False, nulls: bool = False) -> ValueSet:
@@ -91,7 +91,7 @@ class ValueSet:
     def intersect(self, other: ValueSet) -> ValueSet:
         """Return the intersection of two sets."""
         nulls = self.nulls and other.nulls
-        known = _known([*self.intervals, *other.intervals])
+        known = _values_by_rank([*self.intervals, *other.intervals])
         mine, theirs = _spans(self), _spans(other)
         if self.complement and other.complement:
             return _made(_united(sorted([*mine, *theirs])), known, True, nulls)
@@ -185,8 +185,8 @@ def _spans(values: ValueSet) -> list[Span]:
     return [_span(i) for i in values.intervals]
 
 
-def _known(intervals: Iterable[Interval]) -> dict[Rank, Value]:
-    """Map the rank of every bound to its value."""
+def _values_by_rank(intervals: Iterable[Interval]) -> dict[Rank, Value]:
+    """Map the rank of each bounded end of some intervals (its sort key, NaN last) to the value of the end."""
     return {_rank(v): v for i in intervals for v in (i.lo, i.hi) if v is not None}
 
 

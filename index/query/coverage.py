@@ -2,7 +2,8 @@
 
 Input: a snapshot and the files that the index records. Output: one `SpaceView` per row space with its visible
 rows, and the uncovered files. A file is covered only if its path, size and modification time are as recorded,
-in the lineage of the ledger: an index that lags or belongs to another history costs time, not rows.
+in the history of the source log that the ledger describes: an index that lags or belongs to another history
+costs time, not rows.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ class Coverage:
     """A snapshot divided into covered row spaces and uncovered files (row numbers in `snapshot.files`).
 
     `hidden_of`: the hidden rows of a file by its number, None if none are hidden. `trusted`: whether the
-    index describes this source, in the `lineage` of its ledger. `damages`: index files that could not be
-    read; the source was read instead.
+    index describes this source log; `lineage`: the ledger's number of that history. `damages`: index files
+    that could not be read; the source was read instead.
     """
 
     snapshot: Snapshot
@@ -45,7 +46,7 @@ class Coverage:
     damages: Damages = field(default_factory=Damages)
 
     def posts_everywhere(self, column_id: str) -> bool:
-        """Return whether every file of the snapshot is covered and has this column posted."""
+        """Return whether every file of the snapshot is covered and has postings of this column."""
         return not len(self.uncovered) and all(
             column_id in space.column_sets[number]
             for space in self.spaces
@@ -108,7 +109,7 @@ def _spaces(
     hidden_of: Callable[[int], BitMap | None],
     known: Mapping[str, SpaceView],
 ) -> list[SpaceView]:
-    """Return a view per row space of the covered files; `mine`: the record of each, in that order."""
+    """Return a view per row space of the covered `files`; `mine`: the record of each file, in that order."""
     if not len(files):
         return []
     names = mine["space"].combine_chunks().dictionary_encode()

@@ -46,13 +46,13 @@ def explain(selection: Selection, covered_version: Version | None) -> Mapping[st
 
     Keys: `version`, `covered_version`, `predicate`, `count`, `files` (a list of per-file accounts: path,
     covered, outcome (a word of `Outcome`), reason (a code of `Reason`), by, rows, matching, row_groups and
-    row_groups_read, None where the footer was not read), `files_scanned`, `segments`, `bytes_touched`
-    (of bitmaps, read by this process so far), `encodings` (per indexed column of the predicate the form of
-    its postings, keys, sparse keys, bytes, bytes a row), `damaged`, `set_aside` (a line for
-    each unreadable part of the log that was not used), `took_ms` (finding the rows; none if they were found
-    before). `by` names, for a pruned file, the part of the predicate that none of its rows can
-    satisfy (for an uncovered file also the proof); for a rechecked file, the condition that left rows open.
-    Cost: answers the question, then evaluates each leaf once more.
+    row_groups_read, None where the footer was not read), `files_scanned`, `segments`, `bytes_touched` (of
+    bitmaps, read by this process so far), `encodings` (per indexed column of the predicate the form of its
+    postings, keys, sparse keys, bytes, bytes a row), `damaged`, `set_aside` (a line for each unreadable part
+    of the log that was not used), `took_ms` (ms to find the rows; none if they were found before). `by`
+    names, for a pruned file, the part of the predicate that none of its rows can satisfy (for an uncovered
+    file also the proof); for a rechecked file, the condition that left rows open. Cost: answers the question,
+    then evaluates each leaf once more.
     """
     begun = time.perf_counter()
     matching = {hit.slice_.path: len(hit.positions) for hit in selection.hits()}
@@ -197,7 +197,7 @@ def _uncovered_file(
 
 
 def _visible_rows(selection: Selection, hit: FileHits) -> int | None:
-    """Return the visible rows of an uncovered file by its footer, or by the log if the file was pruned."""
+    """Return the number of visible rows of an uncovered file, by its footer, or by the log if pruned."""
     slice_ = hit.slice_
     pruned = hit.source is HitSource.PRUNED and not len(hit.positions)
     rows = slice_.rows if pruned else selection.physical_rows([hit])[0]
@@ -224,7 +224,10 @@ def _encodings(selection: Selection) -> dict[str, dict[str, object]]:
 
 
 def render(node: Node) -> str:
-    """Render a predicate as text, NOT pushed to the leaves, shortened if it is long."""
+    """Return a predicate as text, in which NOT stands only before single conditions.
+
+    Text beyond `_LONGEST` characters is cut.
+    """
     text = "".join(islice(_texts(node), _LONGEST))
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 

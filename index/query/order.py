@@ -98,7 +98,7 @@ def in_order_of(
 def _ordered(
     storage: Storage, hits: Sequence[FileHits], keys: Sequence[SortKey], most: int | None
 ) -> npt.NDArray[np.int64]:
-    """Sort the numbers of matching rows (by path and position), and return the first `most`, or all."""
+    """Sort the matching rows; return the numbers (in path and position order) of the first `most` or all."""
     columns = list({key.column.id: key.column for key in keys}.values())
     held: list[pa.Table] = []
     size = number = 0

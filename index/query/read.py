@@ -68,7 +68,7 @@ def _as(schema: pa.Schema, table: pa.Table) -> pa.Table:
 
     Casting flat columns to their own types would cost time and change nothing; nested columns are cast,
     because the cast removes their offset, as DuckDB needs. A NULL in a column declared NOT NULL is returned
-    as it is.
+    as NULL.
     """
     if table.schema.types == schema.types and not any(map(pa.types.is_nested, schema.types)):
         return pa.Table.from_arrays(table.columns, schema=schema)

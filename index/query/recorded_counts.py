@@ -64,14 +64,14 @@ class RecordedCounts:
             return self.index.value_counts(column_id, key_type)
 
     def _speak_of(self, selection: Selection) -> bool:
-        """Return whether the counts are complete and of the selection's version."""
+        """Return whether the counts include every live file and are of the selection's version."""
         ledger = self.ledger
         complete = ledger.state is LedgerState.COMPLETE
         return complete and ledger.version == selection.version and not ledger.uncounted
 
 
 def _whole_column(selection: Selection, column: Column) -> bool:
-    """Return whether a selection has every row, with the column posted everywhere in the zone of the keys."""
+    """Return whether a selection has all rows, and every file postings of the column in its time zone."""
     everything = selection.node == Constant(True) and selection.coverage.posts_everywhere(column.id)
     return everything and column.zone == "UTC"
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 class HitSource(enum.Enum):
-    """What determined the matching positions of a file."""
+    """The source by which the matching positions of a file are determined."""
 
     INDEX = "index"
     """The bitmaps alone."""
@@ -134,8 +134,11 @@ class Selection:
         return [int(n) for part in (self.coverage.uncovered, *lost) for n in part.tolist()]
 
     @once
-    def _sought(self) -> tuple[list[FileHits], list[Scan], list[HitSource]]:
-        """Return the hits that the log proves, the scans of other files, and the source of each scan."""
+    def _hits_and_scans(self) -> tuple[list[FileHits], list[Scan], list[HitSource]]:
+        """Return the hits known from the source log alone, the scans of other files, and the source per scan.
+
+        From the log, partition values or statistics prove that all or no rows of a file match.
+        """
         inexact = [(space, bounds) for space, bounds in self.bounds if not bounds.exact]
         if not inexact and not self.to_scan:
             return [], [], []
@@ -147,7 +150,7 @@ class Selection:
     @once
     def read_hits(self) -> Sequence[FileHits]:
         """Return the hits that need data to be read: rechecked rows and uncovered files."""
-        known, scans, sources = self._sought
+        known, scans, sources = self._hits_and_scans
         if not scans:
             return tuple(known)
         from tailbit.index.scanning.scan import scan
@@ -160,7 +163,7 @@ class Selection:
         """Count the rows of the read hits. Cost: less than finding these rows, unless they are known."""
         if "read_hits" in self.__dict__:
             return sum(len(hit.positions) for hit in self.read_hits)
-        known, scans, _ = self._sought
+        known, scans, _ = self._hits_and_scans
         total = sum(len(hit.positions) for hit in known)
         if scans:
             from tailbit.index.scanning.scan import count
@@ -234,7 +237,7 @@ class Selection:
         """
         if self._counted_by_index is not None:
             return 0
-        return len({search.slice_.path for search in self._sought[1]})
+        return len({search.slice_.path for search in self._hits_and_scans[1]})
 
     def count(self) -> int:
         """Count the rows where the predicate is TRUE.

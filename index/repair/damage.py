@@ -57,7 +57,7 @@ class Damage:
 
 
 def damage_named(error: CorruptIndexError) -> Damage:
-    """Return the damage that an error is about: of a file of the index, or of the counts of a data file.
+    """Return the damage named by an error: a file of the index, or the counts of a data file.
 
     The counts of a data file are lost if the file is gone and the postings or hidden rows by which it was
     counted are gone too: then everything is counted again.
@@ -117,7 +117,7 @@ def _pass_on(cause: BaseException | None, path: str) -> None:
 
 
 def spaces_of(state: IndexState, damage: Damage) -> set[str]:
-    """Return the row spaces that a damage is in; the name of a segment tells its row space."""
+    """Return the row spaces with damaged segments or postings; a segment's file name holds its row space."""
     of_files = {
         Segment(state.storage, path).space for path in damage.files if kind_of(path) == BITMAP_INDEX.name
     }

@@ -1,9 +1,10 @@
 """Removal of the damaged parts of an index in one commit, after which the indexer builds them again.
 
-A damaged segment is removed with all segments of its row space and all claims of that row space: its files
-become uncovered, so that queries scan them. Their counts stay counted. New settings of the same content then
-open a round, as for an added column: the indexer finds those files not posted, and posts them. Of the data,
-nothing but deletion vectors is read here.
+A damaged segment (file of postings) is removed with all segments of its row space and all claims (ranges of
+data files) there: these data files become uncovered, so that queries scan them. Their value counts stay. New
+settings of the same content then open a round, in which the indexer looks at every file, as for an added
+column: the indexer finds the files without postings, and indexes them again. Of the data, nothing but
+deletion vectors is read here.
 
 | damaged | removed | the indexer then |
 |---|---|---|
@@ -43,7 +44,7 @@ from tailbit.tables.table import Table
 
 @dataclass(frozen=True, slots=True)
 class Mended:
-    """The result of a repair: removed index files, and numbers of data files to post or count again."""
+    """The result of a repair: removed index files, and numbers of data files to index or count again."""
 
     removed: tuple[str, ...]
     to_post: int

@@ -42,7 +42,7 @@ class Scrubber:
         return [CorruptIndexError(file=path, reason=reason) for path, reason in sorted(damaged.items())]
 
     def _live_now(self) -> dict[str, object]:
-        """Return the live files after a refresh: files that left the index since may be gone from disk."""
+        """Return the live files after a refresh, since files that left the index may be gone from disk."""
         self._index.refresh()
         return dict(self._index.state.files)
 

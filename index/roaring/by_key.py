@@ -73,7 +73,7 @@ def bitmaps_by_key(
 
 
 def _frequent(codes: Codes, start: int, code: int, choose: Choose, positions: BitPositions | None) -> Bitmaps:
-    """Build the bitmap of one code with more rows than are sorted together, by containers."""
+    """Build, by containers, the bitmap of one code that has more rows than are sorted together."""
     if positions is None:
         blocks = [
             containers((start + at) // BLOCK, (codes[at : at + BLOCK] != code).view(np.uint8), 1)

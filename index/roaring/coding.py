@@ -104,16 +104,19 @@ class CodedColumn:
         return self.codes(first, int(positions[-1]) + 1)[positions - first], positions
 
     def spread(self, start: int, end: int) -> tuple[int, int]:
-        """Return how many codes the rows of a block have, and how many pairs of a row and a code."""
+        """Return the number of distinct codes among the positions `[start, end)`, and the number of rows."""
         codes = self.codes(start, end)
         return len(np.unique(codes)), len(codes)
 
     def block(self, start: int, end: int) -> Block:
-        """Return the containers of a block."""
+        """Return the Roaring containers of the positions `[start, end)`: a block of at most 65,536.
+
+        `start` is a multiple of 65,536.
+        """
         return containers(start // BLOCK, self.codes(start, end), self.absent)
 
     def listed(self, start: int, end: int) -> tuple[Codes, None]:
-        """Return the codes of rows by position; the index of a code tells its position."""
+        """Return the codes of the positions `[start, end)`, and None: a code's index tells its position."""
         return self.codes(start, end), None
 
     def counts(self, start: int, end: int) -> Longs:

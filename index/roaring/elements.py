@@ -36,7 +36,7 @@ _PIECE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Arrays of the rows from position `start` on.
+    """A chunk of array values at consecutive positions from `start` on.
 
     The elements of row i are `[first + begins[i], first + begins[i + 1])`, by number; `nulls[i]`: the array
     is NULL.
@@ -49,7 +49,7 @@ class _Rows:
 
     @property
     def end(self) -> int:
-        """Return the position behind the last row."""
+        """Return the position after the last row."""
         return self.start + len(self.begins) - 1
 
 
@@ -98,12 +98,15 @@ class CodedElements:
         return out
 
     def spread(self, start: int, end: int) -> tuple[int, int]:
-        """Return how many codes the rows of a block have, and how many pairs of a row and a code."""
+        """Return the number of distinct codes of the rows `[start, end)`, and of (row, code) pairs."""
         codes, _ = self._pairs(start, end)
         return int(np.count_nonzero(np.diff(codes))) + bool(len(codes)), len(codes)
 
     def block(self, start: int, end: int) -> Block:
-        """Return the containers of a block. Cost: a sort of its pairs."""
+        """Return the containers of the block of positions `[start, end)`.
+
+        Cost: a sort of its (row, code) pairs.
+        """
         codes, lows = self._pairs(start, end)
         return from_sorted(start // BLOCK, lows, codes, self.absent)
 
@@ -117,7 +120,7 @@ class CodedElements:
         return np.concatenate(codes), np.concatenate(positions)
 
     def _pairs(self, start: int, end: int) -> tuple[Codes, Codes]:
-        """Return the distinct pairs of a block, sorted: codes (uint32), and rows from `start` on (uint16)."""
+        """Return the sorted distinct pairs of a block: codes (uint32), and rows from `start` on (uint16)."""
         pairs = [np.zeros(0, np.uint64)]
         for part in self.parts:
             a, b = max(start, part.start), min(end, part.end)
@@ -135,7 +138,11 @@ class CodedElements:
         return (whole >> whole.dtype.type(16)).astype(np.uint32), whole.astype(np.uint16)
 
     def _of_part(self, part: _Rows, low: int, high: int) -> tuple[Codes, Longs]:
-        """Return the codes of the rows `[low, high)`, and per code its row, counted from `low`."""
+        """Return the codes of rows of a chunk, one per element, and parallel to them the row of each code.
+
+        `low`, `high`: range of rows within the chunk; the returned row numbers count from `low`. An array
+        that is NULL or empty has one code.
+        """
         begins = part.begins[low : high + 1].astype(np.int64)
         sizes = np.diff(begins)
         codes = self.elements.codes(part.first + int(begins[0]), part.first + int(begins[-1]))

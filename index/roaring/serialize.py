@@ -99,7 +99,7 @@ def bitmaps(
 
 
 class _Sums:
-    """Sums per code: its containers, positions and container words, and whether any container is runs."""
+    """Sums per code: number of containers, of positions and of words, and whether any container is runs."""
 
     def __init__(self, blocks: Sequence[Block], limit: int) -> None:
         self.many = np.zeros(limit, dtype=np.int32)
@@ -203,7 +203,10 @@ class _Layout:
 
 
 class _Places:
-    """Writer of the blocks of one slab in turn; it tracks where each code's next container goes."""
+    """Writer of the containers of a slab (the bitmaps of a range of codes), block after block.
+
+    The writer tracks where the next container of each code goes.
+    """
 
     def __init__(self, layout: _Layout, starts: Longs) -> None:
         self._low = layout.low
@@ -219,7 +222,10 @@ class _Places:
         self._any_without = bool(self._without_offsets.any())
 
     def write(self, part: Block, out: Array) -> None:
-        """Write the containers of a part of a block."""
+        """Write the containers of one block for the slab's codes into `out`, at the tracked places.
+
+        `part`: containers of one block of 65,536 positions. `out`: uint16 words of all bitmaps of the slab.
+        """
         if not len(part.codes):
             return
         codes, sizes = part.codes.astype(np.int64) - self._low, part.sizes.astype(np.int64)

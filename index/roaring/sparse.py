@@ -43,7 +43,11 @@ _ALL_BITSETS = BLOCK // ARRAY_LIMIT - 1
 
 
 def pays(counts: Longs, firsts: Longs, lasts: Longs, roaring: Longs) -> Mask:
-    """Return which keys are sparse, from the count, first and last of their positions and bitmap bytes."""
+    """Return the mask of the keys for which a list of positions takes fewer bytes than a bitmap.
+
+    `counts`, `firsts`, `lasts`: number of positions, first and last position of each key. `roaring`: bytes of
+    its bitmap.
+    """
     span = lasts - firsts + 1
     # The entropy of a gap is some 1.5 bits more than the logarithm of the mean gap if gaps vary as those of
     # randomly ordered rows do, and less if they vary less.

@@ -82,7 +82,7 @@ def condition_of(
 
 
 class _Budget:
-    """Number of tests that a condition may still have; a node that occurs several times counts each time."""
+    """The number of tests that a condition may still have; a shared node counts each time that it occurs."""
 
     def __init__(self, formulas: Formulas) -> None:
         self.formulas = formulas

@@ -38,7 +38,7 @@ _NONE: Positions = np.zeros(0, np.uint64)
 class Scan:
     """Search of one file: its visible rows where `node` is TRUE.
 
-    If given, only the positions `among`, and only the row `groups`, are searched.
+    `among`: the only positions to search, `groups`: the only row groups to search; None for all.
     """
 
     slice_: FileSlice
@@ -69,7 +69,8 @@ def count(storage: Storage, scans: Sequence[Scan], by_polars: bool | None = None
     Cost: less than `scan` if no row is hidden and Polars tests the whole predicate.
 
     Raises:
-        DataFileError, EvaluationError: as `scan`.
+        DataFileError: a file is missing or is not Parquet. EvaluationError: a visible row depends on an
+            expression that raises.
     """
     left, searches = _prepared(storage, scans, by_polars)
     whole = {at: search for at, search, rest in searches if rest == _TRUE and not left[at].hidden}
@@ -114,7 +115,7 @@ def _narrowed(storage: Storage, scan: Scan) -> Scan:
 
 
 def _askable(storage: Storage, scans: Sequence[Scan], whatever: bool | None) -> list[_Asked]:
-    """Return the searches that Polars can speed up; `whatever`: all that Polars can do."""
+    """Return the searches that Polars can do more quickly; with `whatever`, all that Polars can do at all."""
     conditions: dict[tuple[object, ...], tuple[Condition | bool | None, Node | None]] = {}
     formulas: dict[int, Formulas] = {}
     out, size, values = [], 0, 0
@@ -153,7 +154,7 @@ def _judged(storage: Storage, scans: Sequence[Scan]) -> list[Positions]:
     """Return, per scan, the positions where its predicate is TRUE, hidden rows included.
 
     Raises:
-        EvaluationError: as `scan`.
+        EvaluationError: the answer for a visible row depends on an expression that raises there.
     """
     hits_of_scans: list[list[Positions]] = [
         [scan.among if scan.among is not None and scan.node == _TRUE else _NONE] for scan in scans

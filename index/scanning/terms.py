@@ -125,11 +125,15 @@ class Terms:
         if e.type.name not in _KINDS:
             raise NoFormula
         low, high = span_of(e.type)
-        name, args = self._made(e)
+        name, args = self._operation(e)
         return Op(name, args, max(low, LEAST), min(high, MOST))
 
-    def _made(self, e: Call) -> tuple[str, tuple[Term, ...]]:
-        """Build the operation of a numeric call."""
+    def _operation(self, e: Call) -> tuple[str, tuple[Term, ...]]:
+        """Return name and operands of the formula operation that computes a call with a numeric result.
+
+        Raises:
+            NoFormula: no operation computes the call.
+        """
         scale = e.type.scale
         if e.name in ("+", "-", "coalesce", "%"):
             return e.name, tuple(self.scaled(arg, scale) for arg in e.args)

@@ -20,7 +20,7 @@ from tailbit.index.store.state import IndexState
 
 
 class MovingState(IndexState):
-    """The state of an index while files come and go: what has been read is extended, never read again."""
+    """The state of an index while files are added and removed: cached records are extended, not reread."""
 
     def extend(self, added: Sequence[IndexFile], removed: Sequence[str]) -> None:
         """Apply files that another process has added and removed. Cost: reads the added records."""
@@ -46,7 +46,12 @@ class MovingState(IndexState):
         settings: Settings,
         seq: int,
     ) -> None:
-        """Apply a commit of this process; of kind `files`, `records` is everything that the commit added."""
+        """Apply a commit that this process has made.
+
+        `added`, `removed`: index files. `records`: the new records of data files, all that the files of kind
+        `files` in `added` hold. `ledger`, `settings`: those after the commit. `seq`: the commit's change
+        number.
+        """
         self._swap(added, removed)
         self.seq, self.ledger, self.settings = seq, ledger, settings
         self._renew([kind for kind in self._readers if kind != FILES], added, removed)

@@ -1,4 +1,4 @@
-"""Checks of the files that the index's log names: each lies in a kind's folder, and the set is the ledger's.
+"""Checks of the files that the index's log names: paths lie in folders of kinds; the ledger's hash is theirs.
 
 No checksum covers a Delta log. A flipped bit can turn an action into an unknown one or change its path; then
 a file would be added or removed without any error.
@@ -43,12 +43,12 @@ def held(number: int) -> str:
 
 
 def check_files(paths: Iterable[str], ledger: Ledger | None, number: int) -> None:
-    """Raise if a path is not that of an index file, or if the live files are not those of the ledger.
+    """Raise if a path is not that of an index file, or if the live files do not have the ledger's hash.
 
     `number`: the hash of all live files. A ledger of an older release records no hash.
 
     Raises:
-        MalformedLogError: a path leads elsewhere, or the set of files differs.
+        MalformedLogError: a path is not in a folder of a kind, or the set of files differs.
     """
     strange = next((path for path in paths if not is_own(path)), None)
     if strange is not None:

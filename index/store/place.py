@@ -11,12 +11,12 @@ INDEX_FOLDER = "_tailbit"
 
 
 def index_path(table: str, index: str | None = None) -> str:
-    """Return the location of the index of a table: `index` if given, else `_tailbit` below the table."""
+    """Return the location of a table's index: `index` if given, else folder `_tailbit` below the table."""
     return index if index is not None else f"{table.rstrip('/')}/{INDEX_FOLDER}"
 
 
 def is_made(storage: Storage) -> bool:
-    """Return whether an index exists: its log holds something."""
+    """Return whether an index exists: whether its log folder holds any file."""
     return bool(storage.list("_delta_log"))
 
 

@@ -32,10 +32,10 @@ _NO_SETTINGS = "it is a Delta table without the settings of an index"
 
 
 class IndexState:
-    """The live files of an index and what has been read of them.
+    """The live files of an index, and the records read from these files, cached.
 
-    Threads may share a state for queries. A caller that needs several values of the same version holds `lock`
-    meanwhile, since the state changes only under that lock; `hidden_rows` and `value_counts` take the lock
+    Threads may share a state for queries. A caller that needs several values of the same version must hold
+    `lock`, since the state changes only under that lock; `hidden_rows` and `value_counts` take the lock
     themselves. `kinds`: the record kinds of the index. `seq`: the number of the last change; each commit
     raises it by one.
 

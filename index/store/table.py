@@ -45,7 +45,7 @@ from tailbit.tables.table import Table
 
 @dataclass(frozen=True)
 class _Known:
-    """A version of an index as this process knows it; `seen` is the stat of that version's commit file."""
+    """A version of an index that this process has loaded; `seen`: stat of the version's commit file."""
 
     version: Version
     log: Table
@@ -79,9 +79,9 @@ class MetadataTable:
     def create(
         cls, path: str, settings: Settings, kinds: Kinds = KINDS, options: StorageOptions = NO_OPTIONS
     ) -> MetadataTable:
-        """Create an empty index that records `settings`, in one commit; `kinds` are its record kinds.
+        """Create an empty index with these settings and record kinds, in one commit.
 
-        `options` are those of its store, which is first checked for conditional puts.
+        `options`: of the index's store, which is first checked for conditional puts.
 
         Raises:
             CommitConflictError: an index exists already, or another process is creating it.
@@ -173,14 +173,15 @@ class MetadataTable:
         *,
         data_change: bool = True,
     ) -> None:
-        """Make the change visible in one commit, or nothing of it.
+        """Commit index files and records together, or none of them.
 
         Effect and record of effect are one commit. Bitmaps, file records and the covered version become
         visible together or not at all.
 
-        `records` may be rows of kind `files`, if there are very many. `files` are already written; `ledger`
-        None carries the present one forward. Every record and the ledger get the next `seq`, whatever `seq`
-        they carry. The new ledger file replaces the previous one: one ledger file is live.
+        `records`: of data files; as a table of rows of kind `files` if there are very many. `files`: index
+        files, already written. `ledger`: None keeps the present one. `removes`: paths of index files. Every
+        record and the ledger get the next `seq`, whatever `seq` they carry. The new ledger file replaces the
+        previous one: one ledger file is live.
 
         Raises:
             CommitConflictError: another writer was first, or a file to remove is no longer live.
@@ -242,7 +243,7 @@ class MetadataTable:
             write()
 
     def take_mended(self) -> list[str]:
-        """Return the log damage that was found and repaired since the last call."""
+        """Return a line for each damage of the log that was repaired since the last call."""
         mended, self._mended = self._mended, []
         return mended
 

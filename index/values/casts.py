@@ -68,7 +68,7 @@ def cast_value(literal: Literal, to: DataType, zone: str) -> Literal:
     """Cast the value of a row to another type.
 
     Raises:
-        ValueError: as for `cast`.
+        ValueError: malformed, out of range, or an unsupported cast; the message says which.
     """
     if literal.value is None or literal.type == to:
         return Literal(to, literal.value)

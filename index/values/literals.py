@@ -90,7 +90,9 @@ def decimal_type(precision: int, scale: int) -> DataType:
 
 
 def number(text: str, negative: bool = False) -> Literal:
-    """Parse the text of a number into a literal; `negative`: the sign is part of it.
+    """Parse a number of Spark's grammar, written without a sign, into a literal.
+
+    `negative`: a minus sign stands before the text; the literal is then the negative number.
 
     Raises:
         ValueError: not a number of Spark's grammar, or out of the range of its type.

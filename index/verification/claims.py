@@ -1,4 +1,7 @@
-"""Checks of the recorded files against the covered version, and of claims for being disjoint."""
+"""Checks that the recorded files are those of the covered version, and that claims do not overlap.
+
+The claim of a data file is its range of positions in a row space.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,10 @@ def check_recorded(index: IndexState, coverage: Coverage, standing: Standing) ->
 
 
 def claims_of(index: IndexState) -> Claims:
-    """Return every recorded claim. Cost: an object per file."""
+    """Return, per row space, the records of the files with a claim there, by start of the claim.
+
+    Cost: one Python object per recorded data file.
+    """
     out: dict[str, list[FileRecord]] = {}
     for record in index.recorded.records():
         if record.space is not None:

@@ -31,7 +31,7 @@ def check_derived(
     rng: random.Random,
     report: Report,
 ) -> Iterator[Problem]:
-    """Derive the postings of (file, column) pairs again.
+    """Derive the postings of (file, column) pairs from the data again, and yield the differences.
 
     These are all pairs whose path and column id are `wanted`, if it is given; else `derive` pairs chosen by
     `rng`. Cost: each pair reads one column of a file and its postings. Memory: one column of one file.

@@ -54,7 +54,7 @@ class Expected:
 
 @dataclass
 class _PostedRows:
-    """Rows of postings.
+    """The rows that occur in the postings of a column.
 
     `lone`: rows of keys that exclude other keys in a row; `shared`: rows of keys that allow others.
     """
@@ -66,7 +66,7 @@ class _PostedRows:
 
     @property
     def apart(self) -> int:
-        """Return the number of rows, if no two exclusive postings share one."""
+        """Return the number of rows that occur, each once if no two exclusive postings share a row."""
         return self.lone + len(self.shared)
 
     def add(self, bitmaps: Sequence[BitMap], lone: int) -> None:
@@ -167,7 +167,7 @@ def _behind(last: bytes, keys: pa.BinaryArray) -> pa.BinaryArray:
 
 
 def _unposted(where: str, space: str, posted: Sequence[FileRecord], union: BitMap) -> Iterator[Problem]:
-    """Yield the files of which not every row is posted."""
+    """Yield the files with a row that occurs in no posting."""
     for record in posted:
         base = record.base or 0
         posted_rows = union.range_cardinality(base, base + record.rows)

@@ -1,4 +1,4 @@
-"""Check that sampled values of the data files are posted at their positions."""
+"""Check that the postings of sampled values hold the positions of these values."""
 
 from __future__ import annotations
 

@@ -53,9 +53,9 @@ def verify(
     `standing`: of the index; recorded files are compared with the snapshot if it is `COMPLETE` and the
     snapshot is of the covered version. `at_head`: the snapshot is the newest, so its files must exist.
     `samples`: number of (file, column, row) values read again; `derive`: number of (file, column) pairs whose
-    postings are derived again as a whole, or all that are `wanted` by path and column id. `seed` makes both
-    repeatable. Cost: reads every index file twice, once for its checksums and once for its postings, and at
-    most `samples` row groups and `derive` columns of data.
+    postings are derived again as a whole; if `wanted` is given, all pairs of path and column id for which it
+    is True. `seed` makes both choices repeatable. Cost: reads every index file twice, once for its checksums
+    and once for its postings, and at most `samples` row groups and `derive` columns of data.
     """
     report = Report(version=coverage.snapshot.version, state=standing.value)
     for damage in coverage.damages:
@@ -92,7 +92,7 @@ def _ids(index: IndexState) -> list[str]:
 
 
 def _source(coverage: Coverage, storage: Storage, at_head: bool) -> CheckedSource:
-    """Return the source as the kinds are checked against it.
+    """Return the source for the checks of the kinds: its files, and readers of their deletion vectors.
 
     Hidden rows are read from the source, not the index.
     """

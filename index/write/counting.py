@@ -1,9 +1,9 @@
-"""Value counts of rows that became visible or hidden without being posted now: (v, ABSENT) and (ABSENT, v).
+"""Changes of value counts for rows of indexed files that became visible or hidden: (v, ABSENT), (ABSENT, v).
 
 Values are read from the data file as long as it is the recorded one, in the row groups that hold the rows. A
-partition value is known from the record. Otherwise the postings of the file's claim are read, which is
-expensive. A present partition column may have been an ordinary column when the file was indexed, and vice
-versa.
+partition value is known from the record. Otherwise the postings of the file's claim (its range in a row
+space) are read, which is expensive. A present partition column may have been an ordinary column when the file
+was indexed, and vice versa.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Columns = Mapping[str, tuple[Column, str]]
 
 
 class Counting:
-    """Adder of the changed rows of recorded files to a tally; `rows` is the number of these rows."""
+    """Adder of the changed rows of recorded files to a tally of counts; `rows`: number of these rows."""
 
     def __init__(self, source: Storage, hidden: HiddenRowsReader, tally: Tally) -> None:
         self._source, self._hidden, self._tally = source, hidden, tally

@@ -1,4 +1,4 @@
-"""The difference between recorded and wanted state as work, and its division into tasks. Pure.
+"""The difference between recorded and wanted state as work, and its division into tasks. No I/O.
 
 Cost follows change. Indexing a commit costs what the commit changed; a question costs what it touches;
 neither grows with history.
@@ -34,7 +34,7 @@ def plan_work(
     columns: Sequence[str],
     lineage: int,
 ) -> list[FileWork]:
-    """Return the work after which every wanted slice is recorded.
+    """Return the work that turns the recorded state of some files into the wanted state.
 
     A slice that is already recorded needs none.
 

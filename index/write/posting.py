@@ -1,8 +1,9 @@
 """Postings of one column over the files of a row space: decode, code, lay out, count.
 
-Input: claims, each a data file with its place in the row space. Output: `Postings` in ascending key order,
-and the visible rows per key added to a tally. Values are read a few row groups at a time and kept as codes;
-then blocks of 65,536 positions become Roaring containers, and these become bitmaps.
+A row space numbers the rows of several files from 0; the claim of a file is its range there. Input: claims.
+Output: `Postings` in ascending key order, and the visible rows per key added to a tally. Values are read a
+few row groups at a time and kept as codes; then blocks of 65,536 positions become Roaring containers, and
+these become bitmaps.
 """
 
 from __future__ import annotations
@@ -139,11 +140,10 @@ def post(
     hidden: Mapping[str, BitMap],
     tally: Tally,
 ) -> Iterator[Postings]:
-    """Yield the postings of a column over the claims that post it; add their visible rows to `tally`.
+    """Yield the postings of a column for the files that index it now; add their visible rows to `tally`.
 
-    Invariant: `tally` is changed once, when the last postings were taken and the generator is exhausted.
-    Memory: up to four bytes per row of all claims for the codes, two for the containers, and the distinct
-    keys; for many keys, see `by_key`.
+    Invariant: `tally` is changed once, when the generator is exhausted. Memory: up to four bytes per row of
+    all claims for the codes, two for the containers, and the distinct keys; for many keys, see `by_key`.
     """
     mine = [claim for claim in claims if column.id in claim.columns]
     coded = code(data, column, key_type, mine)
@@ -163,7 +163,7 @@ def post(
 
 
 def laid_out(coded: Coded, first: int, extent: int) -> Iterator[Bitmaps]:
-    """Lay out the positions from `first` (a multiple of BLOCK) to `extent` (exclusive) as bitmaps by code."""
+    """Build the bitmap of each code over the positions from `first` (a multiple of BLOCK) up to `extent`."""
     if _is_scattered(coded, first, extent):
         codes, positions = coded.listed(first, extent)
         return bitmaps_by_key(codes, first, len(coded.keys), pays, positions=positions)
@@ -172,7 +172,7 @@ def laid_out(coded: Coded, first: int, extent: int) -> Iterator[Bitmaps]:
 
 
 def _is_scattered(coded: Coded, first: int, extent: int) -> bool:
-    """Return whether containers would have few positions each, judged by some evenly spaced blocks."""
+    """Return whether containers would have few positions each, by a sample of evenly spaced blocks."""
     starts = range(first, extent, BLOCK)
     keys = rows = 0
     for at in starts[:: max(1, len(starts) // _SAMPLED)][:_SAMPLED]:

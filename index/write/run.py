@@ -38,7 +38,7 @@ from tailbit.tables.storage import open_storage
 
 
 def run_task(task: BuildTask) -> TaskResult:
-    """Post what is not posted, count what has changed, and return the new records.
+    """Write missing postings, count changed rows, and return the new records of the files.
 
     Only the difference between record and target has an effect, so work that is done twice counts once.
     Memory: one column of the task's files as codes and keys, and one row group decoded; under 1 GB for 16 M
@@ -89,16 +89,18 @@ class _Run:
         return Entering(claim.slice, claim.rows, partial(self._data.open, claim.slice))
 
     def _settled(self, work: FileWork) -> FileWork:
-        """Return the work as it can be done: a file whose recorded claim does not hold is replaced."""
-        if isinstance(work, (Repost, Rehide)) and not self._claim_holds(work):
+        """Return the work, or a `Replace` if the recorded postings of the file cannot be used any more."""
+        if isinstance(work, (Repost, Rehide)) and not self._postings_hold(work):
             return Replace(work.target, work.record)
         return work
 
-    def _claim_holds(self, work: Repost | Rehide) -> bool:
-        """Return whether the file is the posted one; in another lineage its footer must agree too.
+    def _postings_hold(self, work: Repost | Rehide) -> bool:
+        """Return whether the recorded postings of a file can be kept.
 
-        A footer alone proves nothing: files of the same values in another order may have the same footer. A
-        column that comes back is posted under a new claim, which holds none of its old postings.
+        Not if a column to add was dropped once: its old postings may still lie in the file's row space. If
+        the source log is another history than the recorded one, size and time of a file prove nothing: the
+        footer must be equal too. Nor is an equal footer enough by itself: files of the same values in another
+        order may have the same footer.
         """
         record, target = work.record, work.target
         if not self._task.dropped.isdisjoint(to_post(work)):
@@ -107,7 +109,7 @@ class _Run:
         return same_lineage or footer_hash(self._source, target.path) == record.footer
 
     def _claims(self) -> dict[str, Claim]:
-        """Return each file's claim by path: its recorded place, else a place in a new row space, end to end.
+        """Return each file's claim (range in a row space) by path: the recorded or a new one.
 
         A task is planned with the row counts of the log. If the footers have more rows than a row space
         holds, another row space begins.
@@ -192,7 +194,7 @@ class _Run:
         return self._entered(claim)
 
     def _kept(self, work: Repost | Rehide) -> FileRecord:
-        """Return the record of a file that keeps its claim."""
+        """Return the record of a file that keeps its range in its row space."""
         record, target, task = work.record, work.target, self._task
         return replace(
             record,

@@ -1,4 +1,4 @@
-"""(old, new) values per record position of one file slice and column, kept columnar.
+"""Value changes (position, old, new) of one column of a file slice, kept as arrays.
 
 Law: for every value v, the rows that show v after a change are those that showed it before, less the
 positions with old = v, plus the positions with new = v; so counting the pairs equals counting positions in
@@ -37,8 +37,8 @@ Codes = npt.NDArray[np.int32]
 class ValueChanges:
     """Value changes of one file and column: position, code of the old value, code of the new one.
 
-    The code is ABSENT if there is no row. Shapes: `positions` uint32, `old` and `new` int32, all of one
-    length. Code i means `keys[i]`.
+    Code i means `keys[i]`; ABSENT means that no row is visible. Shapes: `positions` uint32, `old` and `new`
+    int32, all of one length.
     """
 
     positions: BitPositions

@@ -37,7 +37,7 @@ class TaskColumn:
 
 @dataclass(frozen=True, slots=True)
 class Enter:
-    """A file without a record: every column is posted, every visible row is counted."""
+    """A file without a record: postings of every column are written, and every visible row is counted."""
 
     target: FileSlice
 
@@ -74,26 +74,26 @@ class _Change:
 
 @dataclass(frozen=True, slots=True)
 class Replace(_Change):
-    """A file whose recorded claim cannot be used: its record is taken back, and the file enters again."""
+    """A file whose recorded postings cannot be used: its counts are subtracted, and it is indexed as new."""
 
 
 @dataclass(frozen=True, slots=True)
 class Repost(_Change):
-    """The recorded file, whose columns `post` (ids) are still to be posted in its claim."""
+    """A recorded file that lacks postings of the columns `post` (ids); they are added in its range."""
 
     post: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Rehide(_Change):
-    """The recorded file with every column posted: only rows whose visibility changed are counted."""
+    """A recorded file with all postings: only rows that became hidden or visible are counted."""
 
 
 FileWork = Enter | Leave | Replace | Repost | Rehide
 
 
 def to_post(work: FileWork) -> tuple[str, ...]:
-    """Return the ids of the columns that a Repost adds to the recorded claim; none for other work."""
+    """Return the ids of the columns whose postings a `Repost` adds; none for other work."""
     return work.post if isinstance(work, Repost) else ()
 
 
@@ -101,8 +101,8 @@ def to_post(work: FileWork) -> tuple[str, ...]:
 class BuildTask:
     """Files to bring to the state of source version `version`.
 
-    `dropped`: ids of columns whose old postings may lie in row spaces though no file has them posted.
-    `kinds`: the record kinds of the index. `options`: of the stores of both tables.
+    `dropped`: ids of dropped columns, whose old postings may still lie in row spaces. `kinds`: the record
+    kinds of the index. `options`: of the stores of both tables.
     """
 
     root: str
@@ -120,7 +120,7 @@ class BuildTask:
 class TaskResult:
     """New records and the index files that belong to them, to be committed together.
 
-    `rows`: posted, or counted again without being posted. `bytes_read`: of data files, by their size.
+    `rows`: number of rows indexed, or only counted again. `bytes_read`: sizes of the data files read.
     """
 
     records: tuple[FileRecord, ...]

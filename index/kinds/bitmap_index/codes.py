@@ -1,7 +1,7 @@
 """The postings of a column converted once to a code per position, in a bounded cache.
 
-With codes, rows are grouped by one lookup of a small number each, whatever the number of keys; and since
-codes ascend with the keys, a range of keys is a range of codes.
+The code of a position is the number of its key. With codes, rows are grouped by one lookup of a small number
+each, whatever the number of keys; and since codes ascend with the keys, a range of keys is a range of codes.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ class SegmentCodes:
     codes: npt.NDArray[Any]
 
     def take(self, positions: BitPositions) -> npt.NDArray[Any]:
-        """Return the codes at ascending positions; 0 beyond the extent of the segment.
+        """Return the codes at ascending positions; 0 beyond the last position that the segment knows.
 
-        Positions beyond it occur if the row space has grown since, or if a later file has its postings in a
-        segment of its own.
+        Such positions occur if the row space has grown since, or if a later file has its postings in another
+        segment.
         """
         if not len(positions):
             return self.codes[:0]
@@ -93,7 +93,10 @@ class SegmentCodes:
         return bitmap_where(inside)
 
     def among(self, wanted: Mask) -> BitMap:
-        """Return the positions of the keys that `wanted` marks. Cost: a lookup per code."""
+        """Return the positions whose key is marked in `wanted`, a mask with one flag per key.
+
+        Cost: one lookup per position of the row space.
+        """
         return bitmap_where(np.concatenate([[False], wanted]).take(self.codes))
 
     def count_within(self, spans: Sequence[Span], positions: BitPositions) -> int:
@@ -107,7 +110,7 @@ class SegmentCodes:
 
 @dataclass(frozen=True, eq=False)
 class PostingCodes:
-    """The codes of few rows, looked up in the postings: like `SegmentCodes`, at a cost per key, not per row.
+    """The codes of few rows, looked up in the postings: like `SegmentCodes`, at a cost per key and row.
 
     `keys`: as stored, ascending, null (NULL) first. `postings`: of each key. `path`: of the segment.
     """
@@ -171,7 +174,9 @@ def held_codes(segment: Segment, column: str) -> SegmentCodes | None:
 
 
 def codes_of(segment: Segment, column: str) -> SegmentCodes:
-    """Return the codes of a column of a segment. Cost: some twenty nanoseconds per row once; then a lookup.
+    """Return the cached codes of a column of a segment.
+
+    Cost of building: some twenty nanoseconds per row, once.
 
     Raises:
         CorruptIndexError: the segment is damaged, or two of its postings share a position.
@@ -180,14 +185,14 @@ def codes_of(segment: Segment, column: str) -> SegmentCodes:
 
 
 def times_made(segment: Segment, column: str) -> int:
-    """Return how often the codes of a column were built; if not cached now, they were evicted that often."""
+    """Return how often the codes of a column were built, each time but the last after an eviction."""
     return MAKING.get((segment.name, column), lambda: ([0], 1))[0]
 
 
 def have_room(segment: Segment, column: str) -> bool:
     """Return whether codes of a column fit into the cache beside the cached codes of its other segments.
 
-    If they do not fit, building them for one row space after the other would keep none.
+    If they do not fit, building codes for one row space after the other would keep none of them.
     """
     folder, keys = segment.name.rpartition("/")[0], segment.weight(column)[0]
     held = CODES.size(lambda cache_key: cache_key[1] == column and cache_key[0].startswith(folder))

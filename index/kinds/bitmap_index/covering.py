@@ -17,10 +17,10 @@ _WORTH_A_THREAD = 1 << 19
 
 
 def covered(work: Sequence[tuple[int, Callable[[], Cover]]], rows: int) -> list[BitMap]:
-    """Run work and return its bitmaps: dense postings unchanged, all sparse ones together as one bitmap.
+    """Decode postings: return the dense ones unchanged, all sparse ones together as one bitmap.
 
-    Each piece of work comes with an estimate of the sparse positions that it decodes. `rows`: the extent of
-    the row space.
+    `work`: functions that decode, each with an estimate of the sparse positions that it decodes. `rows`: the
+    row count of the row space.
     """
     sizes = [size for size, _ in work]
     if sum(sizes) < 2 * _WORTH_A_THREAD:

@@ -129,8 +129,8 @@ class _Plane:
 class Gaps:
     """The columns of sparse keys as read: nothing is checked before it is decoded.
 
-    `held`: which keys are sparse. `counts`: int64, the recorded number of positions of each key, 0 for a
-    dense key. `rows`: the extent of the row space.
+    `held`: mask of the sparse keys, whose posting is a list of positions and not a bitmap. `counts`: int64,
+    the recorded number of positions of each key, 0 for a dense key. `rows`: the row count of the row space.
     """
 
     held: Mask
@@ -156,27 +156,30 @@ class Gaps:
 
     @property
     def stored(self) -> int:
-        """Return how many positions are stored, whatever number is recorded."""
+        """Return how many positions are stored, which may contradict `counts` in a damaged file."""
         return int(np.count_nonzero(self.held)) + len(self._planes[0].data)
 
     def positions(self, low: int, high: int) -> BitPositions:
-        """Decode the positions of the sparse keys in `[low, high)`, key by key.
+        """Decode the positions of the sparse keys among the keys `low` to `high` (excluded), key after key.
 
-        Cost: a few vector operations and a sum over the positions, and nothing for other keys.
+        Dense keys in the range are skipped; `counts` tells how many positions each key has. Cost: a few
+        vector operations and a cumulative sum over these positions; other keys cost nothing.
 
         Raises:
-            ValueError: positions differ in number from the record, do not ascend, or exceed the rows.
+            ValueError: the number of positions is not the recorded one, or positions do not ascend or
+                exceed the rows.
         """
         first, counts, steps = self._checked(low, high)
         return first if not len(steps) else _summed(first, counts, steps)
 
     def apart(self, low: int, high: int) -> tuple[BitPositions, BitPositions]:
-        """Decode the same positions as two arrays, in less time.
+        """Decode what `positions` decodes as two arrays, in less time.
 
         The first array holds the first position of each key, the second all others, key by key.
 
         Raises:
-            ValueError: for the reasons of `positions`.
+            ValueError: the number of positions is not the recorded one, or positions do not ascend or
+                exceed the rows.
         """
         first, counts, steps = self._checked(low, high)
         inner = counts - 1
@@ -195,7 +198,7 @@ class Gaps:
         return Gaps(self.held[wanted], self.counts[wanted], self.rows, self._first[wanted], planes)
 
     def _checked(self, low: int, high: int) -> tuple[BitPositions, Longs, BitPositions]:
-        """Return the first positions, counts and gaps of the sparse keys in `[low, high)`, checked.
+        """Return first positions, counts and gaps of the sparse keys among the keys `[low, high)`, checked.
 
         The last position of each key is checked against the rows, so sums of gaps may overflow 32 bits: their
         differences stay right.

@@ -1,4 +1,4 @@
-"""Kind `bitmap_index`: a posting says where in a row space a column has a value; all rows count."""
+"""Kind `bitmap_index`: a posting says at which positions of a row space a column has a value."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class BitmapIndexKind(Kind[Segments]):
         return reader.replaced(view)
 
     def due(self, view: View, earliest: int | None) -> Iterator[MergeGroup]:
-        """Yield the row spaces of a full size class, and each one of mostly unreachable rows."""
+        """Yield the row spaces of a full size class, and each row space of mostly unreachable rows."""
         from tailbit.index.kinds.bitmap_index.merging.due import due_spaces
 
         return due_spaces(view.reader(self).by_space, view, view.reader(FILES), earliest)

@@ -1,10 +1,10 @@
 """Writing of segments: postings of some columns of one row space become one immutable file.
 
-A posting is (column, key) and its positions in the row space: a portable 32-bit Roaring bitmap for a dense
-key, the columns of `gaps` for a sparse key. Rows are sorted by (column, key), NULL first. Columns never share
-a row group, so the statistics of a row group name one column and a range of keys. Row groups hold at most
-GROUP_ROWS keys and about GROUP_BYTES of postings, at four bytes per position of sparse keys: a lookup decodes
-one row group.
+A posting is (column, key) and its positions in the row space (the rows of several files, numbered from 0): a
+portable 32-bit Roaring bitmap for a dense key, the columns of `gaps` for a sparse key. Rows are sorted by
+(column, key), NULL first. Columns never share a row group, so the statistics of a row group name one column
+and a range of keys. Row groups hold at most GROUP_ROWS keys and about GROUP_BYTES of postings, at four bytes
+per position of sparse keys: a lookup decodes one row group.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tailbit.tables.storage import Storage
 NAME = "bitmap_index"
 
 ROWS = "tailbit.rows"
-"""The key in a segment's metadata that holds the extent of its row space."""
+"""The key in a segment's metadata that holds the row count of its row space."""
 
 POSITION_BYTES = 4
 """Bytes that a position of a sparse key counts towards the size of a row group."""
@@ -99,8 +99,8 @@ class Postings:
 def write_segment(storage: Storage, space: str, rows: int, postings: Iterable[Postings]) -> IndexFile:
     """Write postings, which come in ascending order of column and key, as one file.
 
-    `rows`: the extent of the row space. It is stored in the file's metadata, and bitmaps are checked against
-    it when written and when read. Memory: one `Postings` and a row group at a time.
+    `rows`: the row count of the row space. The file's metadata holds the number, and bitmaps are checked
+    against it when written and when read. Memory: one `Postings` and a row group at a time.
 
     Raises:
         BrokenBitmapError: a bitmap fails the checks; no file is left.

@@ -200,7 +200,7 @@ class RowGroup:
         return bisect(range(len(keys)), key, self._first, key=lambda i: keys[i].as_py())
 
     def _positions(self, low: int, high: int) -> BitPositions:
-        """Return the positions of the sparse ones among some keys.
+        """Return the positions of the sparse keys among the keys `[low, high)`.
 
         Raises:
             CorruptIndexError: the positions do not decode.
@@ -211,7 +211,7 @@ class RowGroup:
             raise CorruptIndexError(file=self._path, reason=str(damage)) from damage
 
     def _all(self, low: int, high: int) -> list[BitMap]:
-        """Return the postings of some keys; those of sparse keys are decoded together."""
+        """Return the postings of the keys `[low, high)`; those of sparse keys are decoded together."""
         held, counts = self._sparse.held[low:high].tolist(), self._sparse.counts[low:high].tolist()
         numbers = array("I", self._positions(low, high).tobytes())
         out, at = [], 0

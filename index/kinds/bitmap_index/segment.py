@@ -38,7 +38,7 @@ STORED = (*_DENSE, *gaps.COLUMNS)
 
 
 class _Place(NamedTuple):
-    """A row group and the keys it spans; None if it holds nothing but NULL's posting."""
+    """A row group and its first and last key; None if the row group holds only NULL's posting."""
 
     number: int
     low: bytes | None
@@ -64,7 +64,9 @@ def _overlaps(place: _Place, wanted: KeyRange) -> bool:
 
 
 class Segment:
-    """A segment file, opened on first use. Its bitmaps are shared from a cache and must not be changed.
+    """A file of postings of one row space, opened on first use.
+
+    Its bitmaps are cached and must not be changed.
 
     No file stays open; the footer is kept. `bytes_read`: bytes read from the file for queries so far.
     """
@@ -84,7 +86,7 @@ class Segment:
 
     @property
     def space(self) -> str:
-        """Return the row space."""
+        """Return the name of the row space whose positions the postings hold."""
         return self.path.rpartition("/")[2].partition("-")[0]
 
     @property
@@ -98,7 +100,7 @@ class Segment:
 
     @once
     def rows(self) -> int:
-        """Return the extent of the row space that the file was written for."""
+        """Return the row count of the row space when the file was written, gaps between claims included."""
         stored_rows = (self._footer.metadata or {}).get(ROWS.encode())
         if stored_rows is None:
             raise CorruptIndexError(file=self.path, reason="it does not say how many rows it is about")
@@ -215,7 +217,7 @@ class Segment:
             first += self._footer.row_group(place.number).num_rows
 
     def weight(self, column: str, ranges: Sequence[KeyRange] | None = None) -> tuple[int, int]:
-        """Return the number of keys of a column and the bytes of their postings. Cost: none.
+        """Return the number of keys of a column and the bytes of their postings, from the cached footer.
 
         With `ranges`, only row groups that overlap the ranges count.
         """
@@ -226,11 +228,11 @@ class Segment:
         return sum(size.keys for size in sizes), sum(size.unpacked for size in sizes)
 
     def sparse_positions(self, column: str) -> int:
-        """Estimate the positions of a column's sparse keys, at most a fifth too high. Cost: none."""
+        """Estimate the positions of a column's sparse keys from the footer, at most a fifth too high."""
         return sum(self._size(place.number).positions for place in self._places(column)[0])
 
     def forms(self, column: str) -> tuple[int, int, int]:
-        """Return a column's keys, sparse keys, and row group bytes in the file. Cost: none."""
+        """Return a column's number of keys, of sparse keys, and bytes of its row groups, by the footer."""
         groups = [self._footer.row_group(place.number) for place in self._places(column)[0]]
         sizes = (g.column(leaf).total_compressed_size for g in groups for leaf in range(g.num_columns))
         sparse = sum(self._size(place.number).sparse for place in self._places(column)[0])

@@ -40,10 +40,10 @@ _OTHER_BYTES = "it has offsets or bytes that the format does not give its positi
 
 
 def check_bitmaps(space: str, column: str, cardinality: Longs, bitmaps: pa.BinaryArray, rows: int) -> None:
-    """Check serialized bitmaps of a column against their cardinalities and the extent of their row space.
+    """Check serialized bitmaps of a column against their cardinalities and the row count of their row space.
 
     `cardinality`: int64, positions of each bitmap. `bitmaps`: null for a sparse key, which is skipped.
-    `rows`: the extent. Cost: see the head of the file.
+    `rows`: the row count of the row space. Cost: see the module's docstring.
 
     Raises:
         BrokenBitmapError: a bitmap does not decode, contradicts its cardinality, exceeds the rows, or has
@@ -78,10 +78,10 @@ def check_bitmaps(space: str, column: str, cardinality: Longs, bitmaps: pa.Binar
 def check_sparse(space: str, column: str, sparse: Gaps, bitmaps: pa.BinaryArray) -> None:
     """Check the positions of all sparse keys of a column, and that every key is either sparse or dense.
 
-    Cost: decoding them.
+    Cost: decodes all positions.
 
     Raises:
-        BrokenBitmapError: positions do not ascend, exceed the rows, or differ in number from the record.
+        BrokenBitmapError: positions do not ascend, exceed the rows, or are not as many as recorded.
     """
     twice = np.flatnonzero(sparse.held == numpy_of(bitmaps.is_valid()))
     if len(twice):

@@ -41,8 +41,8 @@ class FilesKind(Kind[RecordedFiles]):
     def merge(self, view: View, group: MergeGroup, earliest: int | None) -> Merged:
         """Keep the newest record per path.
 
-        A record that says only "nothing is known" is dropped, unless an older file outside this merge may
-        still hold a record of the path.
+        A record of a file that left the table and has no postings is dropped, unless an index file outside
+        this merge may still hold an older record of the path.
         """
         inputs = [self.read(view.storage, path) for path in group.inputs]
         rows = newest_per_path(pa.concat_tables(inputs))

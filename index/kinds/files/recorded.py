@@ -67,7 +67,7 @@ class RecordedFiles:
         return self._base
 
     def extend(self, records: Iterable[FileRecord]) -> None:
-        """Add newer records. Cost: proportional to them, plus an amortised share of folding."""
+        """Add newer records. Cost: proportional to their number, amortised."""
         for record in records:
             if self._claims is not None:
                 self._claims.note(record.path, record.space)

@@ -20,10 +20,10 @@ _MOST_BLANKS = 1000
 def where_compared(length: int, op: str, text: str, width: int = 0) -> ValueSet:
     """Return the values of a CHAR(`length`) column for which `column op text` is TRUE.
 
-    `width`: the length of the longest constant of a list.
+    `width`: pad the constant to this length, that of the longest constant of an IN list.
 
     Raises:
-        ValueError: the constant ends in too many blanks.
+        ValueError: the constant ends in too many spaces.
     """
     target = text.ljust(max(length, len(text), width))
     shorter = _shorter(target, length)
@@ -44,10 +44,10 @@ def where_compared(length: int, op: str, text: str, width: int = 0) -> ValueSet:
 def where_in(length: int, texts: Sequence[str]) -> ValueSet:
     """Return the values of a CHAR(`length`) column for which `column IN (texts)` is TRUE.
 
-    All texts are padded to one length.
+    All texts are padded to the length of the longest.
 
     Raises:
-        ValueError: as `where_compared`.
+        ValueError: a text ends in too many spaces.
     """
     width = max(map(len, texts), default=0)
     return ValueSet.union_of([where_compared(length, "=", text, width) for text in texts])

@@ -98,8 +98,8 @@ def membership(type_: DataType, literals: Iterable[Literal], zone: str) -> Truth
     With a NULL literal, it is never FALSE.
 
     Raises:
-        Incomparable: as for `comparison`.
-        ValueError: as for `comparison`.
+        Incomparable: the types do not compare, or only by casting the column in a way that changes its order.
+        ValueError: a literal is malformed for the column's type.
     """
     listed = list(literals)
     common = membership_type([type_, *(literal.type for literal in listed)])

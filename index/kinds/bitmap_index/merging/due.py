@@ -18,7 +18,7 @@ Spaces = Mapping[str, Sequence[Segment]]
 def due_spaces(
     spaces: Spaces, view: View, recorded: RecordedFiles, earliest: int | None
 ) -> Iterator[MergeGroup]:
-    """Yield groups of row spaces of one size class that fit into one, then each spent row space alone."""
+    """Yield groups of row spaces of one size class that fit into one, then each mostly unreachable one."""
     claimed = recorded.by_space
     classes: dict[int, list[str]] = {}
     spent = {space for space in spaces if not claimed.get(space)} | _with_dropped(spaces, view.settings)

@@ -49,7 +49,8 @@ def _postings(
     Columns that no file has posted are left out.
 
     Raises:
-        ColumnTypeError: no key type of a column holds all others; such spaces are not merged.
+        ColumnTypeError: a column has key types of which none holds all others; such row spaces are not
+            merged.
     """
     sources = [(number, segment) for number, segments in enumerate(spaces) for segment in segments]
     for column in sorted(posted & {c for _, s in sources for c in s.columns}):

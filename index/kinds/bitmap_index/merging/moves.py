@@ -1,7 +1,8 @@
 """Where positions of old row spaces lie in the merged one, and bitmaps moved there.
 
-A claim is `[base, base + rows)` of a row space. Positions outside the kept claims vanish. Neighbouring claims
-that stay neighbours move together, so a row space without gaps costs one mask and one shift per bitmap.
+The claim of a file is its range `[base, base + rows)` of a row space. Positions outside the kept claims
+vanish. Neighbouring claims that stay neighbours move together, so a row space without gaps costs one mask and
+one shift per bitmap.
 
 Worked example: a row space of files a, b and c, of which b is dropped, and then a row space of file d.
 
@@ -75,7 +76,7 @@ class Moves:
 
 
 class Input(NamedTuple):
-    """An input segment of a merge: its row space's moves, its path, and the extent it was written for."""
+    """An input segment of a merge: its row space's moves, its path, and the row count of its row space."""
 
     moves: Moves
     path: str
