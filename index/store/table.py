@@ -178,10 +178,9 @@ class MetadataTable:
         Effect and record of effect are one commit. Bitmaps, file records and the covered version become
         visible together or not at all.
 
-        `records`: of data files; as a table of rows of kind `files` if there are very many. `files`: index
-        files, already written. `ledger`: None keeps the present one. `removes`: paths of index files. Every
-        record and the ledger get the next `seq`, whatever `seq` they carry. The new ledger file replaces the
-        previous one: one ledger file is live.
+        `records`: of data files, or a table of rows of kind `files`. `files`: index files, already written.
+        `ledger`: None keeps the present one. Every record and the ledger get the next `seq`, whatever `seq`
+        they carry. The new ledger file replaces the previous one: one ledger file is live.
 
         Raises:
             CommitConflictError: another writer was first, or a file to remove is no longer live.

@@ -117,7 +117,7 @@ def _keys_of_rows(source: CheckedSource, slice_: FileSlice, column: Column) -> _
 
 
 def _posted(space: SpaceView, column: Column, base: int, rows: int) -> _Pairs:
-    """Return the keys under which each row of a claim is posted."""
+    """Return the keys in whose postings each row of a file occurs; its rows begin at position `base`."""
     current, claim = posting_type_of(column.type), BitMap(range(base, base + rows))
     keys, codes, at, count = [NO_KEYS], [_NONE], [_NONE], 0
     for segment in space.serving(column):
