@@ -31,7 +31,7 @@ _LONG = WHOLE["long"]
 
 
 def binary(call: Call, args: list[pa.Array]) -> Vector:
-    """`+ - * / % div` of two values of one kind: integers of one type, floats of one type, or decimals."""
+    """Compute `+ - * / % div` of two values of one kind: integers or floats of one type, or decimals."""
     null = nulls_of(*args)
     kind = call.args[0].type.name
     if kind == "decimal":
@@ -43,7 +43,7 @@ def binary(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def bitwise(call: Call, args: list[pa.Array]) -> Vector:
-    """`& | ^` of two whole numbers of one type, and `~` of one."""
+    """Compute `& | ^` of two integers of one type, or `~` of one."""
     null = nulls_of(*args)
     return Vector(array_of(_BITS[call.name](*map(numbers, args)), null, call.type))
 
@@ -77,7 +77,7 @@ def _of_integers(call: Call, a: Longs, b: Longs, null: Mask) -> Vector:
 
 
 def _divided(call: Call, a: Longs, b: Longs, null: Mask) -> Vector:
-    """Integer quotient towards zero, and remainder with the sign of the dividend."""
+    """Return the quotient of integers, towards zero, or the remainder, which has the dividend's sign."""
     zero = ~null & (b == 0)
     beyond = ~null & (a == _LONG[0]) & (b == -1)
     divisor = np.where((b == 0) | beyond, 1, b)
@@ -100,7 +100,7 @@ def _minus(a: Longs, b: Longs) -> tuple[Longs, Mask]:
 
 
 def _times(a: Longs, b: Longs) -> tuple[Longs, Mask]:
-    """Products near the limits are reckoned once more, exactly."""
+    """Multiply integers; products near the limits are computed once more, exactly."""
     near = np.flatnonzero(np.abs(a.astype(np.float64)) * np.abs(b.astype(np.float64)) > 9e18)
     beyond = np.zeros(len(a), dtype=np.bool_)
     exact = a[near].astype(object) * b[near].astype(object)
@@ -136,7 +136,7 @@ _TRIED = {"try_add": "+", "try_subtract": "-", "try_multiply": "*", "try_divide"
 
 
 def tried(call: Call, args: list[pa.Array]) -> Vector:
-    """As the operator, but NULL where it raises; what is not read exactly stays open."""
+    """Compute an operator that is NULL where it raises; rows that are not read exactly stay open."""
     vector = binary(Call(_TRIED[call.name], call.args, call.type), args)
     if vector.raised is None:
         return vector
@@ -147,7 +147,7 @@ def tried(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def positive_remainder(call: Call, args: list[pa.Array]) -> Vector:
-    """Pmod of integers or floats: a remainder below 0 is added to the divisor, and divided again.
+    """Compute pmod of integers or floats: a remainder below 0 is added to the divisor, and divided again.
 
     The sum begins again at the other end of its type, as in Java; bytes and shorts are added as integers.
     """
@@ -162,7 +162,7 @@ def positive_remainder(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def of_double(call: Call, args: list[pa.Array]) -> Vector:
-    """Sign, sqrt and rint of doubles: what IEEE 754 has, or Java reckons with no other digit."""
+    """Compute sign, sqrt or rint of doubles as IEEE 754 defines them, and Java computes them."""
     values = numbers(args[0])
     with np.errstate(all="ignore"):
         results = _OF_DOUBLE[call.name](values)
@@ -170,7 +170,7 @@ def of_double(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def _sign(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """1, -1, NaN, or the zero that it is the sign of."""
+    """Return 1, -1 or NaN; a zero is returned as it is, with its sign."""
     return np.where(values == 0, values, np.sign(values))
 
 

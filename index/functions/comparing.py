@@ -23,7 +23,7 @@ _OPERATORS = {
 
 
 def compared(call: Call, args: list[pa.Array]) -> Vector:
-    """`= <> < <= > >= <=>` of two values of one type."""
+    """Compute `= <> < <= > >= <=>` of two values of one type."""
     a, b = (ordered(arg, part.type) for arg, part in zip(args, call.args, strict=True))
     if call.name == "<=>":
         both = pc.and_(a.is_null(), b.is_null())
@@ -32,29 +32,29 @@ def compared(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def ordered(values: pa.Array, type_: DataType) -> pa.Array:
-    """Values as an Arrow type whose order is Spark's."""
+    """Return values as an Arrow type whose order is Spark's."""
     if type_.name in ("float", "double", "boolean"):
         return arrow_array(ordered_ints(values, key_type_of(type_)), mask=numpy_of(values.is_null()))
     return values.cast(pa.binary()) if type_.name == "string" else values
 
 
 def negated(call: Call, args: list[pa.Array]) -> Vector:
-    """NOT."""
+    """Compute NOT."""
     return Vector(pc.invert(args[0]))
 
 
 def is_null(call: Call, args: list[pa.Array]) -> Vector:
-    """IS NULL."""
+    """Compute IS NULL."""
     return Vector(args[0].is_null())
 
 
 def is_nan(call: Call, args: list[pa.Array]) -> Vector:
-    """isnan: never NULL."""
+    """Compute isnan, which is never NULL."""
     return Vector(filled(pc.is_nan(args[0]), False))
 
 
 def is_one_of(call: Call, args: list[pa.Array]) -> Vector:
-    """`x IN (constants)` of one type: all but the first argument are constants that are not NULL.
+    """Compute `x IN (constants)` of one type; the constants, all but the first argument, are not NULL.
 
     The setting says whether a NULL stood in the list.
     """
@@ -66,7 +66,7 @@ def is_one_of(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def extreme(call: Call, args: list[pa.Array]) -> Vector:
-    """Greatest and least of values of one type; NULL where all are. Of equal ones the first."""
+    """Return the greatest or least of values of one type, the first of equal ones; NULL where all are."""
     operator = pc.greater if call.name == "greatest" else pc.less
     best = args[0]
     for part, arg in zip(call.args[1:], args[1:], strict=True):

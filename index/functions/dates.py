@@ -31,7 +31,7 @@ _DATE, _NTZ = DataType("date"), DataType("timestamp_ntz")
 
 
 def civil(days: Longs) -> tuple[Longs, Longs, Longs]:
-    """Year, month and day of days since 1970.
+    """Return year, month and day of days since 1970.
 
     Source: H. Hinnant, chrono-compatible low-level date algorithms, civil_from_days.
     """
@@ -47,7 +47,7 @@ def civil(days: Longs) -> tuple[Longs, Longs, Longs]:
 
 
 def days_from(year: Longs, month: Longs, day: Longs) -> Longs:
-    """Days since 1970 of a year, month and day."""
+    """Return the days since 1970 of years, months and days."""
     shifted = year - (month <= 2)
     era = shifted // 400
     of_era = shifted - era * 400
@@ -74,13 +74,13 @@ OF_DATE: dict[str, Callable[[Longs], Longs]] = {
 
 
 def of_date(call: Call, args: list[pa.Array]) -> Vector:
-    """A part of a date as an integer."""
+    """Return a part of a date as an integer."""
     days = numbers(args[0]).astype(np.int64)
     return Vector(array_of(OF_DATE[call.name](days), nulls_of(args[0]), call.type))
 
 
 def last_day(call: Call, args: list[pa.Array]) -> Vector:
-    """The last day of a date's month."""
+    """Return the last day of a date's month."""
     year, month, _ = civil(numbers(args[0]).astype(np.int64))
     ahead = np.where(month == 12, 1, month + 1)
     last = days_from(year + (month == 12), ahead, np.ones_like(year)) - 1
@@ -91,7 +91,7 @@ OF_TIME = {"hour": (MICROS["HOUR"], 24), "minute": (MICROS["MINUTE"], 60), "seco
 
 
 def local(values: pa.Array, type_: DataType, zone: str) -> tuple[Longs, Codes | None]:
-    """Microseconds of local times, and the error at those that are beyond 64 bits."""
+    """Return microseconds of local times, and the error of those that are beyond 64 bits."""
     raised = None
     if type_.name == "timestamp":
         values, raised = cast_time(values, type_, _NTZ, zone)
@@ -99,7 +99,7 @@ def local(values: pa.Array, type_: DataType, zone: str) -> tuple[Longs, Codes | 
 
 
 def of_time(call: Call, args: list[pa.Array]) -> Vector:
-    """hour, minute and second of a time; the setting is the time zone."""
+    """Return the hour, minute or second of a time; the setting is the time zone."""
     unit, count = OF_TIME[call.name]
     micros, raised = local(args[0], call.args[0].type, str(call.setting[0]))
     units = micros // unit % count
@@ -107,7 +107,7 @@ def of_time(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def moved(call: Call, args: list[pa.Array]) -> Vector:
-    """date_add and date_sub: a date and a number of days; beyond 32 bits it begins again at the other end."""
+    """Compute date_add or date_sub; a day beyond 32 bits wraps to the other end."""
     days, more = numbers(args[0]).astype(np.int64), numbers(args[1]).astype(np.int64)
     moved_days = days + more if call.name == "date_add" else days - more
     return Vector(array_of(moved_days, nulls_of(*args), call.type))
@@ -119,14 +119,14 @@ _MOST_YEARS = 999_999_999
 
 
 def months_later(call: Call, args: list[pa.Array]) -> Vector:
-    """add_months: the same day of a later month, or the last of that month."""
+    """Compute add_months: the same day of a later month, or the last day of that month."""
     days = numbers(args[0]).astype(np.int64)
     moved_days = later_by_months(days, numbers(args[1]).astype(np.int64))
     return within(moved_days, nulls_of(*args), call.type, "ARITHMETIC_OVERFLOW")
 
 
 def later_by_months(days: Longs, months: Longs) -> Longs:
-    """Days since 1970 moved by months; a day that the month lacks becomes its last."""
+    """Return days since 1970 moved by months; a day that the month lacks becomes the last day."""
     year, month, day = civil(days)
     since = year * 12 + month - 1 + months
     first = days_from(since // 12, since % 12 + 1, np.ones_like(day))
@@ -137,7 +137,7 @@ def later_by_months(days: Longs, months: Longs) -> Longs:
 
 
 def later(call: Call, args: list[pa.Array]) -> Vector:
-    """A time and an interval; settings: months, days, micros or elapsed micros, how many of them, time zone.
+    """Add an interval to a time; settings: months, days, micros or elapsed micros, how many, time zone.
 
     Months and days are added to the local time; so are the whole days of micros, but not of elapsed ones.
     Where clocks change, a local time that is there twice keeps the offset that it had, and one that is not
@@ -160,7 +160,7 @@ def later(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def _months_later(there: Longs, months: int) -> tuple[Longs, Mask]:
-    """Local times moved by months, and where they leave 64 bits."""
+    """Return local times moved by months, and where they are beyond 64 bits."""
     day = later_by_months(there // DAY_US, np.full_like(there, months))
     beyond: Mask = np.abs(day) >= _MOST_LOCAL // DAY_US
     return np.where(beyond, 0, day) * DAY_US + there % DAY_US, beyond
@@ -169,7 +169,7 @@ def _months_later(there: Longs, months: int) -> tuple[Longs, Mask]:
 def _instants(
     before: Longs, there: Longs, moved: Longs, type_: DataType, zone: str
 ) -> tuple[Longs, Codes | None]:
-    """The instants of moved local times, of instants that had others; the offset stays where it can."""
+    """Return the instants of moved local times; the offset stays where it can."""
     if type_.name != "timestamp":
         return moved, None
     instants, beyond = shifted(moved, -offsets_kept(moved, there - before, zone))
@@ -183,7 +183,7 @@ NAMES = {
 
 
 def named(call: Call, args: list[pa.Array]) -> Vector:
-    """The name of the day of the week, or of the month."""
+    """Return the name of the day of the week, or of the month."""
     part, names = NAMES[call.name]
     at = OF_DATE[part](numbers(args[0]).astype(np.int64))
     return Vector(arrow_array(names).take(arrow_array(at, mask=nulls_of(args[0]))))
@@ -193,25 +193,25 @@ _SINCE_1970 = {"unix_date": 1, "unix_seconds": 1_000_000, "unix_millis": 1000, "
 
 
 def since_1970(call: Call, args: list[pa.Array]) -> Vector:
-    """Days of a date; whole seconds, milliseconds or microseconds of an instant, towards the past."""
+    """Return days of a date, or whole seconds, milliseconds or microseconds of an instant, rounded down."""
     units = numbers(args[0]).astype(np.int64) // _SINCE_1970[call.name]
     return Vector(array_of(units, nulls_of(args[0]), call.type))
 
 
 def seconds_since_1970(call: Call, args: list[pa.Array]) -> Vector:
-    """unix_timestamp: whole seconds of an instant, towards 1970."""
+    """Compute unix_timestamp: whole seconds of an instant, rounded towards 1970."""
     units = towards_zero(numbers(args[0]).astype(np.int64), 1_000_000)
     return Vector(array_of(units, nulls_of(args[0]), call.type))
 
 
 def towards_zero(values: Longs, by: int) -> Longs:
-    """Quotients as Java has them."""
+    """Return quotients rounded towards zero, as in Java."""
     quotients: Longs = values // by + ((values < 0) & (values % by != 0))
     return quotients
 
 
 def instants_since_1970(call: Call, args: list[pa.Array]) -> Vector:
-    """Instants of whole numbers of units; the setting is the microseconds of one.
+    """Return the instants of counts of units; the setting is the microseconds of a unit.
 
     The last setting says what Spark makes of what is beyond 64 bits: an error, or what is left of it.
     """
@@ -226,7 +226,7 @@ def instants_since_1970(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def made(call: Call, args: list[pa.Array]) -> Vector:
-    """make_date: the date of a year, a month and a day."""
+    """Compute make_date: the date of a year, a month and a day."""
     null = nulls_of(*args)
     year, month, day = (numbers(arg).astype(np.int64) for arg in args)
     right = (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
@@ -240,7 +240,7 @@ def made(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def day_since_1970(call: Call, args: list[pa.Array]) -> Vector:
-    """date_from_unix_date: the date of a number of days."""
+    """Compute date_from_unix_date: the date of a number of days."""
     return Vector(args[0].cast(pa.date32()))
 
 
@@ -256,7 +256,7 @@ STEPS = {unit.lower(): micros for unit, micros in MICROS.items() if unit != "WEE
 
 
 def first_day(days: Longs, unit: str) -> Longs:
-    """The first day of the week, month, quarter or year of each day."""
+    """Return the first day of the week, month, quarter or year of each day."""
     year, month, _ = civil(days)
     if unit == "week":
         return days - (days + 3) % 7
@@ -265,7 +265,7 @@ def first_day(days: Longs, unit: str) -> Longs:
 
 
 def truncated(call: Call, args: list[pa.Array]) -> Vector:
-    """date_trunc: the first moment of the unit that a time is in; settings are unit and time zone."""
+    """Compute date_trunc: the first moment of a time's unit; settings are unit and time zone."""
     unit, zone = str(call.setting[0]), str(call.setting[1])
     micros, raised = local(args[0], call.args[0].type, zone)
     null = nulls_of(args[0])
@@ -285,7 +285,7 @@ def truncated(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def truncated_date(call: Call, args: list[pa.Array]) -> Vector:
-    """trunc: the first day of the unit that a date is in.
+    """Compute trunc: the first day of a date's unit.
 
     A first day before 32 bits begins again at their other end, that of a quarter raises, and that of a week
     is what 32 bits make of Spark's steps. Source: Spark, DateTimeUtils.truncDate.
@@ -305,7 +305,7 @@ _WEEK, _MONDAY = 7, 4
 
 
 def _monday_behind(days: Longs) -> Longs:
-    """The first Monday behind days, in the 32 bits that Java reckons in."""
+    """Return the first Monday after each day, in 32 bits, as Java computes it."""
     start = days.astype(np.int32).astype(np.int64)
     more = np.fmod((_MONDAY - 1 - start).astype(np.int32).astype(np.int64), _WEEK)
     monday: Longs = start + 1 + (more + _WEEK) % _WEEK

@@ -64,7 +64,7 @@ QUOTE = "'"
 
 
 def formatted(call: Call, args: list[pa.Array]) -> Vector:
-    """date_format of the years 0 to 9999; settings are the parts of the format, and the zone last."""
+    """Compute date_format of the years 0 to 9999; settings: the parts of the format, then the zone."""
     parts, zone = [str(part) for part in call.setting[:-1]], str(call.setting[-1])
     micros, raised = local(args[0], call.args[0].type, zone)
     return written(micros, parts, args[0], raised)
@@ -137,7 +137,7 @@ _WIDTHS = {**dict.fromkeys("MdHhms", 2), "y": 2, "D": 3, "Q": 1}
 
 
 def read(call: Call, args: list[pa.Array]) -> Vector:
-    """Texts of a format as instants; settings: "try" for NULL in place of an error, the zone, the format.
+    """Parse texts of a format into instants; settings: "try" for NULL in place of an error, zone, format.
 
     The years 0 to 9999 are read; what begins with a sign or a longer year is not.
     """
@@ -172,7 +172,7 @@ def _pattern(parts: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def _quoted(text: str) -> str:
-    """A text that stands for itself, in capitals or not."""
+    """Return an expression that matches a literal text, in upper or lower case."""
     return "".join(f"[{c.upper()}{c.lower()}]" if c.isalpha() else re.escape(c) for c in text)
 
 

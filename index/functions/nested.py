@@ -40,12 +40,12 @@ class Spread(NamedTuple):
 
     @property
     def rows(self) -> Longs:
-        """The row of each element of `flat`."""
+        """Return the row of each element of `flat`."""
         return np.repeat(np.arange(len(self.lengths)), self.lengths)
 
 
 def spread(values: pa.Array, part: str = "element") -> Spread:
-    """The elements of arrays, or the keys or values of maps, without those below a NULL row.
+    """Return the elements of arrays, or keys or values of maps, without those below a NULL row.
 
     `part`: "element", "key" or "value". Cost: none of the elements is copied unless NULL rows hide some.
     """
@@ -62,7 +62,7 @@ def spread(values: pa.Array, part: str = "element") -> Spread:
 
 
 def lists(rows: Spread, flat: pa.Array) -> pa.Array:
-    """Arrays of the same lengths, of other elements."""
+    """Return arrays of the same lengths with other elements."""
     offsets = np.append(rows.starts, rows.lengths.sum()).astype(np.int32)
     type_ = pa.list_(pa.field("element", flat.type))
     mask = pa.array(rows.null) if rows.null.any() else None
@@ -70,13 +70,13 @@ def lists(rows: Spread, flat: pa.Array) -> pa.Array:
 
 
 def per_row(rows: Spread, elements: Mask) -> Longs:
-    """How many elements of each row are marked."""
+    """Count the marked elements of each row."""
     total = np.concatenate([[0], np.cumsum(elements)])
     return np.asarray(total[rows.starts + rows.lengths] - total[rows.starts])
 
 
 def _equal_to(rows: Spread, value: pa.Array, side: Expression) -> pa.Array:
-    """Whether each element equals the value of its row, which is of the elements' type; NULL where one is.
+    """Return whether each element equals its row's value, which has the same type; NULL where one is.
 
     `side`: what the value is; a constant stands in the first row for all.
     """
@@ -91,7 +91,7 @@ def _nullable(truth: Mask, null: Mask) -> pa.Array:
 
 
 def contains(call: Call, args: list[pa.Array]) -> Vector:
-    """array_contains: NULL where the value is not there but a NULL is."""
+    """Compute array_contains: NULL where the value is not there but a NULL is."""
     rows = spread(args[0])
     same = _equal_to(rows, args[1], call.args[1])
     there = per_row(rows, is_set(same)) > 0
@@ -100,7 +100,7 @@ def contains(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def overlap(call: Call, args: list[pa.Array]) -> Vector:
-    """arrays_overlap: NULL where none is in both, neither is empty, and one holds a NULL.
+    """Compute arrays_overlap: NULL where no element is in both, neither is empty, and one holds a NULL.
 
     A constant is one row, which stands for all.
     """
@@ -120,7 +120,7 @@ def overlap(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def _shared(left: Spread, right: Spread, type_: DataType) -> Mask:
-    """Rows of which an element that is not NULL is in both."""
+    """Return the rows where an element that is not NULL is in both arrays."""
     whole = pa.concat_arrays([ordered(rows.flat, type_) for rows in (left, right)])
     codes = np.asarray(whole.dictionary_encode().indices.fill_null(-1)).astype(np.int64)
     keys = np.concatenate([left.rows, right.rows]) * (len(codes) + 1) + codes
@@ -132,7 +132,7 @@ def _shared(left: Spread, right: Spread, type_: DataType) -> Mask:
 
 
 def size(call: Call, args: list[pa.Array]) -> Vector:
-    """How many elements an array or a map has; NULL of NULL."""
+    """Return how many elements an array or a map has; NULL of NULL."""
     rows = spread(args[0], "key" if pa.types.is_map(args[0].type) else "element")
     return Vector(array_of(rows.lengths, rows.null, call.type))
 
@@ -141,7 +141,7 @@ _LEAST = -(1 << 31)
 
 
 def element(call: Call, args: list[pa.Array]) -> Vector:
-    """An element by its place; settings: the place of the first, and the error where there is none, or "".
+    """Return an element by its place; settings: the first place, and the error of a missing one, or "".
 
     The places of `element_at` begin at 1, or at -1 from the end; 0 is an error of its own. At the least
     integer, whose magnitude overflows, Spark reads past the array.
@@ -166,7 +166,7 @@ def _taken(flat: pa.Array, places: pa.Array) -> pa.Array:
 
 
 def value_of_key(call: Call, args: list[pa.Array]) -> Vector:
-    """The value of a key of a map; NULL where the map lacks it. Of equal keys the first counts."""
+    """Return the value of a map's key; NULL where the map lacks it. Of equal keys the first counts."""
     keys, values = spread(args[0], "key"), spread(args[0], "value")
     places = _firsts(keys, np.flatnonzero(is_set(_equal_to(keys, args[1], call.args[1]))))
     return Vector(_taken(values.flat, pa.array(places, mask=places < 0)))
@@ -181,13 +181,13 @@ def _firsts(rows: Spread, elements: Longs) -> Longs:
 
 
 def keys_or_values(call: Call, args: list[pa.Array]) -> Vector:
-    """map_keys and map_values."""
+    """Compute map_keys or map_values."""
     rows = spread(args[0], "key" if call.name == "map_keys" else "value")
     return Vector(lists(rows, rows.flat))
 
 
 def position(call: Call, args: list[pa.Array]) -> Vector:
-    """array_position: the place of the first element that equals the value, from 1; 0 where none does."""
+    """Compute array_position: the place of the first equal element, from 1; 0 where there is none."""
     rows = spread(args[0])
     first = _firsts(rows, np.flatnonzero(is_set(_equal_to(rows, args[1], call.args[1]))))
     places = np.where(first < 0, 0, first - rows.starts + 1)
@@ -195,7 +195,7 @@ def position(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def extreme(call: Call, args: list[pa.Array]) -> Vector:
-    """array_max and array_min: the first of the greatest or least elements; NULL where all are."""
+    """Compute array_max or array_min: the first of the greatest or least elements; NULL where all are."""
     rows = spread(args[0])
     comparable = ordered(rows.flat, call.type)
     ranks = np.asarray(pc.rank(comparable, sort_keys="ascending", tiebreaker="dense")).astype(np.int64)
@@ -207,7 +207,7 @@ def extreme(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def field(call: Call, args: list[pa.Array]) -> Vector:
-    """A field of a struct, or of each struct in an array; the setting is its number."""
+    """Return a field of a struct, or of each struct in an array; the setting is its number."""
     at = int(call.setting[0])
     if pa.types.is_struct(args[0].type):
         return Vector(pc.struct_field(args[0], [at]))
@@ -216,7 +216,7 @@ def field(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def made(call: Call, args: list[pa.Array]) -> Vector:
-    """array(...): one element of each argument."""
+    """Compute array(...): one element of each argument."""
     rows, count = len(args[0]), len(args)
     flat = pa.concat_arrays(args).take(pa.array(np.arange(rows * count).reshape(count, rows).T.ravel()))
     lengths = np.full(rows, count, dtype=np.int64)
@@ -224,7 +224,7 @@ def made(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def gathered(name: str, rows: Spread, body: Vector) -> Vector:
-    """What `exists`, `forall` and `transform` give; `body`: what their expression gives for each element.
+    """Compute `exists`, `forall` or `transform` from the `body`'s values of the elements.
 
     `exists` and `forall` look at elements up to the first that decides: what raises behind it does not.
     """
@@ -240,7 +240,7 @@ def gathered(name: str, rows: Spread, body: Vector) -> Vector:
 
 
 def _first_raised(rows: Spread, decides: Mask, raised: Codes | None) -> Codes | None:
-    """Per row the first error of its elements, unless an element before it decides."""
+    """Return for each row the first error of its elements, unless an earlier element decides."""
     if raised is None or not raised.any():
         return None
     ends = _firsts(rows, np.flatnonzero(decides | (raised != 0)))

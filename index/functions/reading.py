@@ -17,7 +17,7 @@ _TIME = r"(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,6})?"
 
 
 def usual(to: DataType, zone: str) -> str | None:
-    """A regular expression of texts that Arrow casts to a type as Spark does; None where there are none."""
+    """Return a regular expression of texts that Arrow casts as Spark does; None where there are none."""
     if to.name in _DIGITS:
         return rf"^-?\d{{1,{_DIGITS[to.name]}}}$"
     if to.name in ("float", "double"):
@@ -38,7 +38,7 @@ def _behind(scale: int) -> str:
 
 
 def read(texts: pa.Array, to: DataType) -> Vector:
-    """Texts of the usual spelling as a type."""
+    """Cast texts of the usual spelling to a type."""
     target = arrow_type(to, str(to))
     if pa.types.is_timestamp(target):
         return Vector(pc.cast(texts, pa.timestamp("us")).cast(target))

@@ -13,7 +13,7 @@ _SECOND = 1_000_000
 
 
 def is_since_1970(from_: DataType, to: DataType) -> bool:
-    """Whether a cast makes seconds of an instant, or an instant of seconds."""
+    """Return whether a cast turns an instant into seconds, or seconds into an instant."""
     numeric = (*WHOLE, *FLOATING)
     return (from_.name == "timestamp" and to.name in numeric) or (
         from_.name in numeric and to.name == "timestamp"
@@ -21,7 +21,7 @@ def is_since_1970(from_: DataType, to: DataType) -> bool:
 
 
 def across_1970(values: pa.Array, from_: DataType, to: DataType) -> Vector:
-    """Whole or exact seconds of instants, or instants of seconds.
+    """Cast instants to whole or exact seconds, or seconds to instants.
 
     Source: Spark 4.2, Cast.timestampToLong; longToTimestamp, which stops at the ends of 64 bits;
     DoubleExactNumeric.toLong, by which 2**63 is the last of them.

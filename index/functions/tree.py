@@ -23,7 +23,7 @@ class Ref:
 
     @property
     def type(self) -> DataType:
-        """The column's type; CHAR(n) is a string here, filled up as it is read."""
+        """Return the column's type; CHAR(n) is a string here, padded as it is read."""
         return STRING if self.column.type.char_length else self.column.type
 
 
@@ -65,13 +65,13 @@ LAMBDAS = ("exists", "forall", "transform")
 
 
 def spelled(type_: DataType) -> str:
-    """A type with the types inside it, so that types that differ are spelled differently."""
+    """Write a type with the types inside it, so that different types are written differently."""
     inner = ", ".join(f"{field.name[-1]}: {spelled(field.type)}" for field in type_.fields)
     return f"{type_}<{inner}>" if inner else str(type_)
 
 
 def key_of(expression: Expression) -> str:
-    """What is equal for equal expressions alone."""
+    """Return a key that is equal for equal expressions alone."""
     if isinstance(expression, Call):
         return expression.key
     if isinstance(expression, Ref):
@@ -89,14 +89,14 @@ def _short(key: str) -> str:
 
 
 def columns_in(expression: Expression) -> tuple[Column, ...]:
-    """The columns that an expression reads, each once, in order of appearance."""
+    """Return the columns that an expression reads, each once, in order of appearance."""
     if isinstance(expression, Call):
         return expression.columns
     return (expression.column,) if isinstance(expression, Ref) else ()
 
 
 def shared_calls(expression: Expression) -> frozenset[int]:
-    """The identities of the calls that stand in several places of an expression. Cost: a visit to each."""
+    """Return the identities of calls that occur several times in an expression. Cost: a visit to each."""
     seen: set[int] = set()
     shared: set[int] = set()
     rest: list[Expression] = [expression]

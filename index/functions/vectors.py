@@ -58,19 +58,19 @@ class Vector(NamedTuple):
 
     @property
     def failed(self) -> Mask:
-        """Rows that raise."""
+        """Return the rows that raise."""
         if self.raised is None:
             return np.zeros(len(self.values), dtype=np.bool_)
         return np.asarray(self.raised != 0)
 
 
 def code(error: str, where: Mask) -> Codes | None:
-    """The error at some rows; None where there are none."""
+    """Return the error at some rows; None where there are none."""
     return np.where(where, ERRORS.index(error), 0).astype(np.uint8) if where.any() else None
 
 
 def first_of(parts: Sequence[Codes | None]) -> Codes | None:
-    """Per row the first error of several."""
+    """Return for each row the first of several errors."""
     known = [part for part in parts if part is not None]
     if not known:
         return None
@@ -87,12 +87,12 @@ def nulls_of(*arrays: pa.Array) -> Mask:
 
 
 def is_set(values: pa.Array) -> Mask:
-    """Rows of a boolean array that are TRUE."""
+    """Return the rows of a boolean array that are TRUE."""
     return numpy_of(filled(values, False))
 
 
 def numbers(values: pa.Array) -> npt.NDArray[Any]:
-    """Numbers, dates or times as a numpy array of their own width; 0 where NULL."""
+    """Return numbers, dates or times as a numpy array of their own width; 0 where NULL."""
     if pa.types.is_date32(values.type):
         values = values.cast(pa.int32())
     elif pa.types.is_timestamp(values.type):
@@ -126,12 +126,12 @@ def within(
 
 
 def repeated(literal: Literal, rows: int) -> pa.Array:
-    """A constant as an array."""
+    """Return a constant as an array."""
     return pa.repeat(from_canonical([literal.value], literal.type)[0], rows)
 
 
 def canonical(values: pa.Array, type_: DataType) -> list[Any]:
-    """Values as canonical Python ones; None for NULL."""
+    """Return values as canonical Python ones; None for NULL."""
     if pa.types.is_date32(values.type):
         return list(values.cast(pa.int32()).to_pylist())
     if pa.types.is_timestamp(values.type):
@@ -147,7 +147,7 @@ def canonical(values: pa.Array, type_: DataType) -> list[Any]:
 
 
 def from_canonical(values: Sequence[Any], type_: DataType) -> pa.Array:
-    """Canonical Python values as an Arrow array of a logical type.
+    """Return canonical Python values as an Arrow array of a logical type.
 
     Raises:
         OverflowError: a number beyond the type.
@@ -171,7 +171,7 @@ def from_canonical(values: Sequence[Any], type_: DataType) -> pa.Array:
 
 
 def unscaled(values: pa.Array) -> npt.NDArray[np.object_]:
-    """Decimals as Python integers of any size, without their point; None where NULL."""
+    """Return decimals as unscaled Python integers of any size; None where NULL."""
     if not len(values):
         return np.zeros(0, dtype=object)
     words = np.frombuffer(values.buffers()[1], dtype="<u8")
@@ -183,7 +183,7 @@ def unscaled(values: pa.Array) -> npt.NDArray[np.object_]:
 
 
 def decimals(data: npt.NDArray[np.object_], type_: DataType) -> pa.Array:
-    """Integers without their point as decimals; None as NULL. They must fit."""
+    """Return unscaled integers, which must fit, as decimals; None as NULL."""
     null = np.array([v is None for v in data], dtype=np.bool_)
     plain = np.where(null, 0, data)
     low = np.array([int(v) & ((1 << 64) - 1) for v in plain], dtype="<u8")
@@ -192,7 +192,7 @@ def decimals(data: npt.NDArray[np.object_], type_: DataType) -> pa.Array:
 
 
 def decimals_of_words(low: npt.NDArray[Any], high: npt.NDArray[Any], null: Mask, type_: DataType) -> pa.Array:
-    """Decimals by their low and high words of 64 bits."""
+    """Return decimals from their low and high 64-bit words."""
     words = np.empty((len(low), 2), dtype=low.dtype)
     words[:, 0], words[:, 1] = low, high
     valid = pa.py_buffer(np.packbits(~null, bitorder="little").tobytes()) if null.any() else None
@@ -206,7 +206,7 @@ def by_parts(
     quick: Callable[[pa.Array], Vector],
     other: Callable[[pa.Array], Vector],
 ) -> Vector:
-    """A function of values of which those of a plain form are quickly done, and others otherwise.
+    """Apply one function to values of a plain form, which is quick, and another to all others.
 
     `plain`: where they have it; NULL goes with those.
     """
@@ -228,7 +228,7 @@ def by_parts(
 def per_distinct(
     args: Sequence[pa.Array], types: Sequence[DataType], to: DataType, apply: Callable[..., Any]
 ) -> Vector:
-    """A function of canonical values, called once for each distinct row of arguments; NULL where one is.
+    """Apply a function to each distinct row of canonical arguments; NULL where an argument is.
 
     `apply` may raise `Raised`, and may return None for NULL.
     """

@@ -26,7 +26,7 @@ BY_ZERO = {"%": "REMAINDER_BY_ZERO"}
 
 
 def changed_sign(call: Call, values: pa.Array, null: Mask) -> Vector:
-    """Decimals with their sign changed, or with `abs` without it.
+    """Return decimals with their sign changed, or with `abs` without it.
 
     Spark changes a sign through 34 digits (`java.math.MathContext.DECIMAL128`, ties to even), which rounds a
     longer number; one digit more than the type has then raises. What has the sign already is left as it is.
@@ -45,7 +45,7 @@ _KEPT_DIGITS = 34
 
 
 def _of_34_digits(value: int) -> int:
-    """A whole number whose digits behind the 34th are rounded away, ties to even.
+    """Round an integer to 34 digits, ties to even.
 
     >>> _of_34_digits(-12345678901234567890123456789012345678)
     -12345678901234567890123456789012350000
@@ -57,7 +57,7 @@ def _of_34_digits(value: int) -> int:
 
 
 def decimal(call: Call, args: list[pa.Array], null: Mask) -> Vector:
-    """`+ - * / %` of two decimals."""
+    """Compute `+ - * / %` of two decimals."""
     divides = call.name in ("/", "%")
     if not divides or not (_is_zero(args[1]) & ~null).any():
         found_small = small.binary(call, args, null)
@@ -84,7 +84,7 @@ def _is_zero(values: pa.Array) -> Mask:
 def _by_scale(
     call: Call, left: DataType, right: DataType, a: npt.NDArray[np.object_], b: npt.NDArray[np.object_]
 ) -> npt.NDArray[np.object_]:
-    """The unscaled results at the scale of the type of the result."""
+    """Return the unscaled results at the scale of the result's type."""
     to = call.type.scale
     if call.name == "/":
         return _quotients(a * 10 ** (right.scale + 39), b * 10**left.scale, to)
@@ -98,7 +98,7 @@ def _by_scale(
 
 
 def _quotients(a: npt.NDArray[np.object_], b: npt.NDArray[np.object_], to: int) -> npt.NDArray[np.object_]:
-    """Quotients cut at 39 digits behind the point, as Spark reckons them, and then at the wanted scale."""
+    """Return quotients cut at 39 digits after the point, as in Spark, then rounded to the wanted scale."""
     return _rescaled(_QUOTIENTS(a, b), 39, to)
 
 
@@ -121,13 +121,13 @@ def mapped(apply: Callable[[Any], Any], data: npt.NDArray[np.object_]) -> npt.ND
 
 
 def half_up(value: int, divisor: int) -> int:
-    """A quotient rounded to a whole number, ties away from zero; the divisor is above zero."""
+    """Round a quotient to an integer, ties away from zero; the divisor is above zero."""
     quotient = (2 * abs(value) + divisor) // (2 * divisor)
     return -quotient if value < 0 else quotient
 
 
 def fitted(data: npt.NDArray[np.object_], type_: DataType) -> Vector:
-    """Unscaled integers as decimals of a type; those of too many digits raise."""
+    """Return unscaled integers as decimals of a type; those with too many digits raise."""
     most = 10**type_.precision
     beyond = np.array([v is not None and abs(v) >= most for v in data], dtype=np.bool_)
     kept = data.copy()

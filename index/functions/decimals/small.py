@@ -32,11 +32,11 @@ class Small(NamedTuple):
 
     @classmethod
     def of(cls, data: Longs) -> Small:
-        """Integers, none of them the least one of 64 bits."""
+        """Return integers with their largest magnitude; none is the least 64-bit integer."""
         return cls(data, max(abs(int(data.min())), abs(int(data.max()))) if len(data) else 0)
 
     def times(self, power: int) -> Small | None:
-        """Times a power of ten."""
+        """Multiply by a power of ten."""
         if power == 0:
             return self
         if power > WORD_DIGITS or self.most * 10**power >= _LIMIT:
@@ -44,7 +44,7 @@ class Small(NamedTuple):
         return Small(self.data * np.int64(10**power), self.most * 10**power)
 
     def rescaled(self, scale: int, to: int) -> Small | None:
-        """With another number of digits behind the point; fewer are rounded half up, away from zero."""
+        """Change the number of digits after the point; fewer are rounded half up, away from zero."""
         if to >= scale:
             return self.times(to - scale)
         unit = 10 ** (scale - to)
@@ -55,7 +55,7 @@ class Small(NamedTuple):
 
 
 def small(values: pa.Array) -> Small | None:
-    """Decimals of 128 bits, or integers; None where one does not fit."""
+    """Return 128-bit decimals, or integers, as 64-bit integers; None where one does not fit."""
     if not pa.types.is_decimal128(values.type):
         data = numpy_of(filled(values, 0)).astype(np.int64)
         return Small.of(data) if not len(data) or int(data.min()) > -_LIMIT else None
@@ -74,7 +74,7 @@ def small(values: pa.Array) -> Small | None:
 
 
 def fitted(values: Small, null: Mask, type_: DataType) -> Vector:
-    """As decimals of a type; those of too many digits raise."""
+    """Return decimals of a type; those with too many digits raise."""
     if type_.precision > WORD_DIGITS or values.most < 10**type_.precision:
         return Vector(decimals_of_words(values.data, values.data >> 63, null, type_))
     beyond = ~null & (np.abs(values.data) >= 10**type_.precision)
@@ -84,7 +84,7 @@ def fitted(values: Small, null: Mask, type_: DataType) -> Vector:
 
 
 def binary(call: Call, args: list[pa.Array], null: Mask) -> Vector | None:
-    """`+ - * %` and `/` of decimals whose second operand is nowhere zero where it divides."""
+    """Compute `+ - * % /` of decimals; a divisor is nowhere zero."""
     left, right = call.args[0].type, call.args[1].type
     a, b = small(args[0]), small(args[1])
     if a is None or b is None:
@@ -109,7 +109,7 @@ def binary(call: Call, args: list[pa.Array], null: Mask) -> Vector | None:
 
 
 def _divided(call: Call, a: Small, b: Small, null: Mask) -> Vector | None:
-    """Quotients, rounded half up at the wanted scale.
+    """Return quotients, rounded half up at the wanted scale.
 
     Spark rounds at 39 digits before that. A divisor below 2**62 makes no fraction that comes so near to a
     half without being one.
@@ -137,7 +137,7 @@ def _divided(call: Call, a: Small, b: Small, null: Mask) -> Vector | None:
 
 
 def _product(a: Longs, factor: int, more: Longs) -> tuple[Longs, Longs]:
-    """Low and high words of a * factor + more, of numbers that are not negative."""
+    """Return the low and high words of a * factor + more, for numbers of 0 or more."""
     mask, shift = np.uint64((1 << 32) - 1), np.uint64(32)
     left, plus = a.view(np.uint64), more.view(np.uint64)
     upper, lower = np.uint64(factor >> 32), np.uint64(factor & ((1 << 32) - 1))

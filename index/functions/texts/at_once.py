@@ -18,7 +18,7 @@ from tailbit.tables.arrow import arrow_array, arrow_scalar, filled
 
 
 def constant_text(call: Call, at: int) -> str | None:
-    """The text of an argument that is a constant."""
+    """Return the text of a constant argument, or None."""
     arg = call.args[at]
     if isinstance(arg, Literal) and isinstance(arg.value, bytes):
         return arg.value.decode()
@@ -26,19 +26,19 @@ def constant_text(call: Call, at: int) -> str | None:
 
 
 def constant_whole(call: Call, at: int) -> int | None:
-    """The whole number of an argument that is a constant."""
+    """Return the integer of a constant argument, or None."""
     arg = call.args[at]
     return arg.value if isinstance(arg, Literal) and isinstance(arg.value, int) else None
 
 
 def empty_where(texts: pa.Array, values: pa.Array) -> pa.Array:
-    """Values of texts, an empty one for NULL; NULL where the text itself is."""
+    """Return values of texts, empty in place of NULL; NULL where the text itself is."""
     whole = filled(values, "")
     return pc.if_else(texts.is_valid(), whole, arrow_scalar(None, pa.string())) if texts.null_count else whole
 
 
 def like(call: Call, args: list[pa.Array]) -> Vector:
-    """LIKE and RLIKE with a constant pattern; the setting is the escape of LIKE."""
+    """Compute LIKE or RLIKE with a constant pattern; the setting is the escape of LIKE."""
     pattern = constant_text(call, 1)
     if pattern is None:
         return Vector(pa.nulls(len(args[0]), pa.bool_()))
@@ -55,7 +55,7 @@ def like(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def _with_parts(values: pa.Array, begin: str, end: str, middle: str) -> pa.Array:
-    """Where texts begin with one text and end with another, which do not overlap, and have one somewhere."""
+    """Return where texts have a beginning and an end that do not overlap, or a part somewhere."""
     if middle:
         return pc.match_substring(values, middle)
     matches = pc.greater_equal(
@@ -65,12 +65,12 @@ def _with_parts(values: pa.Array, begin: str, end: str, middle: str) -> pa.Array
 
 
 def _without_break(values: pa.Array) -> pa.Array:
-    """Texts without the line terminator at their end."""
+    """Return texts without the line terminator at their end."""
     return pc.replace_substring_regex(values, LAST_BREAK, "")
 
 
 def searched(call: Call, args: list[pa.Array]) -> Vector:
-    """startswith, endswith and contains."""
+    """Compute startswith, endswith or contains."""
     part = constant_text(call, 1)
     if part is None:
         return each_row(call, args, _SEARCH[call.name])
@@ -86,19 +86,19 @@ _SEARCH: dict[str, Callable[[bytes, bytes], bool]] = {
 
 
 def length(call: Call, args: list[pa.Array]) -> Vector:
-    """Characters of a text, bytes of a binary value."""
+    """Count the characters of a text, or the bytes of a binary value."""
     binary = call.args[0].type.name == "binary"
     lengths = pc.binary_length(args[0]) if binary else pc.utf8_length(args[0])
     return Vector(lengths.cast(pa.int32()))
 
 
 def octets(call: Call, args: list[pa.Array]) -> Vector:
-    """Bytes of a text or binary value."""
+    """Count the bytes of a text or binary value."""
     return Vector(pc.binary_length(args[0]).cast(pa.int32()))
 
 
 def cased(call: Call, args: list[pa.Array]) -> Vector:
-    """Lower and upper; texts of ASCII in vectors, others by Python where it agrees with Java."""
+    """Compute lower or upper: ASCII texts all at once, others by Python where it agrees with Java."""
     lower = call.name == "lower"
     return by_parts(
         args[0],
@@ -115,7 +115,7 @@ def _cased(text: str, lower: bool) -> str:
 
 
 def capitalized(call: Call, args: list[pa.Array]) -> Vector:
-    """Initcap: what follows a blank, the character 32 alone, is a capital, and all else is lower."""
+    """Compute initcap: a capital after each blank (character 32 alone), all else in lower case."""
     return each_row(call, args, lambda t: _capitalized(t.decode()).encode())
 
 
@@ -134,12 +134,12 @@ _PAIRED_LATE = frozenset("\u019b\u0264\ua7d3\ua7d5")
 
 
 def _is_new(char: str) -> bool:
-    """Whether Java may know another case of a character than this Python, whose Unicode may be older."""
+    """Return whether Java may know another case of a character than this Python's older Unicode."""
     return char in _PAIRED_LATE or (unicodedata.category(char) == "Cn" and not _is_never(ord(char)))
 
 
 def _is_never(code: int) -> bool:
-    """Whether a code point is a noncharacter: it has no case in any Unicode, and never will.
+    """Return whether a code point is a noncharacter, which has no case in any version of Unicode.
 
     Source: The Unicode Standard, section 23.7.
     """
@@ -147,13 +147,13 @@ def _is_never(code: int) -> bool:
 
 
 def trimmed(call: Call, args: list[pa.Array]) -> Vector:
-    """trim, ltrim and rtrim of blanks, which are the character 32 alone."""
+    """Compute trim, ltrim or rtrim of blanks, which are the character 32 alone."""
     vectors = {"trim": pc.utf8_trim, "ltrim": pc.utf8_ltrim, "rtrim": pc.utf8_rtrim}
     return Vector(vectors[call.name](args[0], characters=" "))
 
 
 def part_of(call: Call, args: list[pa.Array]) -> Vector:
-    """Substr of a position, counted from 1, or from the end where below 0, and a number of characters."""
+    """Compute substr: characters from a position on, counted from 1, or from the end if below 0."""
     numbers = [constant_whole(call, at) for at in range(1, len(args))]
     if None not in numbers:
         return _sliced(args[0], *(int(number or 0) for number in numbers))
@@ -161,7 +161,7 @@ def part_of(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def _sliced(texts: pa.Array, position: int, count: int = (1 << 31) - 1) -> Vector:
-    """As `_substring`, of all texts. Arrow counts from the end as Python does."""
+    """Return `_substring` of all texts. Arrow counts from the end as Python does."""
     start = position - 1 if position > 0 else position
     stop = start + count
     if count <= 0:
@@ -180,28 +180,28 @@ def _substring(text: bytes, position: int, count: int = (1 << 31) - 1) -> bytes:
 
 
 def left(call: Call, args: list[pa.Array]) -> Vector:
-    """The first characters of a text."""
+    """Return the first characters of a text."""
     if (n := constant_whole(call, 1)) is not None:
         return _sliced(args[0], 1, n)
     return each_row(call, args, lambda text, n: _substring(text, 1, n))
 
 
 def right(call: Call, args: list[pa.Array]) -> Vector:
-    """The last characters of a text."""
+    """Return the last characters of a text."""
     if (n := constant_whole(call, 1)) is not None:
         return _sliced(args[0], -max(n, 0), max(n, 0))
     return each_row(call, args, lambda text, n: _substring(text, -n) if n > 0 else b"")
 
 
 def joined(call: Call, args: list[pa.Array]) -> Vector:
-    """Texts one behind the other; NULL where one is."""
+    """Concatenate texts; NULL where one is."""
     return Vector(
         pc.binary_join_element_wise(*args, arrow_scalar("", pa.string()), null_handling="emit_null")
     )
 
 
 def replaced(call: Call, args: list[pa.Array]) -> Vector:
-    """Every occurrence of a text replaced by another; an empty one occurs nowhere."""
+    """Replace every occurrence of a text by another; an empty text occurs nowhere."""
     constants = [constant_text(call, at) for at in range(1, len(args))]
     if None in constants:
         return each_row(call, args, _replace)

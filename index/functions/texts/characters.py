@@ -25,7 +25,7 @@ _OF_CHARACTERS = frozenset(
 
 
 def takes_characters(call: Call) -> bool:
-    """Whether a function asks for characters; others compare, join and search bytes."""
+    """Return whether a function reads characters; others compare, join and search bytes."""
     if call.name not in _OF_CHARACTERS or all(arg.type != STRING for arg in call.args):
         return False
     if call.name in ("cast", "try_cast"):
@@ -35,7 +35,7 @@ def takes_characters(call: Call) -> bool:
 
 
 def readable(texts: Vector) -> Vector:
-    """Texts, of which those that are no UTF-8 are not read. Cost: one look at their bytes."""
+    """Leave texts that are no UTF-8 open. Cost: one look at the bytes."""
     if not pa.types.is_string(texts.values.type) or _is_utf8(texts.values):
         return texts
     wrong = _not_utf8(texts.values)
@@ -52,7 +52,7 @@ def _is_utf8(texts: pa.Array) -> bool:
 
 
 def _not_utf8(texts: pa.Array) -> Mask:
-    """Where texts are no UTF-8; each that is not ASCII is decoded."""
+    """Return where texts are no UTF-8; each that is not ASCII is decoded."""
     odd = np.flatnonzero(~nulls_of(texts) & ~numpy_of(filled(pc.string_is_ascii(texts), True)))
     wrong = np.zeros(len(texts), dtype=np.bool_)
     for at, text in zip(

@@ -29,13 +29,13 @@ class Item(NamedTuple):
 
 
 def shown(ranges: Ranges, negated: bool = False) -> str:
-    """A class of RE2."""
+    """Write a class of characters for RE2."""
     parts = (f"\\x{{{low:x}}}" + f"-\\x{{{high:x}}}" * (low < high) for low, high in ranges)
     return f"[{'^' * negated}{''.join(parts)}]"
 
 
 def folded(ranges: Ranges) -> Ranges:
-    """Ranges, and the letters of ASCII in them in their other case."""
+    """Return ranges, and their ASCII letters in the other case."""
     other = [
         (max(low, first) + away, min(high, last) + away)
         for low, high in ranges
@@ -46,7 +46,7 @@ def folded(ranges: Ranges) -> Ranges:
 
 
 def members(items: Sequence[Item], refuse: Callable[[str], None]) -> Ranges:
-    """What stands in a class.
+    """Return the ranges of a class's items.
 
     A `-` is a range between two characters; behind a predefined class it stands for itself, and before one
     it is wrong, as it is between characters in the wrong order.

@@ -22,7 +22,7 @@ _ALGORITHMS: dict[str, Callable[..., Any]] = {
 
 
 def digest(call: Call, args: list[pa.Array]) -> Vector:
-    """A digest of bytes; the setting names it. Cost: a call a value, without a search for equal ones."""
+    """Return a digest of bytes, named by the setting. Cost: a call per value; equal ones are not sought."""
     name, values = str(call.setting[0]), args[0]
     if name == "hex":
         return Vector(hex_of_bytes(values))
@@ -38,5 +38,5 @@ def digest(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def hex_of_whole(call: Call, args: list[pa.Array]) -> Vector:
-    """Hex of a whole number: its 64 bits, without zeros in front."""
+    """Write the 64 bits of an integer in base 16, without leading zeros."""
     return Vector(texts_of_pieces([hexadecimal(numbers(args[0]))], nulls_of(args[0])))

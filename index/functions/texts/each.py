@@ -32,13 +32,13 @@ _LONGEST_AT_ONCE = 1 << 8
 
 
 def place(call: Call, args: list[pa.Array]) -> Vector:
-    """instr: where a text first occurs in another, counted from 1 in characters; 0: nowhere."""
+    """Compute instr: where a text first occurs, counted from 1 in characters; 0 where it does not."""
     part = constant_text(call, 1)
     return each_row(call, args, _place) if part is None else _places(args[0], part)
 
 
 def place_from(call: Call, args: list[pa.Array]) -> Vector:
-    """Locate: where a text occurs in another, from a place on that is a constant."""
+    """Compute locate: where a text occurs in another, from a constant place on."""
     part, first = constant_text(call, 0), constant_whole(call, 2)
     if part is None or first is None:
         return each_row(call, args, lambda part, text, first: _place(text, part, first))
@@ -75,7 +75,7 @@ def _place(text: bytes, part: bytes, first: int = 1) -> int:
 
 
 def filled(call: Call, args: list[pa.Array]) -> Vector:
-    """Lpad and rpad: a text cut, or filled up on one side, to a number of characters."""
+    """Compute lpad or rpad: cut a text, or fill it up on one side, to a number of characters."""
     before, length, by = call.name == "lpad", constant_whole(call, 1), constant_text(call, 2)
     if by is None or length is None or length > _LONGEST_AT_ONCE:
         return each_row(call, args, partial(_filled, before))
@@ -106,7 +106,7 @@ def _filled(before: bool, text: bytes, length: int, by: bytes) -> bytes:
 
 
 def stripped(call: Call, args: list[pa.Array]) -> Vector:
-    """The characters of a second text taken away from the ends of a first; the setting says of which."""
+    """Strip a second text's characters from the ends of a first; the setting names the ends."""
     side, constant = str(call.setting[0]), constant_text(call, 1)
     if constant is not None:
         trim = {"both": pc.utf8_trim, "leading": pc.utf8_ltrim, "trailing": pc.utf8_rtrim}[side]
@@ -116,7 +116,7 @@ def stripped(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def translated(call: Call, args: list[pa.Array]) -> Vector:
-    """translate: each character of a second text by that of a third at its place; by none beyond its end."""
+    """Replace each character of a second text by the one of a third at its place, or by none."""
     from_, to = constant_text(call, 1), constant_text(call, 2)
     if from_ is None or to is None:
         return each_row(call, args, _translated)
@@ -164,18 +164,18 @@ def _table(from_: bytes, to: bytes) -> dict[int, str]:
 
 
 def reversed_(call: Call, args: list[pa.Array]) -> Vector:
-    """A text from its end to its beginning."""
+    """Reverse the characters of a text."""
     return Vector(pc.utf8_reverse(args[0]))
 
 
 def first_code(call: Call, args: list[pa.Array]) -> Vector:
-    """ascii: the code point of the first character; 0 for an empty text."""
+    """Compute ascii: the code point of the first character; 0 for an empty text."""
     first = pc.utf8_slice_codeunits(args[0], 0, 1)  # of which there are far fewer than texts
     return each_row(call, [first], lambda text: ord(text.decode()) if text else 0)
 
 
 def joined_by(call: Call, args: list[pa.Array]) -> Vector:
-    """concat_ws: texts that are not NULL with a first one between them."""
+    """Compute concat_ws: join the texts that are not NULL with the first text between them."""
     between, *texts = args
     if not texts:
         return Vector(pc.if_else(between.is_valid(), "", arrow_scalar(None, pa.string())))

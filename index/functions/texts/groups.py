@@ -31,7 +31,7 @@ _DOLLAR = r"(?:(?=\r\n\Z)|(?<!\r)(?=\n\Z)|(?=[\r\x85\u2028\u2029]\Z)|\Z)"
 
 @lru_cache(maxsize=256)
 def groups_of(pattern: str) -> re.Pattern[str]:
-    """A pattern of Java as one of Python.
+    """Convert a pattern of Java to one of Python.
 
     Raises:
         NotRead: it holds something that is not known to find the same.
@@ -95,7 +95,7 @@ def _re2_of_group(pattern: str, group: int) -> str | None:
 
 
 def _compiles(regex: str) -> bool:
-    """Whether RE2 takes an expression: it takes none that needs more memory than it allows itself."""
+    """Return whether RE2 takes an expression: one that needs too much memory is refused."""
     try:
         pc.match_substring_regex(arrow_array([""]), regex)
     except pa.ArrowInvalid:
@@ -104,7 +104,7 @@ def _compiles(regex: str) -> bool:
 
 
 def extracted(call: Call, args: list[pa.Array]) -> Vector:
-    """regexp_extract: a group of what is found first; an empty text where nothing is. The setting: which."""
+    """Compute regexp_extract: a group of the first match, or an empty text; the setting is the group."""
     group = int(call.setting[0])
     regex = _re2_of_group(constant_text(call, 1) or "", group)
     if regex is not None:
@@ -123,7 +123,7 @@ def _extracted(texts: pa.Array, regex: str) -> pa.Array:
 
 
 def substituted(call: Call, args: list[pa.Array]) -> Vector:
-    """regexp_replace: a text in place of all that is found; the setting is its parts, groups as numbers."""
+    """Compute regexp_replace of all matches; the setting is the new text's parts, groups as numbers."""
     pattern = constant_text(call, 1) or ""
     if _re2_of_group(pattern, 0) is not None:
         parts = [f"\\{part}" if isinstance(part, int) else part.replace("\\", r"\\") for part in call.setting]
@@ -163,7 +163,7 @@ def _not_read(call: Call, texts: pa.Array) -> Vector:
 
 
 def each_found(call: Call, texts: pa.Array, apply: Callable[[str, re.Pattern[str]], Any]) -> Vector:
-    """A function of each text and the pattern of a call."""
+    """Apply a function to each text and the pattern of a call."""
     pattern = constant_text(call, 1)
     assert pattern is not None
     compiled = groups_of(pattern)
@@ -181,7 +181,7 @@ _REFERENCE = re.compile(r"\\(.)|\$([0-9])(?![0-9])|([^\\$]+)", re.DOTALL)
 
 
 def replacement(text: str, groups: int) -> Sequence[str | int]:
-    """What takes the place of what is found: texts, and the numbers of groups.
+    """Return the parts of a replacement: texts, and the numbers of groups.
 
     Raises:
         NotRead: a `$` or backslash stands before something else than a group or a character.

@@ -23,7 +23,7 @@ _SEED = 42
 
 
 def hashed(call: Call, args: list[pa.Array]) -> Vector:
-    """The hash of all arguments; never NULL."""
+    """Return the hash of all arguments, which is never NULL."""
     hashes = np.full(len(args[0]), _SEED, dtype=np.uint32)
     with np.errstate(over="ignore"):
         for arg, of in zip(args, call.args, strict=True):
@@ -49,7 +49,7 @@ def _one(values: pa.Array, type_: DataType, seed: _Words) -> _Words:
 
 
 def _plain(values: pa.Array, type_: DataType) -> npt.NDArray[Any]:
-    """Values as whole numbers of 32 or 64 bits."""
+    """Return values as integers of 32 or 64 bits."""
     if type_.name == "decimal":
         return np.array([int(v or 0) for v in unscaled(values)], dtype=np.int64)
     if type_.name == "boolean":

@@ -81,7 +81,7 @@ def _part(text: str, path: Path) -> bytes | None:
 
 
 def _found(value: Any, path: Path) -> tuple[Any] | None:
-    """The value at a path; None where there is none. Of fields of one name the first that leads on counts."""
+    """Return the value at a path, or None. Of fields of one name the first that leads on counts."""
     if not path:
         return (value,)
     step, rest = path[0], path[1:]
@@ -108,7 +108,7 @@ def _written(value: Any) -> str:
 
 
 def _as_java(value: float) -> str:
-    """A double as Java writes it, where that is sure to be its shortest text."""
+    """Write a double as Java does, where that is sure to be its shortest text."""
     shown = repr(float(value))
     digits = shown.lstrip("-").replace(".", "").strip("0")
     if value != 0 and (not 1e-3 <= abs(value) < 1e7 or len(digits) > _PLAIN_DIGITS):

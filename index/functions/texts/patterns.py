@@ -27,7 +27,7 @@ _QUANTIFIER = re.compile(r"[*+?]|\{\d{1,3}(?:,\d{0,3})?\}", re.ASCII)
 
 
 def like_tokens(pattern: str, escape: str = "\\") -> list[tuple[str, bool]]:
-    """A pattern of LIKE as (character, whether it is a wildcard).
+    """Return the characters of a LIKE pattern, and whether each is a wildcard.
 
     Raises:
         NotRead: the escape stands before something else than a wildcard or itself, or at the end.
@@ -50,7 +50,7 @@ def like_tokens(pattern: str, escape: str = "\\") -> list[tuple[str, bool]]:
 
 
 def like_prefix(pattern: str, escape: str = "\\") -> tuple[str, str] | None:
-    """The text before the only wildcard, and that wildcard: "%" at the end, or "" for none; else None."""
+    """Return the text before the only wildcard, and that wildcard: "%" at the end, "" for none; or None."""
     tokens = like_tokens(pattern, escape)
     wild = [n for n, (_, is_wild) in enumerate(tokens) if is_wild]
     text = "".join(char for char, is_wild in tokens if not is_wild)
@@ -62,7 +62,7 @@ def like_prefix(pattern: str, escape: str = "\\") -> tuple[str, str] | None:
 
 
 def like_parts(pattern: str, escape: str = "\\") -> tuple[str, str, str] | None:
-    """How texts begin and end that a pattern matches, and what is in them; None where it says more than that.
+    """Return the beginning, end and part of matching texts; None for a pattern that says more.
 
     These are `a%b` and `%a%`, and what is shorter. Spark compares their bytes, whether they are UTF-8 or not.
     """
@@ -81,7 +81,7 @@ def like_parts(pattern: str, escape: str = "\\") -> tuple[str, str, str] | None:
 
 @lru_cache(maxsize=256)
 def like_regex(pattern: str, escape: str = "\\") -> str:
-    """A pattern of LIKE as an expression of RE2 that matches a whole text."""
+    """Convert a LIKE pattern to an expression of RE2 that matches whole texts."""
     parts = []
     for char, is_wild in like_tokens(pattern, escape):
         parts.append({"_": ".", "%": ".*"}[char] if is_wild else _quoted(char))
@@ -94,7 +94,7 @@ def _quoted(char: str) -> str:
 
 @lru_cache(maxsize=256)
 def java_regex(pattern: str) -> str:
-    """A pattern of RLIKE as an expression of RE2 that is found in the same texts; see `END`.
+    """Convert an RLIKE pattern to an expression of RE2 that matches in the same texts; see `END`.
 
     Raises:
         NotRead: it holds something outside of what both engines mean the same by.
@@ -103,7 +103,7 @@ def java_regex(pattern: str) -> str:
 
 
 def python_regex(regex: str, end: str = "\\Z") -> str:
-    """An expression of RE2 that `JavaRegex` wrote as one of Python; `end` stands for `END`."""
+    """Convert an expression of RE2 by `JavaRegex` to one of Python; `end` replaces `END`."""
     plain = re.sub(r"\\x\{([0-9a-f]+)\}", lambda char: f"\\U{int(char[1], 16):08x}", regex)
     return plain.replace(END, end)
 
@@ -119,7 +119,7 @@ class JavaRegex:
         self.at = len(_FOLDED) if self.folded else 0
 
     def read(self) -> str:
-        """The expression of RE2."""
+        """Return the expression of RE2."""
         repeatable = False
         while self.at < len(self.pattern):
             repeatable = self._step(repeatable)
@@ -141,7 +141,7 @@ class JavaRegex:
         raise NotRead(f"{construct} in the pattern {self.pattern!r} is not read", hint)
 
     def _step(self, repeatable: bool) -> bool:
-        """One element of the pattern; whether a quantifier may follow it."""
+        """Take one element of the pattern; return whether a quantifier may follow it."""
         char = self.pattern[self.at]
         if char in "*+?{":
             return self._quantifier(repeatable)
@@ -203,7 +203,7 @@ class JavaRegex:
         return False
 
     def _escaped(self) -> Item:
-        """What a backslash stands before."""
+        """Take the character after a backslash."""
         if self.at == len(self.pattern):
             self._refuse("\\ at the end")
         char = self.pattern[self.at]
@@ -223,7 +223,7 @@ class JavaRegex:
         return f"[{char.lower()}{char.upper()}]" if letter else _quoted(char)
 
     def _class(self) -> str:
-        """A class of characters, ranges and escapes; no classes within it."""
+        """Take a class of characters, ranges and escapes, without classes in it."""
         negated = self.pattern.startswith("^", self.at)
         self.at += negated
         items: list[Item] = []

@@ -22,7 +22,7 @@ from tailbit.tables.arrow import arrow_array, arrow_scalar
 
 
 def before_or_behind(call: Call, args: list[pa.Array]) -> Vector:
-    """substring_index: what is before the n-th place of a text, or behind the n-th from the end."""
+    """Compute substring_index: the text before the n-th separator, or after the n-th from the end."""
     between, count = constant_text(call, 1), constant_whole(call, 2)
     if not between or not count or _overlaps_itself(between):
         return each_row(call, args, _before_or_behind)
@@ -30,7 +30,7 @@ def before_or_behind(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def _overlaps_itself(text: str) -> bool:
-    """Whether a text can begin within an occurrence of itself, where Spark finds it and a split does not."""
+    """Return whether a text can begin within itself: Spark finds such occurrences, a split does not."""
     return any(text.startswith(text[at:]) for at in range(1, len(text)))
 
 
@@ -72,7 +72,7 @@ def _before_or_behind(text: bytes, part: bytes, count: int) -> bytes:
 
 
 def part_of(call: Call, args: list[pa.Array]) -> Vector:
-    """split_part: the n-th piece between the places of a text, or from the end; an empty one beyond them."""
+    """Compute split_part: the n-th piece, or from the end; an empty text if there is none."""
     number = int(call.setting[0])
     at = number - 1 if number > 0 else number
     between = constant_text(call, 1)
@@ -114,7 +114,7 @@ def decoded(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def item(call: Call, args: list[pa.Array]) -> Vector:
-    """split(s, pattern)[n]; the setting is n, and what Spark raises where there is no such piece."""
+    """Compute split(s, pattern)[n]; settings: n, and the error where there is no such piece."""
     at, error = int(call.setting[0]), str(call.setting[1])
 
     def apply(pieces: list[str]) -> bytes:
@@ -130,7 +130,7 @@ def item(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def count(call: Call, args: list[pa.Array]) -> Vector:
-    """size(split(s, pattern))."""
+    """Compute size(split(s, pattern))."""
 
     def of_all(texts: pa.Array, between: str) -> Vector:
         places = pc.count_substring(texts, between)
