@@ -79,7 +79,7 @@ class Builder:
             raise
 
     def implicit(self, value: Expression, to: DataType, taker: str) -> Expression:
-        """Cast an argument to the type that a function takes, where Spark casts implicitly.
+        """Cast an argument to the type that function `taker` takes, if Spark casts implicitly.
 
         Raises:
             NotRead: Spark does not cast the argument, or the cast is not exact here.
@@ -236,7 +236,7 @@ class Builder:
         return call("negative", [value], value.type)
 
     def turned(self, value: Expression) -> Expression:
-        """Build `~`: invert all bits of an integer."""
+        """Build `~`: an integer with all bits inverted."""
         if value.type.name not in WHOLE:
             reason = f"~ in front of {with_article(value.type)} is not read"
             pattern = "For a pattern write RLIKE and a regular expression in quotes."
@@ -269,7 +269,7 @@ class Builder:
         return same[0] if len(same) == 1 else call("coalesce", same, same[0].type)
 
     def together(self, values: Sequence[Expression], taker: str) -> list[Expression]:
-        """Cast expressions to the common type that Spark finds for them."""
+        """Cast expressions to their common type in Spark; `taker`: the function, for the error."""
         common: DataType | None = values[0].type
         for value in values[1:]:
             common = None if common is None else common_type(common, value.type)

@@ -23,7 +23,7 @@ def function(b: Builder, name: str, args: Sequence[Expression]) -> Expression:
     """Build the call of a function by its Spark name.
 
     Raises:
-        NotRead: there is no function of that name here; names the nearest.
+        NotRead: the function is unknown or unsupported; the error names the nearest.
     """
     check_known(name)
     if name in FUNCTIONS:
@@ -37,10 +37,10 @@ def function(b: Builder, name: str, args: Sequence[Expression]) -> Expression:
 
 
 def check_known(name: str) -> None:
-    """Raise unless there is a function of a name here.
+    """Raise unless a function is supported.
 
     Raises:
-        NotRead: there is none; says what to write instead, or names the nearest.
+        NotRead: the function is not supported; the error says what to write instead, or names the nearest.
     """
     if name in FUNCTIONS or name in CAST_FUNCTIONS or name in SHAPED:
         return

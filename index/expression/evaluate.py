@@ -48,7 +48,7 @@ def evaluate(
         expression: a bound expression.
         columns: by `Column.id`, the values of the columns that it reads, in their logical Arrow types.
         rows: how many there are.
-        kept: asked for the values of each call.
+        kept: a cache, asked for the values of each call.
     """
     return _Rows(columns, rows, shared_calls(expression), kept).of(expression)
 

@@ -1,4 +1,4 @@
-"""Functions that search a text, split it into pieces or hash it: builders of their calls."""
+"""Builders of the calls of functions that search, split or hash a text."""
 
 from __future__ import annotations
 

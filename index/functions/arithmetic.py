@@ -31,7 +31,7 @@ _LONG = WHOLE["long"]
 
 
 def binary(call: Call, args: list[pa.Array]) -> Vector:
-    """Compute `+ - * / % div` of two values of one kind: integers or floats of one type, or decimals."""
+    """Compute `+ - * / % div` of two integers of one type, two floats of one type, or two decimals."""
     null = nulls_of(*args)
     kind = call.args[0].type.name
     if kind == "decimal":
@@ -43,7 +43,7 @@ def binary(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def bitwise(call: Call, args: list[pa.Array]) -> Vector:
-    """Compute `& | ^` of two integers of one type, or `~` of one."""
+    """Compute `& | ^` of two integers of one type, and `~` of one."""
     null = nulls_of(*args)
     return Vector(array_of(_BITS[call.name](*map(numbers, args)), null, call.type))
 
@@ -77,7 +77,7 @@ def _of_integers(call: Call, a: Longs, b: Longs, null: Mask) -> Vector:
 
 
 def _divided(call: Call, a: Longs, b: Longs, null: Mask) -> Vector:
-    """Return the quotient of integers, towards zero, or the remainder, which has the dividend's sign."""
+    """Divide integers: the quotient rounds towards zero, the remainder has the sign of the dividend."""
     zero = ~null & (b == 0)
     beyond = ~null & (a == _LONG[0]) & (b == -1)
     divisor = np.where((b == 0) | beyond, 1, b)
@@ -100,7 +100,7 @@ def _minus(a: Longs, b: Longs) -> tuple[Longs, Mask]:
 
 
 def _times(a: Longs, b: Longs) -> tuple[Longs, Mask]:
-    """Multiply integers; products near the limits are computed once more, exactly."""
+    """Multiply integers; products near the limits are computed once more, exactly, to find overflows."""
     near = np.flatnonzero(np.abs(a.astype(np.float64)) * np.abs(b.astype(np.float64)) > 9e18)
     beyond = np.zeros(len(a), dtype=np.bool_)
     exact = a[near].astype(object) * b[near].astype(object)
@@ -136,7 +136,7 @@ _TRIED = {"try_add": "+", "try_subtract": "-", "try_multiply": "*", "try_divide"
 
 
 def tried(call: Call, args: list[pa.Array]) -> Vector:
-    """Compute an operator that is NULL where it raises; rows that are not read exactly stay open."""
+    """Compute an operator, but give NULL where it raises; an unsupported value stays open."""
     vector = binary(Call(_TRIED[call.name], call.args, call.type), args)
     if vector.raised is None:
         return vector
@@ -147,9 +147,9 @@ def tried(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def positive_remainder(call: Call, args: list[pa.Array]) -> Vector:
-    """Compute pmod of integers or floats: a remainder below 0 is added to the divisor, and divided again.
+    """Compute pmod of integers or floats: to a remainder below 0 the divisor is added, then % is taken again.
 
-    The sum begins again at the other end of its type, as in Java; bytes and shorts are added as integers.
+    The sum wraps around at the end of its type, as in Java; bytes and shorts are added as integers.
     """
     remainder = binary(Call("%", call.args, call.type), args)
     null, rest, divisor = nulls_of(remainder.values), numbers(remainder.values), numbers(args[1])
@@ -162,7 +162,7 @@ def positive_remainder(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def of_double(call: Call, args: list[pa.Array]) -> Vector:
-    """Compute sign, sqrt or rint of doubles as IEEE 754 defines them, and Java computes them."""
+    """Compute sign, sqrt and rint of doubles, whose results IEEE 754 defines to the last digit."""
     values = numbers(args[0])
     with np.errstate(all="ignore"):
         results = _OF_DOUBLE[call.name](values)
@@ -170,7 +170,7 @@ def of_double(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def _sign(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return 1, -1 or NaN; a zero is returned as it is, with its sign."""
+    """Return 1 or -1 by the sign of each number, and NaN and zeros as they are."""
     return np.where(values == 0, values, np.sign(values))
 
 

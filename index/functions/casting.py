@@ -1,7 +1,7 @@
 """CAST and TRY_CAST of columns, ANSI mode on.
 
-What Arrow and numpy do as Spark does is done in vectors. The rest is done once for each distinct value, by
-the casts of constants.
+Casts that Arrow and numpy do as Spark does are vectorised. All others are done once for each distinct value,
+by the casts of constants.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ _FROM: dict[str, tuple[str, ...]] = {
 
 
 def is_castable(from_: DataType, to: DataType) -> bool:
-    """Return whether a cast is supported here exactly."""
+    """Return whether a cast gives exactly Spark's results here."""
     return from_ == to or from_.name == "void" or to.name in _FROM.get(from_.name, ())
 
 
 def why_not_cast(from_: DataType, to: DataType) -> tuple[str, str | None]:
-    """Return why an unsupported cast is refused, and what to write instead; Spark does few of them."""
+    """Return why a cast is refused, and what to write instead or None."""
     reason, numeric = f"a cast from {from_} to {to} is not read", (*WHOLE, *FLOATING, "decimal")
     if (from_.name, to.name) == ("binary", "string"):
         return reason, "Compare bytes with X'6162' or 'ab', of which Spark makes bytes."
@@ -76,7 +76,7 @@ def why_not_cast(from_: DataType, to: DataType) -> tuple[str, str | None]:
 
 
 def cast(call: Call, args: list[pa.Array]) -> Vector:
-    """Cast values to another type. The setting is the time zone."""
+    """Cast values to another type; the setting of the call is the time zone."""
     from_, to, values = call.args[0].type, call.type, args[0]
     if from_ == to:
         return Vector(values)
@@ -190,13 +190,13 @@ _MOST_DAYS = ((1 << 63) - 1) // DAY_US
 
 
 def shifted(micros: Longs, offset: Longs | int) -> tuple[Longs, Mask]:
-    """Return times moved by an offset, and the rows that are then beyond 64 bits."""
+    """Add an offset to times; also return the mask of times that leave 64 bits."""
     moved = micros + np.int64(offset)
     return moved, np.where(np.asarray(offset) > 0, moved < micros, moved > micros)
 
 
 def _times_as_text(values: pa.Array, zone: str) -> Vector:
-    """Write dates and times as Spark does: fractions of a second without trailing zeros."""
+    """Format dates and times as Spark prints them: fractions of a second without trailing zeros."""
     raised = None
     if pa.types.is_timestamp(values.type) and values.type.tz is not None:
         local = DataType("timestamp_ntz")
@@ -213,7 +213,7 @@ def _short(text: str) -> str:
 
 
 def rounded(call: Call, args: list[pa.Array]) -> Vector:
-    """Compute round, floor or ceil; the setting is the number of digits after the point."""
+    """Compute round, floor and ceil; the setting of the call is the number of digits after the point."""
     values, from_, digits = args[0], call.args[0].type, int(call.setting[0])
     if from_.name == "decimal":
         return rounded_decimal(call, values, from_.scale, digits)
@@ -237,7 +237,7 @@ _FAR = 1e-3
 
 
 def _rounded_floats(values: pa.Array, type_: DataType, digits: int) -> Vector:
-    """Round numbers by their shortest text; those that are not near a tie are rounded all at once."""
+    """Round floats as they are printed, exactly unless a value is near a tie."""
 
     def one_by_one(floats: pa.Array) -> Vector:
         return per_distinct([floats], [type_], type_, lambda v: _round_float(v, digits))

@@ -32,7 +32,7 @@ def compared(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def ordered(values: pa.Array, type_: DataType) -> pa.Array:
-    """Return values as an Arrow type whose order is Spark's."""
+    """Convert values to an Arrow type whose order is Spark's."""
     if type_.name in ("float", "double", "boolean"):
         return arrow_array(ordered_ints(values, key_type_of(type_)), mask=numpy_of(values.is_null()))
     return values.cast(pa.binary()) if type_.name == "string" else values
@@ -54,9 +54,9 @@ def is_nan(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def is_one_of(call: Call, args: list[pa.Array]) -> Vector:
-    """Compute `x IN (constants)` of one type; the constants, all but the first argument, are not NULL.
+    """Compute `x IN (constants)` of one type: all arguments but the first are constants other than NULL.
 
-    The setting says whether a NULL stood in the list.
+    The setting of the call says whether the list contains NULL.
     """
     wanted = pc.unique(pa.concat_arrays([ordered(a.slice(0, 1), call.args[0].type) for a in args[1:]]))
     values = ordered(args[0], call.args[0].type)
@@ -66,7 +66,7 @@ def is_one_of(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def extreme(call: Call, args: list[pa.Array]) -> Vector:
-    """Return the greatest or least of values of one type, the first of equal ones; NULL where all are."""
+    """Compute greatest and least of values of one type; NULL if all are; the first of equal values."""
     operator = pc.greater if call.name == "greatest" else pc.less
     best = args[0]
     for part, arg in zip(call.args[1:], args[1:], strict=True):

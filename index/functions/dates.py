@@ -47,7 +47,7 @@ def civil(days: Longs) -> tuple[Longs, Longs, Longs]:
 
 
 def days_from(year: Longs, month: Longs, day: Longs) -> Longs:
-    """Return the days since 1970 of years, months and days."""
+    """Return the days since 1970 of a year, month and day."""
     shifted = year - (month <= 2)
     era = shifted // 400
     of_era = shifted - era * 400
@@ -99,7 +99,7 @@ def local(values: pa.Array, type_: DataType, zone: str) -> tuple[Longs, Codes | 
 
 
 def of_time(call: Call, args: list[pa.Array]) -> Vector:
-    """Return the hour, minute or second of a time; the setting is the time zone."""
+    """Return hour, minute or second of a time; the setting of the call is the time zone."""
     unit, count = OF_TIME[call.name]
     micros, raised = local(args[0], call.args[0].type, str(call.setting[0]))
     units = micros // unit % count
@@ -107,7 +107,7 @@ def of_time(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def moved(call: Call, args: list[pa.Array]) -> Vector:
-    """Compute date_add or date_sub; a day beyond 32 bits wraps to the other end."""
+    """Compute date_add and date_sub: a date and a number of days; the sum wraps around at 32 bits."""
     days, more = numbers(args[0]).astype(np.int64), numbers(args[1]).astype(np.int64)
     moved_days = days + more if call.name == "date_add" else days - more
     return Vector(array_of(moved_days, nulls_of(*args), call.type))
@@ -126,7 +126,7 @@ def months_later(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def later_by_months(days: Longs, months: Longs) -> Longs:
-    """Return days since 1970 moved by months; a day that the month lacks becomes the last day."""
+    """Move days since 1970 by months; a day that the month lacks becomes the month's last."""
     year, month, day = civil(days)
     since = year * 12 + month - 1 + months
     first = days_from(since // 12, since % 12 + 1, np.ones_like(day))
@@ -137,12 +137,12 @@ def later_by_months(days: Longs, months: Longs) -> Longs:
 
 
 def later(call: Call, args: list[pa.Array]) -> Vector:
-    """Add an interval to a time; settings: months, days, micros or elapsed micros, how many, time zone.
+    """Add an interval to a time; settings: months, days, micros or elapsed micros; their number; time zone.
 
-    Months and days are added to the local time; so are the whole days of micros, but not of elapsed ones.
-    Where clocks change, a local time that is there twice keeps the offset that it had, and one that is not
-    there is moved on by the gap.
-    Source: Spark 4.2, DateTimeUtils.timestampAddMonths and timestampAddDayTime; java.time.ZonedDateTime.
+    Months and days are added to the local time, and so are the whole days of micros, but not of elapsed
+    micros. Where clocks change, a local time that occurs twice keeps the offset that it had, and a skipped
+    one is moved on by the gap. Source: Spark 4.2, DateTimeUtils.timestampAddMonths and timestampAddDayTime;
+    java.time.ZonedDateTime.
     """
     unit, count, zone = str(call.setting[0]), int(call.setting[1]), str(call.setting[2])
     null, type_ = nulls_of(args[0]), call.type
@@ -160,7 +160,7 @@ def later(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def _months_later(there: Longs, months: int) -> tuple[Longs, Mask]:
-    """Return local times moved by months, and where they are beyond 64 bits."""
+    """Move local times by months; also return the mask of times that leave 64 bits."""
     day = later_by_months(there // DAY_US, np.full_like(there, months))
     beyond: Mask = np.abs(day) >= _MOST_LOCAL // DAY_US
     return np.where(beyond, 0, day) * DAY_US + there % DAY_US, beyond
@@ -169,7 +169,7 @@ def _months_later(there: Longs, months: int) -> tuple[Longs, Mask]:
 def _instants(
     before: Longs, there: Longs, moved: Longs, type_: DataType, zone: str
 ) -> tuple[Longs, Codes | None]:
-    """Return the instants of moved local times; the offset stays where it can."""
+    """Return the instants of moved local times, with the UTC offset from before the move where valid."""
     if type_.name != "timestamp":
         return moved, None
     instants, beyond = shifted(moved, -offsets_kept(moved, there - before, zone))
@@ -193,7 +193,7 @@ _SINCE_1970 = {"unix_date": 1, "unix_seconds": 1_000_000, "unix_millis": 1000, "
 
 
 def since_1970(call: Call, args: list[pa.Array]) -> Vector:
-    """Return days of a date, or whole seconds, milliseconds or microseconds of an instant, rounded down."""
+    """Return days of a date; whole seconds, milliseconds or microseconds of an instant, rounded down."""
     units = numbers(args[0]).astype(np.int64) // _SINCE_1970[call.name]
     return Vector(array_of(units, nulls_of(args[0]), call.type))
 
@@ -205,15 +205,15 @@ def seconds_since_1970(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def towards_zero(values: Longs, by: int) -> Longs:
-    """Return quotients rounded towards zero, as in Java."""
+    """Divide integers, rounding towards zero as Java does."""
     quotients: Longs = values // by + ((values < 0) & (values % by != 0))
     return quotients
 
 
 def instants_since_1970(call: Call, args: list[pa.Array]) -> Vector:
-    """Return the instants of counts of units; the setting is the microseconds of a unit.
+    """Return the instants of integers in some unit; the first setting is the microseconds of the unit.
 
-    The last setting says what Spark makes of what is beyond 64 bits: an error, or what is left of it.
+    The last setting says what Spark returns beyond 64 bits: an error, or a value cut to 64 bits.
     """
     unit, wraps = int(call.setting[0]), call.setting[1] == "wraps"
     count, most = numbers(args[0]).astype(np.int64), ((1 << 63) - 1) // unit
@@ -265,7 +265,7 @@ def first_day(days: Longs, unit: str) -> Longs:
 
 
 def truncated(call: Call, args: list[pa.Array]) -> Vector:
-    """Compute date_trunc: the first moment of a time's unit; settings are unit and time zone."""
+    """Compute date_trunc: the first moment of the unit that contains a time; settings: unit, time zone."""
     unit, zone = str(call.setting[0]), str(call.setting[1])
     micros, raised = local(args[0], call.args[0].type, zone)
     null = nulls_of(args[0])
@@ -285,10 +285,10 @@ def truncated(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def truncated_date(call: Call, args: list[pa.Array]) -> Vector:
-    """Compute trunc: the first day of a date's unit.
+    """Compute trunc: the first day of the unit that contains a date.
 
-    A first day before 32 bits begins again at their other end, that of a quarter raises, and that of a week
-    is what 32 bits make of Spark's steps. Source: Spark, DateTimeUtils.truncDate.
+    A first day below 32 bits wraps around, that of a quarter raises, and that of a week is what Spark's steps
+    give in 32 bits. Source: Spark, DateTimeUtils.truncDate.
     """
     days, unit, null = numbers(args[0]).astype(np.int64), str(call.setting[0]), nulls_of(args[0])
     first, raised = first_day(days, unit), None
@@ -305,7 +305,7 @@ _WEEK, _MONDAY = 7, 4
 
 
 def _monday_behind(days: Longs) -> Longs:
-    """Return the first Monday after each day, in 32 bits, as Java computes it."""
+    """Return the first Monday after each day, computed in 32 bits as in Java."""
     start = days.astype(np.int32).astype(np.int64)
     more = np.fmod((_MONDAY - 1 - start).astype(np.int32).astype(np.int64), _WEEK)
     monday: Longs = start + 1 + (more + _WEEK) % _WEEK

@@ -1,7 +1,7 @@
-"""Dates and times as texts of a format, and such texts as times.
+"""Dates and times formatted as text, and such text parsed.
 
-A format is read where what it writes and what it takes is known for every value: of the parts listed here.
-Source: Spark 4.2, DateTimeFormatterHelper; java.time.format.DateTimeFormatterBuilder.
+A format is supported if its output and its accepted input are known for every value: if it uses only the
+parts listed here. Source: Spark 4.2, DateTimeFormatterHelper; java.time.format.DateTimeFormatterBuilder.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ QUOTE = "'"
 
 
 def formatted(call: Call, args: list[pa.Array]) -> Vector:
-    """Compute date_format of the years 0 to 9999; settings: the parts of the format, then the zone."""
+    """Compute date_format for the years 0 to 9999; settings: the parts of the format, and last the zone."""
     parts, zone = [str(part) for part in call.setting[:-1]], str(call.setting[-1])
     micros, raised = local(args[0], call.args[0].type, zone)
     return written(micros, parts, args[0], raised)
@@ -79,9 +79,10 @@ _FIRST_DAY, _LAST_DAY = -719_528, 2_932_896
 
 
 def written(micros: Longs, parts: Sequence[str], like: pa.Array, raised: Codes | None) -> Vector:
-    """Return local times as texts; NULL where another array is.
+    """Return local times as texts, NULL where the array `like` is NULL.
 
-    Cost: the parts of a day are written once a day, where there are fewer days than rows, and so on.
+    Cost: parts that only depend on the day are formatted once per distinct day, if there are fewer days than
+    rows; likewise for other units.
     """
     null, outside = nulls_of(like), None
     if any(part[0] == "y" for part in parts):
@@ -93,7 +94,7 @@ def written(micros: Longs, parts: Sequence[str], like: pa.Array, raised: Codes |
 
 
 def _runs(parts: Sequence[str]) -> list[tuple[int, list[str]]]:
-    """Return parts of one unit behind each other; quoted text goes with what is before it."""
+    """Group adjacent parts of one unit; quoted text belongs to the group before it."""
     runs: list[tuple[int, list[str]]] = []
     for part in parts:
         unit = _UNITS.get(part[0])
@@ -105,7 +106,7 @@ def _runs(parts: Sequence[str]) -> list[tuple[int, list[str]]]:
 
 
 def _written_by(unit: int, parts: Sequence[str], micros: Longs) -> Piece:
-    """Return the bytes of parts that change with a unit."""
+    """Return the bytes of adjacent parts that depend on one unit."""
     numbers = micros // unit if unit == DAY_US else micros // unit % _ROUND[unit]
     low, high = (int(numbers.min()), int(numbers.max())) if len(numbers) else (0, 0)
     if high - low >= len(numbers):
@@ -137,9 +138,9 @@ _WIDTHS = {**dict.fromkeys("MdHhms", 2), "y": 2, "D": 3, "Q": 1}
 
 
 def read(call: Call, args: list[pa.Array]) -> Vector:
-    """Parse texts of a format into instants; settings: "try" for NULL in place of an error, zone, format.
+    """Parse texts of a format as instants; settings: "try" for NULL in place of an error, zone, format.
 
-    The years 0 to 9999 are read; what begins with a sign or a longer year is not.
+    Only the years 0 to 9999 are supported; a text that begins with a sign or a longer year stays open.
     """
     tried, zone, parts = call.setting[0] == "try", str(call.setting[1]), call.setting[2:]
     pattern, usual = _pattern(tuple(map(str, parts))), _usual(tuple(map(str, parts)))
@@ -172,7 +173,7 @@ def _pattern(parts: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def _quoted(text: str) -> str:
-    """Return an expression that matches a literal text, in upper or lower case."""
+    """Return a pattern that matches a text literally, ignoring case."""
     return "".join(f"[{c.upper()}{c.lower()}]" if c.isalpha() else re.escape(c) for c in text)
 
 
@@ -201,10 +202,10 @@ _LONG, _USUAL = "{1,19}", "{1,9}"
 
 @lru_cache(maxsize=256)
 def _usual(parts: tuple[str, ...]) -> str | None:
-    """Return an expression of RE2 of texts that have a format, their numbers short and their year plain.
+    """Return an RE2 pattern of texts of a format with short numbers and a plain year, or None.
 
-    None where a number of any width is not followed by what is no digit: its width decides what is behind;
-    and where there is no number.
+    None if a number of any width is followed by a digit, since the width decides what comes next; and if the
+    format has no number.
     """
     if all(part[0] == QUOTE for part in parts):
         return None
@@ -221,7 +222,7 @@ _FIGURES = tuple("0123456789")
 
 
 def _read_all(texts: pa.Array, regex: str, tried: bool) -> Vector:
-    """Return as `_micros` does, of texts that an expression of `_usual` matches, or NULL."""
+    """Parse texts that match a pattern of `_usual`, or NULL, in vectors."""
     null, fields = nulls_of(texts), pc.extract_regex(texts, pattern=regex)
     names = [field.name for field in fields.type]
 
@@ -242,6 +243,6 @@ def _read_all(texts: pa.Array, regex: str, tried: bool) -> Vector:
 
 
 def _fail(tried: bool) -> None:
-    """Raise what Spark raises for a text that has not the format, unless NULL stands for it."""
+    """Raise Spark's error for a text that does not match the format, unless `tried`: then it is NULL."""
     if not tried:
         raise Raised("CANNOT_PARSE_TIMESTAMP")

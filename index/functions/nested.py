@@ -1,7 +1,7 @@
-"""Functions of arrays, maps and structs over whole columns: rows are cut out of elements side by side.
+"""Functions of arrays, maps and structs, over whole columns.
 
 An array of rows is a `Spread`: all elements in one flat array, and per row where its elements begin and how
-many there are. What is asked of elements is asked of the flat array once, and gathered by row.
+many there are. A function of elements runs once over the flat array, and its results are gathered by row.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tailbit.tables.model import DataType
 
 
 class Spread(NamedTuple):
-    """The elements of rows: row i has `lengths[i]` of them from `starts[i]` on; a NULL row has none."""
+    """Elements by row: row i has `lengths[i]` elements from `starts[i]` on in `flat`; a NULL row has none."""
 
     starts: Longs
     lengths: Longs
@@ -45,7 +45,7 @@ class Spread(NamedTuple):
 
 
 def spread(values: pa.Array, part: str = "element") -> Spread:
-    """Return the elements of arrays, or keys or values of maps, without those below a NULL row.
+    """Return the elements of arrays, or the keys or values of maps, without those below a NULL row.
 
     `part`: "element", "key" or "value". Cost: none of the elements is copied unless NULL rows hide some.
     """
@@ -62,7 +62,7 @@ def spread(values: pa.Array, part: str = "element") -> Spread:
 
 
 def lists(rows: Spread, flat: pa.Array) -> pa.Array:
-    """Return arrays of the same lengths with other elements."""
+    """Return arrays of other elements with the same lengths."""
     offsets = np.append(rows.starts, rows.lengths.sum()).astype(np.int32)
     type_ = pa.list_(pa.field("element", flat.type))
     mask = pa.array(rows.null) if rows.null.any() else None
@@ -76,9 +76,9 @@ def per_row(rows: Spread, elements: Mask) -> Longs:
 
 
 def _equal_to(rows: Spread, value: pa.Array, side: Expression) -> pa.Array:
-    """Return whether each element equals its row's value, which has the same type; NULL where one is.
+    """Return whether each element equals the value of its row, of the same type; NULL if either is NULL.
 
-    `side`: what the value is; a constant stands in the first row for all.
+    `side`: the expression of the value; a constant is one row, which stands for all.
     """
     if isinstance(side, Literal) and len(value):
         return pc.equal(ordered(rows.flat, side.type), ordered(value.slice(0, 1), side.type)[0])
@@ -91,7 +91,7 @@ def _nullable(truth: Mask, null: Mask) -> pa.Array:
 
 
 def contains(call: Call, args: list[pa.Array]) -> Vector:
-    """Compute array_contains: NULL where the value is not there but a NULL is."""
+    """Compute array_contains: NULL if the value is not found but an element is NULL."""
     rows = spread(args[0])
     same = _equal_to(rows, args[1], call.args[1])
     there = per_row(rows, is_set(same)) > 0
@@ -100,7 +100,7 @@ def contains(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def overlap(call: Call, args: list[pa.Array]) -> Vector:
-    """Compute arrays_overlap: NULL where no element is in both, neither is empty, and one holds a NULL.
+    """Compute arrays_overlap: NULL if no element is shared, neither array is empty, and one has a NULL.
 
     A constant is one row, which stands for all.
     """
@@ -120,7 +120,7 @@ def overlap(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def _shared(left: Spread, right: Spread, type_: DataType) -> Mask:
-    """Return the rows where an element that is not NULL is in both arrays."""
+    """Return the rows whose two arrays share an element other than NULL."""
     whole = pa.concat_arrays([ordered(rows.flat, type_) for rows in (left, right)])
     codes = np.asarray(whole.dictionary_encode().indices.fill_null(-1)).astype(np.int64)
     keys = np.concatenate([left.rows, right.rows]) * (len(codes) + 1) + codes
@@ -132,7 +132,7 @@ def _shared(left: Spread, right: Spread, type_: DataType) -> Mask:
 
 
 def size(call: Call, args: list[pa.Array]) -> Vector:
-    """Return how many elements an array or a map has; NULL of NULL."""
+    """Return the number of elements of an array or map; NULL for NULL."""
     rows = spread(args[0], "key" if pa.types.is_map(args[0].type) else "element")
     return Vector(array_of(rows.lengths, rows.null, call.type))
 
@@ -141,10 +141,10 @@ _LEAST = -(1 << 31)
 
 
 def element(call: Call, args: list[pa.Array]) -> Vector:
-    """Return an element by its place; settings: the first place, and the error of a missing one, or "".
+    """Return an element by index; settings: the index of the first, and the error if there is none, or "".
 
-    The places of `element_at` begin at 1, or at -1 from the end; 0 is an error of its own. At the least
-    integer, whose magnitude overflows, Spark reads past the array.
+    Indexes of `element_at` begin at 1, or at -1 from the end; 0 is an error of its own. At the least integer,
+    whose magnitude overflows, Spark reads past the array.
     """
     first, error = int(call.setting[0]), str(call.setting[1])
     rows, wanted = spread(args[0]), numbers(args[1]).astype(np.int32).astype(np.int64)
@@ -166,14 +166,14 @@ def _taken(flat: pa.Array, places: pa.Array) -> pa.Array:
 
 
 def value_of_key(call: Call, args: list[pa.Array]) -> Vector:
-    """Return the value of a map's key; NULL where the map lacks it. Of equal keys the first counts."""
+    """Return the value of a key of a map, NULL if the map lacks the key; the first of equal keys counts."""
     keys, values = spread(args[0], "key"), spread(args[0], "value")
     places = _firsts(keys, np.flatnonzero(is_set(_equal_to(keys, args[1], call.args[1]))))
     return Vector(_taken(values.flat, pa.array(places, mask=places < 0)))
 
 
 def _firsts(rows: Spread, elements: Longs) -> Longs:
-    """Return for each row which of some elements comes first in their order; -1 for a row that has none."""
+    """Return for each row the element of the row that comes first in the order `elements`; -1 for none."""
     owners, first = np.unique(rows.rows[elements], return_index=True)
     out = np.full(len(rows.lengths), -1, dtype=np.int64)
     out[owners] = elements[first]
@@ -181,13 +181,13 @@ def _firsts(rows: Spread, elements: Longs) -> Longs:
 
 
 def keys_or_values(call: Call, args: list[pa.Array]) -> Vector:
-    """Compute map_keys or map_values."""
+    """Compute map_keys and map_values."""
     rows = spread(args[0], "key" if call.name == "map_keys" else "value")
     return Vector(lists(rows, rows.flat))
 
 
 def position(call: Call, args: list[pa.Array]) -> Vector:
-    """Compute array_position: the place of the first equal element, from 1; 0 where there is none."""
+    """Compute array_position: the index, from 1, of the first element that equals the value; else 0."""
     rows = spread(args[0])
     first = _firsts(rows, np.flatnonzero(is_set(_equal_to(rows, args[1], call.args[1]))))
     places = np.where(first < 0, 0, first - rows.starts + 1)
@@ -195,7 +195,7 @@ def position(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def extreme(call: Call, args: list[pa.Array]) -> Vector:
-    """Compute array_max or array_min: the first of the greatest or least elements; NULL where all are."""
+    """Compute array_max and array_min: the first of the greatest or least elements; NULL if all are NULL."""
     rows = spread(args[0])
     comparable = ordered(rows.flat, call.type)
     ranks = np.asarray(pc.rank(comparable, sort_keys="ascending", tiebreaker="dense")).astype(np.int64)
@@ -207,7 +207,7 @@ def extreme(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def field(call: Call, args: list[pa.Array]) -> Vector:
-    """Return a field of a struct, or of each struct in an array; the setting is its number."""
+    """Return a field of a struct, or of each struct in an array; the setting is the field's number."""
     at = int(call.setting[0])
     if pa.types.is_struct(args[0].type):
         return Vector(pc.struct_field(args[0], [at]))
@@ -216,7 +216,7 @@ def field(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def made(call: Call, args: list[pa.Array]) -> Vector:
-    """Compute array(...): one element of each argument."""
+    """Compute array(...): one element per argument."""
     rows, count = len(args[0]), len(args)
     flat = pa.concat_arrays(args).take(pa.array(np.arange(rows * count).reshape(count, rows).T.ravel()))
     lengths = np.full(rows, count, dtype=np.int64)
@@ -224,9 +224,9 @@ def made(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def gathered(name: str, rows: Spread, body: Vector) -> Vector:
-    """Compute `exists`, `forall` or `transform` from the `body`'s values of the elements.
+    """Compute `exists`, `forall` and `transform`; `body`: the result of their expression for each element.
 
-    `exists` and `forall` look at elements up to the first that decides: what raises behind it does not.
+    `exists` and `forall` stop at the first element that decides: an error of a later element does not count.
     """
     if name == "transform":
         nothing = np.zeros(len(body.values), dtype=np.bool_)
@@ -240,7 +240,7 @@ def gathered(name: str, rows: Spread, body: Vector) -> Vector:
 
 
 def _first_raised(rows: Spread, decides: Mask, raised: Codes | None) -> Codes | None:
-    """Return for each row the first error of its elements, unless an earlier element decides."""
+    """Return per row the first error of its elements, unless an earlier element decides the row."""
     if raised is None or not raised.any():
         return None
     ends = _firsts(rows, np.flatnonzero(decides | (raised != 0)))

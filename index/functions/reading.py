@@ -1,4 +1,4 @@
-"""Texts of the usual spelling are cast by Arrow, which reads them as Spark does."""
+"""Texts of common forms are cast by Arrow, which parses these forms as Spark does."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TIME = r"(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,6})?"
 
 
 def usual(to: DataType, zone: str) -> str | None:
-    """Return a regular expression of texts that Arrow casts as Spark does; None where there are none."""
+    """Return a pattern of texts that Arrow casts to a type as Spark does; None if there is none."""
     if to.name in _DIGITS:
         return rf"^-?\d{{1,{_DIGITS[to.name]}}}$"
     if to.name in ("float", "double"):
@@ -38,7 +38,7 @@ def _behind(scale: int) -> str:
 
 
 def read(texts: pa.Array, to: DataType) -> Vector:
-    """Cast texts of the usual spelling to a type."""
+    """Cast texts that match the pattern of `usual` to a type."""
     target = arrow_type(to, str(to))
     if pa.types.is_timestamp(target):
         return Vector(pc.cast(texts, pa.timestamp("us")).cast(target))

@@ -13,7 +13,7 @@ _SECOND = 1_000_000
 
 
 def is_since_1970(from_: DataType, to: DataType) -> bool:
-    """Return whether a cast turns an instant into seconds, or seconds into an instant."""
+    """Return whether a cast converts an instant to seconds, or seconds to an instant."""
     numeric = (*WHOLE, *FLOATING)
     return (from_.name == "timestamp" and to.name in numeric) or (
         from_.name in numeric and to.name == "timestamp"
@@ -23,8 +23,8 @@ def is_since_1970(from_: DataType, to: DataType) -> bool:
 def across_1970(values: pa.Array, from_: DataType, to: DataType) -> Vector:
     """Cast instants to whole or exact seconds, or seconds to instants.
 
-    Source: Spark 4.2, Cast.timestampToLong; longToTimestamp, which stops at the ends of 64 bits;
-    DoubleExactNumeric.toLong, by which 2**63 is the last of them.
+    Source: Spark 4.2, Cast.timestampToLong; longToTimestamp, which clamps to 64 bits;
+    DoubleExactNumeric.toLong, which accepts up to 2**63.
     """
     null, data = nulls_of(values), numbers(values)
     if from_.name == "timestamp" and to.name in WHOLE:

@@ -1,4 +1,4 @@
-"""How far two dates or times are apart."""
+"""Differences of dates and times."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _NTZ = DataType("timestamp_ntz")
 
 
 def between(call: Call, args: list[pa.Array]) -> Vector:
-    """Compute datediff: the days from the second date to the first."""
+    """Compute datediff: days from the second date to the first."""
     null = nulls_of(*args)
     days = numbers(args[0]).astype(np.int64) - numbers(args[1]).astype(np.int64)
     return Vector(array_of(days, null, call.type))
 
 
 def difference(call: Call, args: list[pa.Array]) -> Vector:
-    """Return the microseconds between two dates or times, by the clock; the setting is the time zone."""
+    """Return microseconds between two dates or two times, by the clock; the setting is the time zone."""
     type_, zone = call.args[0].type, str(call.setting[0])
     to = _NTZ if type_.name == "date" else type_
     sides = [cast_time(arg, type_, to, zone) if to != type_ else Vector(arg) for arg in args]
@@ -38,9 +38,10 @@ def difference(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def whole_units(call: Call, args: list[pa.Array]) -> Vector:
-    """Compute timestampdiff: whole units between two times, by the clock; settings: unit and zone.
+    """Compute timestampdiff: whole units from the first time to the second, by the clock.
 
-    Source: Spark 4.2, DateTimeUtils.timestampDiff; java.time.LocalDateTime.until.
+    The settings are unit and zone. Source: Spark 4.2, DateTimeUtils.timestampDiff;
+    java.time.LocalDateTime.until.
     """
     unit, zone = str(call.setting[0]), str(call.setting[1])
     (start, left), (end, right) = (local(arg, call.args[0].type, zone) for arg in args)
@@ -54,7 +55,7 @@ def whole_units(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def _months(start: Longs, end: Longs) -> Longs:
-    """Return whole months between local times; the last day counts only from the first day's hour on."""
+    """Return the whole months between local times; one that ends at an earlier time of day is incomplete."""
     first, last = start // DAY_US, end // DAY_US
     shorter = np.sign(last - first) * ((end % DAY_US - start % DAY_US) * np.sign(last - first) < 0)
     (year, month, day), (later_year, later_month, later_day) = civil(first), civil(last - shorter)

@@ -1,6 +1,6 @@
-"""Which operators and functions there are, the types they take, and what evaluates each.
+"""The supported operators and functions: the types of their arguments, and what evaluates each.
 
-`docs/functions.md` is made from this table. What it does not name is refused.
+`docs/functions.md` is made from this table. A name outside the table is refused.
 """
 
 from __future__ import annotations
@@ -104,9 +104,9 @@ KERNELS: Mapping[str, Kernel] = {
 
 @dataclass(frozen=True)
 class Function:
-    """A function of a fixed number of arguments: the types it takes, the last ones of which may be left out.
+    """A function with a fixed number of arguments of given types, the last of which may be optional.
 
-    `least`: how many must be given. `zoned`: its result depends on the time zone.
+    `least`: number of required arguments. `zoned`: the result depends on the time zone.
     """
 
     kernel: str

@@ -1,9 +1,9 @@
 """Expressions with Spark's types: a constant, a column, or a call of an operator or function.
 
-Two expressions are equal if their keys are: a key names functions, types, settings, columns and constants.
-Everything that a call depends on, the time zone included, stands in it, so that an answer may be kept by key.
-A long key is a digest, and a call knows its columns: an operand that stands in several places is one object,
-and nothing that is asked of a call walks it again from each of them.
+Two expressions are equal if their keys are: a key names functions, types, settings, columns and constants. A
+key holds everything that the result depends on, the time zone included, so that a result may be cached by
+key. A long key is a hash. An operand used in several places is one object, and a call caches what is computed
+from it, so that no function walks a shared operand more than once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Ref:
 
     @property
     def type(self) -> DataType:
-        """Return the column's type; CHAR(n) is a string here, padded as it is read."""
+        """Return the column's type; CHAR(n) is a string here, since reading pads it."""
         return STRING if self.column.type.char_length else self.column.type
 
 
@@ -31,9 +31,9 @@ class Ref:
 class Call:
     """An operator or function of expressions that already have the types it takes.
 
-    `setting`: what it needs beside its arguments, such as a time zone. `depth`: levels of calls, which bound
-    the depth of whatever walks the expression. `columns`: those that it reads, in order of appearance.
-    `null_as`: what Spark asks in its place for IS NULL, where that may raise.
+    `setting`: constants beside the arguments, such as a time zone. `depth`: levels of nested calls, which
+    bound the recursion of walks. `columns`: those that the call reads, in order of appearance. `null_as`: the
+    expression of which Spark takes IS NULL in its place, if that may raise.
     """
 
     name: str = field(compare=False)
@@ -65,13 +65,13 @@ LAMBDAS = ("exists", "forall", "transform")
 
 
 def spelled(type_: DataType) -> str:
-    """Write a type with the types inside it, so that different types are written differently."""
+    """Return a type with its inner types as text; different types have different texts."""
     inner = ", ".join(f"{field.name[-1]}: {spelled(field.type)}" for field in type_.fields)
     return f"{type_}<{inner}>" if inner else str(type_)
 
 
 def key_of(expression: Expression) -> str:
-    """Return a key that is equal for equal expressions alone."""
+    """Return the key of an expression, which only equal expressions share."""
     if isinstance(expression, Call):
         return expression.key
     if isinstance(expression, Ref):
@@ -96,7 +96,10 @@ def columns_in(expression: Expression) -> tuple[Column, ...]:
 
 
 def shared_calls(expression: Expression) -> frozenset[int]:
-    """Return the identities of calls that occur several times in an expression. Cost: a visit to each."""
+    """Return the identities of the calls that occur in several places of an expression.
+
+    Cost: one visit per call.
+    """
     seen: set[int] = set()
     shared: set[int] = set()
     rest: list[Expression] = [expression]

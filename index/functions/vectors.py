@@ -43,7 +43,7 @@ ERRORS = (
 
 
 class Raised(Exception):
-    """What a function of one value raises where Spark does; carries the error class."""
+    """The error of a function for one value for which Spark raises, too; carries Spark's error class."""
 
     def __init__(self, error: str) -> None:
         super().__init__(error)
@@ -51,26 +51,26 @@ class Raised(Exception):
 
 
 class Vector(NamedTuple):
-    """Values of many rows. Where a row raises, its value is NULL and says nothing."""
+    """Values of many rows; `raised`: the error code of each row. A row that raises has the value NULL."""
 
     values: pa.Array
     raised: Codes | None = None
 
     @property
     def failed(self) -> Mask:
-        """Return the rows that raise."""
+        """Return the mask of rows that raise."""
         if self.raised is None:
             return np.zeros(len(self.values), dtype=np.bool_)
         return np.asarray(self.raised != 0)
 
 
 def code(error: str, where: Mask) -> Codes | None:
-    """Return the error at some rows; None where there are none."""
+    """Return the code of an error for the rows `where`; None if there are no such rows."""
     return np.where(where, ERRORS.index(error), 0).astype(np.uint8) if where.any() else None
 
 
 def first_of(parts: Sequence[Codes | None]) -> Codes | None:
-    """Return for each row the first of several errors."""
+    """Return per row the first error of several."""
     known = [part for part in parts if part is not None]
     if not known:
         return None
@@ -87,12 +87,12 @@ def nulls_of(*arrays: pa.Array) -> Mask:
 
 
 def is_set(values: pa.Array) -> Mask:
-    """Return the rows of a boolean array that are TRUE."""
+    """Return the mask of the rows of a boolean array that are TRUE."""
     return numpy_of(filled(values, False))
 
 
 def numbers(values: pa.Array) -> npt.NDArray[Any]:
-    """Return numbers, dates or times as a numpy array of their own width; 0 where NULL."""
+    """Return numbers, dates or times as a numpy array of their own width; 0 for NULL."""
     if pa.types.is_date32(values.type):
         values = values.cast(pa.int32())
     elif pa.types.is_timestamp(values.type):
@@ -131,7 +131,7 @@ def repeated(literal: Literal, rows: int) -> pa.Array:
 
 
 def canonical(values: pa.Array, type_: DataType) -> list[Any]:
-    """Return values as canonical Python ones; None for NULL."""
+    """Return values as canonical Python values; None for NULL."""
     if pa.types.is_date32(values.type):
         return list(values.cast(pa.int32()).to_pylist())
     if pa.types.is_timestamp(values.type):
@@ -147,7 +147,7 @@ def canonical(values: pa.Array, type_: DataType) -> list[Any]:
 
 
 def from_canonical(values: Sequence[Any], type_: DataType) -> pa.Array:
-    """Return canonical Python values as an Arrow array of a logical type.
+    """Convert canonical Python values to an Arrow array of a logical type.
 
     Raises:
         OverflowError: a number beyond the type.
@@ -171,7 +171,7 @@ def from_canonical(values: Sequence[Any], type_: DataType) -> pa.Array:
 
 
 def unscaled(values: pa.Array) -> npt.NDArray[np.object_]:
-    """Return decimals as unscaled Python integers of any size; None where NULL."""
+    """Return decimals as unscaled Python integers of any size; None for NULL."""
     if not len(values):
         return np.zeros(0, dtype=object)
     words = np.frombuffer(values.buffers()[1], dtype="<u8")
@@ -183,7 +183,7 @@ def unscaled(values: pa.Array) -> npt.NDArray[np.object_]:
 
 
 def decimals(data: npt.NDArray[np.object_], type_: DataType) -> pa.Array:
-    """Return unscaled integers, which must fit, as decimals; None as NULL."""
+    """Convert unscaled integers, which must fit, to decimals; None becomes NULL."""
     null = np.array([v is None for v in data], dtype=np.bool_)
     plain = np.where(null, 0, data)
     low = np.array([int(v) & ((1 << 64) - 1) for v in plain], dtype="<u8")
@@ -192,7 +192,7 @@ def decimals(data: npt.NDArray[np.object_], type_: DataType) -> pa.Array:
 
 
 def decimals_of_words(low: npt.NDArray[Any], high: npt.NDArray[Any], null: Mask, type_: DataType) -> pa.Array:
-    """Return decimals from their low and high 64-bit words."""
+    """Build decimals from low and high words of 64 bits."""
     words = np.empty((len(low), 2), dtype=low.dtype)
     words[:, 0], words[:, 1] = low, high
     valid = pa.py_buffer(np.packbits(~null, bitorder="little").tobytes()) if null.any() else None
@@ -206,9 +206,9 @@ def by_parts(
     quick: Callable[[pa.Array], Vector],
     other: Callable[[pa.Array], Vector],
 ) -> Vector:
-    """Apply one function to values of a plain form, which is quick, and another to all others.
+    """Compute values of a plain form by `quick`, and others by `other`.
 
-    `plain`: where they have it; NULL goes with those.
+    `plain`: the mask of values of the plain form, NULL included.
     """
     odd = np.flatnonzero(~numpy_of(filled(plain, True)))
     if not len(odd):
@@ -228,7 +228,7 @@ def by_parts(
 def per_distinct(
     args: Sequence[pa.Array], types: Sequence[DataType], to: DataType, apply: Callable[..., Any]
 ) -> Vector:
-    """Apply a function to each distinct row of canonical arguments; NULL where an argument is.
+    """Compute a function of canonical values, called once per distinct row of arguments; NULL if one is NULL.
 
     `apply` may raise `Raised`, and may return None for NULL.
     """
@@ -252,7 +252,7 @@ def each_row(call: Call, args: Sequence[pa.Array], apply: Callable[..., Any]) ->
 def _distinct_rows(
     codes: Sequence[pa.Array], sizes: Sequence[int], open_: Mask
 ) -> tuple[list[list[int]], npt.NDArray[np.int64]]:
-    """Return the distinct rows of several columns of codes, column by column, and the row of each open place.
+    """Return the distinct rows of several columns of codes, column by column, and the row of each open entry.
 
     Codes of a column are below its size. Cost: sorts the rows, unless all columns but one are constants.
     """
@@ -270,7 +270,7 @@ def _distinct_rows(
 
 
 def _each(apply: Callable[..., Any], columns: Sequence[Sequence[Any]]) -> tuple[list[Any], Codes]:
-    """Return what a function gives for each row, None where it raises, and the error there."""
+    """Return the results of a function for each row, None where it raises, and the errors."""
     raised = np.zeros(len(columns[0]), dtype=np.uint8)
     try:
         return list(map(apply, *columns)), raised

@@ -1,8 +1,8 @@
 """Binding of a predicate's text to a schema: Spark 4.2's semantics, ANSI mode on, case-insensitive names.
 
 Input: SQL text, a schema, the session time zone. Output: a tree of `tailbit.index.predicate.tree`, or a
-PredicateError that names what is not read. Nothing is approximated: a construct that cannot be read exactly
-is refused.
+PredicateError that names the unsupported construct. Nothing is approximated: a construct that cannot be
+evaluated exactly as in Spark is refused.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def bind(
     `table`: the table's own name, which may qualify column names.
 
     Raises:
-        PredicateError: it does not parse, or holds something that is not read exactly; says what and where.
-        UnknownColumnError: no such column.
+        PredicateError: the text does not parse, or holds an unsupported construct; the error says where.
+        UnknownColumnError: there is no such column.
         ColumnTypeError: a column whose values cannot be compared.
     """
     if may_ask_for_present(text):

@@ -1,4 +1,4 @@
-"""Reads the expressions of a parsed predicate: every operator and function, with its types and constants."""
+"""The expressions of a parsed predicate: every operator and function, with its types and constants."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class ExpressionReader:
         """Convert a node to an expression, constants folded.
 
         Raises:
-            PredicateError: the node is not read; names the construct and its place.
+            PredicateError: the construct is unsupported; the error names it and its place.
             UnknownColumnError: no such column.
         """
         reader = self.kinds.get(e.kind)

@@ -21,7 +21,7 @@ class PieceReader:
         self.builder, self.arg = builder, arg
 
     def asked(self, name: str, e: Tree) -> Expression | None:
-        """Convert a function of split(...); None for anything else."""
+        """Convert a function of split(...) to an expression; None for other functions."""
         split = self._split(e.items[0]) if name in _ASKED and e.items else None
         if split is None:
             return None
@@ -33,12 +33,12 @@ class PieceReader:
         return piece(self.builder, split, more[0], "INVALID_ARRAY_INDEX_IN_ELEMENT_AT")
 
     def element(self, e: Tree) -> Expression | None:
-        """Return split(...)[n]; None of anything else."""
+        """Return the expression of split(...)[n]; None for other nodes."""
         split = self._split(left(e))
         return None if split is None else piece(self.builder, split, self.arg(right(e)))
 
     def _split(self, e: Tree) -> list[Expression] | None:
-        """Return the arguments of split; None of anything else."""
+        """Return the arguments of split; None for other nodes."""
         if e.kind != "call" or e.text.lower() != "split":
             return None
         return [self.arg(arg) for arg in e.items]

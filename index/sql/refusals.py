@@ -86,14 +86,14 @@ _OTHER_TYPES = {
 
 
 def cast_instead(type_: str) -> str:
-    """Return which types a cast may name, first the one that another language's name means."""
+    """Return a sentence on the types that a cast may name, first what `type_` means in other languages."""
     meant = _OTHER_TYPES.get(type_)
     every = "INT, BIGINT, DOUBLE, DECIMAL(10, 2), STRING, BINARY, BOOLEAN, DATE and TIMESTAMP"
     return f"Write CAST(... AS {meant})." if meant else f"A cast gives {every}, among others."
 
 
 def placed(text: str, at: int) -> str:
-    """Return the place of a character in a text (from 1), its line, and a caret below it."""
+    """Return the place of a character in a text (from 1), the line, and a caret below the character."""
     return f" at character {at + 1}{_pointed(text, at)}"
 
 
@@ -109,7 +109,7 @@ _NULLS = frozenset("none nil nul undefined missing na nan inf infinity".split())
 
 
 def of_name(written: str) -> str:
-    """Return what may have been meant by a name that no column has, as a sentence; nothing where unclear."""
+    """Return a sentence on what a name that no column has may mean; empty if unclear."""
     name = written.strip("`")
     if name.lower() in ("nan", "inf", "infinity"):
         return f" For the number write double('{name}'); isnan(column) asks for it."

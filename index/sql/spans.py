@@ -39,7 +39,7 @@ class Span:
 
 
 def length_of(unit: str, count: int) -> Span | None:
-    """Return a number of units, as `dateadd(DAY, 7, dt)` names them; None where there is no such unit."""
+    """Return `count` units, as `dateadd(DAY, 7, dt)` names them, as a span; None if there is no such unit."""
     if unit in MONTHS:
         return Span("months", count * MONTHS[unit])
     if unit not in MICROS and unit != "DAYOFYEAR":
@@ -49,10 +49,10 @@ def length_of(unit: str, count: int) -> Span | None:
 
 
 def span(text: str) -> Span:
-    """Read a length of time from numbers of units, such as "1 DAY 6 HOURS".
+    """Parse a length of time written as numbers of units, such as "1 DAY 6 HOURS".
 
     Raises:
-        ValueError: it is written otherwise, mixes months with other units, or is too long.
+        ValueError: the text is no such length, mixes months with other units, or is too long.
     """
     if not _WHOLE.fullmatch(text):
         raise ValueError(f"an INTERVAL of {text!r} is not read")

@@ -76,7 +76,7 @@ def parse_timestamp(text: str, zone: str | None) -> int:
 
 
 def special_word(text: str) -> str | None:
-    """Return the word that Spark reads as a time in a constant, with or without a zone.
+    """Return a word such as `epoch` or `today`, which Spark reads as a time in a constant, in lower case.
 
     None for other texts.
     """

@@ -32,7 +32,7 @@ def as_given(instant: Literal, type_: DataType, zone: str) -> Literal | None:
 
 
 def by_day(op: str, day: Literal, zone: str) -> list[tuple[str, Literal]] | None:
-    """Return the TIMESTAMP comparisons equal to `CAST(it AS DATE) op day`; None if Spark casts."""
+    """Return the TIMESTAMP comparisons equal to `CAST(time AS DATE) op day`; None if Spark casts."""
     if not isinstance(day.value, int) or op not in _BY_DAY:
         return None
     try:

@@ -17,7 +17,7 @@ from tailbit.tables.model import DataType
 
 
 def whole_as_decimal(values: pa.Array, to: DataType) -> Vector:
-    """Cast integers to decimals; those with too many digits raise."""
+    """Cast integers to decimals; integers with too many digits raise."""
     null, small_values = nulls_of(values), small.small(values)
     fits = None if small_values is None else small_values.times(to.scale)
     if fits is not None:
@@ -28,7 +28,7 @@ def whole_as_decimal(values: pa.Array, to: DataType) -> Vector:
 
 
 def cast_decimal(values: pa.Array, from_: DataType, to: DataType) -> Vector | None:
-    """Cast decimals to another type; None where values must be cast one by one."""
+    """Cast decimals to another type; None if the cast must be done value by value."""
     small_result = _of_small_decimal(values, from_, to)
     if small_result is not None:
         return small_result
@@ -50,7 +50,7 @@ def cast_decimal(values: pa.Array, from_: DataType, to: DataType) -> Vector | No
 
 
 def _of_small_decimal(values: pa.Array, from_: DataType, to: DataType) -> Vector | None:
-    """Cast decimals in 64 bits; None where that is impossible."""
+    """Cast decimals in 64 bits; None if the cast or a value does not allow that."""
     small_values, null = small.small(values), nulls_of(values)
     if small_values is None:
         return None
@@ -76,7 +76,7 @@ def _plain(value: int, scale: int) -> str:
 
 
 def rounded_decimal(call: Call, values: pa.Array, scale: int, digits: int) -> Vector:
-    """Compute round, floor or ceil of decimals of one scale."""
+    """Compute round, floor and ceil of decimals of a scale."""
     unit = 10 ** (scale - digits) if scale > digits else 1
     keep = 10 ** max(call.type.scale - min(digits, scale), 0)
     small_values = small.small(values)

@@ -1,6 +1,6 @@
 """Arithmetic of decimals of any size, rounded half up to the type of the result.
 
-What fits in 64 bits is reckoned in vectors (see `small`), the rest in Python's integers.
+Decimals that fit in 64 bits are computed in vectors (see `small`), all others with Python's integers.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ BY_ZERO = {"%": "REMAINDER_BY_ZERO"}
 
 
 def changed_sign(call: Call, values: pa.Array, null: Mask) -> Vector:
-    """Return decimals with their sign changed, or with `abs` without it.
+    """Change the sign of decimals, or with `abs` remove it.
 
     Spark changes a sign through 34 digits (`java.math.MathContext.DECIMAL128`, ties to even), which rounds a
-    longer number; one digit more than the type has then raises. What has the sign already is left as it is.
+    longer number; a result with one digit more than the type then raises. A value with the right sign is left
+    as it is.
     """
     without = call.name == "abs"
     small_values = small.small(values)
@@ -45,7 +46,7 @@ _KEPT_DIGITS = 34
 
 
 def _of_34_digits(value: int) -> int:
-    """Round an integer to 34 digits, ties to even.
+    """Round an integer to its first 34 digits, ties to even.
 
     >>> _of_34_digits(-12345678901234567890123456789012345678)
     -12345678901234567890123456789012350000
@@ -98,7 +99,7 @@ def _by_scale(
 
 
 def _quotients(a: npt.NDArray[np.object_], b: npt.NDArray[np.object_], to: int) -> npt.NDArray[np.object_]:
-    """Return quotients cut at 39 digits after the point, as in Spark, then rounded to the wanted scale."""
+    """Divide: cut at 39 digits after the point, as Spark does, then round to scale `to`."""
     return _rescaled(_QUOTIENTS(a, b), 39, to)
 
 
@@ -121,13 +122,13 @@ def mapped(apply: Callable[[Any], Any], data: npt.NDArray[np.object_]) -> npt.ND
 
 
 def half_up(value: int, divisor: int) -> int:
-    """Round a quotient to an integer, ties away from zero; the divisor is above zero."""
+    """Divide and round to an integer, ties away from zero; the divisor is positive."""
     quotient = (2 * abs(value) + divisor) // (2 * divisor)
     return -quotient if value < 0 else quotient
 
 
 def fitted(data: npt.NDArray[np.object_], type_: DataType) -> Vector:
-    """Return unscaled integers as decimals of a type; those with too many digits raise."""
+    """Convert unscaled integers to decimals of a type; those with too many digits raise."""
     most = 10**type_.precision
     beyond = np.array([v is not None and abs(v) >= most for v in data], dtype=np.bool_)
     kept = data.copy()

@@ -1,9 +1,9 @@
-"""Decimals whose digits fit in 64 bits, reckoned in vectors to what Python's integers give.
+"""Decimals whose digits fit in 64 bits, computed in vectors with the same results as Python's integers.
 
-Whoever asks for a result here gets None where an operand or a result may not fit; the integers of any size of
-`arithmetic` then say it. Bounds are those of the values that are there, not of their types.
+Functions return None if an operand or a result may not fit; `exact` then computes with integers of any size.
+The bounds are those of the present values, not of their types.
 
-By hand, 7.00 / 3.00 at 6 digits behind the point: 700 // 300 = 2, rest 100; 100 * 10**6 // 300 = 333333,
+Example: 7.00 / 3.00 with 6 digits after the point: 700 // 300 = 2, rest 100; 100 * 10**6 // 300 = 333333,
 rest 100, which is less than half of 300: 2333333.
 """
 
@@ -25,18 +25,18 @@ _LIMIT = 1 << 62
 
 
 class Small(NamedTuple):
-    """Decimals without their point, 0 where NULL, and the largest of their magnitudes."""
+    """Unscaled decimals, 0 where NULL, and the largest of their magnitudes."""
 
     data: Longs
     most: int
 
     @classmethod
     def of(cls, data: Longs) -> Small:
-        """Return integers with their largest magnitude; none is the least 64-bit integer."""
+        """Wrap integers, none of which is the least of 64 bits."""
         return cls(data, max(abs(int(data.min())), abs(int(data.max()))) if len(data) else 0)
 
     def times(self, power: int) -> Small | None:
-        """Multiply by a power of ten."""
+        """Multiply by a power of ten; None if a result may not fit."""
         if power == 0:
             return self
         if power > WORD_DIGITS or self.most * 10**power >= _LIMIT:
@@ -44,7 +44,7 @@ class Small(NamedTuple):
         return Small(self.data * np.int64(10**power), self.most * 10**power)
 
     def rescaled(self, scale: int, to: int) -> Small | None:
-        """Change the number of digits after the point; fewer are rounded half up, away from zero."""
+        """Change the number of digits after the point; fewer digits are rounded half up, away from zero."""
         if to >= scale:
             return self.times(to - scale)
         unit = 10 ** (scale - to)
@@ -55,7 +55,7 @@ class Small(NamedTuple):
 
 
 def small(values: pa.Array) -> Small | None:
-    """Return 128-bit decimals, or integers, as 64-bit integers; None where one does not fit."""
+    """Convert decimals of 128 bits, or integers; None if one does not fit in 64 bits."""
     if not pa.types.is_decimal128(values.type):
         data = numpy_of(filled(values, 0)).astype(np.int64)
         return Small.of(data) if not len(data) or int(data.min()) > -_LIMIT else None
@@ -74,7 +74,7 @@ def small(values: pa.Array) -> Small | None:
 
 
 def fitted(values: Small, null: Mask, type_: DataType) -> Vector:
-    """Return decimals of a type; those with too many digits raise."""
+    """Convert to decimals of a type; those with too many digits raise."""
     if type_.precision > WORD_DIGITS or values.most < 10**type_.precision:
         return Vector(decimals_of_words(values.data, values.data >> 63, null, type_))
     beyond = ~null & (np.abs(values.data) >= 10**type_.precision)
@@ -84,7 +84,7 @@ def fitted(values: Small, null: Mask, type_: DataType) -> Vector:
 
 
 def binary(call: Call, args: list[pa.Array], null: Mask) -> Vector | None:
-    """Compute `+ - * % /` of decimals; a divisor is nowhere zero."""
+    """Compute `+ - * %` and `/` of decimals; a divisor must nowhere be zero."""
     left, right = call.args[0].type, call.args[1].type
     a, b = small(args[0]), small(args[1])
     if a is None or b is None:
@@ -109,10 +109,10 @@ def binary(call: Call, args: list[pa.Array], null: Mask) -> Vector | None:
 
 
 def _divided(call: Call, a: Small, b: Small, null: Mask) -> Vector | None:
-    """Return quotients, rounded half up at the wanted scale.
+    """Divide, rounding half up at the scale of the result.
 
-    Spark rounds at 39 digits before that. A divisor below 2**62 makes no fraction that comes so near to a
-    half without being one.
+    Spark first rounds at 39 digits. With a divisor below 2**62 no fraction is so near to a half without being
+    a half.
     """
     digits = call.type.scale + call.args[1].type.scale - call.args[0].type.scale
     step = len(str(_LIMIT // max(1, b.most))) - 1
@@ -137,7 +137,7 @@ def _divided(call: Call, a: Small, b: Small, null: Mask) -> Vector | None:
 
 
 def _product(a: Longs, factor: int, more: Longs) -> tuple[Longs, Longs]:
-    """Return the low and high words of a * factor + more, for numbers of 0 or more."""
+    """Return low and high words of a * factor + more, for numbers that are not negative."""
     mask, shift = np.uint64((1 << 32) - 1), np.uint64(32)
     left, plus = a.view(np.uint64), more.view(np.uint64)
     upper, lower = np.uint64(factor >> 32), np.uint64(factor & ((1 << 32) - 1))

@@ -1,4 +1,4 @@
-"""Functions of texts: a text is a row of characters (code points), as in Spark."""
+"""Functions of texts, vectorised: a text is a sequence of characters (code points), as in Spark."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tailbit.tables.arrow import arrow_array, arrow_scalar, filled
 
 
 def constant_text(call: Call, at: int) -> str | None:
-    """Return the text of a constant argument, or None."""
+    """Return the text of argument `at` if it is a constant, else None."""
     arg = call.args[at]
     if isinstance(arg, Literal) and isinstance(arg.value, bytes):
         return arg.value.decode()
@@ -26,19 +26,19 @@ def constant_text(call: Call, at: int) -> str | None:
 
 
 def constant_whole(call: Call, at: int) -> int | None:
-    """Return the integer of a constant argument, or None."""
+    """Return the integer of argument `at` if it is a constant, else None."""
     arg = call.args[at]
     return arg.value if isinstance(arg, Literal) and isinstance(arg.value, int) else None
 
 
 def empty_where(texts: pa.Array, values: pa.Array) -> pa.Array:
-    """Return values of texts, empty in place of NULL; NULL where the text itself is."""
+    """Return values of texts, with an empty value for NULL; NULL where the text itself is NULL."""
     whole = filled(values, "")
     return pc.if_else(texts.is_valid(), whole, arrow_scalar(None, pa.string())) if texts.null_count else whole
 
 
 def like(call: Call, args: list[pa.Array]) -> Vector:
-    """Compute LIKE or RLIKE with a constant pattern; the setting is the escape of LIKE."""
+    """Compute LIKE and RLIKE with a constant pattern; the setting is the escape of LIKE."""
     pattern = constant_text(call, 1)
     if pattern is None:
         return Vector(pa.nulls(len(args[0]), pa.bool_()))
@@ -55,7 +55,7 @@ def like(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def _with_parts(values: pa.Array, begin: str, end: str, middle: str) -> pa.Array:
-    """Return where texts have a beginning and an end that do not overlap, or a part somewhere."""
+    """Return whether texts have a given beginning, a given end that does not overlap it, and a given part."""
     if middle:
         return pc.match_substring(values, middle)
     matches = pc.greater_equal(
@@ -65,12 +65,12 @@ def _with_parts(values: pa.Array, begin: str, end: str, middle: str) -> pa.Array
 
 
 def _without_break(values: pa.Array) -> pa.Array:
-    """Return texts without the line terminator at their end."""
+    """Remove the line terminator at the end of texts."""
     return pc.replace_substring_regex(values, LAST_BREAK, "")
 
 
 def searched(call: Call, args: list[pa.Array]) -> Vector:
-    """Compute startswith, endswith or contains."""
+    """Compute startswith, endswith and contains."""
     part = constant_text(call, 1)
     if part is None:
         return each_row(call, args, _SEARCH[call.name])
@@ -98,7 +98,7 @@ def octets(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def cased(call: Call, args: list[pa.Array]) -> Vector:
-    """Compute lower or upper: ASCII texts all at once, others by Python where it agrees with Java."""
+    """Compute lower and upper: ASCII texts in vectors, others by Python where it agrees with Java."""
     lower = call.name == "lower"
     return by_parts(
         args[0],
@@ -115,7 +115,7 @@ def _cased(text: str, lower: bool) -> str:
 
 
 def capitalized(call: Call, args: list[pa.Array]) -> Vector:
-    """Compute initcap: a capital after each blank (character 32 alone), all else in lower case."""
+    """Compute initcap: a character after a space (only U+0020) becomes upper case, all others lower case."""
     return each_row(call, args, lambda t: _capitalized(t.decode()).encode())
 
 
@@ -134,12 +134,12 @@ _PAIRED_LATE = frozenset("\u019b\u0264\ua7d3\ua7d5")
 
 
 def _is_new(char: str) -> bool:
-    """Return whether Java may know another case of a character than this Python's older Unicode."""
-    return char in _PAIRED_LATE or (unicodedata.category(char) == "Cn" and not _is_never(ord(char)))
+    """Return whether Java may know an upper or lower case of a character that this Python's Unicode lacks."""
+    return char in _PAIRED_LATE or (unicodedata.category(char) == "Cn" and not _is_noncharacter(ord(char)))
 
 
-def _is_never(code: int) -> bool:
-    """Return whether a code point is a noncharacter, which has no case in any version of Unicode.
+def _is_noncharacter(code: int) -> bool:
+    """Return whether a code point is a noncharacter, which has no case in any release of Unicode.
 
     Source: The Unicode Standard, section 23.7.
     """
@@ -147,13 +147,13 @@ def _is_never(code: int) -> bool:
 
 
 def trimmed(call: Call, args: list[pa.Array]) -> Vector:
-    """Compute trim, ltrim or rtrim of blanks, which are the character 32 alone."""
+    """Compute trim, ltrim and rtrim of spaces (only U+0020)."""
     vectors = {"trim": pc.utf8_trim, "ltrim": pc.utf8_ltrim, "rtrim": pc.utf8_rtrim}
     return Vector(vectors[call.name](args[0], characters=" "))
 
 
 def part_of(call: Call, args: list[pa.Array]) -> Vector:
-    """Compute substr: characters from a position on, counted from 1, or from the end if below 0."""
+    """Compute substr: a position, counted from 1, or from the end if negative, and a number of characters."""
     numbers = [constant_whole(call, at) for at in range(1, len(args))]
     if None not in numbers:
         return _sliced(args[0], *(int(number or 0) for number in numbers))
@@ -161,7 +161,7 @@ def part_of(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def _sliced(texts: pa.Array, position: int, count: int = (1 << 31) - 1) -> Vector:
-    """Return `_substring` of all texts. Arrow counts from the end as Python does."""
+    """Cut all texts as substr does; negative positions count from the end, as in Arrow."""
     start = position - 1 if position > 0 else position
     stop = start + count
     if count <= 0:
@@ -194,7 +194,7 @@ def right(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def joined(call: Call, args: list[pa.Array]) -> Vector:
-    """Concatenate texts; NULL where one is."""
+    """Concatenate texts; NULL if one is NULL."""
     return Vector(
         pc.binary_join_element_wise(*args, arrow_scalar("", pa.string()), null_handling="emit_null")
     )
@@ -214,10 +214,10 @@ def _replace(text: bytes, old: bytes, new: bytes = b"") -> bytes:
 
 
 def check_pattern(name: str, pattern: str, escape: str = "\\") -> None:
-    """Make sure that a pattern is read.
+    """Check that a pattern is supported.
 
     Raises:
-        NotRead: it is not.
+        NotRead: the pattern is not supported.
     """
     try:
         regex = java_regex(pattern) if name == "rlike" else like_regex(pattern, escape)

@@ -1,6 +1,6 @@
-"""Texts as their bytes one behind the other and the places where each ends, for functions done by numpy.
+"""Texts as one buffer of bytes and the offsets where they begin and end, for functions done by numpy.
 
-Bytes of NULL are whatever an array holds there: a function changes them along, and keeps the NULL.
+Bytes of a NULL may have any value: functions change them like others, and the entry stays NULL.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MOST_BYTES = (1 << 31) - 1
 
 
 def bytes_of(texts: pa.Array) -> tuple[Longs, Bytes]:
-    """Return where the first text begins and each ends, and the bytes of all. Cost: views, but of the places.
+    """Return the offsets (first begin, then each end) and the bytes of texts. Cost: the bytes are a view.
 
     >>> places, data = bytes_of(pa.array(["ab", "", "c"]))
     >>> places.tolist(), data.tobytes()
@@ -36,7 +36,7 @@ def bytes_of(texts: pa.Array) -> tuple[Longs, Bytes]:
 
 
 def texts_of(places: npt.NDArray[np.integer], data: Bytes, null: Mask, type_: Any = None) -> pa.Array:
-    """Return texts as `bytes_of` takes them apart, NULL where `null`; `type_` is that of texts by default.
+    """Return texts from offsets and bytes, NULL where `null`; `type_` is string by default.
 
     Raises:
         OverflowError: the bytes are more than an array holds.
@@ -58,14 +58,17 @@ _LOWER_HEX_OF_BYTE = _hex_table(b"%02x")
 
 
 def hex_of_bytes(values: pa.Array, capitals: bool = True) -> pa.Array:
-    """Return the bytes of texts or binary values in base 16."""
+    """Return the bytes of texts or binary values as hexadecimal text."""
     places, data = bytes_of(values)
     table = HEX_OF_BYTE if capitals else _LOWER_HEX_OF_BYTE
     return texts_of(2 * places, table[data].view(np.uint8), nulls_of(values))
 
 
 def bytes_replaced(texts: pa.Array, by: Sequence[int | None]) -> pa.Array:
-    """Return texts with the byte `by[b]` in the place of each byte b, and none where that is None."""
+    """Replace each byte b of each text by the byte `by[b]`; remove the byte if `by[b]` is None.
+
+    `by`: 256 entries.
+    """
     places, data = bytes_of(texts)
     changed = np.array([b or 0 for b in by], np.uint8)[data]
     if None in by:

@@ -1,7 +1,7 @@
-"""Which functions take a text for characters, and which texts are none.
+"""Which functions work on characters, and which texts are not valid UTF-8.
 
-Spark counts characters of bytes that are no UTF-8 by their first bytes, and puts U+FFFD in their place where
-it makes a Java string of them. What it gives then is not known here.
+Spark counts characters of invalid UTF-8 by their first bytes, and replaces invalid bytes by U+FFFD when it
+makes a Java string of a text. Results for such texts are unsupported here.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OF_CHARACTERS = frozenset(
 
 
 def takes_characters(call: Call) -> bool:
-    """Return whether a function reads characters; others compare, join and search bytes."""
+    """Return whether a function works on characters; others compare, join and search bytes."""
     if call.name not in _OF_CHARACTERS or all(arg.type != STRING for arg in call.args):
         return False
     if call.name in ("cast", "try_cast"):
@@ -35,7 +35,7 @@ def takes_characters(call: Call) -> bool:
 
 
 def readable(texts: Vector) -> Vector:
-    """Leave texts that are no UTF-8 open. Cost: one look at the bytes."""
+    """Leave rows open whose text is not UTF-8. Cost: a pass over the bytes."""
     if not pa.types.is_string(texts.values.type) or _is_utf8(texts.values):
         return texts
     wrong = _not_utf8(texts.values)
@@ -52,7 +52,7 @@ def _is_utf8(texts: pa.Array) -> bool:
 
 
 def _not_utf8(texts: pa.Array) -> Mask:
-    """Return where texts are no UTF-8; each that is not ASCII is decoded."""
+    """Return the mask of texts that are not UTF-8; each text that is not ASCII is decoded."""
     odd = np.flatnonzero(~nulls_of(texts) & ~numpy_of(filled(pc.string_is_ascii(texts), True)))
     wrong = np.zeros(len(texts), dtype=np.bool_)
     for at, text in zip(

@@ -1,4 +1,4 @@
-"""Classes of characters as Java reads them: ranges of code points, which are written for RE2.
+"""Character classes of Java's patterns: ranges of code points, rewritten for RE2.
 
 Source: java.util.regex.Pattern, `clazz` and `range`.
 """
@@ -29,13 +29,13 @@ class Item(NamedTuple):
 
 
 def shown(ranges: Ranges, negated: bool = False) -> str:
-    """Write a class of characters for RE2."""
+    """Return ranges of code points as a character class of RE2."""
     parts = (f"\\x{{{low:x}}}" + f"-\\x{{{high:x}}}" * (low < high) for low, high in ranges)
     return f"[{'^' * negated}{''.join(parts)}]"
 
 
 def folded(ranges: Ranges) -> Ranges:
-    """Return ranges, and their ASCII letters in the other case."""
+    """Add to ranges the other case of the ASCII letters in them."""
     other = [
         (max(low, first) + away, min(high, last) + away)
         for low, high in ranges
@@ -46,10 +46,10 @@ def folded(ranges: Ranges) -> Ranges:
 
 
 def members(items: Sequence[Item], refuse: Callable[[str], None]) -> Ranges:
-    """Return the ranges of a class's items.
+    """Return the code points of the items of a class; `refuse` raises for an invalid item.
 
-    A `-` is a range between two characters; behind a predefined class it stands for itself, and before one
-    it is wrong, as it is between characters in the wrong order.
+    A `-` makes a range between two characters; after a predefined class it stands for itself. Before a
+    predefined class, and between characters in descending order, it is invalid.
     """
     ranges: Ranges = []
     at = 0

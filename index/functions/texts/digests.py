@@ -1,4 +1,4 @@
-"""Digests of bytes, and bytes and whole numbers in base 16."""
+"""Hashes of bytes, and hexadecimal text of bytes and integers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ _ALGORITHMS: dict[str, Callable[..., Any]] = {
 
 
 def digest(call: Call, args: list[pa.Array]) -> Vector:
-    """Return a digest of bytes, named by the setting. Cost: a call per value; equal ones are not sought."""
+    """Compute a hash of bytes, named by the setting.
+
+    Cost: one call per value; equal values are not shared.
+    """
     name, values = str(call.setting[0]), args[0]
     if name == "hex":
         return Vector(hex_of_bytes(values))
@@ -38,5 +41,5 @@ def digest(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def hex_of_whole(call: Call, args: list[pa.Array]) -> Vector:
-    """Write the 64 bits of an integer in base 16, without leading zeros."""
+    """Return the 64 bits of an integer as hexadecimal text without leading zeros."""
     return Vector(texts_of_pieces([hexadecimal(numbers(args[0]))], nulls_of(args[0])))

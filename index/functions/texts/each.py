@@ -1,4 +1,4 @@
-"""Places, padding and single characters: of all texts at once by constants, else of each distinct text."""
+"""Search, padding and single characters: in vectors if arguments are constants, else per distinct text."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ _LONGEST_AT_ONCE = 1 << 8
 
 
 def place(call: Call, args: list[pa.Array]) -> Vector:
-    """Compute instr: where a text first occurs, counted from 1 in characters; 0 where it does not."""
+    """Compute instr: the position, in characters from 1, where a text first occurs in another; else 0."""
     part = constant_text(call, 1)
     return each_row(call, args, _place) if part is None else _places(args[0], part)
 
 
 def place_from(call: Call, args: list[pa.Array]) -> Vector:
-    """Compute locate: where a text occurs in another, from a constant place on."""
+    """Compute locate: the position where a text occurs in another, from a constant start on."""
     part, first = constant_text(call, 0), constant_whole(call, 2)
     if part is None or first is None:
         return each_row(call, args, lambda part, text, first: _place(text, part, first))
@@ -46,7 +46,7 @@ def place_from(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def _places(texts: pa.Array, part: str, first: int = 1) -> Vector:
-    """Return as `_place` does; of texts of ASCII at once, where a byte is a character."""
+    """Return positions of a constant text; ASCII texts are searched at once, as a byte is a character."""
     return by_parts(
         texts,
         pc.string_is_ascii(texts),
@@ -75,7 +75,7 @@ def _place(text: bytes, part: bytes, first: int = 1) -> int:
 
 
 def filled(call: Call, args: list[pa.Array]) -> Vector:
-    """Compute lpad or rpad: cut a text, or fill it up on one side, to a number of characters."""
+    """Compute lpad and rpad: a text cut or padded on one side to a number of characters."""
     before, length, by = call.name == "lpad", constant_whole(call, 1), constant_text(call, 2)
     if by is None or length is None or length > _LONGEST_AT_ONCE:
         return each_row(call, args, partial(_filled, before))
@@ -83,7 +83,7 @@ def filled(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def _filled_all(before: bool, texts: pa.Array, length: int, by: str) -> pa.Array:
-    """Return as `_filled` does, of all texts; what fills them up is one of `length` texts."""
+    """Pad or cut all texts to `length` characters with the constant text `by`, on the left if `before`."""
     cut = pc.utf8_slice_codeunits(texts, 0, length)
     if not by:
         return cut
@@ -106,7 +106,7 @@ def _filled(before: bool, text: bytes, length: int, by: bytes) -> bytes:
 
 
 def stripped(call: Call, args: list[pa.Array]) -> Vector:
-    """Strip a second text's characters from the ends of a first; the setting names the ends."""
+    """Remove the characters of a second text from the ends of a first; the setting names the ends."""
     side, constant = str(call.setting[0]), constant_text(call, 1)
     if constant is not None:
         trim = {"both": pc.utf8_trim, "leading": pc.utf8_ltrim, "trailing": pc.utf8_rtrim}[side]
@@ -116,7 +116,7 @@ def stripped(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def translated(call: Call, args: list[pa.Array]) -> Vector:
-    """Replace each character of a second text by the one of a third at its place, or by none."""
+    """Compute translate: each character of the second text becomes the third's at its index, or none."""
     from_, to = constant_text(call, 1), constant_text(call, 2)
     if from_ is None or to is None:
         return each_row(call, args, _translated)
@@ -135,7 +135,7 @@ def translated(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def _byte_table(from_: bytes, to: bytes) -> list[int | None] | None:
-    """Return by byte what takes its place in characters of ASCII; None where that is no such character."""
+    """Return the replacement of each byte for `bytes_replaced`; None if a character is not ASCII."""
     table = {old: new for old, new in _table(from_, to).items() if old < 128}
     if not all(map(str.isascii, table.values())):
         return None
@@ -155,7 +155,7 @@ def _translated(text: bytes, from_: bytes, to: bytes) -> bytes:
 
 @lru_cache(maxsize=64)
 def _table(from_: bytes, to: bytes) -> dict[int, str]:
-    """Return what takes the place of each character."""
+    """Return the replacement of each character."""
     table: dict[int, str] = {}
     new = to.decode()
     for n, char in enumerate(from_.decode()):
@@ -175,7 +175,7 @@ def first_code(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def joined_by(call: Call, args: list[pa.Array]) -> Vector:
-    """Compute concat_ws: join the texts that are not NULL with the first text between them."""
+    """Compute concat_ws: join the texts that are not NULL, with the first argument as separator."""
     between, *texts = args
     if not texts:
         return Vector(pc.if_else(between.is_valid(), "", arrow_scalar(None, pa.string())))

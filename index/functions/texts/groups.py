@@ -1,7 +1,7 @@
-"""What a pattern of Java finds in a text, and its groups: regexp_extract and regexp_replace.
+"""Matches of a Java pattern and their groups: regexp_extract and regexp_replace.
 
-A pattern of RLIKE is read here where Python finds the same and in the same way; a group is repeated once at
-most. A text with a character beyond U+FFFF is not read.
+A pattern is supported if Python finds the same matches by the same rules; a group is repeated at most once.
+Texts with a character beyond U+FFFF stay open.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ _DOLLAR = r"(?:(?=\r\n\Z)|(?<!\r)(?=\n\Z)|(?=[\r\x85\u2028\u2029]\Z)|\Z)"
 
 @lru_cache(maxsize=256)
 def groups_of(pattern: str) -> re.Pattern[str]:
-    """Convert a pattern of Java to one of Python.
+    """Translate a Java pattern to one of Python.
 
     Raises:
-        NotRead: it holds something that is not known to find the same.
+        NotRead: the pattern may match differently in Python.
     """
     return re.compile(python_regex(_Groups(pattern).read(), _DOLLAR))
 
 
 class _Groups(JavaRegex):
-    """A pattern whose groups are kept."""
+    """A translator that keeps the groups of a pattern."""
 
     def _open(self) -> bool:
         captures = not self.pattern.startswith("?", self.at)
@@ -56,10 +56,9 @@ class _Groups(JavaRegex):
 
 
 class _OneGroup(_Groups):
-    """A pattern of which one group is kept, by name, as Arrow asks; 0 is all that is found.
+    """A translator that keeps one group of a pattern, by name, as Arrow needs; group 0 is the whole match.
 
-    `alike`: whether RE2 is known to find the same as Python in it: `$` is another thing there, and what a
-    group that may be left out holds is not asked of both.
+    `alike`: whether RE2 is known to match like Python: `$` differs, and optional groups may.
     """
 
     def __init__(self, pattern: str, group: int) -> None:
@@ -88,14 +87,14 @@ _GROUP = "wanted"
 
 @lru_cache(maxsize=256)
 def _re2_of_group(pattern: str, group: int) -> str | None:
-    """Return an expression of RE2 by which a group of what is found is the same; None where it may not be."""
+    """Return an RE2 pattern that gives the same group of the match; None if it may differ."""
     group_regex = _OneGroup(pattern, group)
     regex = group_regex.read()
     return regex if group_regex.alike and _compiles(regex) else None
 
 
 def _compiles(regex: str) -> bool:
-    """Return whether RE2 takes an expression: one that needs too much memory is refused."""
+    """Return whether RE2 accepts a pattern; it refuses patterns that exceed its memory limit."""
     try:
         pc.match_substring_regex(arrow_array([""]), regex)
     except pa.ArrowInvalid:
@@ -104,7 +103,7 @@ def _compiles(regex: str) -> bool:
 
 
 def extracted(call: Call, args: list[pa.Array]) -> Vector:
-    """Compute regexp_extract: a group of the first match, or an empty text; the setting is the group."""
+    """Compute regexp_extract: a group of the first match, empty without a match; the setting is the group."""
     group = int(call.setting[0])
     regex = _re2_of_group(constant_text(call, 1) or "", group)
     if regex is not None:
@@ -123,7 +122,7 @@ def _extracted(texts: pa.Array, regex: str) -> pa.Array:
 
 
 def substituted(call: Call, args: list[pa.Array]) -> Vector:
-    """Compute regexp_replace of all matches; the setting is the new text's parts, groups as numbers."""
+    """Compute regexp_replace: replace all matches by a text; the setting is its parts, groups as numbers."""
     pattern = constant_text(call, 1) or ""
     if _re2_of_group(pattern, 0) is not None:
         parts = [f"\\{part}" if isinstance(part, int) else part.replace("\\", r"\\") for part in call.setting]
@@ -145,7 +144,7 @@ def _substituted(parts: Sequence[object], text: str, pattern: re.Pattern[str]) -
 
 
 def within_16_bits(call: Call, texts: pa.Array, apply: Callable[[pa.Array], Vector]) -> Vector:
-    """Apply a function to texts; those with a character beyond U+FFFF, which is two to Java, are not read."""
+    """Apply a function to texts; those with a character beyond U+FFFF, two in Java, stay open."""
     data = bytes_of(texts)[1]
     if not len(data) or int(data.max()) < _BEYOND_16_BITS:
         return apply(texts)
@@ -163,7 +162,7 @@ def _not_read(call: Call, texts: pa.Array) -> Vector:
 
 
 def each_found(call: Call, texts: pa.Array, apply: Callable[[str, re.Pattern[str]], Any]) -> Vector:
-    """Apply a function to each text and the pattern of a call."""
+    """Compute a function of each distinct text and the compiled pattern of a call."""
     pattern = constant_text(call, 1)
     assert pattern is not None
     compiled = groups_of(pattern)
@@ -181,10 +180,10 @@ _REFERENCE = re.compile(r"\\(.)|\$([0-9])(?![0-9])|([^\\$]+)", re.DOTALL)
 
 
 def replacement(text: str, groups: int) -> Sequence[str | int]:
-    """Return the parts of a replacement: texts, and the numbers of groups.
+    """Split a replacement into texts and group numbers.
 
     Raises:
-        NotRead: a `$` or backslash stands before something else than a group or a character.
+        NotRead: a `$` or backslash stands before something other than a group or a character.
     """
     parts: list[str | int] = []
     at = 0

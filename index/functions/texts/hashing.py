@@ -1,4 +1,4 @@
-"""hash: Murmur3 of 32 bits, each argument with the hash of those before it as its seed; NULL changes nothing.
+"""Spark's hash(): Murmur3 of 32 bits; the hash of earlier arguments is the seed; NULL changes nothing.
 
 Source: Spark 4.2, Murmur3Hash and Murmur3_x86_32, which takes the last bytes of a text one by one.
 """
@@ -23,7 +23,7 @@ _SEED = 42
 
 
 def hashed(call: Call, args: list[pa.Array]) -> Vector:
-    """Return the hash of all arguments, which is never NULL."""
+    """Compute the hash of all arguments; never NULL."""
     hashes = np.full(len(args[0]), _SEED, dtype=np.uint32)
     with np.errstate(over="ignore"):
         for arg, of in zip(args, call.args, strict=True):

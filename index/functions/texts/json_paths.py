@@ -1,7 +1,7 @@
 """get_json_object: a part of a JSON text by its path, written as Jackson writes it for Spark.
 
-Jackson also takes strings in single quotes, which are not read here. Source: Spark 4.2,
-GetJsonObjectEvaluator; asked of Spark itself by the tests.
+Jackson also accepts strings in single quotes, which are unsupported here. Source: Spark 4.2,
+GetJsonObjectEvaluator; checked against Spark itself by the tests.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PLAIN_DIGITS = 15
 
 
 class _Object(list[Any]):
-    """The fields of a JSON object as pairs: a name may stand in it twice."""
+    """The fields of a JSON object as pairs: a name may occur twice."""
 
 
 class _Number(float):
@@ -33,7 +33,7 @@ class _Number(float):
 
 
 def path_of(text: str) -> Path | None:
-    """Return the steps of a path such as `$.a[0]['b']`; None where it is written in another way."""
+    """Return the steps of a path such as `$.a[0]['b']`; None if it has another form."""
     steps: list[str | int] = []
     at = 1
     while at < len(text):
@@ -47,13 +47,13 @@ def path_of(text: str) -> Path | None:
 
 
 def written(path: Path) -> str:
-    """Write steps as a path that `path_of` reads to the same steps."""
+    """Format steps as a path that `path_of` parses to the same steps."""
     steps = (f"[{step}]" if isinstance(step, int) else f"['{step}']" for step in path)
     return "$" + "".join(steps)
 
 
 def part(call: Call, args: list[pa.Array]) -> Vector:
-    """Return the parts of JSON texts at the path that the setting is; NULL where there is none."""
+    """Return the parts of JSON texts at the path in the setting; NULL where there is none."""
     path = call.setting
     return each_row(call, args, lambda text: _part(text.decode(), path))
 
@@ -81,7 +81,7 @@ def _part(text: str, path: Path) -> bytes | None:
 
 
 def _found(value: Any, path: Path) -> tuple[Any] | None:
-    """Return the value at a path, or None. Of fields of one name the first that leads on counts."""
+    """Return the value at a path in a tuple, or None; of equal names the first that leads on counts."""
     if not path:
         return (value,)
     step, rest = path[0], path[1:]
@@ -108,7 +108,7 @@ def _written(value: Any) -> str:
 
 
 def _as_java(value: float) -> str:
-    """Write a double as Java does, where that is sure to be its shortest text."""
+    """Format a double as Java does, where that is sure to be its shortest text."""
     shown = repr(float(value))
     digits = shown.lstrip("-").replace(".", "").strip("0")
     if value != 0 and (not 1e-3 <= abs(value) < 1e7 or len(digits) > _PLAIN_DIGITS):

@@ -1,6 +1,6 @@
-"""LIKE, ILIKE and RLIKE: a pattern becomes an expression of RE2 that matches what Java's does.
+"""LIKE, ILIKE and RLIKE: a pattern becomes an RE2 pattern that matches what Java's does.
 
-A pattern of RLIKE is read only where both engines are known to mean the same by it; the rest is refused.
+A pattern of RLIKE is supported only if both engines are known to agree on it; others are refused.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _QUANTIFIER = re.compile(r"[*+?]|\{\d{1,3}(?:,\d{0,3})?\}", re.ASCII)
 
 
 def like_tokens(pattern: str, escape: str = "\\") -> list[tuple[str, bool]]:
-    """Return the characters of a LIKE pattern, and whether each is a wildcard.
+    """Split a pattern of LIKE into (character, whether it is a wildcard).
 
     Raises:
-        NotRead: the escape stands before something else than a wildcard or itself, or at the end.
+        NotRead: the escape stands before something other than a wildcard or itself, or at the end.
     """
     out: list[tuple[str, bool]] = []
     at = 0
@@ -50,7 +50,7 @@ def like_tokens(pattern: str, escape: str = "\\") -> list[tuple[str, bool]]:
 
 
 def like_prefix(pattern: str, escape: str = "\\") -> tuple[str, str] | None:
-    """Return the text before the only wildcard, and that wildcard: "%" at the end, "" for none; or None."""
+    """Return the text before the only wildcard, and "%" if it is at the end, "" for no wildcard; or None."""
     tokens = like_tokens(pattern, escape)
     wild = [n for n, (_, is_wild) in enumerate(tokens) if is_wild]
     text = "".join(char for char, is_wild in tokens if not is_wild)
@@ -62,9 +62,10 @@ def like_prefix(pattern: str, escape: str = "\\") -> tuple[str, str] | None:
 
 
 def like_parts(pattern: str, escape: str = "\\") -> tuple[str, str, str] | None:
-    """Return the beginning, end and part of matching texts; None for a pattern that says more.
+    """Return beginning, end and inner part of the texts that a pattern matches; None for other patterns.
 
-    These are `a%b` and `%a%`, and what is shorter. Spark compares their bytes, whether they are UTF-8 or not.
+    Such patterns are `a%b`, `%a%` and shorter ones. Spark compares their bytes, whether they are UTF-8 or
+    not.
     """
     pieces = [""]
     for char, is_wild in like_tokens(pattern, escape):
@@ -81,7 +82,7 @@ def like_parts(pattern: str, escape: str = "\\") -> tuple[str, str, str] | None:
 
 @lru_cache(maxsize=256)
 def like_regex(pattern: str, escape: str = "\\") -> str:
-    """Convert a LIKE pattern to an expression of RE2 that matches whole texts."""
+    """Translate a pattern of LIKE to an RE2 pattern that matches a whole text."""
     parts = []
     for char, is_wild in like_tokens(pattern, escape):
         parts.append({"_": ".", "%": ".*"}[char] if is_wild else _quoted(char))
@@ -94,22 +95,22 @@ def _quoted(char: str) -> str:
 
 @lru_cache(maxsize=256)
 def java_regex(pattern: str) -> str:
-    """Convert an RLIKE pattern to an expression of RE2 that matches in the same texts; see `END`.
+    """Translate a pattern of RLIKE to an RE2 pattern that is found in the same texts; see `END`.
 
     Raises:
-        NotRead: it holds something outside of what both engines mean the same by.
+        NotRead: the two engines may differ on the pattern.
     """
     return JavaRegex(pattern).read()
 
 
 def python_regex(regex: str, end: str = "\\Z") -> str:
-    """Convert an expression of RE2 by `JavaRegex` to one of Python; `end` replaces `END`."""
+    """Translate an RE2 pattern that `JavaRegex` wrote to one of Python; `end` stands for `END`."""
     plain = re.sub(r"\\x\{([0-9a-f]+)\}", lambda char: f"\\U{int(char[1], 16):08x}", regex)
     return plain.replace(END, end)
 
 
 class JavaRegex:
-    """One pass over a pattern of Java; `(?i)` at its beginning is for letters of ASCII alone, as in Java."""
+    """A translator of a Java pattern, in one pass; a leading `(?i)` is for ASCII letters only, as in Java."""
 
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
@@ -119,7 +120,7 @@ class JavaRegex:
         self.at = len(_FOLDED) if self.folded else 0
 
     def read(self) -> str:
-        """Return the expression of RE2."""
+        """Return the RE2 pattern."""
         repeatable = False
         while self.at < len(self.pattern):
             repeatable = self._step(repeatable)
@@ -141,7 +142,7 @@ class JavaRegex:
         raise NotRead(f"{construct} in the pattern {self.pattern!r} is not read", hint)
 
     def _step(self, repeatable: bool) -> bool:
-        """Take one element of the pattern; return whether a quantifier may follow it."""
+        """Translate one element of the pattern; return whether a quantifier may follow."""
         char = self.pattern[self.at]
         if char in "*+?{":
             return self._quantifier(repeatable)
@@ -203,7 +204,7 @@ class JavaRegex:
         return False
 
     def _escaped(self) -> Item:
-        """Take the character after a backslash."""
+        """Return the character or class after a backslash."""
         if self.at == len(self.pattern):
             self._refuse("\\ at the end")
         char = self.pattern[self.at]
@@ -223,7 +224,7 @@ class JavaRegex:
         return f"[{char.lower()}{char.upper()}]" if letter else _quoted(char)
 
     def _class(self) -> str:
-        """Take a class of characters, ranges and escapes, without classes in it."""
+        """Translate a class of characters, ranges and escapes, without nested classes."""
         negated = self.pattern.startswith("^", self.at)
         self.at += negated
         items: list[Item] = []

@@ -1,4 +1,4 @@
-"""Texts of pieces of bounded width: digits, names and hex, as a table with a column a byte."""
+"""Texts built of pieces of bounded width (digits, names, hexadecimal): a table with a column per byte."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Piece = tuple[Bytes, Mask | None]
 
 
 def digits(numbers: Longs, least: int, most: int) -> Piece:
-    """Return numbers from 0 on in `most` digits, of which zeros in front are kept up to `least` digits.
+    """Return numbers (not negative) in `most` digits; leading zeros are kept up to `least` digits.
 
     >>> table, kept = digits(np.array([7, 12, 345]), 2, 3)
     >>> [row[there].tobytes() for row, there in zip(table, kept, strict=True)]
@@ -35,7 +35,7 @@ def digits(numbers: Longs, least: int, most: int) -> Piece:
 
 
 def named(names: Sequence[str], at: Longs) -> Piece:
-    """Return the name at each place of a list."""
+    """Return the name at each index of a list."""
     encoded = [name.encode() for name in names]
     width = max(map(len, encoded))
     table = np.frombuffer(b"".join(name.ljust(width) for name in encoded), np.uint8).reshape(
@@ -48,7 +48,7 @@ def named(names: Sequence[str], at: Longs) -> Piece:
 
 
 def hexadecimal(numbers: Longs) -> Piece:
-    """Return the 64 bits of numbers in base 16, without zeros in front."""
+    """Return the 64 bits of numbers as hexadecimal text without leading zeros."""
     table = HEX_OF_BYTE[numbers.astype(">i8").view(np.uint8)].view(np.uint8).reshape(len(numbers), 16)
     kept = np.logical_or.accumulate(table != ord("0"), axis=1)
     kept[:, -1] = True
@@ -56,7 +56,7 @@ def hexadecimal(numbers: Longs) -> Piece:
 
 
 def side_by_side(pieces: Sequence[Piece]) -> Piece:
-    """Return pieces of the same texts one behind the other."""
+    """Concatenate the pieces of each text."""
     table = np.concatenate([table for table, _ in pieces], axis=1)
     if all(kept is None for _, kept in pieces):
         return table, None
@@ -65,7 +65,7 @@ def side_by_side(pieces: Sequence[Piece]) -> Piece:
 
 
 def texts_of_pieces(pieces: Sequence[Piece], null: Mask) -> pa.Array:
-    """Return the texts of pieces one behind the other; NULL where `null`. No pieces make empty texts."""
+    """Concatenate the pieces of each text to a text; NULL where `null`. No pieces give empty texts."""
     if not pieces:
         return texts_of(np.zeros(len(null) + 1, np.int64), np.zeros(0, np.uint8), null)
     table, kept = side_by_side(pieces) if len(pieces) > 1 else pieces[0]

@@ -1,6 +1,6 @@
-"""Pieces of a text between the places of another.
+"""Functions that split a text at another: substring_index, split_part, split(...)[n].
 
-Arrow cuts all texts at once where the other text is a constant; else it is done once for each distinct text.
+Arrow splits all texts at once if the separator is a constant; else each distinct text is split once.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ def before_or_behind(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def _overlaps_itself(text: str) -> bool:
-    """Return whether a text can begin within itself: Spark finds such occurrences, a split does not."""
+    """Return whether a separator can begin within an occurrence of itself, where Spark and a split differ."""
     return any(text.startswith(text[at:]) for at in range(1, len(text)))
 
 
 def _joined_pieces(texts: pa.Array, between: str, count: int) -> pa.Array:
-    """Return the first or last pieces of each text and what is between them; the text if it has fewer."""
+    """Return the first or last pieces of each text with the separators between; the text if it has fewer."""
     lists = pc.split_pattern(texts, between, max_splits=abs(count), reverse=count < 0)
     places, values = _lists(lists)
     one_more = np.diff(places) > abs(count)
@@ -47,7 +47,7 @@ def _joined_pieces(texts: pa.Array, between: str, count: int) -> pa.Array:
 
 
 def _lists(lists: pa.Array) -> tuple[Longs, pa.Array]:
-    """Return where the first list begins and each ends, and the items of all."""
+    """Return the offsets (first begin, then each end) of lists, and the items of all."""
     if not len(lists):
         return np.zeros(1, np.int64), lists.values
     places = np.frombuffer(lists.buffers()[1], np.int32, len(lists) + 1, 4 * lists.offset).astype(np.int64)
@@ -72,7 +72,7 @@ def _before_or_behind(text: bytes, part: bytes, count: int) -> bytes:
 
 
 def part_of(call: Call, args: list[pa.Array]) -> Vector:
-    """Compute split_part: the n-th piece, or from the end; an empty text if there is none."""
+    """Compute split_part: the n-th piece, or the n-th from the end; an empty text beyond the pieces."""
     number = int(call.setting[0])
     at = number - 1 if number > 0 else number
     between = constant_text(call, 1)
@@ -87,7 +87,7 @@ def part_of(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def _pieces(texts: pa.Array, between: str, at: int) -> tuple[pa.Array, Mask]:
-    """Return a piece of each text, NULL where it has fewer; and where it has."""
+    """Return a piece of each text, NULL if the text has fewer; and the mask of texts that have it."""
     lists = pc.split_pattern(texts, between, max_splits=at + 1 if at >= 0 else None)
     places, values = _lists(lists)
     counts = np.diff(places)
@@ -101,7 +101,7 @@ CHARSETS = {"UTF-8": "utf-8", "US-ASCII": "ascii", "ISO-8859-1": "latin-1"}
 
 
 def decoded(call: Call, args: list[pa.Array]) -> Vector:
-    """Decode of bytes in the character set that the setting is; what is malformed in it raises."""
+    """Decode bytes in the character set of the setting; malformed bytes raise."""
     name = CHARSETS[str(call.setting[0])]
 
     def apply(value: bytes) -> bytes:
@@ -114,7 +114,7 @@ def decoded(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def item(call: Call, args: list[pa.Array]) -> Vector:
-    """Compute split(s, pattern)[n]; settings: n, and the error where there is no such piece."""
+    """Compute split(s, pattern)[n]; settings: n, and Spark's error if there is no such piece."""
     at, error = int(call.setting[0]), str(call.setting[1])
 
     def apply(pieces: list[str]) -> bytes:
@@ -144,7 +144,7 @@ _LITERAL = re.compile(r"(?:[\w\-@ ,;:/=#%&!~]|\\[.*+?()\[\]{}|^$\\/\-])+", re.AS
 
 
 def _literal(pattern: str | None) -> str | None:
-    """Return the only text that a pattern finds; None where it may find others."""
+    """Return the only text that a pattern matches; None if it may match others."""
     plain = pattern is not None and _LITERAL.fullmatch(pattern)
     return re.sub(r"\\(.)", r"\1", str(pattern)) if plain else None
 
@@ -155,7 +155,7 @@ def _split(
     apply: Callable[[list[str]], Any],
     of_all: Callable[[pa.Array, str], Vector],
 ) -> Vector:
-    """Return what a function gives for the pieces of each text, or another for texts and what is between."""
+    """Compute a function of the pieces of each text: `of_all` if the pattern is plain text, else `apply`."""
     literal = _literal(constant_text(call, 1))
     if literal is not None:
         return within_16_bits(call, texts, lambda plain: of_all(plain, literal))

@@ -37,7 +37,7 @@ def beginning(e: Expression) -> int:
 
 
 def ends(characters: int, text: bytes) -> tuple[End, End]:
-    """Return where the values begin whose prefix is `text` or more, and where those whose prefix is more.
+    """Return the least values whose prefix is `text` or more, and whose prefix is more than `text`.
 
     Raises:
         NotRising: `text` is not UTF-8.

@@ -60,7 +60,7 @@ def least(e: Expression, y: Number) -> Number:
     The value may be beyond the range of the column's type.
 
     Raises:
-        NotRising: nothing is known of the function.
+        NotRising: the function is not known to be monotonic.
     """
     while isinstance(e, Call):
         step = _STEPS_DOWN.get(e.name)
@@ -73,10 +73,10 @@ def least(e: Expression, y: Number) -> Number:
 
 
 def ends(e: Expression, y: Number) -> tuple[End, End]:
-    """Return where values begin for which a function is `y` or more, and where those for which it is more.
+    """Return the least arguments for which a function is `y` or more, and for which it is more than `y`.
 
     Raises:
-        NotRising: nothing is known of the function, or there is nothing above `y`.
+        NotRising: the function is not known to be monotonic, or no value is above `y`.
     """
     if isinstance(y, float) and not math.isfinite(y):
         raise NotRising

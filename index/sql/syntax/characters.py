@@ -27,7 +27,7 @@ _CHARACTERS = {
 
 
 def of_character(text: str, at: int) -> tuple[str, int, str]:
-    """Return what a character is that begins nothing in SQL, its place, and what to write instead."""
+    """Return what a character that begins no token of SQL is, its place, and what to write instead."""
     character = text[at]
     if character == ";":
         more = text[at + 1 :].strip()

@@ -1,4 +1,4 @@
-"""Says in plain words what stands where a condition stops being one, and what to write instead."""
+"""Hints on a text that stops being a condition: what was found there, and what to write instead."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ Told = tuple[str, int, str]
 
 
 def stopped(text: str, tokens: Sequence[Token], at: int) -> Told:
-    """Return what to say of a text that is no condition from a token on."""
+    """Return the error message and hint for a text that is no condition from a token on."""
     token = tokens[at]
     for look in (_of_statement, _of_end, _of_sign, _of_word):
         if (hint := look(text, tokens, at)) is not None:
@@ -128,7 +128,7 @@ def _of_statement(text: str, tokens: Sequence[Token], at: int) -> Told | None:
 
 
 def _of_end(text: str, tokens: Sequence[Token], at: int) -> Told | None:
-    """Return what to say where the text ends too early."""
+    """Return message and hint for a text that ends too early."""
     if tokens[at].kind != "end":
         return None
     last = tokens[at - 1]
@@ -168,7 +168,7 @@ _PATTERNS = {
 
 
 def _of_sign(text: str, tokens: Sequence[Token], at: int) -> Told | None:
-    """Return what to say of a sign."""
+    """Return message and hint for an operator or other sign."""
     token = tokens[at]
     if token.kind != "sign":
         return None
@@ -202,7 +202,7 @@ def _of_sign(text: str, tokens: Sequence[Token], at: int) -> Told | None:
 
 
 def _foreign(text: str, tokens: Sequence[Token], at: int) -> Told | None:
-    """Return what to say of a sign that other languages have, or of a separator in place of an operator."""
+    """Return message and hint for an operator of other languages, or a separator in place of an operator."""
     token, before = tokens[at], tokens[at - 1] if at else None
     if before is None or before.kind == "sign":
         if before is not None and before.text == "->":
@@ -249,7 +249,7 @@ def _of_date(token: Token) -> Told:
 
 
 def _of_word(text: str, tokens: Sequence[Token], at: int) -> Told | None:
-    """Return what to say of a word, a name, a number or a string."""
+    """Return message and hint for a word, a name, a number or a string."""
     token, before = tokens[at], tokens[at - 1] if at else None
     word = token.text if token.kind == "word" else ""
     shown = text[token.start : token.end]
@@ -300,7 +300,7 @@ def _is_of(tokens: Sequence[Token], at: int) -> bool:
 
 
 def listed_instead(text: str, at: int) -> str:
-    """Return how a list behind IN is written in parentheses: with the values that stand there."""
+    """Return the list after IN as it must be written: its values in parentheses."""
     opened, closed = text[at : at + 1], text.find("]", at)
     inner = text[at + 1 : closed] if opened == "[" and closed > at else ""
     return f"Write IN ({inner})." if inner else "Write IN (1, 2)."

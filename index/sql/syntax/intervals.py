@@ -1,4 +1,4 @@
-"""Reads what stands behind the word INTERVAL as one text: numbers with units, or a string that holds them.
+"""Reads what follows the word INTERVAL as one text: numbers with units, or a string of such.
 
 Source: Spark 4.2, SqlBaseParser.g4 `interval`.
 """
@@ -21,7 +21,7 @@ def interval_at(text: str, tokens: Sequence[Token], at: int) -> tuple[str, int] 
         interval - 1                    None: a column beside an operator
 
     Raises:
-        PredicateError: it is an interval that is written in a way that is not read.
+        PredicateError: the interval is written in an unsupported form.
     """
     parts: list[str] = []
     place = at + 1
@@ -39,7 +39,7 @@ def interval_at(text: str, tokens: Sequence[Token], at: int) -> tuple[str, int] 
 
 
 def _part_at(tokens: Sequence[Token], at: int) -> tuple[str, int] | None:
-    """Return a number with its unit as text, and the place behind both; None where no such two stand."""
+    """Return a number with its unit as text, and the index of the next token; None if there is none."""
     signed = tokens[at].kind == "sign" and tokens[at].text in ("-", "+")
     sign, at = (tokens[at].text, at + 1) if signed else ("", at)
     if tokens[at].kind not in ("number", "string"):

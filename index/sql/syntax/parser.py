@@ -41,7 +41,7 @@ def parse_predicate(text: str) -> Tree:
     """Return the tree of a predicate in Spark's SQL.
 
     Raises:
-        PredicateError: Spark does not parse it, or it holds what is not read; says where.
+        PredicateError: Spark does not parse the text, or the text holds an unsupported construct; says where.
     """
     try:
         return Parser(text, tokens_of(text)).whole()
@@ -50,13 +50,14 @@ def parse_predicate(text: str) -> Tree:
 
 
 class Parser(PrimaryParser):
-    """A walk over the tokens of one text; each method takes from them what it is named for."""
+    """A recursive descent parser over the tokens of one text; each method consumes what its name says."""
 
     def whole(self) -> Tree:
         """Return the tree of a text that is one condition.
 
         Raises:
-            PredicateError: Spark does not parse it, or it holds what is not read; says where.
+            PredicateError: Spark does not parse the text, or the text holds an unsupported construct;
+                says where.
         """
         if self.token.kind == "end":
             refuse(self.text, "it is empty")
@@ -90,7 +91,7 @@ class Parser(PrimaryParser):
         return Tree("not", start, self.last_end, inner)
 
     def _not_is_a_column(self) -> bool:
-        """Return whether the word NOT at hand is the name of a column: `NOT = 1`, `NOT IS NULL`."""
+        """Return whether NOT, the current token, is the name of a column: `NOT = 1`, `NOT IS NULL`."""
         ahead = self.tokens[self.at + 1]
         is_operator = ahead.kind == "sign" and (ahead.text in COMPARISONS or ahead.text in BEHIND_A_VALUE)
         return is_operator or is_asked_for(self.tokens, self.at + 1)
@@ -107,7 +108,7 @@ class Parser(PrimaryParser):
         return left
 
     def _operator(self) -> str:
-        """Return the operator at hand; Spark makes shifts of signs that touch."""
+        """Return the operator at the current token; adjacent signs `< <` form a shift, as in Spark."""
         if self.token.kind == "word":
             return self.token.text
         if self.token.kind != "sign":
@@ -134,7 +135,7 @@ class Parser(PrimaryParser):
         return Tree("negative" if sign == "-" else "invert", start, self.last_end, inner)
 
     def _predicate(self, value: Tree) -> Tree:
-        """Take the predicate behind a value, if one stands there."""
+        """Take the predicate after a value, such as IN (...), if there is one."""
         start = value.start
         if self.takes_word("IS"):
             return self._is(value)

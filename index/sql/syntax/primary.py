@@ -30,7 +30,7 @@ _QUERIES = ("SELECT", "WITH", "VALUES", "FROM", "TABLE")
 
 
 class PrimaryParser(ABC):
-    """The part of a walk that takes single values; conditions within them are the subclass's."""
+    """The part of the parser for single values; the subclass parses conditions within values."""
 
     def __init__(self, text: str, tokens: list[Token]) -> None:
         self.text = text
@@ -49,47 +49,47 @@ class PrimaryParser(ABC):
 
     @property
     def token(self) -> Token:
-        """The token at hand."""
+        """Return the current token."""
         return self.tokens[self.at]
 
     @property
     def word(self) -> str:
-        """The word at hand in capitals; nothing where the token is no word."""
+        """Return the current word in capitals; empty if the token is no word."""
         token = self.tokens[self.at]
         return token.text if token.kind == "word" else ""
 
     def advance(self) -> Token:
-        """Take the token at hand."""
+        """Return the current token, and move to the next."""
         token = self.tokens[self.at]
         self.last_end = token.end
         self.at += 1
         return token
 
     def is_sign(self, sign: str) -> bool:
-        """Return whether a sign is at hand."""
+        """Return whether the current token is a given sign."""
         token = self.tokens[self.at]
         return token.kind == "sign" and token.text == sign
 
     def takes_sign(self, sign: str) -> bool:
-        """Take a sign, if it is at hand."""
+        """Take a sign if it is the current token; return whether it was."""
         return self.is_sign(sign) and bool(self.advance())
 
     def takes_word(self, word: str) -> bool:
-        """Take a word, if it is at hand."""
+        """Take a word if it is the current token; return whether it was."""
         return self.word == word and bool(self.advance())
 
     def needs_sign(self, sign: str) -> None:
-        """Take a sign that must stand here."""
+        """Take a sign; refuse the text if it is not the current token."""
         if not self.takes_sign(sign):
             self.stop()
 
     def needs_word(self, word: str) -> None:
-        """Take a word that must stand here."""
+        """Take a word; refuse the text if it is not the current token."""
         if not self.takes_word(word):
             self.stop()
 
     def stop(self, at: Token | None = None) -> NoReturn:
-        """Refuse the text from a token on, the one at hand unless another is given."""
+        """Refuse the text from a token on, by default the current one."""
         # Only a refusal waits for its words to be loaded.
         from tailbit.index.sql.syntax.hints import stopped
 
@@ -300,7 +300,7 @@ class PrimaryParser(ABC):
         return Tree("call", start, self.last_end, text=name, items=items)
 
     def _like_of(self, start: int, name: str, items: tuple[Tree, ...]) -> Tree:
-        """Return the operator that a function of pattern matching is: `rlike(s, 'a')` is `s RLIKE 'a'`."""
+        """Return the operator node equal to a pattern function: `rlike(s, 'a')` is `s RLIKE 'a'`."""
         operator = LIKE_FUNCTIONS[name]
         if len(items) not in ((2,) if operator == "RLIKE" else (2, 3)):
             refuse(self.text, f"{name} takes 2 arguments, not {len(items)} (WRONG_NUM_ARGS in Spark)", start)
@@ -308,7 +308,7 @@ class PrimaryParser(ABC):
         return Tree("like", start, self.last_end, items[0], items[1], text=operator, escape=escape)
 
     def _takes_nothing(self) -> bool:
-        """Take empty parentheses, if they are at hand."""
+        """Take empty parentheses if they come next; return whether they did."""
         ahead = self.tokens[self.at + 1]
         return ahead.kind == "sign" and ahead.text == ")" and bool(self.advance() and self.advance())
 
@@ -369,7 +369,7 @@ class PrimaryParser(ABC):
         return Tree("extract", start, self.last_end, source, text=field)
 
     def _holds_from(self) -> bool:
-        """Return whether FROM stands in the parentheses behind the word at hand, and in no others within."""
+        """Return whether FROM stands directly in the parentheses after the current word."""
         depth = 0
         for token in self.tokens[self.at + 1 :]:
             if token.kind == "sign":

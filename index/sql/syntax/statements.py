@@ -1,4 +1,4 @@
-"""Recognises a whole statement where a condition is wanted, and says which command and method do it.
+"""Recognises a whole SQL statement in place of a condition, and names the command and method to use instead.
 
 `SELECT carrier, count(*) FROM flights WHERE dest = 'SFO' GROUP BY carrier` is `tailbit facets flights carrier
 --where "dest = 'SFO'"`, and `table.where("dest = 'SFO'").facets("carrier")`.
@@ -29,12 +29,12 @@ class Statement(NamedTuple):
     starts: Mapping[str, int]
 
     def piece(self, word: str) -> str:
-        """Return what stands behind a clause's words; nothing where there is no such clause."""
+        """Return the text of a clause, without its keyword; empty if there is no such clause."""
         return self.pieces.get(word, "")
 
 
 def statement_of(text: str, tokens: Sequence[Token], stopped: int) -> Statement | None:
-    """Return the statement that a text is, or whose later clauses a condition has; None for neither.
+    """Return the statement that a text is, or whose later clauses follow its condition; None for neither.
 
     `stopped`: the place in the text at which a condition could be read no further.
     """
@@ -79,7 +79,7 @@ def _clauses(tokens: Sequence[Token]) -> list[Token]:
 
 
 def told(statement: Statement, text: str) -> tuple[str, int, str]:
-    """Return what a statement was found to be, the place, and what to write instead."""
+    """Return the message about a statement, its place, and what to write instead."""
     clause, at = min(statement.starts.items(), key=lambda item: item[1])
     if "JOIN" in statement.pieces or "UNION" in statement.pieces:
         at = statement.starts.get("JOIN", statement.starts.get("UNION", 0))
@@ -98,7 +98,7 @@ def told(statement: Statement, text: str) -> tuple[str, int, str]:
 
 
 def written(first: str) -> str | None:
-    """Return what to say of a statement that begins with a word and is no question; None for other words."""
+    """Return the message about a statement that is no question, by its first word; None for other words."""
     if first in _WRITES:
         return "tailbit answers questions and never writes to the table: run the statement in Spark."
     if first in _LOOKS:
@@ -171,7 +171,7 @@ def _read(statement: Statement, table: str, items: Sequence[str]) -> str:
 
 
 def _items(listed: str) -> list[str]:
-    """Return the items of a list, which commas outside of parentheses part."""
+    """Split a list at the commas outside of parentheses."""
     items, depth, begin = [], 0, 0
     for at, character in enumerate(listed):
         depth += (character == "(") - (character == ")")
@@ -182,7 +182,7 @@ def _items(listed: str) -> list[str]:
 
 
 def _aggregate(item: str) -> tuple[str, str] | None:
-    """Return the name and the argument of an aggregate; None of anything else."""
+    """Return the name and the argument of an aggregate function; None for other items."""
     name, paren, rest = item.partition("(")
     method = AGGREGATES.get(name.strip().upper())
     return (method, rest.split(")")[0].strip()) if paren and method else None

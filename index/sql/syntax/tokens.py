@@ -15,7 +15,7 @@ from tailbit.index.values.literals import string
 
 
 class Token(NamedTuple):
-    """A piece of the text that the grammar takes whole.
+    """A token of the text.
 
     `kind` is one of word, name (in backticks), string, number, sign and end. `text` is a word in capitals, a
     name without its backticks, the value of a string, a number as written, or the sign.

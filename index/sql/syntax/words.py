@@ -1,4 +1,4 @@
-"""Which words are keywords where they stand: Spark reserves none, so any may be the name of a column."""
+"""Tells keywords from column names by what stands around: Spark reserves no word."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ASKED = ("NULL", "TRUE", "FALSE", "UNKNOWN", "DISTINCT")
 
 
 def ends_a_value(tokens: Sequence[Token], at: int) -> bool:
-    """Return whether the token at a place shows that a whole value stands before it."""
+    """Return whether the token at index `at` shows that a whole value stands before it."""
     token = tokens[at]
     if token.kind == "sign":
         return token.text in COMPARISONS or token.text in BEHIND_A_VALUE
@@ -41,7 +41,7 @@ def ends_a_value(tokens: Sequence[Token], at: int) -> bool:
 
 
 def is_asked_for(tokens: Sequence[Token], at: int) -> bool:
-    """Return whether IS and what only IS takes stand at a place, so that what comes before is a value.
+    """Return whether IS and a word that only IS takes stand at index `at`, so that a value stands before.
 
     At the end of a text Spark takes `NOT IS NULL` for a condition `NOT IS` that is called NULL.
     """
