@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
@@ -55,3 +56,27 @@ def ordered_int(value: Value, key_type: str) -> int:
         (bits,) = struct.unpack(">q", struct.pack(">d", number))
         return int(bits ^ (SIGN - 1) if bits < 0 else bits)
     return max(-SIGN, min(SIGN - 1, int(value)))
+
+
+def float_at(place: int) -> float:
+    """Return the double that `ordered_int` maps to an integer."""
+    (number,) = struct.unpack(">d", struct.pack(">q", place ^ (SIGN - 1) if place < 0 else place))
+    return float(number)
+
+
+def first_reached(reached: Callable[[int], bool], low: int, high: int) -> int:
+    """Return the least integer from `low` to `high` for which `reached` is true; `high` + 1 if there is none.
+
+    `reached`: true for all integers above one for which it is true.
+
+    >>> first_reached(lambda n: n * n >= 10, 0, 5)
+    4
+    """
+    end = high + 1
+    while low < end:
+        middle = (low + end) // 2
+        if reached(middle):
+            end = middle
+        else:
+            low = middle + 1
+    return low

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tailbit.index.functions.texts.patterns import like_prefix
 from tailbit.index.predicate.tree import Constant, Interval, Leaf, ValueSet
-from tailbit.index.predicate.value_sets import NULL
+from tailbit.index.predicate.value_sets import NULL, beyond_prefix
 from tailbit.tables.model import Column
 
 
@@ -36,7 +36,5 @@ def leaf_of_like(column: Column, pattern: str, escape: str, text: str) -> Leaf |
     elif not start:
         true = ValueSet(complement=True)
     else:
-        # UTF-8 has no byte 0xff, so all texts with this prefix are below the incremented prefix.
-        beyond = start[:-1] + bytes([start[-1] + 1])
-        true = ValueSet.of([Interval(start, True, beyond, False)])
+        true = ValueSet.of([Interval(start, True, beyond_prefix(start), False)])
     return Leaf(column, true, true.others(), text)

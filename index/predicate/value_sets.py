@@ -29,6 +29,14 @@ class Interval:
     hi_closed: bool
 
 
+def beyond_prefix(prefix: bytes) -> bytes:
+    """Return the least bytes above all texts that begin with a prefix, which is not empty.
+
+    UTF-8 has no byte 0xff, so the last byte can be incremented.
+    """
+    return prefix[:-1] + bytes([prefix[-1] + 1])
+
+
 Rank = int | bytes
 Cut = tuple[int, Rank, int]
 """A point on the line of values.

@@ -9,7 +9,6 @@ not pass is decided, whatever the other parts return or raise for it.
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Mapping, Sequence
 from functools import partial
 
@@ -21,7 +20,7 @@ from tailbit.index.functions.texts.at_once import constant_text
 from tailbit.index.functions.texts.patterns import like_parts
 from tailbit.index.functions.tree import Call, Expression, Ref
 from tailbit.index.keys import is_textual, key_type_of, scale_of
-from tailbit.index.ordered import SIGN, WORD_DIGITS, ordered_int
+from tailbit.index.ordered import SIGN, WORD_DIGITS, float_at, ordered_int
 from tailbit.index.predicate.computed import IS_FALSE, IS_TRUE, Computed, judge
 from tailbit.index.predicate.membership import ends_of, in_values
 from tailbit.index.predicate.tree import And, Compare, Constant, Interval, Leaf, Node, Or, all_of
@@ -212,14 +211,9 @@ def _floats(ends: Sequence[tuple[int, int]]) -> Floats:
     inside = [(max(lo, -_INFINITE - 1), min(hi, _INFINITE)) for lo, hi in ends]
     ranges = [(lo, hi - (hi == _NEGATIVE_ZERO)) for lo, hi in inside]
     return Floats(
-        [(_float(lo), _float(hi)) for lo, hi in ranges if lo <= hi],
+        [(float_at(lo), float_at(hi)) for lo, hi in ranges if lo <= hi],
         any(lo <= _NAN <= hi for lo, hi in ends),
     )
-
-
-def _float(place: int) -> float:
-    (number,) = struct.unpack(">d", struct.pack(">q", place ^ (SIGN - 1) if place < 0 else place))
-    return float(number)
 
 
 def _test_of_computed(node: Computed, column: Column) -> Test | None:

@@ -14,6 +14,7 @@ characters by their first bytes.
 from __future__ import annotations
 
 from tailbit.index.functions.tree import Call, Expression, Ref
+from tailbit.index.predicate.value_sets import beyond_prefix
 from tailbit.index.sql.comparing.least import End, NotRising
 from tailbit.index.values.literals import Literal
 
@@ -49,6 +50,5 @@ def ends(characters: int, text: bytes) -> tuple[End, End]:
     if len(written) < characters:
         return (text, False), (text, True)
     cut = written[:characters].encode()
-    # UTF-8 has no byte 0xff, so all texts with this prefix are below the incremented prefix.
-    beyond = cut[:-1] + bytes([cut[-1] + 1])
+    beyond = beyond_prefix(cut)
     return (text if cut == text else beyond, False), (beyond, False)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tailbit.index.predicate.value_sets import Interval, ValueSet
+from tailbit.index.predicate.value_sets import Interval, ValueSet, beyond_prefix
 
 _MOST_BLANKS = 1000
 """Limit of blanks and control characters beyond n in a constant: each needs a value of its own in the set."""
@@ -58,9 +58,7 @@ def _equal(target: str, length: int) -> ValueSet:
     data = target.encode()
     if len(target) == length:
         return ValueSet.points([data])
-    # UTF-8 has no byte 0xff, so all texts with this prefix are below the incremented prefix.
-    beyond = data[:-1] + bytes([data[-1] + 1])
-    return ValueSet.of([Interval(data, True, beyond, False)])
+    return ValueSet.of([Interval(data, True, beyond_prefix(data), False)])
 
 
 def _shorter(target: str, length: int) -> list[tuple[str, bool]]:

@@ -12,13 +12,13 @@ from fractions import Fraction
 from typing import Any
 
 from tailbit.index.keys import is_textual, key_type_of, scale_of
-from tailbit.index.ordered import Value
+from tailbit.index.ordered import Value, first_reached
 from tailbit.index.predicate.value_sets import NOTHING, NULL, VALUES, Interval, ValueSet
 from tailbit.index.sql.comparing.char_padding import where_compared, where_in
 from tailbit.index.values.casts import cast, round_half_up
 from tailbit.index.values.coercion import compared_type, is_rounded, membership_type, not_of_one_type, rounded
 from tailbit.index.values.datetimes import start_of_day
-from tailbit.index.values.literals import WHOLE, Literal
+from tailbit.index.values.literals import WHOLE, Literal, range_of
 from tailbit.index.values.refusals import NotRead, mismatch
 from tailbit.index.values.unwrapping import CAST_TO_INSTANTS, as_given
 from tailbit.tables.date_text import DAY_US
@@ -135,17 +135,9 @@ class _Domain:
         kinds = (key_type_of(type_), key_type_of(common))
         self.same = kinds[0] == kinds[1] or (is_textual(kinds[0]) and is_textual(kinds[1]))
         self.convert: Callable[[int], Any] = lambda value: value
-        self.low, self.high = _range(type_)
+        self.low, self.high = range_of(type_) or WHOLE["long"]
         if not self.same:
             self.convert = _conversion(type_, common, zone)
-
-
-def _range(type_: DataType) -> tuple[int, int]:
-    if type_.name == "decimal":
-        return 1 - 10**type_.precision, 10**type_.precision - 1
-    if type_.name == "date":
-        return WHOLE["integer"]
-    return WHOLE.get(type_.name, WHOLE["long"])
 
 
 def _conversion(type_: DataType, common: DataType, zone: str) -> Callable[[int], Any]:
@@ -187,8 +179,9 @@ def _intervals(domain: _Domain, op: str, target: Value) -> list[Interval]:
     """Return the values that compare so with a constant of the common type; for <>, the equal values."""
     if domain.same:
         return [_WITHIN[op](target, target, True)]
-    first = _bisect(domain, lambda value: domain.convert(value) >= target)
-    after = _bisect(domain, lambda value: domain.convert(value) > target)
+    ends = domain.low, domain.high
+    first = first_reached(lambda value: domain.convert(value) >= target, *ends)
+    after = first_reached(lambda value: domain.convert(value) > target, *ends)
     last = after - 1
     if op in ("=", "<>", "<=>"):
         return [Interval(first, True, last, True)] if first <= last else []
@@ -197,21 +190,6 @@ def _intervals(domain: _Domain, op: str, target: Value) -> list[Interval]:
     if (high is not None and high < domain.low) or (low is not None and low > domain.high):
         return []
     return [Interval(low, low is not None, high, high is not None)]
-
-
-def _bisect(domain: _Domain, reached: Callable[[int], bool]) -> int:
-    """Return the first value of the domain for which `reached` is true.
-
-    One beyond the domain if there is none.
-    """
-    low, high = domain.low, domain.high + 1
-    while low < high:
-        middle = (low + high) // 2
-        if reached(middle):
-            high = middle
-        else:
-            low = middle + 1
-    return low
 
 
 _WITHIN: dict[str, Callable[[Value, Value, bool], Interval]] = {

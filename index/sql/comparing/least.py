@@ -14,7 +14,6 @@ Values are canonical (`tailbit.index.keys`): days, microseconds, decimals withou
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Callable, Mapping
 
 import numpy as np
@@ -22,6 +21,7 @@ import numpy as np
 from tailbit.arrays import Longs
 from tailbit.index.functions.dates import STEPS, days_from, first_day
 from tailbit.index.functions.tree import Call, Expression, Ref
+from tailbit.index.ordered import first_reached, float_at, ordered_int
 from tailbit.index.values.literals import MAX_DIGITS, WHOLE, Literal, range_of
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import DataType
@@ -111,7 +111,8 @@ def _cast(call: Call, y: Number) -> tuple[Number, Expression]:
         return _resized(from_, to, int(y)), call.args[0]
     if from_.name in (*WHOLE, "decimal") and to.name == "double":
         unit = 10**from_.scale
-        return _bisected(lambda x: x / unit >= y, *domain_of(from_)), call.args[0]
+        low, high = map(int, domain_of(from_))
+        return first_reached(lambda x: x / unit >= y, low, high), call.args[0]
     if (from_.name, to.name) == ("timestamp_ntz", "date"):
         return int(y) * DAY_US, call.args[0]
     if (from_.name, to.name) == ("timestamp", "date"):
@@ -175,35 +176,9 @@ def _of_doubles(call: Call, y: Number) -> tuple[Number, Expression]:
         "*": lambda x: x * constant,
         "/": lambda x: x / constant,
     }[call.name]
-    infinite = _place(math.inf)
-    return _float(int(_bisected(lambda at: apply(_float(at)) >= y, -infinite, infinite))), left
-
-
-def _bisected(reaches: Callable[[int], bool], low: Number, high: Number) -> int:
-    """Return the least integer from `low` to `high` for which `reaches` is true.
-
-    `high` + 1 if there is none.
-    """
-    low, high = int(low), int(high) + 1
-    while low < high:
-        middle = (low + high) // 2
-        if reaches(middle):
-            high = middle
-        else:
-            low = middle + 1
-    return low
-
-
-def _place(value: float) -> int:
-    """Return the place of a double in the order of doubles; 0.0 and -0.0 have place 0."""
-    bits: int = struct.unpack("<q", struct.pack("<d", abs(value)))[0]
-    return -bits if value < 0 else bits
-
-
-def _float(place: int) -> float:
-    """Return the double at a place."""
-    number: float = struct.unpack("<d", struct.pack("<q", min(abs(place), _place(math.inf))))[0]
-    return -number if place < 0 else number
+    low, high = (ordered_int(end, "double") for end in (-math.inf, math.inf))
+    place = first_reached(lambda at: apply(float_at(at)) >= y, low, high)
+    return float_at(min(place, high)) + 0.0, left
 
 
 def _date_trunc(call: Call, y: Number) -> tuple[Number, Expression]:
