@@ -53,6 +53,17 @@ BENCHMARKS = (
         quick=("--no-spark",),
     ),
     Benchmark(
+        "first",
+        "First questions, in fresh processes",
+        ("question", "scale"),
+        tuple(
+            Target(f"{ours} / quicker, {clock}", most="at most", quick=20)
+            for ours in ("python", "command line")
+            for clock in ("cpu", "wall")
+        ),
+        quick=("--repeats", "1"),
+    ),
+    Benchmark(
         "rows",
         "Rows read, warm",
         ("rows of", "selectivity", "columns"),

@@ -1,0 +1,90 @@
+"""What a first question in a fresh process imports: what it uses, and little else."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from support.tables import index_of
+
+OWN_MODULES = 165
+"""Most modules of tailbit that a first count may import; each costs about half a millisecond of CPU."""
+
+NEVER = {
+    *("pandas", "numpy.ma", "sqlglot", "deltalake", "obstore", "pyspark", "polars"),
+    *("pyarrow.compute", "pyarrow.parquet", "pyarrow.fs", "pyarrow.dataset"),
+    # What reads and builds expressions that are not a column beside a constant, and what evaluates them.
+    *(f"tailbit.index.{room}" for room in ("expression.evaluate", "expression.calls", "expression.times")),
+    *(
+        f"tailbit.index.functions.{name}"
+        for name in ("table", "vectors", "casting", "dates", "texts.at_once")
+    ),
+    *("tailbit.tables.zones.arrays", "tailbit.index.evaluation.computed", "tailbit.index.predicate.truth"),
+    # What writes an index, and what only large questions need.
+    *("tailbit.index.kinds.merging", "tailbit.index.kinds.bitmap_index.written"),
+    *(f"tailbit.index.roaring.{name}" for name in ("collected", "decode", "by_key")),
+    *("tailbit.index.kinds.bitmap_index.codes", "tailbit.tables.delta.log.checkpoint"),
+    *(f"tailbit.index.{room}" for room in ("grouping", "write", "maintenance", "scanning", "repair")),
+}
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """An indexed table of 3,000 rows; not to be changed."""
+    path = str(tmp_path_factory.mktemp("first") / "t")
+    rows = pa.table({"k": pa.array(range(3000), pa.int64()), "v": [f"v{n % 7}" for n in range(3000)]})
+    write_deltalake(path, rows)
+    index_of(path, ["k", "v"])
+    return path
+
+
+def imported(program: str) -> tuple[str, set[str]]:
+    """What a process prints, and which modules it has imported at its end."""
+    ending = "; import json, sys; print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-c", program + ending], capture_output=True, text=True, check=True
+    )
+    answer, modules = done.stdout.splitlines()
+    return answer, set(json.loads(modules))
+
+
+QUESTIONS = [
+    ("v = 'v1'", "429"),
+    ("v IN ('v1', 'v2')", "858"),
+    ("v = 'v1' AND k = 8", "1"),
+    ("v = 'v1' OR k = 7", "430"),
+    ("NOT (v = 'v1')", "2571"),
+]
+
+
+@pytest.mark.parametrize(("where", "answer"), QUESTIONS, ids=[where for where, _ in QUESTIONS])
+def test_a_first_count_imports_few_modules_and_none_that_it_does_not_use(
+    table: str, where: str, answer: str
+) -> None:
+    printed, modules = imported(f"import tailbit; print(tailbit.open({table!r}).where({where!r}).count())")
+    assert printed == answer
+    assert sorted(NEVER & modules) == []
+    assert len([name for name in modules if name.partition(".")[0] == "tailbit"]) <= OWN_MODULES
+
+
+def test_a_function_imports_its_own_kernels_alone(table: str) -> None:
+    where = "upper(v) = 'V1'"
+    printed, modules = imported(f"import tailbit; print(tailbit.open({table!r}).where({where!r}).count())")
+    assert printed == "429"
+    assert "tailbit.index.functions.texts.at_once" in modules
+    others = ("spans", "arithmetic", "nested", "texts.each", "texts.hashing", "texts.digests")
+    assert sorted({f"tailbit.index.functions.{name}" for name in others} & modules) == []
+
+
+def test_every_module_that_a_first_count_may_not_import_exists() -> None:
+    """A name that is misspelt, or of a module that was renamed, would forbid nothing."""
+    root = Path(__file__).parents[2]
+    own = [name.split(".")[1:] for name in NEVER if name.startswith("tailbit.")]
+    paths = [root.joinpath(*parts) for parts in own]
+    assert [str(path) for path in paths if not path.is_dir() and not path.with_suffix(".py").is_file()] == []
