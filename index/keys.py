@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tailbit.arrays import Longs, Mask
 from tailbit.errors import ColumnTypeError
 from tailbit.index.ordered import SIGN, Value, ordered_int, ordered_ints
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, numpy_of
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import DataType
@@ -203,7 +203,7 @@ def decode_keys(keys: pa.BinaryArray, key_type: str, type_: DataType) -> pa.Arra
         bits = np.where(numbers < 0, numbers ^ np.int64(SIGN - 1), numbers)
         return arrow_array(bits.view(np.float64), mask=_nulls(keys)).cast(target, safe=False)
     plain = arrow_array(numbers, mask=_nulls(keys))
-    return plain.cast(pa.int32()).cast(target) if key_type == "date" else plain.cast(target)
+    return pc.cast(pc.cast(plain, pa.int32()) if key_type == "date" else plain, target)
 
 
 def widen_keys(keys: pa.BinaryArray, from_type: str, to_type: str) -> pa.BinaryArray:
@@ -282,7 +282,7 @@ def _shortened(values: pa.BinaryArray) -> pa.BinaryArray:
 
 
 def _nulls(values: pa.Array) -> Mask:
-    return numpy_of(values.is_null())
+    return numpy_of(pc.is_null(values))
 
 
 def _fixed(values: pa.Array, data: npt.NDArray[Any], width: int) -> pa.BinaryArray:

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from tailbit.arrays import Longs
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import filled, numpy_of
 
 Value = bool | int | float | bytes
@@ -42,8 +43,8 @@ def ordered_ints(values: pa.Array, key_type: str) -> Longs:
         zone = "UTC" if key_type == "timestamp" else None
         values = values.cast(pa.timestamp("us", zone), safe=False)
     elif key_type == "date":
-        values = values.cast(pa.int32())
-    return numpy_of(filled(values.cast(pa.int64()), 0)).astype(np.int64)
+        values = pc.cast(values, pa.int32())
+    return numpy_of(filled(pc.cast(values, pa.int64()), 0)).astype(np.int64)
 
 
 def ordered_int(value: Value, key_type: str) -> int:

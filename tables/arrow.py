@@ -17,6 +17,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tailbit.tables import compute as pc
+
 _NUMPY: dict[Any, Any] = {
     pa.int8(): np.int8,
     pa.int16(): np.int16,
@@ -34,6 +36,7 @@ _OFFSETS = {
     **dict.fromkeys((pa.string(), pa.binary()), np.int32),
     **dict.fromkeys((pa.large_string(), pa.large_binary()), np.int64),
 }
+_VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 _MOST = 50_000
 """For more values than this, importing pandas costs less than a loop in Python."""
 
@@ -98,7 +101,7 @@ def filled(values: pa.Array | pa.ChunkedArray, value: Any) -> pa.Array | pa.Chun
     >>> filled(arrow_array([1, None], pa.int8()), 0).to_pylist()
     [1, 0]
     """
-    return values.fill_null(arrow_scalar(value, values.type)) if values.null_count else values
+    return pc.coalesce(values, arrow_scalar(value, values.type)) if values.null_count else values
 
 
 def arrow_array(
@@ -122,7 +125,7 @@ def arrow_array(
     if isinstance(values, np.ndarray):
         array = _of_numpy(values, mask)
         if array is not None:
-            return array if type_ is None or type_ == array.type else array.cast(type_)
+            return array if type_ is None or type_ == array.type else pc.cast(array, type_)
         return pa.array(values, type_, mask)
     values = values if isinstance(values, (list, tuple)) else list(values)
     if mask is not None:
@@ -179,6 +182,8 @@ def _packed(bits: npt.NDArray[np.bool_] | Sequence[bool]) -> pa.Buffer:
 def _of_values(values: Sequence[Any], type_: pa.DataType) -> pa.Array | None:
     """Return an array of Python values; None for a type that is left to pyarrow."""
     validity, count = _validity(values), len(values)
+    if type_ in _VIEWS:
+        return pc.cast(_of_values(values, _VIEWS[type_]), type_)
     if type_ in _OFFSETS:
         parts = [b"" if value is None else _encoded(value, type_) for value in values]
         offsets = np.zeros(count + 1, _OFFSETS[type_])
@@ -226,12 +231,15 @@ def _encoded(value: Any, type_: pa.DataType) -> bytes:
     """Encode a text as UTF-8; return bytes unchanged for a binary type.
 
     Raises:
-        TypeError: the value is neither text nor bytes, or is bytes for a text type.
+        TypeError: the value is neither text nor bytes.
+        UnicodeDecodeError: the value is bytes for a text type, and they are not UTF-8.
     """
     if isinstance(value, str):
         return value.encode()
-    if not isinstance(value, bytes) or type_ in (pa.string(), pa.large_string()):
+    if not isinstance(value, bytes):
         raise TypeError(value)
+    if type_ in (pa.string(), pa.large_string()):
+        value.decode()
     return value
 
 

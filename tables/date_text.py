@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import filled, numpy_of
 
 _ARROW_DAYS = 11_000_000
@@ -29,7 +29,7 @@ def is_date_or_time(type_: pa.DataType) -> bool:
 def within_arrow(values: pa.Array | pa.ChunkedArray) -> bool:
     """Return whether Arrow itself formats all of these dates or times correctly."""
     days = pa.types.is_date32(values.type)
-    bounds = pc.min_max(values.cast(pa.int32() if days else pa.int64()))
+    bounds = pc.min_max(pc.cast(values, pa.int32() if days else pa.int64()))
     low, high = bounds["min"].as_py() or 0, bounds["max"].as_py() or 0
     most = _ARROW_DAYS * (1 if days else DAY_US)
     return -most <= low and high <= most
@@ -42,14 +42,14 @@ def date_texts(values: pa.Array) -> list[str | None]:
     ['1970-01-01 00:00:00.000000Z', None, '148108-07-06 14:00:27.387904Z']
     """
     days = pa.types.is_date32(values.type)
-    numbers = numpy_of(filled(values.cast(pa.int32() if days else pa.int64()), 0)).astype(np.int64)
+    numbers = numpy_of(filled(pc.cast(values, pa.int32() if days else pa.int64()), 0)).astype(np.int64)
     least = np.flatnonzero(numbers == _LEAST)
     numbers[least] += 1
     texts = np.datetime_as_string(numbers.view(f"datetime64[{'D' if days else 'us'}]")).tolist()
     for row in least.tolist():
         texts[row] = f"{texts[row][:-1]}2"
     end = "" if days or values.type.tz is None else "Z"
-    valid = values.is_valid().to_pylist()
+    valid = pc.is_valid(values).to_pylist()
     return [_padded(t) + end if ok else None for t, ok in zip(texts, valid, strict=True)]
 
 

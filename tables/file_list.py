@@ -15,10 +15,10 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tailbit.errors import MalformedLogError
 from tailbit.once import once
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, arrow_scalar, numpy_of
 from tailbit.tables.model import FileSlice, HiddenRows, Statistics
 

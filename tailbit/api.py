@@ -20,7 +20,6 @@ from tailbit.answer import Answer
 from tailbit.arguments.conditions import Condition, condition_text
 from tailbit.arguments.keywords import checks_keywords, checks_keywords_of_methods
 from tailbit.arguments.moments import known_zone, to_millis
-from tailbit.arguments.parameters import parameter_texts
 from tailbit.arguments.values import text, whole
 from tailbit.errors import UsageError
 from tailbit.handle import opened
@@ -29,7 +28,7 @@ from tailbit.index.query.damages import Damages
 from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.selection import Selection
 from tailbit.index.sql.bind import bind
-from tailbit.index.sql.parameters import filled
+from tailbit.once import lazy
 from tailbit.tables.storage import one_look
 from tailbit.tables.table import Table
 from tailbit.upkeep.table import MaintainedTable
@@ -38,7 +37,12 @@ from tailbit.vacuumed import vacuumed_told
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
+    from tailbit.arguments import parameters
     from tailbit.index.analytics.transitions import Transition
+    from tailbit.index.sql import parameters as sql_parameters
+else:
+    sql_parameters = lazy("tailbit.index.sql.parameters")
+    parameters = lazy("tailbit.arguments.parameters")
 
 
 @checks_keywords
@@ -224,8 +228,8 @@ def _condition(where: str | Condition | Column | None, params: Any) -> str | Non
     """Return the text of a condition with its parameters bound; None if every row is requested."""
     if params is None:
         return None if where is None else condition_text("where", where)
-    values = parameter_texts(params)
+    values = parameters.parameter_texts(params)
     if not isinstance(where, str):
         hint = "Give the condition as text with a ? for each value, or no params."
         raise UsageError(reason="params are given, but no text of a condition to fill", hint=hint)
-    return filled(where, values)
+    return sql_parameters.filled(where, values)

@@ -1,14 +1,23 @@
-"""An attribute that is computed on first use, and is then the same for every thread.
+"""Attributes that are computed, and modules that are imported, when they are first used.
 
-`functools.cached_property` will not do for what threads share. Up to Python 3.11 it holds one lock for all
-objects of a class, so that one slow answer keeps all others waiting. From 3.12 on it holds none, and of two
-threads the later one replaces what the earlier has already used: an index file that is deleted in between
-makes the two differ.
+`once`: an attribute that is the same for every thread. `functools.cached_property` will not do for what
+threads share. Up to Python 3.11 it holds one lock for all objects of a class, so that one slow answer keeps
+all others waiting. From 3.12 on it holds none, and of two threads the later one replaces what the earlier has
+already used: an index file that is deleted in between makes the two differ.
+
+`lazy`: a first question in a fresh process pays for every module that it imports, used or not. A module that
+most questions do not need is named by `lazy` in place of an `import` statement:
+
+    if TYPE_CHECKING:
+        from tailbit.tables.zones import arrays
+    else:
+        arrays = lazy("tailbit.tables.zones.arrays")
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, Generic, TypeVar, overload
 
 T = TypeVar("T")
@@ -41,3 +50,26 @@ class once(Generic[T]):
         # A value that is kept is found before this is called: it stands in the object itself.
         kept: T = instance.__dict__.setdefault(self._name, self._compute(instance))
         return kept
+
+
+class _LazyModule:
+    """A module by name, imported at the first use of an attribute; threads may share it."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        value = getattr(import_module(self._name), attribute)
+        # Found in the object itself from now on, ahead of this method.
+        setattr(self, attribute, value)
+        return value
+
+
+def lazy(name: str) -> Any:
+    """Return a module that is imported when one of its attributes is first used.
+
+    >>> decimals = lazy("decimal")
+    >>> decimals.Decimal("1.5")
+    Decimal('1.5')
+    """
+    return _LazyModule(name)

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tailbit.index.advice.sample import SampledBlock, values_of
@@ -26,6 +25,7 @@ from tailbit.index.kinds.bitmap_index import gaps
 from tailbit.index.kinds.bitmap_index.postings import encode_segment
 from tailbit.index.roaring.elements import Coded, coding_of
 from tailbit.index.write.posting import laid_out, postings_of
+from tailbit.tables import compute as pc
 from tailbit.tables.model import Column
 
 _OF_POSTINGS = ("bitmap", *gaps.COLUMNS)

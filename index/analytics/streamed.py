@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tailbit.index.analytics.aggregates import Totals
 from tailbit.index.grouping.dictionary import full_keys, python_values
@@ -21,6 +20,7 @@ from tailbit.index.model import key_type_of_column
 from tailbit.index.ordered import ordered_ints
 from tailbit.index.query.selection import Selection
 from tailbit.index.values.literals import FLOATING
+from tailbit.tables import compute as pc
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.rows import fetch_files
 from tailbit.tables.schema import arrow_type

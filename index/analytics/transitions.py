@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from tailbit.arrays import Longs, Mask
@@ -34,6 +33,7 @@ from tailbit.index.query.coverage import Coverage, hidden_ids
 from tailbit.index.query.selection import Selection
 from tailbit.index.scanning.scan import Scan, scan
 from tailbit.index.values.literals import DIGITS
+from tailbit.tables import compute as pc
 from tailbit.tables.model import Column, DataType
 from tailbit.tables.partition_values import partition_array
 from tailbit.tables.positions import positions_in

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from tailbit.arrays import Mask
@@ -26,6 +25,7 @@ from tailbit.index.evaluation.unions import MANY_KEYS, kept, of_keys
 from tailbit.index.keys import MAX_KEY, decode_keys, is_textual, key_type_of, widen_keys
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.predicate.computed import Computed, judge
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, numpy_of
 from tailbit.tables.cache import Cache, share
 from tailbit.tables.model import Column

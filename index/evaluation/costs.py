@@ -10,17 +10,22 @@ methods.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from pyroaring import BitMap
 
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.keys import KeyRange
-from tailbit.index.kinds.bitmap_index.codes import have_room, held_codes, times_made
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.roaring.containers import ARRAY_LIMIT, BLOCK
+from tailbit.once import lazy
 from tailbit.tables.cache import Cache
+
+if TYPE_CHECKING:
+    from tailbit.index.kinds.bitmap_index import codes as row_codes
+else:
+    row_codes = lazy("tailbit.index.kinds.bitmap_index.codes")
 
 _READ_BYTE, _DECODED, _DECODED_KEY, _COPIED_BYTE = 2.5e-6, 6e-4, 1e-3, 1.4e-6
 """Reading a byte of postings; decoding a container; decoding a bitmap; copying a byte into memory."""
@@ -145,7 +150,7 @@ def making(segment: Segment, column: str) -> float:
 
     The estimate is higher if the codes were evicted before, or do not fit into the cache.
     """
-    if held_codes(segment, column) is not None:
+    if row_codes.held_codes(segment, column) is not None:
         return 0.0
     shape = _Shape.of(segment, column)
     cost = _READ_BYTE * shape.size + _CODED_POSITION * shape.sparse
@@ -153,7 +158,8 @@ def making(segment: Segment, column: str) -> float:
         cost += _CODED_BIT * shape.containers * BLOCK
     else:
         cost += _CODED_ROW * (segment.rows - shape.sparse) + _CODED_CONTAINER * shape.containers
-    return cost * (1 + times_made(segment, column)) * (1 if have_room(segment, column) else _NO_ROOM)
+    no_room = 1 if row_codes.have_room(segment, column) else _NO_ROOM
+    return cost * (1 + row_codes.times_made(segment, column)) * no_room
 
 
 def looking_up(rows: int, keys: int) -> float:

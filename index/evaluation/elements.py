@@ -25,7 +25,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from tailbit.index.evaluation.bounds import EMPTY, Bounds, union
@@ -53,6 +52,7 @@ from tailbit.index.predicate.key_ranges import key_ranges
 from tailbit.index.predicate.value_sets import ValueSet
 from tailbit.index.values.coercion import MIRRORED
 from tailbit.index.values.literals import WHOLE, Literal
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, filled, numpy_of
 from tailbit.tables.cache import Cache, share
 from tailbit.tables.model import Column

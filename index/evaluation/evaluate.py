@@ -23,10 +23,11 @@ at position 2 is hidden.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pyroaring import BitMap
 
 from tailbit.index.evaluation.bounds import EMPTY, Bounds, intersection, union
-from tailbit.index.evaluation.computed import computed_bounds
 from tailbit.index.evaluation.key_spans import united
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.keys import posting_type_of
@@ -43,6 +44,12 @@ from tailbit.index.predicate.tree import (
     key_ranges,
 )
 from tailbit.index.predicate.walks import shared_in
+from tailbit.once import lazy
+
+if TYPE_CHECKING:
+    from tailbit.index.evaluation import computed
+else:
+    computed = lazy("tailbit.index.evaluation.computed")
 
 
 def evaluate(node: Node, space: SpaceView) -> Bounds:
@@ -89,7 +96,11 @@ class Evaluation:
         if node.column.partition:
             sure, open_ = self.space.where_partition(node), self.space.raising_partition(node)
             return Bounds.between(sure, sure | open_) if open_ else Bounds.exactly(sure)
-        return computed_bounds(node, self.space) if isinstance(node, Computed) else _leaf(node, self.space)
+        return (
+            computed.computed_bounds(node, self.space)
+            if isinstance(node, Computed)
+            else _leaf(node, self.space)
+        )
 
 
 def _and(parts: list[Bounds]) -> Bounds:

@@ -10,22 +10,29 @@ are read, and their postings united.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from pyroaring import BitMap
 
 from tailbit.index.evaluation.bounds import union
-from tailbit.index.evaluation.costs import comparing, intersecting, is_due, looking_up, making, uniting
 from tailbit.index.evaluation.row_space import SpaceView
-from tailbit.index.evaluation.unions import MANY_KEYS, kept, of_ranges
 from tailbit.index.keys import KeyRange, posting_type_of
-from tailbit.index.kinds.bitmap_index.codes import Span, codes_of, held_codes, spans_of
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.predicate.tree import Leaf, Node, key_ranges
+from tailbit.once import lazy
 from tailbit.tables.cache import Cache
 from tailbit.tables.positions import BitPositions, positions_in
+
+if TYPE_CHECKING:
+    from tailbit.index.evaluation import costs, unions
+    from tailbit.index.kinds.bitmap_index import codes as row_codes
+    from tailbit.index.kinds.bitmap_index.codes import Span
+else:
+    row_codes = lazy("tailbit.index.kinds.bitmap_index.codes")
+    costs = lazy("tailbit.index.evaluation.costs")
+    unions = lazy("tailbit.index.evaluation.unions")
 
 _VERY_MANY, _NARROW = 1 << 17, 8
 """Columns with more keys are not read whole for ranges whose row groups hold less than one key in eight."""
@@ -54,25 +61,25 @@ def united(segment: Segment, column: str, ranges: Sequence[KeyRange]) -> BitMap 
     """
     looked_up = _found(segment, column, ranges)
     if looked_up is None:
-        return of_ranges(segment, column, ranges)
+        return unions.of_ranges(segment, column, ranges)
     wanted_ranges = tuple(ranges)
     if looked_up.narrow:
-        return kept(segment, column, wanted_ranges, lambda: union(segment.cover(column, ranges)))
+        return unions.kept(segment, column, wanted_ranges, lambda: union(segment.cover(column, ranges)))
     spans = list(looked_up.spans)
     if not spans:
         return None
     rows = _rows(segment.keys(column)[1], spans)
-    return kept(segment, column, wanted_ranges, lambda: _made(segment, column, ranges, spans, rows))
+    return unions.kept(segment, column, wanted_ranges, lambda: _made(segment, column, ranges, spans, rows))
 
 
 def _made(segment: Segment, column: str, ranges: Sequence[KeyRange], spans: list[Span], rows: int) -> BitMap:
     """Unite by codes, or posting by posting where that is cheaper."""
-    one_by_one = uniting(segment, column, _share(segment, column, spans))
-    codes = comparing(segment, rows) + making(segment, column)
-    held = held_codes(segment, column) is not None
-    if one_by_one <= codes and (held or not is_due(segment.name, column, one_by_one, codes)):
+    one_by_one = costs.uniting(segment, column, _share(segment, column, spans))
+    codes = costs.comparing(segment, rows) + costs.making(segment, column)
+    held = row_codes.held_codes(segment, column) is not None
+    if one_by_one <= codes and (held or not costs.is_due(segment.name, column, one_by_one, codes)):
         return union(segment.cover(column, ranges))
-    return codes_of(segment, column).within(spans)
+    return row_codes.codes_of(segment, column).within(spans)
 
 
 def key_cardinalities(node: Node, space: SpaceView) -> int | None:
@@ -119,8 +126,10 @@ class CodeFilter:
         by_codes = by_keys = 0.0
         for segment, spans in self._parts:
             share = _share(segment, self._column, spans)
-            by_codes += min(looking_up(len(rows), 0), comparing(segment, int(share * segment.rows)))
-            by_keys += intersecting(segment, self._column, len(rows), share)
+            by_codes += min(
+                costs.looking_up(len(rows), 0), costs.comparing(segment, int(share * segment.rows))
+            )
+            by_keys += costs.intersecting(segment, self._column, len(rows), share)
         return by_codes < by_keys
 
     def count(self, rows: BitMap) -> int:
@@ -131,7 +140,7 @@ class CodeFilter:
         total = 0
         positions: BitPositions | None = None
         for segment, spans in self._parts:
-            codes = codes_of(segment, self._column)
+            codes = row_codes.codes_of(segment, self._column)
             if len(rows) * 4 > segment.rows:
                 total += codes.within(spans).intersection_cardinality(rows)
                 continue
@@ -157,7 +166,7 @@ def filter_of(node: Node, space: SpaceView) -> CodeFilter | None:
         spans = _exactly(node, segment)
         if spans is None:
             return None
-        if held_codes(segment, column) is None and not _is_due(segment, column, spans):
+        if row_codes.held_codes(segment, column) is None and not _is_due(segment, column, spans):
             return None
         parts.append((segment, spans))
     return CodeFilter(parts, column)
@@ -206,15 +215,15 @@ def _looked_for(segment: Segment, column: str, ranges: Sequence[KeyRange]) -> _F
     keys, some = segment.weight(column)[0], segment.weight(column, ranges)[0]
     if keys > _VERY_MANY and some * _NARROW < keys and not segment.holds_keys(column):
         return _Found((), narrow=True)
-    if some < MANY_KEYS:
+    if some < unions.MANY_KEYS:
         return _Found(())
-    spans = spans_of(segment.keys(column)[0], ranges)
-    return _Found(tuple(spans) if sum(high - low for low, high in spans) >= MANY_KEYS else ())
+    spans = row_codes.spans_of(segment.keys(column)[0], ranges)
+    return _Found(tuple(spans) if sum(high - low for low, high in spans) >= unions.MANY_KEYS else ())
 
 
 def _is_due(segment: Segment, column: str, spans: Sequence[Span]) -> bool:
-    spent = uniting(segment, column, _share(segment, column, spans))
-    return is_due(segment.name, column, spent, making(segment, column))
+    spent = costs.uniting(segment, column, _share(segment, column, spans))
+    return costs.is_due(segment.name, column, spent, costs.making(segment, column))
 
 
 def _share(segment: Segment, column: str, spans: Sequence[Span]) -> float:

@@ -10,10 +10,10 @@ from collections.abc import Callable, Hashable
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import Vector
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.cache import Cache, share
 

@@ -21,24 +21,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from tailbit.arrays import Longs
 from tailbit.index.keys import widens
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.predicate.tree import Computed, Leaf
-from tailbit.index.predicate.truth import partition_values_match
-from tailbit.once import once
+from tailbit.once import lazy, once
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, numpy_of
 from tailbit.tables.cache import Cache
 from tailbit.tables.file_list import FileList
 from tailbit.tables.model import Column
 from tailbit.tables.positions import BitPositions, positions_in
+
+if TYPE_CHECKING:
+    from tailbit.index.predicate import truth
+else:
+    truth = lazy("tailbit.index.predicate.truth")
 
 FileNumbers = npt.NDArray[np.int64]
 """Row numbers of files in `snapshot.files`."""
@@ -202,7 +207,7 @@ class SpaceView:
         mine = codes[self.files]
         used = np.unique(mine)
         judged = np.zeros((2, len(texts)), dtype=bool)
-        judged[:, used] = partition_values_match(leaf, [texts[code] for code in used.tolist()])
+        judged[:, used] = truth.partition_values_match(leaf, [texts[code] for code in used.tolist()])
         true, raised = judged[:, mine]
         return claims(self.bases[true], self.rows[true]), claims(self.bases[raised], self.rows[raised])
 

@@ -7,20 +7,27 @@ function of a column may need tens of thousands of keys; given their places, the
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from tailbit.arrays import Mask
 from tailbit.index.evaluation.bounds import union
-from tailbit.index.evaluation.costs import comparing, uniting
 from tailbit.index.keys import KeyRange
-from tailbit.index.kinds.bitmap_index.codes import held_codes, spans_of
 from tailbit.index.kinds.bitmap_index.segment import Segment
+from tailbit.once import lazy
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, numpy_of
 from tailbit.tables.cache import Cache, share
+
+if TYPE_CHECKING:
+    from tailbit.index.evaluation import costs
+    from tailbit.index.kinds.bitmap_index import codes as row_codes
+else:
+    costs = lazy("tailbit.index.evaluation.costs")
+    row_codes = lazy("tailbit.index.kinds.bitmap_index.codes")
 
 MANY_KEYS = 256
 """From this many keys on, alternatives to uniting postings are considered."""
@@ -56,9 +63,9 @@ def of_keys(segment: Segment, column: str, wanted: Mask) -> BitMap:
     Raises:
         CorruptIndexError: the segment is damaged.
     """
-    codes, many = held_codes(segment, column), int(np.count_nonzero(wanted))
+    codes, many = row_codes.held_codes(segment, column), int(np.count_nonzero(wanted))
     share_ = many / max(1, len(wanted))
-    if codes is not None and comparing(segment, int(share_ * segment.rows)) < uniting(
+    if codes is not None and costs.comparing(segment, int(share_ * segment.rows)) < costs.uniting(
         segment, column, share_
     ):
         return codes.among(wanted)
@@ -90,6 +97,6 @@ def _places(keys: pa.BinaryArray, ranges: Sequence[KeyRange]) -> Mask:
         places: Mask = numpy_of(pc.is_in(keys, arrow_array([low for low, _, _, _ in ranges], keys.type)))
         return places
     out = np.zeros(len(keys), dtype=np.bool_)
-    for low, high in spans_of(keys, ranges):
+    for low, high in row_codes.spans_of(keys, ranges):
         out[low - 1 : high - 1] = True
     return out

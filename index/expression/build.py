@@ -7,13 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from tailbit.index.expression.folded import associated, call, of_no_number, referred, wrong_type
 from tailbit.index.expression.types import decimal_result
-from tailbit.index.expression.uncast import null_as_cast, uncast
-from tailbit.index.functions.casting import is_castable, why_not_cast
-from tailbit.index.functions.seconds import is_since_1970
-from tailbit.index.functions.texts.at_once import check_pattern
 from tailbit.index.functions.tree import Expression, columns_in, key_of
 from tailbit.index.values import casts
 from tailbit.index.values.coercion import (
@@ -39,8 +36,19 @@ from tailbit.index.values.literals import (
     Literal,
 )
 from tailbit.index.values.refusals import NotRead, Unsupported, instead_of_numbers, mismatch
+from tailbit.once import lazy
 from tailbit.tables.model import DataType
 from tailbit.wording import with_article
+
+if TYPE_CHECKING:
+    from tailbit.index.expression import uncast as uncasts
+    from tailbit.index.functions import casting, seconds
+    from tailbit.index.functions.texts import at_once
+else:
+    casting = lazy("tailbit.index.functions.casting")
+    at_once = lazy("tailbit.index.functions.texts.at_once")
+    uncasts = lazy("tailbit.index.expression.uncast")
+    seconds = lazy("tailbit.index.functions.seconds")
 
 BITWISE = ("&", "^", "|")
 """Operators on the bits of integers, by falling precedence."""
@@ -62,10 +70,10 @@ class Builder:
         """
         if value.type == to:
             return referred(value)
-        if isinstance(value, Literal) and not is_since_1970(value.type, to):
+        if isinstance(value, Literal) and not seconds.is_since_1970(value.type, to):
             return self._cast_constant(value, to, tried)
-        if not is_castable(value.type, to):
-            raise NotRead(*why_not_cast(value.type, to))
+        if not casting.is_castable(value.type, to):
+            raise NotRead(*casting.why_not_cast(value.type, to))
         return call("try_cast" if tried else "cast", [value], to, (self.zone,))
 
     def _cast_constant(self, value: Literal, to: DataType, tried: bool) -> Literal:
@@ -118,13 +126,13 @@ class Builder:
         """Build a comparison of two expressions of one type; a cast time is compared uncast."""
         turned = isinstance(left, Literal)
         value, constant = (right, left) if turned else (left, right)
-        parts = uncast(MIRRORED[op] if turned else op, value, constant, self.zone)
+        parts = uncasts.uncast(MIRRORED[op] if turned else op, value, constant, self.zone)
         if parts is None:
             return call(op, [left, right], BOOLEAN)
         comparisons = [self._compared(*part) for part in parts]
         if len(comparisons) > 1:
             return self.connect("and", comparisons)
-        return null_as_cast(op, comparisons[0], call(op, [left, right], BOOLEAN))
+        return uncasts.null_as_cast(op, comparisons[0], call(op, [left, right], BOOLEAN))
 
     def one_of(self, value: Expression, listed: Sequence[Expression]) -> Expression:
         """Build IN of a list, all values cast to one type."""
@@ -290,7 +298,7 @@ class Builder:
             hint = "startswith, endswith and contains take columns."
             raise NotRead(f"{taker} takes a pattern that is a constant", hint)
         if isinstance(pattern.value, bytes):
-            check_pattern(name, pattern.value.decode(), escape)
+            at_once.check_pattern(name, pattern.value.decode(), escape)
         return call(name, [value, pattern], BOOLEAN, (escape,))
 
 

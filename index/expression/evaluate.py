@@ -10,16 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tailbit.arrays import Mask
-from tailbit.index.functions import nested
-from tailbit.index.functions.table import KERNELS
-from tailbit.index.functions.texts.characters import readable, takes_characters
-from tailbit.index.functions.tree import LAMBDAS, Call, Expression, Ref, columns_in, shared_calls
+from tailbit.index.functions.table import kernel
+from tailbit.index.functions.tree import CONDITIONAL, LAMBDAS, Call, Expression, Ref, columns_in, shared_calls
 from tailbit.index.functions.vectors import (
     ERRORS,
     NOT_READ,
@@ -32,8 +30,17 @@ from tailbit.index.functions.vectors import (
     repeated,
 )
 from tailbit.index.values.literals import Literal
+from tailbit.once import lazy
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, arrow_scalar
 from tailbit.tables.schema import arrow_type
+
+if TYPE_CHECKING:
+    from tailbit.index.functions import nested
+    from tailbit.index.functions.texts import characters
+else:
+    nested = lazy("tailbit.index.functions.nested")
+    characters = lazy("tailbit.index.functions.texts.characters")
 
 Kept = Callable[[Call, Callable[[], Vector]], Vector]
 """Function that returns the values of a call over the same rows: cached ones, or computed now."""
@@ -77,10 +84,6 @@ def raising_constant(expression: Expression) -> Call | None:
         if at.name not in CONDITIONAL:
             rest.extend(reversed(at.args))
     return None
-
-
-CONDITIONAL = ("case", "coalesce")
-"""Calls of which `if`, `nullif`, `nvl` and the like are built, too."""
 
 
 class _Rows:
@@ -163,13 +166,13 @@ _NULL_BY_ZERO = ("try_divide", "try_mod")
 
 
 def _applied(call: Call, args: list[Vector]) -> Vector:
-    args = [readable(arg) for arg in args] if takes_characters(call) else args
+    args = [characters.readable(arg) for arg in args] if characters.takes_characters(call) else args
     if call.name in _NULL_BY_ZERO:
         args = [args[0], _null_at_zero(args[1])]
     if call.name in _LEFT_FIRST or call.name in _RIGHT_FIRST:
         order = range(len(args)) if call.name in _LEFT_FIRST else range(len(args) - 1, -1, -1)
         _look(args, order)
-    vector = KERNELS[call.name](call, [arg.values for arg in args])
+    vector = kernel(call.name)(call, [arg.values for arg in args])
     return _blanked(vector.values, first_of([*(arg.raised for arg in args), vector.raised]))
 
 
@@ -201,8 +204,8 @@ def _tried(args: list[Vector], call: Call) -> Vector:
 
     An unsupported text is not NULL but leaves the row open.
     """
-    args = [readable(args[0])] if takes_characters(call) else args
-    vector = KERNELS["cast"](call, [args[0].values])
+    args = [characters.readable(args[0])] if characters.takes_characters(call) else args
+    vector = kernel("cast")(call, [args[0].values])
     values = _blanked(vector.values, vector.raised).values
     unread = None if vector.raised is None else code(NOT_READ, vector.raised == ERRORS.index(NOT_READ))
     return _blanked(values, first_of([args[0].raised, unread]))

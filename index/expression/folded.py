@@ -5,15 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
+from typing import TYPE_CHECKING
 
-from tailbit.index.expression.evaluate import CONDITIONAL, evaluate, raising_constant
-from tailbit.index.functions.tree import Call, Expression, columns_in
-from tailbit.index.functions.vectors import canonical
-from tailbit.index.values.datetimes import special_word
+from tailbit.index.functions.tree import CONDITIONAL, Call, Expression, columns_in
 from tailbit.index.values.literals import BOOLEAN, Literal
 from tailbit.index.values.refusals import NotRead, Unsupported, mismatch
+from tailbit.once import lazy
 from tailbit.tables.model import DataType
 from tailbit.wording import with_article
+
+if TYPE_CHECKING:
+    from tailbit.index.expression import evaluate as evaluation
+    from tailbit.index.functions import vectors
+    from tailbit.index.values import datetimes
+else:
+    evaluation = lazy("tailbit.index.expression.evaluate")
+    datetimes = lazy("tailbit.index.values.datetimes")
+    vectors = lazy("tailbit.index.functions.vectors")
 
 _CASES = ("lower", "upper")
 _OF_ALL = (
@@ -51,10 +59,10 @@ def call(
         return null
     if columns_in(built):
         return built
-    vector = evaluate(built, {}, 1)
+    vector = evaluation.evaluate(built, {}, 1)
     if vector.failed[0]:
         return built
-    value = canonical(vector.values, type_)[0]
+    value = vectors.canonical(vector.values, type_)[0]
     has_null = any(isinstance(arg, Literal) and arg.value is None and not arg.late for arg in built.args)
     of_columns = any(isinstance(arg, Literal) and arg.of_columns for arg in built.args)
     return Literal(type_, value, False, name in _FOLDED_LATE or (value is None and not has_null), of_columns)
@@ -69,7 +77,7 @@ def _null_of(built: Call) -> Expression | None:
     nulls = [(n, arg) for n, arg in enumerate(built.args) if isinstance(arg, Literal) and arg.value is None]
     if not nulls:
         return None
-    raising = [n for n, arg in enumerate(built.args) if raising_constant(arg) is not None]
+    raising = [n for n, arg in enumerate(built.args) if evaluation.raising_constant(arg) is not None]
     late = all(arg.late for _, arg in nulls)
     of_columns = (late and bool(built.columns)) or any(arg.of_columns for _, arg in nulls)
     if late and raising and (of_columns or raising[0] < nulls[0][0]):
@@ -128,7 +136,7 @@ def asked_twice(value: Expression) -> Expression:
         Unsupported: a word such as 'epoch', which Spark reads as a time in plain constants alone.
     """
     if isinstance(value, Literal) and isinstance(value.value, bytes) and value.type.name == "string":
-        word = special_word(value.value.decode())
+        word = datetimes.special_word(value.value.decode())
         if word is not None:
             raise Unsupported(f"{word!r} is not read where it is compared twice")
     return referred(value)

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from tailbit.index.functions.texts.json_paths import written
+from typing import TYPE_CHECKING
+
 from tailbit.index.functions.tree import LAMBDAS, Call, Expression, Ref, columns_in
 from tailbit.index.values.literals import STRING, WHOLE, Literal
+from tailbit.once import lazy
 from tailbit.tables.date_text import date_texts
+
+if TYPE_CHECKING:
+    from tailbit.index.functions.texts import json_paths
+else:
+    json_paths = lazy("tailbit.index.functions.texts.json_paths")
 
 _INFIX = frozenset("+ - * / % div & | ^ = <> < <= > >= <=> like rlike and or".split())
 _LONGEST = 400
@@ -58,7 +65,7 @@ def _written_call(e: Call, args: list[str]) -> str:
     if e.name == "field":
         return f"{args[0]}.{_field_name(e)}"
     if e.name == "get_json_object":
-        return f"{e.name}({args[0]}, {_constant(Literal(STRING, written(e.setting).encode()))})"
+        return f"{e.name}({args[0]}, {_constant(Literal(STRING, json_paths.written(e.setting).encode()))})"
     first = [repr(e.setting[0])] if e.name in ("date_trunc",) else []
     return f"{e.name}({', '.join([*first, *args])})"
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tailbit.arrays import Longs, Mask
 from tailbit.index.functions.decimals.exact import BY_ZERO, changed_sign, decimal
@@ -25,6 +24,7 @@ from tailbit.index.functions.vectors import (
     within,
 )
 from tailbit.index.values.literals import WHOLE
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, arrow_scalar
 
 _LONG = WHOLE["long"]

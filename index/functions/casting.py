@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tailbit.arrays import Longs, Mask
 from tailbit.index.functions.decimals.casting import (
@@ -37,6 +36,7 @@ from tailbit.index.functions.vectors import (
 from tailbit.index.values import casts
 from tailbit.index.values.literals import FLOATING, TIMES, WHOLE, Literal
 from tailbit.index.values.refusals import SparkRaises, Unsupported, mismatch
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.date_text import DAY_US, date_texts
 from tailbit.tables.model import DataType

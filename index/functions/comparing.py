@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import Vector
 from tailbit.index.keys import key_type_of
 from tailbit.index.ordered import ordered_ints
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, numpy_of
 from tailbit.tables.model import DataType
 

@@ -12,7 +12,6 @@ from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tailbit.arrays import Longs
 from tailbit.index.functions.casting import cast_time
@@ -33,6 +32,7 @@ from tailbit.index.functions.vectors import (
     per_distinct,
 )
 from tailbit.index.values.literals import STRING
+from tailbit.tables import compute as pc
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import DataType
 

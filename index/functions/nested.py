@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tailbit.arrays import Longs, Mask
 from tailbit.index.functions.comparing import ordered
@@ -27,6 +26,7 @@ from tailbit.index.functions.vectors import (
     numbers,
 )
 from tailbit.index.values.literals import Literal
+from tailbit.tables import compute as pc
 from tailbit.tables.model import DataType
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tailbit.index.functions.vectors import Vector
+from tailbit.tables import compute as pc
 from tailbit.tables.model import DataType
 from tailbit.tables.schema import arrow_type
 from tailbit.tables.zones.times import fixed_offset

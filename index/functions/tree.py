@@ -60,6 +60,9 @@ class Call:
 
 Expression = Literal | Ref | Call
 
+CONDITIONAL = ("case", "coalesce")
+"""Calls of which `if`, `nullif`, `nvl` and the like are built, too."""
+
 LAMBDAS = ("exists", "forall", "transform")
 """Functions of an array and of an expression over each element, whose column is the setting."""
 

@@ -154,7 +154,7 @@ def from_canonical(values: Sequence[Any], type_: DataType) -> pa.Array:
     """
     target = arrow_type(type_, str(type_))
     if pa.types.is_date32(target):
-        return arrow_array(values, pa.int32()).cast(target)
+        return pc.cast(arrow_array(values, pa.int32()), target)
     if pa.types.is_timestamp(target):
         return arrow_array(values, pa.int64()).cast(target)
     if pa.types.is_string(target):

@@ -40,6 +40,7 @@ from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.model import key_type_of_column
 from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.selection import Selection
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.column_codes.numbered import numbered
@@ -202,7 +203,7 @@ class _KeyGrouping(Grouping[_StoredCounts | CountedKeys]):
             some = in_order(whole.keys)
         sorted_ = ordered or whole.ordered
         same = len(some) == len(whole.keys) and (whole.ordered or not ordered)
-        keys = whole.keys if same else whole.keys.take(arrow_array(some))
+        keys = whole.keys if same else pc.take(whole.keys, arrow_array(some))
 
         def values() -> list[Any]:
             if whole.of is None or len(some) * 4 <= len(whole.keys):

@@ -19,12 +19,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tailbit.arrays import Longs, Mask
 from tailbit.index.keys import MAX_KEY, NO_KEYS, decode_keys, encode_array, is_textual, widen_keys
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.roaring.coding import sorted_order
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, numpy_of
 from tailbit.tables.cache import Cache, share
 from tailbit.tables.date_text import date_texts
@@ -99,11 +99,11 @@ def coded(values: pa.Array | pa.ChunkedArray, key_type: str) -> tuple[pa.BinaryA
 
 def _distinct(keys: pa.BinaryArray) -> tuple[pa.BinaryArray, Longs]:
     """Return the distinct keys in order, null first, and per key its place among them."""
-    encoded = keys.dictionary_encode(null_encoding="encode")
+    encoded = pc.dictionary_encode(keys, null_encoding="encode")
     order = in_order(encoded.dictionary)
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
-    return encoded.dictionary.take(arrow_array(order)), rank[numpy_of(encoded.indices, dtype=np.int64)]
+    return pc.take(encoded.dictionary, arrow_array(order)), rank[numpy_of(encoded.indices, dtype=np.int64)]
 
 
 def full_keys(values: pa.Array | pa.ChunkedArray, key_type: str) -> pa.BinaryArray:

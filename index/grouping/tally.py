@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tailbit.arrays import Longs
 from tailbit.index.grouping.dictionary import full_keys, one_array
 from tailbit.index.keys import NO_KEYS
 from tailbit.index.ordered import WORD_DIGITS
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, numpy_of
 from tailbit.tables.parquet.row_assembly.by_polars import polars
 
@@ -113,7 +113,7 @@ def _by_place(
             sums += np.bincount(at, minlength=len(sums))
             nulls += values.null_count
         else:
-            there = numpy_of(values.is_valid())
+            there = numpy_of(pc.is_valid(values))
             np.add.at(sums, at, counts[there])
             nulls += int(counts[~there].sum())
     places = np.flatnonzero(sums)

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from tailbit.arrays import Longs
@@ -20,6 +19,7 @@ from tailbit.index.kinds.bitmap_index.codes import codes_of
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.predicate.key_ranges import key_ranges
 from tailbit.index.predicate.value_sets import ValueSet
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.model import Column
 from tailbit.tables.positions import BitPositions, positions_in

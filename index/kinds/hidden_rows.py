@@ -7,25 +7,31 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyroaring import BitMap
 
 from tailbit.errors import CorruptIndexError, SourceError
 from tailbit.index.kinds.files.kind import FILES
 from tailbit.index.kinds.kind import Blame, CheckedSource, Kind, Problem, View
-from tailbit.index.kinds.merging import Merged, MergeGroup
 from tailbit.index.kinds.rows import reading, row_groups
 from tailbit.index.model import IndexFile
 from tailbit.index.parquet.index_file import open_index_file
 from tailbit.index.parquet.sorted_rows import aligned, sort
+from tailbit.once import lazy
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, numpy_of
 from tailbit.tables.cache import Cache, share
 from tailbit.tables.storage import Storage
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+    from tailbit.index.kinds import merging
+else:
+    merging = lazy("tailbit.index.kinds.merging")
 
 CACHE_BYTES = share(1 / 16)
 """Bytes of serialized bitmaps of hidden rows that one index keeps in memory."""
@@ -54,7 +60,7 @@ class HiddenRowsKind(Kind["KnownHiddenRows"]):
         reader.forget(removed)
         return reader
 
-    def merge(self, view: View, group: MergeGroup, earliest: int | None) -> Merged:
+    def merge(self, view: View, group: merging.MergeGroup, earliest: int | None) -> merging.Merged:
         """Write one row per identity.
 
         Merges above the lowest size class keep only identities in use, since the source has the others.
@@ -65,9 +71,9 @@ class HiddenRowsKind(Kind["KnownHiddenRows"]):
         inputs = [self.batches(view.storage, path) for path in group.inputs]
         kept = (_distinct(rows, current, forgotten) for rows in aligned(inputs, self.sorted_by))
         written = self.write_stream(view.storage, kept)
-        return Merged(tuple(written), forgotten=frozenset(forgotten))
+        return merging.Merged(tuple(written), forgotten=frozenset(forgotten))
 
-    def may_commit(self, view: View, group: MergeGroup, merged: Merged | None) -> bool:
+    def may_commit(self, view: View, group: merging.MergeGroup, merged: merging.Merged | None) -> bool:
         """Return whether a merge may be committed; not if a dropped identity is in use again (RESTORE)."""
         live = super().may_commit(view, group, merged)
         lost = merged.forgotten if merged is not None else frozenset()

@@ -18,16 +18,19 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.errors import CorruptIndexError
-from tailbit.index.kinds.merging import Merged, MergeGroup, due_by_size
 from tailbit.index.kinds.rows import conform, reading, row_groups
 from tailbit.index.model import IndexFile, Settings
 from tailbit.index.parquet.index_file import open_index_file, write_index_file, write_parquet
 from tailbit.index.parquet.sorted_rows import aligned, regrouped, sort
+from tailbit.once import lazy
 from tailbit.tables.model import FileSlice
 from tailbit.tables.storage import Storage
 
 if TYPE_CHECKING:
+    from tailbit.index.kinds import merging
     from tailbit.tables.parquet.data_file import DataFile
+else:
+    merging = lazy("tailbit.index.kinds.merging")
 
 R = TypeVar("R")
 
@@ -141,11 +144,11 @@ class Kind(ABC, Generic[R]):
         """
         return iter(())
 
-    def due(self, view: View, earliest: int | None) -> Iterator[MergeGroup]:
+    def due(self, view: View, earliest: int | None) -> Iterator[merging.MergeGroup]:
         """Yield the groups of files to merge: by default the size classes that are full."""
-        return due_by_size(self.name, view.files_of(self))
+        return merging.due_by_size(self.name, view.files_of(self))
 
-    def merge(self, view: View, group: MergeGroup, earliest: int | None) -> Merged:
+    def merge(self, view: View, group: merging.MergeGroup, earliest: int | None) -> merging.Merged:
         """Write the inputs of a group as one file, not yet committed; by default with all their rows.
 
         `earliest`: the earliest source version that a reader may still query; rows about files that were
@@ -154,9 +157,9 @@ class Kind(ABC, Generic[R]):
         inputs = [self.batches(view.storage, path) for path in group.inputs]
         by = self.sorted_by
         rows = (sort(part, by) for part in aligned(inputs, by)) if by else chain.from_iterable(inputs)
-        return Merged(tuple(self.write_stream(view.storage, rows)))
+        return merging.Merged(tuple(self.write_stream(view.storage, rows)))
 
-    def may_commit(self, view: View, group: MergeGroup, merged: Merged | None) -> bool:
+    def may_commit(self, view: View, group: merging.MergeGroup, merged: merging.Merged | None) -> bool:
         """Return whether a merge may be written (`merged` is None) or committed, as the index is now."""
         return all(path in view.files for path in group.inputs)
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
 from tailbit.errors import CorruptIndexError
 from tailbit.index.kinds.kind import Kind, View
-from tailbit.index.kinds.merging import MergeGroup
 from tailbit.index.model import Ledger, LedgerState
 from tailbit.tables.arrow import no_rows
 from tailbit.tables.model import Fingerprint
+
+if TYPE_CHECKING:
+    from tailbit.index.kinds.merging import MergeGroup
 
 
 @dataclass(frozen=True)

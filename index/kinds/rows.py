@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from tailbit.errors import CorruptIndexError
 from tailbit.index.parquet.index_file import open_index_file
 from tailbit.tables.storage import Storage
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 
 def kind_of(path: str) -> str:

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
 from tailbit.errors import IndexFormatError
 from tailbit.index.keys import element_type
 from tailbit.index.kinds.kind import Kind, View
-from tailbit.index.kinds.merging import MergeGroup
 from tailbit.index.model import IndexedColumn, Settings
 from tailbit.tables.arrow import no_rows
+
+if TYPE_CHECKING:
+    from tailbit.index.kinds.merging import MergeGroup
 
 FORMAT = 3
 """The number of this layout. Kind `settings` has the column `format` in every format, past and to come."""

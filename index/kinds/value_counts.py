@@ -7,22 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tailbit.index.keys import widen_keys
 from tailbit.index.kinds.kind import Kind, View
-from tailbit.index.kinds.merging import Merged, MergeGroup
 from tailbit.index.kinds.rows import read_groups
 from tailbit.index.model import IndexFile
 from tailbit.index.parquet.index_file import write_index_file, write_parquet
 from tailbit.index.parquet.sorted_rows import GROUP_ROWS, aligned, sort, starts
+from tailbit.once import lazy
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, arrow_scalar, no_rows, numpy_of
 from tailbit.tables.storage import Storage
+
+if TYPE_CHECKING:
+    from tailbit.index.kinds import merging
+else:
+    merging = lazy("tailbit.index.kinds.merging")
 
 Counts = tuple[pa.BinaryArray, npt.NDArray[np.int64]]
 """Keys in order (null, for NULL, first) and the number of rows of each."""
@@ -51,11 +56,11 @@ class ValueCountsKind(Kind["ValueCounts"]):
         """Return the same reader: each sum records the files over which it was taken."""
         return reader
 
-    def merge(self, view: View, group: MergeGroup, earliest: int | None) -> Merged:
+    def merge(self, view: View, group: merging.MergeGroup, earliest: int | None) -> merging.Merged:
         """Sum the rows of each key; a key whose sum is zero has no row."""
         inputs = [self.batches(view.storage, path) for path in group.inputs]
         sums = (add_up(rows).select(self.schema.names) for rows in aligned(inputs, self.sorted_by))
-        return Merged(tuple(self.write_stream(view.storage, sums)))
+        return merging.Merged(tuple(self.write_stream(view.storage, sums)))
 
 
 VALUE_COUNTS = ValueCountsKind()

@@ -11,15 +11,21 @@ import hashlib
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import chain
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from tailbit.errors import CorruptIndexError, StorageError
 from tailbit.faults import Fault, fault_point
 from tailbit.index.model import IndexFile
+from tailbit.once import lazy
 from tailbit.tables.parquet.file import ENDS, ParquetFile, arrow_buffer, read_footer
 from tailbit.tables.storage import Storage
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+else:
+    pq = lazy("pyarrow.parquet")
 
 _LITTLE = 1 << 15
 """Files with fewer bytes of rows are not compressed."""
@@ -45,7 +51,7 @@ def write_index_file(
         fault_point(Fault.SEGMENT_HALF_WRITTEN)
         with unfinished.written() as source:
             footer, size = read_footer(source), source.size()
-            rows = int(pq.read_metadata(source).num_rows)
+            rows = int(ParquetFile(source).metadata.num_rows)
         name = f"{unique}.{len(footer)}.{hashlib.sha256(footer).hexdigest()[:16]}.parquet"
         unfinished.publish(name)
     fault_point(Fault.SEGMENT_WRITTEN)

@@ -19,8 +19,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, filled, numpy_of
 
 GROUP_ROWS, GROUP_BYTES = 1 << 15, 1 << 20

@@ -6,12 +6,12 @@ Such a comparison is evaluated on rows only.
 from __future__ import annotations
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tailbit.arrays import Mask
 from tailbit.index.keys import encode_array, is_textual, key_type_of, scale_of
 from tailbit.index.predicate.membership import true_mask
 from tailbit.index.predicate.tree import Compare
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import filled
 from tailbit.tables.model import Column
 

@@ -11,17 +11,24 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tailbit.arrays import Mask
-from tailbit.index.expression.evaluate import Kept, evaluate
 from tailbit.index.functions.tree import Call, Expression, columns_in, key_of
-from tailbit.index.functions.vectors import ERRORS, Vector, is_set, nulls_of
+from tailbit.once import lazy
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, numpy_of
 from tailbit.tables.model import Column
+
+if TYPE_CHECKING:
+    from tailbit.index.expression import evaluate as evaluation
+    from tailbit.index.functions import vectors
+else:
+    evaluation = lazy("tailbit.index.expression.evaluate")
+    vectors = lazy("tailbit.index.functions.vectors")
 
 
 class TruthValue(enum.Enum):
@@ -81,7 +88,7 @@ class Computed:
 
 
 def judge(
-    node: Computed, columns: Mapping[str, pa.Array], rows: int, kept: Kept | None = None
+    node: Computed, columns: Mapping[str, pa.Array], rows: int, kept: evaluation.Kept | None = None
 ) -> tuple[Mask, Mask]:
     """Return the rows where a condition is TRUE, and the rows that raise; `kept` as in `evaluate`.
 
@@ -89,16 +96,20 @@ def judge(
     texts.
     """
     plain = {name: _plain(values) for name, values in columns.items()}
-    outcomes = _evaluated(node, plain, rows) if kept is None else evaluate(node.expression, plain, rows, kept)
+    outcomes = (
+        _evaluated(node, plain, rows)
+        if kept is None
+        else evaluation.evaluate(node.expression, plain, rows, kept)
+    )
     raised = outcomes.failed
-    null = nulls_of(outcomes.values)
+    null = vectors.nulls_of(outcomes.values)
     true = np.zeros(rows, dtype=np.bool_)
     if TruthValue.NULL in node.true:
         true |= null
     if TruthValue.TRUE in node.true:
-        true |= is_set(outcomes.values)
+        true |= vectors.is_set(outcomes.values)
     if TruthValue.FALSE in node.true:
-        true |= ~null & ~is_set(outcomes.values)
+        true |= ~null & ~vectors.is_set(outcomes.values)
     return true & ~raised, raised
 
 
@@ -110,15 +121,15 @@ _MANY, _SAMPLE = 1000, 500
 """From this many rows on, texts are evaluated once per distinct text, if a sample shows few of them."""
 
 
-def _evaluated(node: Computed, columns: Mapping[str, pa.Array], rows: int) -> Vector:
+def _evaluated(node: Computed, columns: Mapping[str, pa.Array], rows: int) -> vectors.Vector:
     if len(columns) == 1 and rows >= _MANY:
         ((name, values),) = columns.items()
         if (pa.types.is_string(values.type) or pa.types.is_decimal(values.type)) and _are_few(values):
             coded = values.dictionary_encode(null_encoding="encode")
-            outcomes = evaluate(node.expression, {name: coded.dictionary}, len(coded.dictionary))
+            outcomes = evaluation.evaluate(node.expression, {name: coded.dictionary}, len(coded.dictionary))
             raised = None if outcomes.raised is None else outcomes.raised[numpy_of(coded.indices)]
-            return Vector(outcomes.values.take(coded.indices), raised)
-    return evaluate(node.expression, columns, rows)
+            return vectors.Vector(outcomes.values.take(coded.indices), raised)
+    return evaluation.evaluate(node.expression, columns, rows)
 
 
 def _are_few(values: pa.Array) -> bool:
@@ -129,5 +140,7 @@ def _are_few(values: pa.Array) -> bool:
 
 def error_of(node: Computed, columns: Mapping[str, pa.Array]) -> str | None:
     """Return the error class that a condition raises for a row; None if it does not raise."""
-    outcome = evaluate(node.expression, {name: _plain(values) for name, values in columns.items()}, 1)
-    return None if outcome.raised is None or not outcome.raised[0] else ERRORS[int(outcome.raised[0])]
+    outcome = evaluation.evaluate(
+        node.expression, {name: _plain(values) for name, values in columns.items()}, 1
+    )
+    return None if outcome.raised is None or not outcome.raised[0] else vectors.ERRORS[int(outcome.raised[0])]

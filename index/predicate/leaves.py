@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from tailbit.index.functions.texts.patterns import like_prefix
+from typing import TYPE_CHECKING
+
 from tailbit.index.predicate.tree import Constant, Interval, Leaf, ValueSet
 from tailbit.index.predicate.value_sets import NULL, beyond_prefix
+from tailbit.once import lazy
 from tailbit.tables.model import Column
+
+if TYPE_CHECKING:
+    from tailbit.index.functions.texts import patterns
+else:
+    patterns = lazy("tailbit.index.functions.texts.patterns")
 
 
 def leaf_of(column: Column, truth: tuple[ValueSet, ValueSet], text: str) -> Leaf | Constant:
@@ -27,7 +34,7 @@ def leaf_of_null(column: Column) -> Leaf:
 
 def leaf_of_like(column: Column, pattern: str, escape: str, text: str) -> Leaf | None:
     """Return LIKE as a range of texts; None if the pattern has other wildcards than a trailing %."""
-    prefix = like_prefix(pattern, escape)
+    prefix = patterns.like_prefix(pattern, escape)
     if prefix is None:
         return None
     start = prefix[0].encode()

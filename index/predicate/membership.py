@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tailbit.arrays import Longs, Mask
 from tailbit.index.keys import encode_array, encode_value, is_textual, key_type_of, scale_of
 from tailbit.index.ordered import Value, ordered_int, ordered_ints
 from tailbit.index.predicate.value_sets import Interval, ValueSet
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, numpy_of
 from tailbit.tables.model import DataType
 
@@ -25,7 +25,7 @@ def in_values(values: pa.Array, wanted: ValueSet, type_: DataType) -> Mask:
     hash lookup for all single values, and two comparisons per wider interval, or, where wider intervals are
     many, one binary search per distinct value. The intervals are prepared once per set, not per call.
     """
-    null = numpy_of(values.is_null())
+    null = numpy_of(pc.is_null(values))
     if not wanted.intervals:
         return np.where(null, wanted.nulls, wanted.complement)
     inside = _inside(values, wanted, key_type_of(type_))

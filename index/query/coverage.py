@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from tailbit.arrays import Longs, Mask
@@ -23,6 +22,7 @@ from tailbit.index.evaluation.row_space import FileNumbers, PartitionTexts, Spac
 from tailbit.index.kinds.files.rows import QUERY_COLUMNS, column_sets
 from tailbit.index.query.damages import Damages
 from tailbit.index.store.state import IndexState
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, numpy_of
 from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.storage import Storage
@@ -81,7 +81,7 @@ def cover(
         return nothing
     lineage = index.ledger.lineage
     live = snapshot.files.core
-    mine = recorded.take(pc.index_in(live["path"], value_set=recorded["path"].combine_chunks()))
+    mine = pc.take(recorded, pc.index_in(live["path"], value_set=recorded["path"].combine_chunks()))
     covered = _all(
         pc.equal(mine["size"], live["size"]),
         pc.equal(mine["mtime"], live["mtime"]),
@@ -90,7 +90,7 @@ def cover(
     )
     known = {s.space: s for s in before.spaces} if before is not None and before.lineage == lineage else {}
     spaces = _spaces(
-        everything[covered], mine.filter(arrow_array(covered)), snapshot, index, hidden_of, known
+        everything[covered], pc.filter(mine, arrow_array(covered)), snapshot, index, hidden_of, known
     )
     return Coverage(snapshot, spaces, everything[~covered], hidden_of, trusted, lineage, damages)
 
@@ -112,7 +112,7 @@ def _spaces(
     """Return a view per row space of the covered `files`; `mine`: the record of each file, in that order."""
     if not len(files):
         return []
-    names = mine["space"].combine_chunks().dictionary_encode()
+    names = pc.dictionary_encode(mine["space"].combine_chunks())
     codes = numpy_of(names.indices, dtype=np.int64)
     bases = numpy_of(mine["base"], dtype=np.int64)
     rows = numpy_of(mine["rows"], dtype=np.int64)

@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tailbit.errors import ColumnTypeError, UnknownColumnError, UsageError
 from tailbit.index.query.selection import FileHits
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, filled, numpy_of
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.rows import fetch_files

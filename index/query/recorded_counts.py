@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tailbit.errors import ColumnTypeError, CorruptIndexError
 from tailbit.index.keys import MAX_KEY, is_textual
@@ -18,6 +17,7 @@ from tailbit.index.model import Ledger, LedgerState
 from tailbit.index.predicate.tree import Constant
 from tailbit.index.query.selection import Selection
 from tailbit.index.store.state import IndexState
+from tailbit.tables import compute as pc
 from tailbit.tables.model import Column
 
 

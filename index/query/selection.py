@@ -20,19 +20,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from tailbit.errors import CorruptIndexError
 from tailbit.index.evaluation.access import SpaceQuestion, count_true
 from tailbit.index.evaluation.bounds import Bounds
 from tailbit.index.evaluation.row_space import SpaceView
-from tailbit.index.evaluation.side_by_side import each_space, unread_by
-from tailbit.index.predicate.file_truth import FileTruths
 from tailbit.index.predicate.tree import Node
 from tailbit.index.query.coverage import Coverage
 from tailbit.index.query.damages import Damages
-from tailbit.once import once
+from tailbit.once import lazy, once
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, numpy_of
 from tailbit.tables.model import FileSlice, Version
 from tailbit.tables.schema import Schema
@@ -40,8 +38,13 @@ from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.storage import Storage
 
 if TYPE_CHECKING:
+    from tailbit.index.evaluation import side_by_side
+    from tailbit.index.predicate import file_truth
     from tailbit.index.scanning.scan import Scan
     from tailbit.tables.parquet.rows import Positions
+else:
+    file_truth = lazy("tailbit.index.predicate.file_truth")
+    side_by_side = lazy("tailbit.index.evaluation.side_by_side")
 
 
 class HitSource(enum.Enum):
@@ -115,8 +118,10 @@ class Selection:
     @once
     def bounds(self) -> Sequence[tuple[SpaceView, Bounds]]:
         """Evaluate the bounds per row space; the files of a row space with a damaged segment are scanned."""
-        bounds_of_spaces = each_space(
-            self._questions, attrgetter("bounds"), lambda question: unread_by(question.node, question.space)
+        bounds_of_spaces = side_by_side.each_space(
+            self._questions,
+            attrgetter("bounds"),
+            lambda question: side_by_side.unread_by(question.node, question.space),
         )
         out = []
         for question, bounds in zip(self._questions, bounds_of_spaces, strict=True):
@@ -178,7 +183,7 @@ class Selection:
         whole, rest = space.split_whole(bounds.maybe - bounds.sure)
         left = [Scan(self.snapshot.files[n], self.node, self.coverage.hidden_of(n)) for n in whole]
         left += [Scan(slice_, self.node, None, among) for slice_, among in self.by_slice(space, rest)]
-        truths = FileTruths(self.node, [search.slice_ for search in left])
+        truths = file_truth.FileTruths(self.node, [search.slice_ for search in left])
         for order, search in enumerate(left):
             if truths.can_match[order]:
                 yield replace(search, node=truths.narrowed(order))
@@ -190,7 +195,7 @@ class Selection:
 
         known, scans, whole = list[FileHits](), list[Scan](), list[tuple[FileSlice, BitMap | None]]()
         numbers = self.to_scan
-        truths = FileTruths(self.node, [self.snapshot.files[number] for number in numbers])
+        truths = file_truth.FileTruths(self.node, [self.snapshot.files[number] for number in numbers])
         for order, number in enumerate(numbers):
             slice_ = truths.slices[order].of_any_size()
             if not truths.can_match[order]:

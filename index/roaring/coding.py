@@ -23,12 +23,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tailbit.arrays import Longs, Mask
 from tailbit.index.keys import NO_KEYS, encode_array, integer_keys
 from tailbit.index.roaring.collected import Codes, Keyed, Numbers, collected, distinct, narrowest
 from tailbit.index.roaring.containers import BLOCK, Block, containers
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import numpy_of
 
 _WIDEST = 1 << 24

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tailbit.arrays import Longs, Mask
 from tailbit.index.keys import encode_array
 from tailbit.index.ordered import WORD_DIGITS, ordered_ints
+from tailbit.tables import compute as pc
 
 Codes = npt.NDArray[Any]
 """Unsigned integers, as narrow as the number of keys allows."""

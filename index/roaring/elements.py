@@ -19,13 +19,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tailbit.arrays import Longs, Mask
 from tailbit.index.keys import NO_ELEMENT, element_type, mark_elements
 from tailbit.index.roaring.coding import CodedColumn, Coding
 from tailbit.index.roaring.collected import Codes, narrowest
 from tailbit.index.roaring.containers import BLOCK, Block, from_sorted
+from tailbit.tables import compute as pc
 from tailbit.tables.model import Column
 from tailbit.tables.positions import BitPositions
 from tailbit.tables.schema import arrow_type

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from tailbit.index.expression.evaluate import error_of, raising_constant
 from tailbit.index.expression.folded import asked_twice
 from tailbit.index.expression.folded import is_null as null_of
 from tailbit.index.expression.show import show
@@ -31,15 +31,22 @@ from tailbit.index.sql.comparing.comparisons import (
     membership,
 )
 from tailbit.index.sql.comparing.constant_comparisons import compared_constants, constant_in
-from tailbit.index.sql.comparing.rising import node_of
 from tailbit.index.sql.expressions import ExpressionReader, chain, connective_of, patterns_of
 from tailbit.index.sql.operands import Operand, OperandReader, bare
 from tailbit.index.sql.syntax.tree import Tree, left, right
 from tailbit.index.values.coercion import MIRRORED
 from tailbit.index.values.literals import Literal
 from tailbit.index.values.refusals import NotRead, mismatch
+from tailbit.once import lazy
 from tailbit.tables.model import Column
 from tailbit.wording import with_article
+
+if TYPE_CHECKING:
+    from tailbit.index.expression import evaluate as evaluation
+    from tailbit.index.sql.comparing import rising
+else:
+    rising = lazy("tailbit.index.sql.comparing.rising")
+    evaluation = lazy("tailbit.index.expression.evaluate")
 
 _SHOWN = 8
 """Number of a list's constants shown in a leaf's text."""
@@ -101,10 +108,10 @@ class ConditionReader:
             self.operands.refuse("it is nested too deeply", e, "Split it by parentheses.")
         for column in columns_in(expression):
             self.operands.asked_for_parts(column)
-        if (constant := raising_constant(expression)) is not None:
-            raised = (error := error_of(constant)) and f" ({error} in Spark)"
+        if (constant := evaluation.raising_constant(expression)) is not None:
+            raised = (error := evaluation.error_of(constant)) and f" ({error} in Spark)"
             self.operands.refuse(f"{show(constant)} raises for every row{raised}", e)
-        return node_of(expression)
+        return rising.node_of(expression)
 
     def compare(self, e: Tree, a: Expression, op: str, b: Expression, padded: bool = True) -> Node:
         """Convert a comparison of two operands; `padded`: a CHAR column and a constant get one length."""

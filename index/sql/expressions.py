@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from tailbit.index.expression.build import Builder
-from tailbit.index.expression.calls import check_known, extracted, function
 from tailbit.index.expression.folded import asked_twice, is_null
 from tailbit.index.expression.nested import NESTED, NESTED_FUNCTIONS, OVER_ELEMENTS
 from tailbit.index.expression.shapes import strip
@@ -18,6 +18,12 @@ from tailbit.index.sql.syntax.tree import Tree, left, right
 from tailbit.index.sql.syntax.words import TYPED
 from tailbit.index.values.literals import BOOLEAN, STRING, VOID, Literal
 from tailbit.index.values.refusals import SparkRaises, mismatch
+from tailbit.once import lazy
+
+if TYPE_CHECKING:
+    from tailbit.index.expression import calls
+else:
+    calls = lazy("tailbit.index.expression.calls")
 
 _SHIFTS = ("<<", ">>", ">>>")
 
@@ -42,7 +48,7 @@ class ExpressionReader:
             **dict.fromkeys(("column", "field"), self.nested.named),
             "element": lambda e: self.pieces.element(e) or self.nested.element(e),
             "case": self._case,
-            "extract": lambda e: extracted(self.builder, e.text, self._arg(left(e))),
+            "extract": lambda e: calls.extracted(self.builder, e.text, self._arg(left(e))),
             "trim": self._trim,
             "and": lambda e: self.builder.connect("and", [self.read(part) for part in chain(e)]),
             "or": lambda e: self.builder.connect("or", [self.read(part) for part in chain(e)]),
@@ -106,13 +112,13 @@ class ExpressionReader:
             return piece
         if name in OVER_ELEMENTS:
             return self.nested.over_elements(name, e)
-        check_known(name)
+        calls.check_known(name)
         if name in NESTED_FUNCTIONS or name in ("isnull", "isnotnull"):
-            return function(self.builder, name, [self.read(arg) for arg in e.items])
+            return calls.function(self.builder, name, [self.read(arg) for arg in e.items])
         args = [self._arg(arg) for arg in e.items]
         if name in ("nullif", "equal_null") and len(args) == 2:
             self._check_padding(args[0], args[1], e)
-        return function(self.builder, name, args)
+        return calls.function(self.builder, name, args)
 
     def _arithmetic(self, e: Tree) -> Expression:
         if e.text in _SHIFTS:
@@ -122,7 +128,7 @@ class ExpressionReader:
             return moved
         sides = [self._arg(left(e)), self._arg(right(e))]
         if e.text == "||":
-            return function(self.builder, "concat", sides)
+            return calls.function(self.builder, "concat", sides)
         return self.builder.arithmetic(e.text.lower(), *sides)
 
     def _trim(self, e: Tree) -> Expression:
@@ -191,7 +197,7 @@ class ExpressionReader:
     def one_like(self, value: Expression, pattern: Expression, name: str, escape: str) -> Expression:
         """Convert the match of a value with a single pattern; `name`: LIKE, ILIKE or RLIKE."""
         if name == "ILIKE":
-            value, pattern = (function(self.builder, "lower", [side]) for side in (value, pattern))
+            value, pattern = (calls.function(self.builder, "lower", [side]) for side in (value, pattern))
         return self.builder.like(value, pattern, escape, "rlike" if name == "RLIKE" else "like")
 
     def escape_of(self, e: Tree) -> str:

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from tailbit.index.expression.build import Builder
-from tailbit.index.expression.times import difference, later, later_by_unit, units_between
 from tailbit.index.functions.tree import Expression
 from tailbit.index.sql.operands import OperandReader, bare
-from tailbit.index.sql.spans import length_of
 from tailbit.index.sql.syntax.tree import Tree, left, right
 from tailbit.index.values.coercion import MIRRORED
 from tailbit.index.values.literals import LONG, WHOLE, Literal
 from tailbit.index.values.refusals import NotRead, mismatch
+from tailbit.once import lazy
+
+if TYPE_CHECKING:
+    from tailbit.index.expression import times
+    from tailbit.index.sql import spans
+else:
+    times = lazy("tailbit.index.expression.times")
+    spans = lazy("tailbit.index.sql.spans")
 
 _MOVED, _BETWEEN = ("dateadd", "date_add", "timestampadd"), ("datediff", "date_diff", "timestampdiff")
 _WITH_UNIT = 3
@@ -31,9 +38,9 @@ class IntervalReader:
             return None
         if (span := self.operands.interval(right(e))) is not None:
             span = span if op == "+" else span.negative()
-            return later(self.builder, self.arg(left(e)), span.unit, span.count)
+            return times.later(self.builder, self.arg(left(e)), span.unit, span.count)
         if op == "+" and (span := self.operands.interval(left(e))) is not None:
-            return later(self.builder, self.arg(right(e)), span.unit, span.count)
+            return times.later(self.builder, self.arg(right(e)), span.unit, span.count)
         return None
 
     def compares(self, e: Tree) -> bool:
@@ -46,11 +53,11 @@ class IntervalReader:
 
     def compared(self, e: Tree) -> Expression:
         """Compare a difference of two times with an interval."""
-        times, span, op = bare(left(e)), self.operands.interval(right(e)), e.text
+        subtraction, span, op = bare(left(e)), self.operands.interval(right(e)), e.text
         if span is None:
-            times, span, op = bare(right(e)), self.operands.interval(left(e)), MIRRORED.get(op, op)
+            subtraction, span, op = bare(right(e)), self.operands.interval(left(e)), MIRRORED.get(op, op)
         assert span is not None
-        apart = difference(self.builder, self.arg(left(times)), self.arg(right(times)))
+        apart = times.difference(self.builder, self.arg(left(subtraction)), self.arg(right(subtraction)))
         if span.micros is None:
             reason = "a difference of times does not compare with an INTERVAL of months"
             raise NotRead(mismatch(reason, "BINARY_OP_DIFF_TYPES"), "Write it in days.")
@@ -71,14 +78,14 @@ class IntervalReader:
             raise NotRead(f"{name} takes {_WITH_UNIT} arguments, not {len(e.items)}")
         unit, first, second = e.items
         word = unit.names[0].upper() if unit.kind == "column" and len(unit.names) == 1 else ""
-        if length_of(word, 1) is None or (word == "DAYOFYEAR" and name in _BETWEEN):
+        if spans.length_of(word, 1) is None or (word == "DAYOFYEAR" and name in _BETWEEN):
             hint = "Units: YEAR, QUARTER, MONTH, WEEK, DAY, HOUR, MINUTE, SECOND, MILLISECOND, MICROSECOND."
             self.operands.refuse(f"{name} takes a unit of time first", unit, hint)
         if name in _BETWEEN:
-            return units_between(self.builder, word, self.arg(first), self.arg(second))
+            return times.units_between(self.builder, word, self.arg(first), self.arg(second))
         count, value = self.arg(first), self.arg(second)
         if not isinstance(count, Literal) or count.type.name not in WHOLE or not isinstance(count.value, int):
             self.operands.refuse(f"{name} takes a constant number of units", first)
-        length = length_of(word, count.value)
+        length = spans.length_of(word, count.value)
         assert length is not None
-        return later_by_unit(self.builder, value, length.unit, length.count)
+        return times.later_by_unit(self.builder, value, length.unit, length.count)

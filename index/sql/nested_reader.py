@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from tailbit.errors import UnknownColumnError
 from tailbit.index.expression.build import Builder
-from tailbit.index.expression.calls import function
-from tailbit.index.expression.nested import element_of, extracted, over_elements, variable
 from tailbit.index.expression.present import BARE
 from tailbit.index.functions.tree import Expression, Ref
 from tailbit.index.sql.operands import OperandReader
 from tailbit.index.sql.syntax.tree import Tree, left, right
 from tailbit.index.values.literals import STRING, Literal
 from tailbit.index.values.refusals import NotRead
+from tailbit.once import lazy
+
+if TYPE_CHECKING:
+    from tailbit.index.expression import calls, nested
+else:
+    calls = lazy("tailbit.index.expression.calls")
+    nested = lazy("tailbit.index.expression.nested")
 
 
 class NestedReader:
@@ -41,17 +47,17 @@ class NestedReader:
         except UnknownColumnError:
             if len(e.names) > 1 or e.names[0].lower() not in BARE:
                 raise
-            return function(self.builder, e.names[0].lower(), [])
+            return calls.function(self.builder, e.names[0].lower(), [])
         return self._inside(Ref(column), rest)
 
     def _inside(self, value: Expression, names: Sequence[str]) -> Expression:
         for name in names:
-            value = extracted(self.builder, value, Literal(STRING, name.encode(), True))
+            value = nested.extracted(self.builder, value, Literal(STRING, name.encode(), True))
         return value
 
     def element(self, e: Tree) -> Expression:
         """Return `value[key]`."""
-        return extracted(self.builder, self.read(left(e)), self.read(right(e)))
+        return nested.extracted(self.builder, self.read(left(e)), self.read(right(e)))
 
     def over_elements(self, name: str, e: Tree) -> Expression:
         """Return `exists(array, x -> condition)` or `forall`."""
@@ -63,10 +69,10 @@ class NestedReader:
             reason = f"{name} takes a condition on one element (INVALID_LAMBDA_FUNCTION_CALL in Spark)"
             raise NotRead(reason, f"Write {name}(a, x -> x > 1).")
         array = self.read(e.items[0])
-        element = variable(condition.names[0], len(self.elements), element_of(name, array))
+        element = nested.variable(condition.names[0], len(self.elements), nested.element_of(name, array))
         self.elements.append(element)
         try:
             body = self.read(left(condition))
         finally:
             self.elements.pop()
-        return over_elements(self.builder, name, array, element, body)
+        return nested.over_elements(self.builder, name, array, element, body)

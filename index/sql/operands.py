@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from tailbit.errors import ColumnTypeError, UnknownColumnError
 from tailbit.index.model import key_type_of_column
 from tailbit.index.sql.refusals import INSTEAD, cast_instead, of_name, placed, refuse
-from tailbit.index.sql.spans import Span, span
 from tailbit.index.sql.syntax.tree import Tree, WrittenConstant, left, right
 from tailbit.index.values import literals
 from tailbit.index.values.literals import Literal
 from tailbit.index.values.refusals import NotRead
+from tailbit.once import lazy
 from tailbit.tables.model import Column, DataType
 from tailbit.tables.schema import Schema, arrow_type
+
+if TYPE_CHECKING:
+    from tailbit.index.sql import spans
+else:
+    spans = lazy("tailbit.index.sql.spans")
 
 Operand = Column | Literal
 
@@ -150,7 +155,7 @@ class OperandReader:
             number = literals.number(constant.text, constant.negative)
         return Literal(number.type, number.value) if constant.plus else number
 
-    def interval(self, node: Tree) -> Span | None:
+    def interval(self, node: Tree) -> spans.Span | None:
         """Return the interval constant of an operand, in parentheses or not; None for other operands.
 
         Raises:
@@ -160,7 +165,7 @@ class OperandReader:
         if constant is None or constant.kind != "interval":
             return None
         with self.refusing(node, INSTEAD["INTERVAL"]):
-            return span(constant.text)
+            return spans.span(constant.text)
 
     def cast_to(self, node: Tree) -> DataType:
         """Return the target type of a cast; `node`: of kind cast."""

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from tailbit.index.expression.build import Builder
-from tailbit.index.expression.found import piece, pieces
 from tailbit.index.functions.tree import Expression
 from tailbit.index.sql.syntax.tree import Tree, left, right
 from tailbit.index.values.refusals import NotRead
+from tailbit.once import lazy
+
+if TYPE_CHECKING:
+    from tailbit.index.expression import found as split_parts
+else:
+    split_parts = lazy("tailbit.index.expression.found")
 
 _ASKED = {"size": 0, "cardinality": 0, "array_size": 0, "element_at": 1}
 """Functions that may be applied to split(...), with the number of further arguments."""
@@ -29,13 +35,13 @@ class PieceReader:
         if len(more) != _ASKED[name]:
             raise NotRead(f"{name} takes {1 + _ASKED[name]} arguments, not {1 + len(more)}")
         if not more:
-            return pieces(self.builder, split)
-        return piece(self.builder, split, more[0], "INVALID_ARRAY_INDEX_IN_ELEMENT_AT")
+            return split_parts.pieces(self.builder, split)
+        return split_parts.piece(self.builder, split, more[0], "INVALID_ARRAY_INDEX_IN_ELEMENT_AT")
 
     def element(self, e: Tree) -> Expression | None:
         """Return the expression of split(...)[n]; None for other nodes."""
         split = self._split(left(e))
-        return None if split is None else piece(self.builder, split, self.arg(right(e)))
+        return None if split is None else split_parts.piece(self.builder, split, self.arg(right(e)))
 
     def _split(self, e: Tree) -> list[Expression] | None:
         """Return the arguments of split; None for other nodes."""

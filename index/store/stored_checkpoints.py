@@ -9,16 +9,21 @@ import json
 import re
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from tailbit.errors import IndexLogError, MalformedLogError, StorageError
 from tailbit.faults import Fault, fault_point
-from tailbit.tables.parquet.file import ParquetFile, open_parquet
+from tailbit.once import lazy
+from tailbit.tables.parquet.file import open_parquet
 from tailbit.tables.storage import SMALL, Entry, Storage
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+else:
+    pq = lazy("pyarrow.parquet")
 
 LOG = "_delta_log"
 _HINT = f"{LOG}/_last_checkpoint"
@@ -113,7 +118,7 @@ def read_log_checkpoint(storage: Storage, version: int, columns: Sequence[str] |
     """
     name = _name(version)
     try:
-        with open_parquet(storage.open(name), ParquetFile) as file:
+        with open_parquet(storage.open(name)) as file:
             return file.read(columns=columns)
     except FileNotFoundError:
         raise

@@ -10,21 +10,21 @@ import re
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from tailbit.index.ordered import Value
-from tailbit.index.values.datetimes import (
-    parse_date,
-    parse_timestamp,
-    special_word,
-    start_of_day,
-    trimmed,
-)
 from tailbit.index.values.literals import DOUBLE, FLOATING, NUMERIC, WHOLE, Literal, nearest_float32
 from tailbit.index.values.refusals import Unsupported, cut, malformed, out_of_range, refused, unread
+from tailbit.once import lazy
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import DataType
 from tailbit.tables.zones.times import to_instant, to_local
 from tailbit.wording import with_article
+
+if TYPE_CHECKING:
+    from tailbit.index.values import datetimes
+else:
+    datetimes = lazy("tailbit.index.values.datetimes")
 
 _INTEGER = re.compile(r"([+-]?)(\d+)", re.ASCII)
 _FLOAT = re.compile(r"([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,6})?)[dDfF]?", re.ASCII)
@@ -56,7 +56,11 @@ def cast(literal: Literal, to: DataType, zone: str) -> Literal:
     Raises:
         ValueError: malformed, out of range, or an unsupported cast; the message says which.
     """
-    word = special_word(_text(literal) or "") if to.name in ("date", "timestamp", "timestamp_ntz") else None
+    word = (
+        datetimes.special_word(_text(literal) or "")
+        if to.name in ("date", "timestamp", "timestamp_ntz")
+        else None
+    )
     if word == "epoch":
         return Literal(to, 0)
     if word is not None:
@@ -93,7 +97,7 @@ def _has_other_digits(text: str) -> bool:
 def _to_whole(literal: Literal, to: DataType, zone: str) -> Value:
     text = _text(literal)
     if text is not None:
-        match = _INTEGER.fullmatch(trimmed(text))
+        match = _INTEGER.fullmatch(datetimes.trimmed(text))
         if match is None:
             raise malformed(text, to)
         digits = match.group(2).lstrip("0") or "0"
@@ -198,7 +202,7 @@ def round_half_up(exact: Fraction) -> int:
 def _to_boolean(literal: Literal, to: DataType, zone: str) -> Value:
     text = _text(literal)
     if text is not None:
-        word = trimmed(text).lower()
+        word = datetimes.trimmed(text).lower()
         if word not in _WORDS:
             raise malformed(text, to)
         return _WORDS[word]
@@ -225,7 +229,7 @@ def _to_binary(literal: Literal, to: DataType, zone: str) -> Value:
 def _to_date(literal: Literal, to: DataType, zone: str) -> Value:
     text, value = _text(literal), literal.value
     if text is not None:
-        return _parsed(parse_date, text, to)
+        return _parsed(datetimes.parse_date, text, to)
     assert isinstance(value, (int, float, bytes))
     if literal.type.name == "timestamp" and isinstance(value, int):
         return to_local(value, zone) // DAY_US
@@ -237,11 +241,11 @@ def _to_date(literal: Literal, to: DataType, zone: str) -> Value:
 def _to_timestamp(literal: Literal, to: DataType, zone: str) -> Value:
     text, value = _text(literal), literal.value
     if text is not None:
-        if _TIME_OF_DAY.match(trimmed(text)):  # which Spark reads as a time of the current day
+        if _TIME_OF_DAY.match(datetimes.trimmed(text)):  # which Spark reads as a time of the current day
             raise unread(text, to)
-        return _parsed(lambda t: parse_timestamp(t, zone), text, to)
+        return _parsed(lambda t: datetimes.parse_timestamp(t, zone), text, to)
     if literal.type.name == "date" and isinstance(value, int):
-        return _within(start_of_day(value, zone), to)
+        return _within(datetimes.start_of_day(value, zone), to)
     if literal.type.name == "timestamp_ntz" and isinstance(value, int):
         return _within(to_instant(value, zone), to)
     raise refused(literal, to)
@@ -258,7 +262,7 @@ def _within(micros: int, to: DataType) -> int:
 def _to_timestamp_ntz(literal: Literal, to: DataType, zone: str) -> Value:
     text, value = _text(literal), literal.value
     if text is not None:
-        return _parsed(lambda t: parse_timestamp(t, None), text, to)
+        return _parsed(lambda t: datetimes.parse_timestamp(t, None), text, to)
     if literal.type.name == "date" and isinstance(value, int):
         return _within(value * DAY_US, to)
     if literal.type.name == "timestamp" and isinstance(value, int):

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from tailbit.errors import ColumnTypeError, CorruptIndexError
@@ -25,6 +24,7 @@ from tailbit.index.model import FileRecord
 from tailbit.index.store.state import IndexState
 from tailbit.index.verification.claims import SHOWN
 from tailbit.index.verification.report import Report
+from tailbit.tables import compute as pc
 
 
 @dataclass

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from tailbit.errors import CorruptIndexError, SourceError
@@ -17,6 +16,7 @@ from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.kinds.kind import Blame, CheckedSource, Problem
 from tailbit.index.roaring.elements import coding_of
 from tailbit.index.verification.report import Report
+from tailbit.tables import compute as pc
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.rows import fetch
 

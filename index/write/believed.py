@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tailbit.errors import DataFileError
+from tailbit.tables import compute as pc
 from tailbit.tables.model import Column, FileBounds, FileSlice
 from tailbit.tables.parquet.bounds import row_group_bounds
 from tailbit.tables.parquet.data_file import DataFile

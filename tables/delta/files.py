@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tailbit.once import once
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, arrow_scalar, numpy_of
 from tailbit.tables.delta.deletion_vectors import FIELDS, DeletionVector
 from tailbit.tables.delta.statistics import DeltaStatistics, is_readable, num_records

@@ -9,9 +9,9 @@ from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tailbit.errors import MalformedLogError
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, arrow_scalar
 from tailbit.tables.storage import local_name
 

@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from tailbit.errors import CommitGapError, MalformedLogError, VersionNotFoundError
+from tailbit.once import lazy
 from tailbit.tables.arrow import no_rows
 from tailbit.tables.delta.files import STORED, DeltaFiles
 from tailbit.tables.delta.log.actions import Metadata
-from tailbit.tables.delta.log.checkpoint import read_checkpoint
 from tailbit.tables.delta.log.commits import DeltaLog
 from tailbit.tables.delta.log.listing import LOG, LogCheckpoint, commit_name
 from tailbit.tables.delta.log.protocol import (
@@ -30,6 +31,11 @@ from tailbit.tables.delta.schema import parse_schema
 from tailbit.tables.model import FileSlice, Version
 from tailbit.tables.schema import Schema
 from tailbit.tables.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from tailbit.tables.delta.log import checkpoint as log_checkpoint
+else:
+    log_checkpoint = lazy("tailbit.tables.delta.log.checkpoint")
 
 
 @dataclass(frozen=True)
@@ -153,7 +159,7 @@ def not_found(log: DeltaLog, version: Version, reason: str) -> VersionNotFoundEr
 def _base_state(log: DeltaLog, base: LogCheckpoint | None, files: bool) -> _State:
     if base is None:
         return _State(-1, None, None, DeltaFiles(_no_files(), LOG))
-    checkpoint = read_checkpoint(log.storage, base, files)
+    checkpoint = log_checkpoint.read_checkpoint(log.storage, base, files)
     if checkpoint.protocol is None or checkpoint.metadata is None:
         raise MalformedLogError(file=base.files[0], reason="the log checkpoint lacks protocol or metaData")
     check_protocol(checkpoint.protocol, log.storage.root, base.version)

@@ -7,12 +7,12 @@ prunes row groups by the same statistics.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from tailbit.errors import TailbitError
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.model import Column, FileBounds
 from tailbit.tables.parquet.data_file import flat_column
@@ -20,6 +20,9 @@ from tailbit.tables.parquet.decode import Decoder
 from tailbit.tables.parquet.layout import Layout
 from tailbit.tables.parquet.leaves import ParquetNode
 from tailbit.tables.schema import arrow_type
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 _ORDERED = ("byte", "short", "integer", "long", "date", "timestamp", "timestamp_ntz", "decimal", "string")
 _PHYSICAL = ("INT32", "INT64", "BYTE_ARRAY")
@@ -89,12 +92,11 @@ def _values(
     """Convert stored bounds to canonical values of the table's type, as `FileBounds` holds them."""
     decode = Decoder(layout.metadata, path, column.label)
     type_ = node.field.type
-    values = decode.array(arrow_array(stored, type_), column, node).cast(
-        arrow_type(column.type, column.label)
-    )
+    decoded = decode.array(arrow_array(stored, type_), column, node)
+    values = pc.cast(decoded, arrow_type(column.type, column.label))
     if pa.types.is_date(values.type):
-        values = values.cast(pa.int32())
+        values = pc.cast(values, pa.int32())
     elif pa.types.is_timestamp(values.type):
-        values = values.cast(pa.int64())
+        values = pc.cast(values, pa.int64())
     out: list[Any] = values.to_pylist()
     return out

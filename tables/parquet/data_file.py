@@ -13,12 +13,12 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from tailbit.errors import DataFileError, StorageError
+from tailbit.tables import compute as pc
 from tailbit.tables.model import UNKNOWN_SIZE, Column
 from tailbit.tables.parquet.decode import Decoder, field_id, find_field
 from tailbit.tables.parquet.file import ParquetFile, open_shaped, read_footer, read_leaves
@@ -27,6 +27,9 @@ from tailbit.tables.parquet.layout import Layout, keep_layout, known_layout
 from tailbit.tables.parquet.leaves import ParquetNode
 from tailbit.tables.schema import arrow_type
 from tailbit.tables.storage import Stat, Storage
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 _CODED = ("string", "binary")
 _CODABLE = frozenset(("PLAIN", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "RLE", "BIT_PACKED"))
@@ -241,7 +244,7 @@ def _checked(coded: pa.ChunkedArray) -> pa.ChunkedArray:
     return coded
 
 
-def _rows(file: pq.ParquetFile, row_groups: Sequence[int] | None) -> int:
+def _rows(file: ParquetFile, row_groups: Sequence[int] | None) -> int:
     if row_groups is None:
         return int(file.metadata.num_rows)
     return sum(file.metadata.row_group(g).num_rows for g in row_groups)

@@ -8,15 +8,18 @@ timestamps and the legacy calendar.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from tailbit.errors import DataFileError, LegacyCalendarError
+from tailbit.tables import compute as pc
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.leaves import ParquetNode
 from tailbit.tables.schema import arrow_type
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 _GREGORIAN_START = -141_427
 """1582-10-15 in days since 1970: before it the legacy calendar is Julian."""
@@ -118,7 +121,7 @@ class Decoder:
                 file=self.path,
                 reason=f"column {self.label} holds {stored.type}, the table says {column.type}",
             )
-        return stored.cast(wanted)
+        return pc.cast(stored, wanted)
 
     def _is_int96(self, node: ParquetNode) -> bool:
         return str(self.metadata.schema.column(node.first).physical_type) == "INT96"

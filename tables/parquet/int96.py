@@ -7,13 +7,16 @@ writes negative days for times before 4713 BC. In seconds nothing overflows, so 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from tailbit.errors import DataFileError
+from tailbit.tables import compute as pc
 from tailbit.tables.parquet.file import ParquetFile, read_leaves
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 _FIRST = -188_395_027_200
 """4000 BC in seconds since 1970; a day before 4713 BC may be decoded 584 years too late."""

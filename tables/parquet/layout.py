@@ -11,12 +11,11 @@ import itertools
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from tailbit.arrays import Longs, Mask
 from tailbit.once import once
@@ -24,6 +23,9 @@ from tailbit.tables.cache import Cache, share
 from tailbit.tables.parquet.leaves import ParquetNode
 from tailbit.tables.parquet.thrift import read_struct
 from tailbit.tables.storage import Stat, Storage
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 _DATA, _DICTIONARY, _DATA_V2 = 0, 2, 3
 _V1_HEADER, _DICTIONARY_HEADER, _V2_HEADER = 5, 7, 8

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 
 class ParquetNode(NamedTuple):
@@ -30,15 +29,15 @@ class ParquetNode(NamedTuple):
         return next((c for c in self.children if c.field.name == name), None)
 
 
-def parquet_tree(file: pq.ParquetFile) -> ParquetNode:
-    """Return the fields of a file as one tree whose root stands for a row.
+def parquet_tree(schema: pa.Schema, leaves: int) -> ParquetNode:
+    """Return the fields of a file with `leaves` leaf columns as one tree whose root stands for a row.
 
     Raises:
         ValueError: the Arrow schema stored in the file does not match its columns.
     """
-    root = _node(pa.field("", pa.struct(list(file.schema_arrow))), 0)
-    if root.end != file.metadata.num_columns:
-        raise ValueError(f"{file.metadata.num_columns} columns, but its schema has {root.end}")
+    root = _node(pa.field("", pa.struct(list(schema))), 0)
+    if root.end != leaves:
+        raise ValueError(f"{leaves} columns, but its schema has {root.end}")
     return root
 
 

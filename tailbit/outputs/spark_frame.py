@@ -17,8 +17,6 @@ import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-import pyarrow.compute as pc
-
 from tailbit.arguments.values import wrong_type
 from tailbit.errors import DataFileError, UsageError
 from tailbit.index.expression.present import may_ask_for_present
@@ -26,6 +24,7 @@ from tailbit.index.query.candidates import candidates
 from tailbit.index.query.selection import Selection
 from tailbit.outputs.delta_view import shown_files
 from tailbit.outputs.spark_filter import filtered
+from tailbit.tables import compute as pc
 from tailbit.tables.delta.snapshot import DeltaSnapshot
 from tailbit.tables.delta.view import inline_add, plain_add
 

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tailbit.arrays import Mask
 from tailbit.index.functions.decimals import small
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import Vector, code, decimals, first_of, unscaled
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_scalar, filled, numpy_of
 from tailbit.tables.model import DataType
 

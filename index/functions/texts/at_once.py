@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tailbit.index.functions.texts.patterns import END, LAST_BREAK, java_regex, like_parts, like_regex
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import Raised, Vector, by_parts, each_row, per_distinct
 from tailbit.index.values.literals import STRING, Literal
 from tailbit.index.values.refusals import NotRead
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, arrow_scalar, filled
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tailbit.arrays import Mask
 from tailbit.index.functions.texts.at_once import constant_text
@@ -16,6 +15,7 @@ from tailbit.index.functions.texts.patterns import like_parts
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import NOT_READ, Vector, code, first_of, nulls_of
 from tailbit.index.values.literals import STRING
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, numpy_of
 
 _OF_CHARACTERS = frozenset(

@@ -6,7 +6,6 @@ from functools import lru_cache, partial, reduce
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tailbit.index.functions.texts.at_once import constant_text, constant_whole
 from tailbit.index.functions.texts.buffers import bytes_replaced
@@ -23,6 +22,7 @@ from tailbit.index.functions.vectors import (
     per_distinct,
 )
 from tailbit.index.values.literals import INTEGER, STRING
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, arrow_scalar
 
 _LONGEST = 1 << 20

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tailbit.index.functions.texts.at_once import constant_text, empty_where
 from tailbit.index.functions.texts.buffers import bytes_of
@@ -22,6 +21,7 @@ from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import NOT_READ, Raised, Vector, by_parts, code, per_distinct
 from tailbit.index.values.literals import STRING
 from tailbit.index.values.refusals import NotRead
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.schema import arrow_type
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tailbit.arrays import Longs, Mask
 from tailbit.index.functions.texts.at_once import constant_text, constant_whole, empty_where
 from tailbit.index.functions.texts.groups import each_found, within_16_bits
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import Raised, Vector, code, each_row, nulls_of
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, arrow_scalar
 
 

@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from pyroaring import BitMap
 
 from tailbit.index.kinds.bitmap_index.row_group import Cover
-from tailbit.index.roaring.masks import union_of
+from tailbit.once import lazy
 from tailbit.tables.ahead import in_order, shared_out
+
+if TYPE_CHECKING:
+    from tailbit.index.roaring import masks
+else:
+    masks = lazy("tailbit.index.roaring.masks")
 
 _WORTH_A_THREAD = 1 << 19
 """Number of sparse positions whose decoding takes some ten times as long as starting a thread."""
@@ -30,7 +36,7 @@ def covered(work: Sequence[tuple[int, Callable[[], Cover]]], rows: int) -> list[
         decoded = list(chain.from_iterable(in_order(partial(_done, some) for some in parts)))
     dense = [bits for bitmaps, _ in decoded for bits in bitmaps]
     sparse = [positions for _, listed in decoded for positions in listed]
-    return [*dense, union_of(sparse, rows)] if sparse else dense
+    return [*dense, masks.union_of(sparse, rows)] if sparse else dense
 
 
 def _done(calls: Sequence[Callable[[], Cover]], _: bool) -> list[Cover]:

@@ -25,6 +25,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tailbit.arrays import Ints, Longs, Mask
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, filled, numpy_of
 from tailbit.tables.positions import BitPositions
 
@@ -143,7 +144,7 @@ class Gaps:
     def of(cls, table: pa.Table, cardinality: Longs, rows: int) -> Gaps:
         """Wrap the stored columns of `SCHEMA` in a table that may have others too."""
         first = table[FIRST].combine_chunks()
-        held = numpy_of(first.is_valid())
+        held = numpy_of(pc.is_valid(first))
         planes = tuple(_Plane.of(table[name].combine_chunks()) for name in PLANES)
         return cls(held, np.where(held, cardinality, 0), rows, numpy_of(filled(first, 0)), planes)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
@@ -12,10 +12,12 @@ from tailbit.index.kinds.bitmap_index.postings import NAME, SCHEMA
 from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.kinds.files.kind import FILES
 from tailbit.index.kinds.kind import Kind, View
-from tailbit.index.kinds.merging import Merged, MergeGroup
 from tailbit.index.model import IndexFile
 from tailbit.once import once
 from tailbit.tables.storage import Storage
+
+if TYPE_CHECKING:
+    from tailbit.index.kinds.merging import Merged, MergeGroup
 
 
 class Segments:

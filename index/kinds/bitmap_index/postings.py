@@ -11,21 +11,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from tailbit.index.kinds.bitmap_index import gaps
-from tailbit.index.kinds.bitmap_index.written import check_bitmaps, check_sparse
 from tailbit.index.model import IndexFile
 from tailbit.index.parquet.index_file import write_index_file, write_parquet
 from tailbit.index.parquet.sorted_rows import GROUP_BYTES, GROUP_ROWS
+from tailbit.once import lazy
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, filled, numpy_of
 from tailbit.tables.storage import Storage
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+    from tailbit.index.kinds.bitmap_index import written
+else:
+    written = lazy("tailbit.index.kinds.bitmap_index.written")
 
 NAME = "bitmap_index"
 
@@ -124,9 +130,9 @@ def write_row_groups(to: pa.NativeFile, schema: pa.Schema, groups: Iterable[pa.T
 def _checked(space: str, part: Postings, rows: int) -> Postings:
     cardinality = np.asarray(part.cardinality, dtype=np.int64)
     bitmaps = _one_chunk(part.bitmaps)
-    check_bitmaps(space, part.column, cardinality, bitmaps, rows)
+    written.check_bitmaps(space, part.column, cardinality, bitmaps, rows)
     sparse = part.sparse or gaps.none(len(bitmaps))
-    check_sparse(space, part.column, gaps.Gaps.of(sparse, cardinality, rows), bitmaps)
+    written.check_sparse(space, part.column, gaps.Gaps.of(sparse, cardinality, rows), bitmaps)
     return replace(part, cardinality=cardinality, bitmaps=bitmaps, sparse=sparse)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +19,15 @@ from tailbit.arrays import Longs, Mask
 from tailbit.errors import CorruptIndexError
 from tailbit.index.keys import KeyRange
 from tailbit.index.kinds.bitmap_index.gaps import FIRST, Gaps
-from tailbit.index.roaring.serialize import COOKIE
+from tailbit.once import lazy
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import numpy_of
 from tailbit.tables.positions import BitPositions, bitmap_of
+
+if TYPE_CHECKING:
+    from tailbit.index.roaring import serialize
+else:
+    serialize = lazy("tailbit.index.roaring.serialize")
 
 _PER_KEY = 200
 """Bytes that a decoded bitmap takes beside its containers."""
@@ -63,7 +69,7 @@ SINGLE = np.dtype(
 
 def single_heads(singles: npt.NDArray[np.void]) -> npt.NDArray[np.bool_]:
     """Return which SINGLE entries are bitmaps of one position; that position itself is not checked."""
-    head = (singles["cookie"] == COOKIE) & (singles["containers"] == 1)
+    head = (singles["cookie"] == serialize.COOKIE) & (singles["containers"] == 1)
     heads: npt.NDArray[np.bool_] = head & (singles["less"] == 0) & (singles["at"] == SINGLE_BYTES - 2)
     return heads
 
@@ -103,7 +109,7 @@ class RowGroup:
         self._rows, self._path = rows, path
         sparse = FIRST in table.column_names
         self._sparse = Gaps.of(table, self._cardinality, rows) if sparse else Gaps.none(len(table), rows)
-        if not np.array_equal(self._sparse.held, numpy_of(self._data.is_null())):
+        if not np.array_equal(self._sparse.held, numpy_of(pc.is_null(self._data))):
             raise CorruptIndexError(file=path, reason="a posting has two forms, or none")
         self._first = 1 if len(self._keys) and not self._keys[0].is_valid else 0
         self._bitmaps: dict[int, BitMap] = {}

@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyroaring import BitMap
 
 from tailbit.arrays import Mask
@@ -31,6 +30,9 @@ from tailbit.tables.ahead import in_order, shared_out
 from tailbit.tables.arrow import numpy_of
 from tailbit.tables.cache import Cache, share
 from tailbit.tables.storage import Storage
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 _DENSE = ("key", "cardinality", "bitmap")
 STORED = (*_DENSE, *gaps.COLUMNS)

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tailbit.index.kinds.files.recorded import RecordedFiles
 from tailbit.index.kinds.files.rows import SCHEMA, newest_per_path
 from tailbit.index.kinds.kind import Kind, View
-from tailbit.index.kinds.merging import Merged, MergeGroup
 from tailbit.index.model import IndexFile
+from tailbit.once import lazy
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import no_rows
+
+if TYPE_CHECKING:
+    from tailbit.index.kinds import merging
+else:
+    merging = lazy("tailbit.index.kinds.merging")
 
 
 @dataclass(frozen=True)
@@ -38,7 +43,7 @@ class FilesKind(Kind[RecordedFiles]):
                 reader.extend_rows(self.read(view.storage, file.path))
         return reader
 
-    def merge(self, view: View, group: MergeGroup, earliest: int | None) -> Merged:
+    def merge(self, view: View, group: merging.MergeGroup, earliest: int | None) -> merging.Merged:
         """Keep the newest record per path.
 
         A record of a file that left the table and has no postings is dropped, unless an index file outside
@@ -51,7 +56,7 @@ class FilesKind(Kind[RecordedFiles]):
         blank = pc.and_(pc.is_null(rows["space"]), pc.is_valid(rows["left"]))
         blank = pc.and_(blank, pc.and_(pc.invert(rows["counted"]), pc.is_null(rows["error"])))
         rows = rows.filter(pc.invert(pc.and_(blank, pc.less(rows["seq"], oldest_outside))))
-        return Merged((self.write(view.storage, rows),) if len(rows) else ())
+        return merging.Merged((self.write(view.storage, rows),) if len(rows) else ())
 
     def _lowest_seq(self, view: View, path: str) -> int:
         seqs = self.read(view.storage, path)["seq"]

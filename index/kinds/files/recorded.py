@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tailbit.index.kinds.files.rows import column_sets, files_from_arrow, files_to_arrow, newest_per_path
 from tailbit.index.model import FileRecord
 from tailbit.once import once
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, numpy_of
 
 _MANY = 256

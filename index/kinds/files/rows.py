@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tailbit.index.model import FileRecord
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, arrow_scalar, numpy_of
 
 SCHEMA = pa.schema(
@@ -100,7 +100,7 @@ def without_columns(rows: pa.Table, gone: Iterable[str]) -> pa.Table:
 
 def column_sets(lists: pa.ChunkedArray) -> tuple[pa.Array, list[list[str]]]:
     """Return per row the number of its list of column ids, and the distinct lists. Cost: vectorised."""
-    codes = pc.binary_join(lists, arrow_scalar(_JOINT)).combine_chunks().dictionary_encode()
+    codes = pc.dictionary_encode(pc.binary_join(lists, arrow_scalar(_JOINT)).combine_chunks())
     column_lists = [text.split(_JOINT) if text else [] for text in codes.dictionary.to_pylist()]
     return codes.indices, column_lists
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tailbit.index.keys import is_textual, key_type_of, scale_of
 from tailbit.index.ordered import Value, first_reached
@@ -17,13 +17,18 @@ from tailbit.index.predicate.value_sets import NOTHING, NULL, VALUES, Interval, 
 from tailbit.index.sql.comparing.char_padding import where_compared, where_in
 from tailbit.index.values.casts import cast, round_half_up
 from tailbit.index.values.coercion import compared_type, is_rounded, membership_type, not_of_one_type, rounded
-from tailbit.index.values.datetimes import start_of_day
 from tailbit.index.values.literals import WHOLE, Literal, range_of
 from tailbit.index.values.refusals import NotRead, mismatch
 from tailbit.index.values.unwrapping import CAST_TO_INSTANTS, as_given
+from tailbit.once import lazy
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import Column, DataType
 from tailbit.tables.zones.times import fixed_offset
+
+if TYPE_CHECKING:
+    from tailbit.index.values import datetimes
+else:
+    datetimes = lazy("tailbit.index.values.datetimes")
 
 Truth = tuple[ValueSet, ValueSet]
 """Values where a condition is TRUE, and values where it is FALSE."""
@@ -151,7 +156,7 @@ def _conversion(type_: DataType, common: DataType, zone: str) -> Callable[[int],
     if type_.name == "date" and common.name == "timestamp_ntz":
         return lambda value: value * DAY_US
     if type_.name == "date" and common.name == "timestamp":
-        return lambda value: start_of_day(value, zone)
+        return lambda value: datetimes.start_of_day(value, zone)
     if type_.name == "timestamp_ntz" and common.name == "timestamp":
         return _instants(zone)
     hint = f"Write the constant as {type_}, e.g. in quotes." if type_.name == "string" else None

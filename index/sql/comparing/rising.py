@@ -7,7 +7,6 @@ certain values (`tailbit.index.sql.comparing.least`) suffice for every compariso
 from __future__ import annotations
 
 import numpy as np
-import pyarrow.compute as pc
 
 from tailbit.arrays import Longs
 from tailbit.index.expression.evaluate import evaluate
@@ -23,6 +22,7 @@ from tailbit.index.sql.comparing.comparisons import Truth
 from tailbit.index.sql.comparing.least import End, NotRising, domain_of, edge_days
 from tailbit.index.values.coercion import MIRRORED
 from tailbit.index.values.literals import BOOLEAN, DATE, Literal
+from tailbit.tables import compute as pc
 from tailbit.tables.model import Column
 
 

@@ -6,11 +6,17 @@ Source: Spark 4.2, SqlBaseParser.g4 `interval`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from tailbit.index.sql.refusals import INSTEAD, refuse
-from tailbit.index.sql.spans import UNITS
 from tailbit.index.sql.syntax.tokens import Token
 from tailbit.index.sql.syntax.words import ends_a_value
+from tailbit.once import lazy
+
+if TYPE_CHECKING:
+    from tailbit.index.sql import spans
+else:
+    spans = lazy("tailbit.index.sql.spans")
 
 
 def interval_at(text: str, tokens: Sequence[Token], at: int) -> tuple[str, int] | None:
@@ -45,6 +51,6 @@ def _part_at(tokens: Sequence[Token], at: int) -> tuple[str, int] | None:
     if tokens[at].kind not in ("number", "string"):
         return None
     unit = tokens[at + 1]
-    if unit.kind != "word" or unit.text not in UNITS:
+    if unit.kind != "word" or unit.text not in spans.UNITS:
         return None
     return f"{sign}{tokens[at].text} {unit.text}", at + 2

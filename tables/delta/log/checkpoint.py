@@ -15,9 +15,9 @@ from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tailbit.errors import MalformedLogError
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, numpy_of
 from tailbit.tables.delta.files import DV_TYPE, STORED, DeltaFiles
 from tailbit.tables.delta.log.actions import Metadata, parse_actions
@@ -145,8 +145,8 @@ def _readable(name: str) -> Iterator[None]:
 def _read_parquet(storage: Storage, name: str, files: bool) -> _Part:
     wanted = _WANTED if files else tuple(w for w in _WANTED if w[0] != "add")
     with _readable(name):
-        file: ParquetFile = open_parquet(storage.open(name), page_checksum_verification=True)
-        tree = parquet_tree(file)
+        file = open_parquet(storage.open(name), page_checksum_verification=True)
+        tree = parquet_tree(file.schema_arrow, file.metadata.num_columns)
         leaves = sorted(leaf for path in wanted for leaf in _leaves(tree, path))
         table = read_leaves(file, leaves, None, use_threads=True)
         return _part(table, name, _stats_reader(file, tree, table, name))

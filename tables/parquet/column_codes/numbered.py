@@ -29,6 +29,7 @@ import pyarrow as pa
 
 from tailbit.arrays import Ints, Longs, Mask, occurrences
 from tailbit.errors import DataFileError, LegacyCalendarError
+from tailbit.tables import compute as pc
 from tailbit.tables.ahead import in_order
 from tailbit.tables.arrow import arrow_array, filled, numpy_of
 from tailbit.tables.model import Column
@@ -137,7 +138,7 @@ def _decoded(
         return [frame.to_series(n).fill_null(0).to_numpy() for n in range(columns)]
     table = ParquetFile(pa.BufferReader(arrow_buffer([data]))).read()
     if any(group.some is not None for group in batch):
-        table = table.filter(arrow_array(_mask(batch)))
+        table = pc.filter(table, arrow_array(_mask(batch)))
     return [_filled(table.column(n)) for n in range(columns)]
 
 

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from tailbit.arrays import Longs
 from tailbit.errors import DataFileError, StorageError
+from tailbit.tables import compute as pc
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.data_file import flat_column
 from tailbit.tables.parquet.decode import Decoder
@@ -34,6 +34,8 @@ from tailbit.tables.storage import Storage
 
 if TYPE_CHECKING:
     from types import ModuleType
+
+    import pyarrow.parquet as pq
 
 Groups = Sequence[tuple[int, Longs]]
 """Row groups, each with ascending rows of it."""
@@ -189,7 +191,7 @@ def _as_stored(values: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
     if values.type == type_:
         return values
     if pa.types.is_string(type_):
-        chunks = [chunk.view(type_) for chunk in values.cast(pa.binary()).chunks]
+        chunks = [chunk.view(type_) for chunk in pc.cast(values, pa.binary()).chunks]
     elif pa.types.is_binary(type_) or values.type.bit_width != type_.bit_width:
         return values.cast(type_)
     else:

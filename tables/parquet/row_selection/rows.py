@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tailbit.arrays import Longs
 from tailbit.errors import DataFileError
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.data_file import (
@@ -244,4 +244,4 @@ def _taken(table: pa.Table, places: Longs) -> pa.Table:
         mask = np.zeros(rows, bool)
         mask[places] = True
         return table.filter(arrow_array(mask))
-    return table.take(arrow_array(places))
+    return pc.take(table, arrow_array(places))

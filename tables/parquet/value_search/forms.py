@@ -13,10 +13,9 @@ Example: is the value > 6?
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.data_file import flat_column
@@ -29,6 +28,9 @@ from tailbit.tables.parquet.value_search.condition import Floats, Needed, Number
 from tailbit.tables.parquet.value_search.formula import TEXTUAL
 from tailbit.tables.schema import arrow_type
 from tailbit.tables.storage import Storage
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 _DISTINCT = 4
 """Dictionaries are tested if they hold at most one value per 4 rows."""

@@ -23,6 +23,9 @@ VALUES: list[tuple[list[Any], pa.DataType]] = [
     ([True, None, False] * 5, pa.bool_()),
     (["a", None, "", "é"], pa.string()),
     (["a", None], pa.large_string()),
+    ([b"a", None, "\u00e9".encode()], pa.string()),
+    (["a", None, "longer than twelve bytes"], pa.string_view()),
+    ([b"\xff", None], pa.binary_view()),
     ([b"\xff", None, "text"], pa.binary()),
     ([date(1, 1, 1), None, date(9999, 12, 31)], pa.date32()),
     ([datetime(1900, 1, 1, 0, 0, 0, 1, timezone.utc).replace(tzinfo=None), None], pa.timestamp("us")),
@@ -57,6 +60,7 @@ WRONG: list[tuple[list[Any], pa.DataType]] = [
     (["a"], pa.int64()),
     ([1], pa.string()),
     ([b"\xff"], pa.string()),
+    ([b"\xff"], pa.string_view()),
     ([Decimal("1.005")], pa.decimal128(9, 2)),
     ([Decimal(10**9)], pa.decimal128(9, 2)),
 ]

@@ -10,7 +10,7 @@ import pytest
 
 from tailbit.index.expression.types import decimal_result
 from tailbit.index.functions.decimals import small
-from tailbit.index.functions.table import KERNELS
+from tailbit.index.functions.table import kernel
 from tailbit.index.functions.tree import Call, Ref
 from tailbit.index.functions.vectors import Vector
 from tailbit.index.values.literals import DOUBLE, LONG
@@ -41,10 +41,10 @@ def values(rng: random.Random, type_: DataType, zero: bool = True) -> pa.Array:
 
 def same(call: Call, args: list[pa.Array], monkeypatch: pytest.MonkeyPatch) -> None:
     """What the vectors give is what Python's integers give."""
-    quick: Vector = KERNELS[call.name](call, list(args))
+    quick: Vector = kernel(call.name)(call, list(args))
     with monkeypatch.context() as without:
         without.setattr(small, "small", lambda _: None)
-        exact = KERNELS[call.name](call, list(args))
+        exact = kernel(call.name)(call, list(args))
     quick.values.validate(full=True)
     assert quick.values.to_pylist() == exact.values.to_pylist(), call.key
     assert quick.failed.tolist() == exact.failed.tolist(), call.key
