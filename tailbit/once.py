@@ -9,9 +9,9 @@ already used: an index file that is deleted in between makes the two differ.
 most questions do not need is named by `lazy` in place of an `import` statement:
 
     if TYPE_CHECKING:
-        from tailbit.tables.zones import arrays
+        from tailbit.index.functions import casting
     else:
-        arrays = lazy("tailbit.tables.zones.arrays")
+        casting = lazy("tailbit.index.functions.casting")
 """
 
 from __future__ import annotations

@@ -14,18 +14,22 @@ Example: the rows of `evaluate`, where position 2 is hidden.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from pyroaring import BitMap
 
 from tailbit.index.evaluation.bounds import Bounds, intersection, union
-from tailbit.index.evaluation.computed import computed_postings
 from tailbit.index.evaluation.evaluate import Evaluation
 from tailbit.index.evaluation.key_spans import covering, filter_of, key_cardinalities
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.keys import posting_type_of
 from tailbit.index.predicate.tree import And, Computed, Leaf, Node, key_ranges
-from tailbit.once import once
+from tailbit.once import lazy, once
+
+if TYPE_CHECKING:
+    from tailbit.index.evaluation import computed
+else:
+    computed = lazy("tailbit.index.evaluation.computed")
 
 _FEW_KEYS = 8
 """Up to this many postings of a leaf, their union costs less than it saves the other leaves of an AND."""
@@ -162,7 +166,7 @@ def count_true(question: SpaceQuestion) -> int | None:
 def _disjoint(node: Node, space: SpaceView) -> list[BitMap] | None:
     """Return the disjoint postings whose union is exactly a leaf's rows; None if there are none."""
     if isinstance(node, Computed):
-        return computed_postings(node, space)
+        return computed.computed_postings(node, space)
     if not isinstance(node, Leaf) or node.column.partition or node.true.complement or node.true.nulls:
         return None
     segments = space.serving(node.column)

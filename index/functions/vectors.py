@@ -12,6 +12,7 @@ import pyarrow as pa
 from tailbit.arrays import Mask
 from tailbit.index.functions.tree import Call
 from tailbit.index.values.literals import WHOLE, Literal, range_of
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, filled, numpy_of
 from tailbit.tables.model import DataType
 from tailbit.tables.schema import arrow_type

@@ -25,7 +25,7 @@ NEVER = {
         f"tailbit.index.functions.{name}"
         for name in ("table", "vectors", "casting", "dates", "texts.at_once")
     ),
-    *("tailbit.tables.zones.arrays", "tailbit.index.evaluation.computed", "tailbit.index.predicate.truth"),
+    *("tailbit.index.evaluation.computed", "tailbit.index.predicate.truth"),
     # What writes an index, and what only large questions need.
     *("tailbit.index.kinds.merging", "tailbit.index.kinds.bitmap_index.written"),
     *(f"tailbit.index.roaring.{name}" for name in ("collected", "decode", "by_key")),

@@ -168,7 +168,7 @@ def test_the_rows_are_those_that_it_is_computed_for(monkeypatch: pytest.MonkeyPa
     quick = [bind(text, SCHEMA, zone) for text, zone in asked]
     binding._kept.cache_clear()
     with monkeypatch.context() as patched:
-        patched.setattr(reading, "node_of", lambda found: Computed(found, "computed"))
+        patched.setattr(reading.rising, "node_of", lambda found: Computed(found, "computed"))
         computed = [bind(text, SCHEMA, zone) for text, zone in asked]
     binding._kept.cache_clear()
     for question, one, other in zip(asked, quick, computed, strict=True):
