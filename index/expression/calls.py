@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 
-from tailbit.index.expression import found, shapes, times
+from tailbit.index.expression import shapes, text_functions, times
 from tailbit.index.expression.build import Builder
 from tailbit.index.expression.folded import call, is_null, no_number, wrong_type
 from tailbit.index.expression.nested import NESTED_FUNCTIONS
@@ -217,17 +217,17 @@ SHAPED: dict[str, tuple[int, int, shapes.Make]] = {
     "if": (3, 3, lambda b, args: b.case([(args[0], args[1])], args[2])),
     "isnull": (1, 1, lambda b, args: is_null(args[0])),
     "isnotnull": (1, 1, lambda b, args: b.negate(is_null(args[0]))),
-    "regexp_extract": (2, 3, found.extracted),
-    "split_part": (3, 3, found.part),
-    "get_json_object": (2, 2, found.json_part),
-    "decode": (2, _ANY, found.decoded),
-    "substring_index": (3, 3, found.before_or_behind),
-    **{name: (1, 1, partial(found.digest, name)) for name in ("md5", "sha1", "crc32")},
-    "sha": (1, 1, partial(found.digest, "sha1")),
-    "sha2": (2, 2, found.sha2),
+    "regexp_extract": (2, 3, text_functions.extracted),
+    "split_part": (3, 3, text_functions.part),
+    "get_json_object": (2, 2, text_functions.json_part),
+    "decode": (2, _ANY, text_functions.decoded),
+    "substring_index": (3, 3, text_functions.before_or_behind),
+    **{name: (1, 1, partial(text_functions.digest, name)) for name in ("md5", "sha1", "crc32")},
+    "sha": (1, 1, partial(text_functions.digest, "sha1")),
+    "sha2": (2, 2, text_functions.sha2),
     "hash": (1, _ANY, lambda _, args: call("hash", args, INTEGER)),
-    "hex": (1, 1, found.hexadecimal),
-    "regexp_replace": (3, 3, found.replaced),
+    "hex": (1, 1, text_functions.hexadecimal),
+    "regexp_replace": (3, 3, text_functions.replaced),
     "like": (2, 2, lambda b, args: b.like(args[0], args[1])),
     **dict.fromkeys(
         ("rlike", "regexp", "regexp_like"), (2, 2, lambda b, args: b.like(args[0], args[1], name="rlike"))

@@ -12,9 +12,9 @@ from tailbit.index.values.refusals import NotRead
 from tailbit.once import lazy
 
 if TYPE_CHECKING:
-    from tailbit.index.expression import found as split_parts
+    from tailbit.index.expression import text_functions
 else:
-    split_parts = lazy("tailbit.index.expression.found")
+    text_functions = lazy("tailbit.index.expression.text_functions")
 
 _ASKED = {"size": 0, "cardinality": 0, "array_size": 0, "element_at": 1}
 """Functions that may be applied to split(...), with the number of further arguments."""
@@ -35,13 +35,13 @@ class PieceReader:
         if len(more) != _ASKED[name]:
             raise NotRead(f"{name} takes {1 + _ASKED[name]} arguments, not {1 + len(more)}")
         if not more:
-            return split_parts.pieces(self.builder, split)
-        return split_parts.piece(self.builder, split, more[0], "INVALID_ARRAY_INDEX_IN_ELEMENT_AT")
+            return text_functions.pieces(self.builder, split)
+        return text_functions.piece(self.builder, split, more[0], "INVALID_ARRAY_INDEX_IN_ELEMENT_AT")
 
     def element(self, e: Tree) -> Expression | None:
         """Return the expression of split(...)[n]; None for other nodes."""
         split = self._split(left(e))
-        return None if split is None else split_parts.piece(self.builder, split, self.arg(right(e)))
+        return None if split is None else text_functions.piece(self.builder, split, self.arg(right(e)))
 
     def _split(self, e: Tree) -> list[Expression] | None:
         """Return the arguments of split; None for other nodes."""
