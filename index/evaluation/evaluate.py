@@ -31,7 +31,6 @@ from tailbit.index.evaluation.bounds import EMPTY, Bounds, intersection, union
 from tailbit.index.evaluation.key_spans import united
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.keys import posting_type_of
-from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.predicate.tree import (
     And,
     Compare,
@@ -40,7 +39,6 @@ from tailbit.index.predicate.tree import (
     Leaf,
     Node,
     Or,
-    ValueSet,
     key_ranges,
 )
 from tailbit.index.predicate.walks import shared_in
@@ -118,18 +116,10 @@ def _or(parts: list[Bounds]) -> Bounds:
 
 
 def _leaf(leaf: Leaf, space: SpaceView) -> Bounds:
+    column, wanted = leaf.column.id, leaf.true
     segments = space.serving(leaf.column)
     if not segments:
         return Bounds.between(EMPTY, space.visible)
-    posted = _postings(leaf.true, leaf, segments, space)
-    unposted = space.unposted(leaf.column.id)
-    if unposted is None:
-        return posted
-    return Bounds.between(posted.sure - unposted, posted.maybe | unposted)
-
-
-def _postings(wanted: ValueSet, leaf: Leaf, segments: list[Segment], space: SpaceView) -> Bounds:
-    column = leaf.column.id
     sure_parts: list[BitMap] = []
     maybe_parts: list[BitMap] = []
     for segment in segments:
@@ -139,13 +129,13 @@ def _postings(wanted: ValueSet, leaf: Leaf, segments: list[Segment], space: Spac
         if ranges.maybe:
             maybe_parts += segment.cover(column, ranges.maybe)
     sure = union(sure_parts)
-    bounds = Bounds.between(sure, union([sure, *maybe_parts])) if maybe_parts else Bounds.exactly(sure)
-    if not wanted.complement and not wanted.nulls:
-        return bounds
-    nulls = union([bits for s in segments if (bits := s.lookup(column, None)) is not None])
-    if wanted.complement:
-        bounds = _less(space.visible - nulls, bounds)
-    return _or([bounds, Bounds.exactly(nulls)]) if wanted.nulls else bounds
+    posted = Bounds.between(sure, union([sure, *maybe_parts])) if maybe_parts else Bounds.exactly(sure)
+    if wanted.complement or wanted.nulls:
+        nulls = union([bits for s in segments if (bits := s.lookup(column, None)) is not None])
+        posted = _less(space.visible - nulls, posted) if wanted.complement else posted
+        posted = _or([posted, Bounds.exactly(nulls)]) if wanted.nulls else posted
+    unposted = space.unposted(column)
+    return posted if unposted is None else Bounds.between(posted.sure - unposted, posted.maybe | unposted)
 
 
 def _less(present: BitMap, bounds: Bounds) -> Bounds:

@@ -48,6 +48,12 @@ else:
 FileNumbers = npt.NDArray[np.int64]
 """Row numbers of files in `snapshot.files`."""
 
+Segments = Sequence[Segment]
+"""Segments with postings of one column, whose keys widen to the column's type."""
+
+Serving = Mapping[str, Segments]
+"""The segments that serve each of some columns, by column id."""
+
 _LEAVES = 256
 """Number of conditions on a partition column whose rows a row space caches."""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyroaring import BitMap
@@ -23,9 +22,8 @@ from tailbit.index.evaluation.costs import (
     making,
     share_of,
 )
-from tailbit.index.evaluation.row_space import SpaceView
+from tailbit.index.evaluation.row_space import Segments, Serving, SpaceView
 from tailbit.index.keys import key_type_of
-from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.predicate.tree import key_ranges
 from tailbit.index.predicate.value_sets import ValueSet
 from tailbit.index.roaring.containers import BLOCK
@@ -71,7 +69,7 @@ class Choice:
 
 
 def choose(
-    space: SpaceView, segments: Sequence[Segment], column: Column, bits: BitMap, among: ValueSet | None
+    space: SpaceView, segments: Segments, column: Column, bits: BitMap, among: ValueSet | None
 ) -> Choice:
     """Choose the cheapest method to group positions `bits` of a row space by a column with postings.
 
@@ -83,7 +81,7 @@ def choose(
     keys = sum(segment.weight(column.id)[0] for segment in segments)
     look_up, make = looking_up(len(bits), keys), sum(making(s, column.id) for s in segments)
     estimates = {
-        CountingWay.INTERSECTIONS: sum(_intersections(s, column, len(bits), among) for s in segments),
+        CountingWay.INTERSECTIONS: _intersections(segments, column, len(bits), among),
         CountingWay.CODES: look_up + make,
         CountingWay.DATA: fetching(space, bits),
     }
@@ -99,9 +97,7 @@ def choose(
     return Choice(space.space, len(bits), method, estimates)
 
 
-def choose_codes(
-    space: SpaceView, serving: Mapping[str, Sequence[Segment]], bits: BitMap, partitioned: bool
-) -> Choice:
+def choose_codes(space: SpaceView, serving: Serving, bits: BitMap, partitioned: bool) -> Choice:
     """Choose the cheapest method to find the keys of several columns for some rows.
 
     `serving`: the segments of each column, by column id. `partitioned`: whether there are partition columns
@@ -125,15 +121,18 @@ def _grouping(*columns: str) -> str:
     return ",".join(("grouped by", *columns))
 
 
-def _intersections(segment: Segment, column: Column, rows: int, among: ValueSet | None) -> float:
-    share = 1.0
-    if among is not None:
-        ranges = key_ranges(among, key_type_of(column.type), segment.columns[column.id])
-        share = share_of(segment, column.id, [*ranges.sure, *ranges.maybe])
-    return intersecting(segment, column.id, rows, share)
+def _intersections(segments: Segments, column: Column, rows: int, among: ValueSet | None) -> float:
+    cost = 0.0
+    for segment in segments:
+        share = 1.0
+        if among is not None:
+            ranges = key_ranges(among, key_type_of(column.type), segment.columns[column.id])
+            share = share_of(segment, column.id, [*ranges.sure, *ranges.maybe])
+        cost += intersecting(segment, column.id, rows, share)
+    return cost
 
 
-def _lookups(serving: Mapping[str, Sequence[Segment]], rows: int) -> dict[CountingWay, float]:
+def _lookups(serving: Serving, rows: int) -> dict[CountingWay, float]:
     """Estimate the ms to look up the rows in each posting; empty if a column has sparse keys."""
     every = [(segment, column) for column, segments in serving.items() for segment in segments]
     if any(segment.sparse_positions(column) for segment, column in every):
@@ -148,7 +147,7 @@ MOST_COMBINATIONS = 512
 
 
 def _few_combinations(
-    space: SpaceView, serving: Mapping[str, Sequence[Segment]], bits: BitMap, partitioned: bool
+    space: SpaceView, serving: Serving, bits: BitMap, partitioned: bool
 ) -> dict[CountingWay, float]:
     """Estimate the ms of intersections; empty unless each column has one segment and combinations are few."""
     if partitioned or any(len(segments) != 1 for segments in serving.values()):

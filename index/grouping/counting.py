@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.arrays import Longs
-from tailbit.index.evaluation.row_space import SpaceView
+from tailbit.index.evaluation.row_space import Segments, Serving, SpaceView
 from tailbit.index.grouping.choice import Choice, CountingWay, choose
 from tailbit.index.grouping.dictionary import (
     DICTIONARIES,
@@ -27,16 +27,14 @@ from tailbit.index.grouping.dictionary import (
     in_order,
     of_segments,
     python_values,
-    truncated,
     united,
 )
-from tailbit.index.grouping.grouping import Grouping, Serving
+from tailbit.index.grouping.grouping import Grouping
 from tailbit.index.grouping.key_counts import KeyCounts, Step
 from tailbit.index.grouping.rows import Read, Rows
 from tailbit.index.grouping.tally import Tally
-from tailbit.index.grouping.ways import COUNT
+from tailbit.index.grouping.ways import COUNT, shortened
 from tailbit.index.keys import NO_KEYS
-from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.model import key_type_of_column
 from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.selection import Selection
@@ -59,32 +57,30 @@ def key_counts(
     Raises:
         ColumnTypeError: the column's type has no keys (struct, array, map ...).
     """
-    key_type = key_type_of_column(column)
-    begun = time.perf_counter()
+    key_type_of_column(column)
+    return _recorded(selection, column, recorded) or count_keys(Rows.of(selection), column, ordered=ordered)
+
+
+def _recorded(selection: Selection, column: Column, recorded: RecordedCounts | None) -> KeyCounts | None:
+    """Return the recorded counts of a column, if they answer a selection; no row is looked at.
+
+    The values of the keys are cached until the index changes.
+    """
+    begun, key_type = time.perf_counter(), key_type_of_column(column)
     known = None if recorded is None else recorded.of(selection, column, key_type)
-    if known is None:
-        return count_keys(Rows.of(selection), column, ordered=ordered)
+    if recorded is None or known is None:
+        return None
     keys, counts = known
-    took = (time.perf_counter() - begun) * 1e3
-    return KeyCounts(
-        column,
-        key_type,
-        keys,
-        counts,
-        lambda: _recorded_values(recorded, keys, column, key_type),
-        [Step(CountingWay.RECORDED, None, took)],
-    )
+    stand = ("recorded", *map(str, recorded.stand))
 
+    def values() -> list[Any]:
+        kept = DICTIONARIES.get(
+            (column.id, key_type, stand), lambda: (Dictionary(keys, []), keys.nbytes + 120 * len(keys))
+        )
+        return kept.values(column, key_type)
 
-def _recorded_values(
-    recorded: RecordedCounts | None, keys: pa.BinaryArray, column: Column, key_type: str
-) -> list[Any]:
-    """Return the values of recorded keys, cached until the index changes."""
-    stand = ("recorded", *map(str, recorded.stand if recorded is not None else ()))
-    kept = DICTIONARIES.get(
-        (column.id, key_type, stand), lambda: (Dictionary(keys, []), keys.nbytes + 120 * len(keys))
-    )
-    return kept.values(column, key_type)
+    step = Step(CountingWay.RECORDED, None, (time.perf_counter() - begun) * 1e3)
+    return KeyCounts(column, key_type, keys, counts, values, [step])
 
 
 def count_keys(rows: Rows, column: Column, way: CountingWay | None = None, ordered: bool = True) -> KeyCounts:
@@ -96,13 +92,11 @@ def count_keys(rows: Rows, column: Column, way: CountingWay | None = None, order
         ColumnTypeError: the column's type has no keys.
     """
     grouping = _KeyGrouping(rows, column, way)
-    key = None if way is not None else rows.known_key(column)
-    if key is not None:
-        grouping.steps.append(Step(CountingWay.KNOWN, rows.count, 0.0))
-        parts = [CountedKeys(arrow_array([key], pa.binary()), np.array([rows.count]))] if rows.count else []
-    else:
-        parts = grouping.partition() if column.partition else grouping.counted()
-    return grouping.result(parts, ordered)
+    for path in (grouping.only_key, grouping.partition_values, grouping.stored_keys):
+        parts = path()
+        if parts is not None:
+            break
+    return grouping.result(parts or [], ordered)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +116,7 @@ class CountedKeys:
 class _StoredCounts:
     """Counts of a row space by stored key, segment after segment."""
 
-    segments: Sequence[Segment]
+    segments: Segments
     counts: Longs
 
 
@@ -133,18 +127,30 @@ class _KeyGrouping(Grouping[_StoredCounts | CountedKeys]):
         super().__init__(rows, [column], way)
         self.column, (self.key_type,) = column, self.key_types
 
-    def counted(self) -> list[CountedKeys]:
+    def only_key(self) -> list[CountedKeys] | None:
+        """Return the number of rows, if the condition allows a single key; no row is looked at."""
+        key = self.rows.known_key(self.column) if self.way is None else None
+        if key is None:
+            return None
+        self.steps.append(Step(CountingWay.KNOWN, self.rows.count, 0.0))
+        if not self.rows.count:
+            return []
+        return [CountedKeys(arrow_array([key], pa.binary()), np.array([self.rows.count]))]
+
+    def stored_keys(self) -> list[CountedKeys]:
         """Count rows per key: of all row spaces together, and of the rows left to the data."""
         parts = list(self.parts())
         served = [part for part in parts if isinstance(part, _StoredCounts)]
         in_data = [part for part in parts if isinstance(part, CountedKeys)]
         return [self._of_segments(served), *in_data] if served else in_data
 
-    def partition(self) -> list[CountedKeys]:
+    def partition_values(self) -> list[CountedKeys] | None:
         """Count the visible rows per value of a partition column, as one list item; no data file is read.
 
         Partition values come from the log, row counts from the bitmaps of visible rows.
         """
+        if not self.column.partition:
+            return None
         physical, begun = self.column.physical[0], time.perf_counter()
         per_text: Counter[str | None] = Counter()
         for space, bits in self.rows.spaces:
@@ -174,7 +180,7 @@ class _KeyGrouping(Grouping[_StoredCounts | CountedKeys]):
         segments, left = serving[self.column.id], BitMap()
         counts = COUNT[way](segments, self.column, bits, self.rows.values_of(self.column))
         for segment, mine in zip(segments, counts, strict=True):
-            left |= _shortened(segment, self.column, mine, bits)
+            left |= shortened(segment, self.column, mine, bits)
         return _StoredCounts(segments, np.concatenate(counts)), left
 
     def by_data(self, reads: Sequence[Read]) -> Iterator[CountedKeys]:
@@ -223,15 +229,3 @@ def _together(parts: Sequence[CountedKeys]) -> CountedKeys:
     for part, places in zip(parts, all_keys.places, strict=False):
         sums[places] += part.counts
     return CountedKeys(all_keys.keys, sums)
-
-
-def _shortened(segment: Segment, column: Column, counts: Longs, bits: BitMap) -> BitMap:
-    """Return the positions with truncated keys, and set the counts of those keys to zero."""
-    keys = segment.keys(column.id)[0]
-    short = truncated(keys, segment.columns[column.id])
-    if short is None or not counts[short].any():
-        return BitMap()
-    places = np.flatnonzero(short & (counts > 0))
-    counts[places] = 0
-    postings = [segment.lookup(column.id, key) for key in keys.take(arrow_array(places)).to_pylist()]
-    return bits & BitMap.union(*(posting for posting in postings if posting is not None))

@@ -21,8 +21,8 @@ import numpy as np
 import pyarrow as pa
 
 from tailbit.arrays import Longs, Mask
+from tailbit.index.evaluation.row_space import Segments
 from tailbit.index.keys import MAX_KEY, NO_KEYS, decode_keys, encode_array, is_textual, widen_keys
-from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.roaring.coding import sorted_order
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, numpy_of
@@ -59,7 +59,7 @@ class Dictionary:
         return self._values[name]
 
 
-def of_segments(segments: Sequence[Segment], column: str, key_type: str) -> Dictionary:
+def of_segments(segments: Segments, column: str, key_type: str) -> Dictionary:
     """Return the cached dictionary of a column of some segments, widened to a key type.
 
     Raises:

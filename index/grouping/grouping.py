@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
@@ -17,17 +17,13 @@ from pyroaring import BitMap
 
 from tailbit.arrays import Longs
 from tailbit.errors import CorruptIndexError
-from tailbit.index.evaluation.row_space import SpaceView
+from tailbit.index.evaluation.row_space import Serving, SpaceView
 from tailbit.index.evaluation.side_by_side import each_space, unread_of
 from tailbit.index.grouping.choice import Choice, CountingWay
 from tailbit.index.grouping.key_counts import Step
 from tailbit.index.grouping.rows import Read, Rows
-from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.model import key_type_of_column
 from tailbit.tables.model import Column
-
-Serving = Mapping[str, Sequence[Segment]]
-"""The segments that serve each stored column of a row space, by column id."""
 
 
 class Counted(Protocol):

@@ -22,7 +22,7 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.arrays import Longs
-from tailbit.index.evaluation.row_space import SpaceView
+from tailbit.index.evaluation.row_space import Serving, SpaceView
 from tailbit.index.grouping.choice import Choice, CountingWay, choose_codes
 from tailbit.index.grouping.dictionary import coded, python_values, truncated, united
 from tailbit.index.grouping.folding import (
@@ -33,7 +33,7 @@ from tailbit.index.grouping.folding import (
     grouped,
     grouped_numbers,
 )
-from tailbit.index.grouping.grouping import Grouping, Serving
+from tailbit.index.grouping.grouping import Grouping
 from tailbit.index.grouping.key_counts import Step
 from tailbit.index.grouping.lookups import AllRows, Lookup, looked_up
 from tailbit.index.grouping.rows import Read, Rows

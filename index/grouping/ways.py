@@ -14,6 +14,7 @@ from pyroaring import BitMap
 
 from tailbit.arrays import Longs
 from tailbit.index.grouping.choice import CountingWay
+from tailbit.index.grouping.dictionary import truncated
 from tailbit.index.keys import KeyRange, key_type_of
 from tailbit.index.kinds.bitmap_index.codes import codes_of
 from tailbit.index.kinds.bitmap_index.segment import Segment
@@ -72,3 +73,15 @@ COUNT = {
     CountingWay.CODES: _by_codes,
     CountingWay.INTERSECTIONS: _by_intersections,
 }
+
+
+def shortened(segment: Segment, column: Column, counts: Longs, bits: BitMap) -> BitMap:
+    """Return the positions with truncated keys, and set the counts of those keys to zero."""
+    keys = segment.keys(column.id)[0]
+    short = truncated(keys, segment.columns[column.id])
+    if short is None or not counts[short].any():
+        return BitMap()
+    places = np.flatnonzero(short & (counts > 0))
+    counts[places] = 0
+    postings = [segment.lookup(column.id, key) for key in keys.take(arrow_array(places)).to_pylist()]
+    return bits & BitMap.union(*(posting for posting in postings if posting is not None))
