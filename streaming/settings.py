@@ -49,7 +49,7 @@ def milliseconds(text: str) -> int:
     """Parse a length of time such as `500ms`, `2s`, `1 minute` or plain seconds; return milliseconds.
 
     Raises:
-        UsageError: it is none of these.
+        UsageError: the text is no length of time.
     """
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", text.lower())
     unit = _unit(match[2]) if match else None

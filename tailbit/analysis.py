@@ -169,13 +169,13 @@ class Analysis:
         return self._extremes(column)[1]
 
     def sum(self, column: str) -> int | float | Decimal | None:
-        """Return the exact sum of a column, in the type that Spark gives it; None where all rows are NULL.
+        """Return the exact sum of a column, in the type that Spark gives the sum; None if all rows are NULL.
 
         A double is the exact sum, rounded once: Spark rounds at each step, so its last digits depend on the
         order of the rows.
 
         Raises:
-            AggregateError: it is beyond that type, where Spark's ANSI mode raises too.
+            AggregateError: the sum is beyond that type, where Spark's ANSI mode raises too.
             ColumnTypeError: the column is no number.
 
         >>> flights.where().sum("dep_delay"), flights.where().avg("dep_delay")
@@ -186,7 +186,7 @@ class Analysis:
         return total(self._totals(column, "sum"))
 
     def avg(self, column: str) -> float | Decimal | None:
-        """Return the average of a column, in the type that Spark gives it; None where all rows are NULL.
+        """Return the average of a column, in Spark's type for it; None if all rows are NULL.
 
         Raises:
             AggregateError: it, or the sum, is beyond its type, where Spark's ANSI mode raises too.

@@ -59,7 +59,7 @@ def open_indexed(
     far the index is behind. `at_least` and `max_staleness` refuse slow answers: the index must cover version
     `at_least`, or every commit older than `max_staleness` seconds up to the requested version.
     `storage_options` are those of the stores of table and index, such as endpoint and credentials, named as
-    in delta-rs (`AWS_ENDPOINT_URL`); what is not given is in the environment.
+    in delta-rs (`AWS_ENDPOINT_URL`); missing ones are taken from the environment.
 
     Raises:
         NotATableError: no table of a known format at `path`.
@@ -107,9 +107,10 @@ class IndexedTable(MaintainedTable):
         writers make them; by default `zone`.
 
         Raises:
-            PredicateError: it does not parse, cannot be evaluated exactly, or does not fit its parameters.
-            UnknownColumnError: it names a column that the table lacks at that version.
-            VersionNotFoundError: that version is gone or not yet there.
+            PredicateError: the condition does not parse, cannot be evaluated exactly, or does not fit
+                `params`.
+            UnknownColumnError: the condition names a column that the table lacks at that version.
+            VersionNotFoundError: the version is gone or not yet there.
             UsageError: an argument is not of its type, or both a version and a time are given.
             StaleIndexError: the index covers less than `at_least` or `max_staleness` of `open` demand.
 

@@ -138,7 +138,7 @@ class LegacyCalendarError(DataFileError):
 
 
 class UnsafePathError(SourceError):
-    """A path in the log that leaves what the table may name."""
+    """A path in the log that leads outside of the folders that the table may use."""
 
     template = "path {file} in the log of {path} is refused: {reason}"
     hint = "No reader needs such a path: see who writes the table's log."

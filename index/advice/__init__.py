@@ -1,1 +1,1 @@
-"""A sample of the data tells what an index of each column would cost and bring, before anything is built."""
+"""A sample of the data shows what an index of each column would cost and save, before anything is built."""

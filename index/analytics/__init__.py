@@ -1,1 +1,1 @@
-"""Counts by key are told as facets, extremes, sums, histograms and transitions."""
+"""Counts by key become facets, extremes, sums, histograms and transitions."""

@@ -112,7 +112,7 @@ def summary(key_counts: KeyCounts) -> Summary:
 
 
 def extremes(key_counts: KeyCounts) -> tuple[Any, Any]:
-    """Return the least and the greatest value, None if all are NULL. Cost: two values are decoded."""
+    """Return the least and the greatest value, (None, None) if all are NULL. Cost: decodes two values."""
     first = int(key_counts.nulls > 0)
     if len(key_counts.keys) <= first:
         return None, None

@@ -50,8 +50,9 @@ def histogram(key_counts: KeyCounts, bins: int | Sequence[Any]) -> list[Bin]:
     bin. Cost: one binary search per edge.
 
     Raises:
-        UsageError: edges that do not rise or cannot be compared with the values, or too many or no bins.
-        ColumnTypeError: bins of one width of a column that is no number.
+        UsageError: the edges do not ascend or cannot be compared with the values, or there are too many
+            or no bins.
+        ColumnTypeError: a number of bins for a column that is not numeric.
     """
     values, counts = _ordered(key_counts)
     edges = _even(key_counts, values, bins) if isinstance(bins, int) else list(bins)
@@ -116,14 +117,14 @@ def _in_digits(edge: Fraction) -> Decimal:
 
 
 def by_part(key_counts: KeyCounts, part: str, zone: str) -> dict[Any, int]:
-    """Count rows by the year, month, ... of a date or time: start of the unit to rows; NULL first.
+    """Map the start of each year, month or other unit `part` of a date or time to its rows; NULL is first.
 
     Weeks start on Monday, as in Spark's date_trunc. Times are truncated in `zone`. Cost: vectors over the
     distinct values.
 
     Raises:
         ColumnTypeError: the column is no date or time, or a date is to be cut to less than a day.
-        UsageError: no such part.
+        UsageError: there is no such unit.
     """
     name = key_counts.column.type.name
     if part not in PARTS:

@@ -42,7 +42,7 @@ _MANY_RANGES = 16
 
 
 def covering(segment: Segment, column: str, ranges: Sequence[KeyRange]) -> list[BitMap]:
-    """Return bitmaps whose union is the postings of some ranges.
+    """Return bitmaps whose union is that of the postings of the keys in some ranges.
 
     Many sparse postings come as one cached bitmap.
 

@@ -255,10 +255,9 @@ class Builder:
     def case(self, pairs: Sequence[tuple[Expression, Expression]], other: Expression) -> Expression:
         """Build CASE WHEN from conditions, values and the ELSE value.
 
-        If all values are equal, return that value.
-
-        The conditions are then not evaluated, so none raises. Source: Spark, SimplifyConditionals, which
-        treats more values as equal, such as `a + b` and `b + a`.
+        If all values are equal, the result is that value: the conditions are then not evaluated, so none
+        raises. Source: Spark, SimplifyConditionals, which treats more values as equal, such as `a + b` and `b
+        + a`.
         """
         values = self.together([value for _, value in pairs] + [other], "CASE")
         args = [

@@ -165,7 +165,7 @@ def _of_float(values: pa.Array, from_: DataType, to: DataType) -> Vector:
 
 
 def cast_time(values: pa.Array, from_: DataType, to: DataType, zone: str) -> Vector:
-    """Cast dates and times to other types of dates and times."""
+    """Cast dates and times to other types of dates and times; `zone`: the session's time zone."""
     null, micros = nulls_of(values), numbers(values).astype(np.int64)
     beyond: Mask = np.zeros(len(null), dtype=bool)
     if from_.name == "date":

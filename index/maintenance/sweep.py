@@ -51,7 +51,7 @@ class Sweeper:
         """Delete the files that are due by now; return their paths, sorted.
 
         Raises:
-            StorageError: the store refused; what is deleted so far is unreferenced all the same.
+            StorageError: the store refused; the files deleted so far were not referenced.
             NoIndexError: the index has been deleted.
             IndexLogError: the index's log cannot be read.
         """

@@ -30,7 +30,7 @@ def vacuum(
     Cost: lists the folders of the kinds and reads the commits that the log holds.
 
     Raises:
-        StorageError: the storage refused; what is deleted so far is unreferenced all the same.
+        StorageError: the storage refused; the files deleted so far were not referenced.
     """
     index.refresh()
     if dry_run:

@@ -52,7 +52,7 @@ class Mended:
 
 
 def mend(index: MetadataTable, table: Table, damage: Damage, reason: str) -> Mended:
-    """Remove what is damaged from the index, in one commit; `reason` is recorded with each uncovered file.
+    """Remove the damaged parts of an index in one commit; `reason` is recorded with each uncovered file.
 
     Two concurrent repairs are applied one after the other. Cost: a record for each file to post, or for each
     live file if all must be counted again; and the deletion vectors of lost hidden rows.
@@ -141,7 +141,7 @@ def _hidden_again(state: IndexState, table: Table, damage: Damage) -> tuple[list
 
 
 def _vectors(state: IndexState, table: Table, wanted: set[str]) -> dict[str, BitMap]:
-    """Return the rows hidden under some identities, read from the source at the recorded version."""
+    """Return the hidden rows by identity, read from the source's deletion vectors at the recorded version."""
     out: dict[str, BitMap] = {}
     if state.ledger is None or not wanted:
         return out

@@ -1,1 +1,1 @@
-"""The build kernel: codes of a column become portable Roaring bitmaps."""
+"""The build kernel: the code of each row, its key's number, becomes one portable Roaring bitmap per key."""

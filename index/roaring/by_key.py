@@ -89,7 +89,11 @@ def _frequent(codes: Codes, start: int, code: int, choose: Choose, positions: Bi
 def _sorted(
     codes: Codes, start: int, low: int, high: int, rows: int, at_positions: BitPositions | None
 ) -> BitPositions:
-    """Return the positions of the codes in `[low, high)`, code by code, ascending within a code."""
+    """Return the positions of the codes in `[low, high)`, code by code, ascending within a code.
+
+    `start`: position of the first entry of `codes`, unless `at_positions` gives the position of each. `rows`:
+    number of positions to return.
+    """
     local = np.empty(rows, dtype=np.uint16 if high - low <= _RADIX else np.uint32)
     positions, end = np.empty(rows, dtype=np.uint32), 0
     for at in range(0, len(codes), _PIECE):

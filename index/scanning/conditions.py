@@ -168,9 +168,9 @@ def _of_leaf(leaf: Leaf, values: pa.Array) -> Mask:
 
 
 def _stored(leaf: Leaf) -> Numbers | Floats | Texts | None:
-    """Return the intervals of a leaf as files store such values.
+    """Return the intervals of a leaf in the form in which data files store the values.
 
-    None if they are too many or have no such form.
+    None if the intervals are too many, or the type has no such form.
     """
     type_, intervals = leaf.column.type, leaf.true.intervals
     try:

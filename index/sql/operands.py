@@ -64,10 +64,10 @@ class OperandReader:
 
     @contextmanager
     def refusing(self, at: Tree, hint: str | None = None) -> Iterator[None]:
-        """Refuse at the place of an expression what is raised as wrong or not read.
+        """Turn errors about an unsupported or invalid expression into a PredicateError with its place.
 
         Raises:
-            PredicateError: the reason, the place, and what to write instead; `hint`: where no other is known.
+            PredicateError: with the reason, the place, and what to write instead, by default `hint`.
         """
         try:
             yield
@@ -159,7 +159,7 @@ class OperandReader:
         """Return the interval constant of an operand, in parentheses or not; None for other operands.
 
         Raises:
-            PredicateError: the interval is written in a form that is not read.
+            PredicateError: the interval is written in an unsupported form.
         """
         constant = bare(node).constant
         if constant is None or constant.kind != "interval":

@@ -179,7 +179,7 @@ class StoredLog:
 
         Raises:
             CommitConflictError: the commit has been cleaned up, so newer commits exist.
-            IndexLogError: neither can be read.
+            IndexLogError: neither the commit nor the log checkpoint can be read.
         """
         try:
             lines = map(orjson.loads, self._storage.read(commit_name(version)).splitlines())

@@ -65,7 +65,7 @@ def unread(text: str, to: DataType) -> Unsupported:
 
 
 def malformed(text: str, to: DataType) -> SparkRaises:
-    """Return the error for a text that Spark does not read."""
+    """Return the error for a text that Spark cannot parse either."""
     return SparkRaises(f"{cut(text)!r} is not {with_article(to)}", "CAST_INVALID_INPUT")
 
 

@@ -1,4 +1,4 @@
-"""The work of a batch as values: what is to be done with each file, tasks, and the result of a task.
+"""The work of a batch as values: the case of each file, the tasks, and the result of a task.
 
 A file's work is one of five cases. The recorded and the wanted state of the file decide which:
 

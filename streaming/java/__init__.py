@@ -1,1 +1,1 @@
-"""The Java process that Spark runs in is set up and started, and what it prints is sorted."""
+"""The Java process that Spark runs in is configured and started, and its output is filtered."""

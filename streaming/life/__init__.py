@@ -1,1 +1,1 @@
-"""Signs of life of a running query are gathered, and a run that gives none is ended with what is known."""
+"""Signs of life of a running query are collected; a run without any is ended, and its state is printed."""

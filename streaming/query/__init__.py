@@ -1,1 +1,1 @@
-"""A query is prepared and launched, attended to its end, and known in its process until then."""
+"""A query is prepared, started, and watched until it ends; transient failures restart it."""

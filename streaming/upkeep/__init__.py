@@ -1,1 +1,1 @@
-"""A running indexer is kept going for months: leavings are swept, damage is mended, caches are reset."""
+"""A running indexer lasts for months: old files are deleted, damage is repaired, failures are retried."""

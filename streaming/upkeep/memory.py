@@ -1,4 +1,4 @@
-"""Memory that a process of the indexer frees goes back to the system, so that it uses only what it holds.
+"""Freed memory of the indexer's processes is returned to the operating system.
 
 Arrow's own allocator, jemalloc in delta-rs, and the C library keep freed memory for later, each thread for
 itself. A process that merges now and then would keep several times what its largest merges took.
@@ -27,7 +27,7 @@ def take_from_the_system() -> None:
     """Configure Arrow and delta-rs to keep no freed memory, here and in child processes.
 
     Settings that somebody has chosen stay. Both libraries read their settings when they are first imported;
-    if Arrow is imported already, only what it allocates for Python can be moved to the C library.
+    if Arrow is imported already, only Arrow's allocations for Python can be moved to the C library.
     """
     # In the environment of this process, and left there: both libraries read it by getenv while they are
     # loaded, which happens late, and the workers inherit it through Java.

@@ -16,7 +16,7 @@ _DEEPEST = 64
 
 
 def read_struct(data: bytes, at: int, until: int | None = None, depth: int = 0) -> tuple[dict[int, Any], int]:
-    """Read a struct; return its fields by id, and where it ends.
+    """Read the struct at offset `at`; return its fields by id, and the offset after the struct.
 
     `until`: a field id; reading stops before the first field of this or a higher id, and returns that offset.
 

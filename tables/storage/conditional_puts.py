@@ -101,8 +101,8 @@ def check_conditional_puts(storage: Storage) -> None:
     """Check that a conditional put of an existing object is refused, with a probe object.
 
     Raises:
-        NoConditionalPutError: it is not refused: two concurrent writers could both believe that they were
-            first.
+        NoConditionalPutError: the put is not refused: two concurrent writers could both believe that they
+            were first.
         StorageError: the store refuses to write there.
     """
     rel = f"_probe-{uuid.uuid4().hex}"

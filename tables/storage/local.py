@@ -47,7 +47,7 @@ class LocalStorage(Storage):
         return self.root
 
     def local_path(self, rel: str) -> str:
-        """Return the absolute local path of a name; an absolute name stays as it is."""
+        """Return the absolute local path of a name below the root; an absolute name is returned as it is."""
         return os.path.join(self.root, rel)
 
     def resolve(self, path: str) -> str:

@@ -31,7 +31,7 @@ def refuse_outside(path: str, root: str, options: StorageOptions) -> None:
     """Check that the options, or else the environment, allow a path outside of a root.
 
     Raises:
-        UnsafePathError: neither allows the path.
+        UnsafePathError: neither options nor environment allow the path.
         UsageError: the option is not a boolean.
     """
     if not _is_allowed(options):

@@ -1,1 +1,1 @@
-"""What a person gives is taken if it means the same beyond doubt; anything else is refused by name."""
+"""Arguments of the front door are checked and converted; an ambiguous or wrong one is a named error."""

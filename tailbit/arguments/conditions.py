@@ -274,7 +274,7 @@ def condition_text(name: str, value: Any) -> str:
     """Return the text of a condition given as text, as a `Condition`, or as a pyspark Column.
 
     Raises:
-        UsageError: none of these, or a Column that has no text here.
+        UsageError: the value is none of these, or a Column without an equivalent text.
     """
     if isinstance(value, Condition):
         return value.sql

@@ -11,7 +11,7 @@ from tailbit.arguments.values import text, wrong_type
 
 
 def constant_text(value: Any, which: str = "value") -> str:
-    r"""Return the text of a value as a constant; `which`: what the error calls the value.
+    r"""Return a value as the text of a Spark SQL constant; `which`: the name of the value in errors.
 
     Raises:
         UsageError: a value that is no constant.

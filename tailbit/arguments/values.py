@@ -1,7 +1,7 @@
-"""Checks of the arguments of the Python front door; a wrong type raises a UsageError that says what is meant.
+"""Checks of the arguments of the Python front door; a UsageError names the type that an argument must have.
 
-Accepted is whatever means the same beyond doubt: numpy's integers, numbers and texts, a pathlib path, any
-iterable of names. A single text is refused as a list of names, although it is a sequence: of letters.
+Equivalents are accepted: numpy's integers, numbers and texts, a pathlib path, any iterable of names. A single
+text is refused as a list of names, although it is a sequence: of letters.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def path_text(name: str, value: Any) -> str:
     """Return a path as text.
 
     Raises:
-        UsageError: neither text nor a path object, or it holds a NUL or what UTF-8 lacks.
+        UsageError: neither text nor a path object, or text with a NUL or a lone surrogate.
     """
     text = os.fspath(value) if isinstance(value, os.PathLike) else value
     if not isinstance(text, str) or "\0" in text or not _is_utf8(text):
@@ -138,7 +138,7 @@ def texts_by_name(name: str, value: Any) -> dict[str, str]:
     """Return texts by name, empty if nothing is given. Values are never shown: they may be secrets.
 
     Raises:
-        UsageError: it is no mapping of texts.
+        UsageError: the value is no mapping of texts.
     """
     if value is None:
         return {}

@@ -1,1 +1,1 @@
-"""The command line has one command a question, and commands that keep an index."""
+"""The command line: one command per kind of question, and commands that maintain an index."""

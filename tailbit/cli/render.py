@@ -196,7 +196,7 @@ def progress_lines(as_json: bool) -> Callable[[Any], None]:
 
 
 def notice_lines(as_json: bool) -> Callable[[str], None]:
-    """Return a callback that prints what a running indexer did by itself: on stderr, or as JSON on stdout."""
+    """Return a callback that prints notices of a running indexer: on stderr, or as JSON on stdout."""
 
     def tell(line: str) -> None:
         out = sys.stdout if as_json else sys.stderr

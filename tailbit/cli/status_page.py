@@ -76,7 +76,7 @@ def _lag(account: Mapping[str, Any]) -> str:
 
 
 def _left_out(account: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
-    """Yield what is answered rightly but slower, because the index lacks it."""
+    """Yield the facts about parts that the index lacks, for which answers are right but slower."""
     for column, files in (account.get("files_to_post") or {}).items():
         yield "still to index", f"{column} in {counted(files, 'file')}: its data is read until then"
     for reason, files in (account.get("not_covered") or {}).items():

@@ -72,7 +72,7 @@ class Child:
         """Raise if the process has ended.
 
         Raises:
-            DemoError: it ended.
+            DemoError: the process has ended.
         """
         status = self.process.poll()
         if status is not None:

@@ -46,7 +46,7 @@ def check_spark() -> None:
     """Check that Spark and Delta Lake are installed.
 
     Raises:
-        RequirementError: they are not.
+        RequirementError: one of them is missing.
     """
     if find_spec("pyspark") is None or find_spec("delta") is None:
         raise RequirementError(

@@ -1,1 +1,1 @@
-"""Answers leave for other tools: as an Arrow stream, a Delta table or a Spark DataFrame, and for display."""
+"""Answers for other tools: as an Arrow stream, a Delta table or a Spark DataFrame, and for display."""

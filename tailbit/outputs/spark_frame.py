@@ -6,9 +6,9 @@ the plain filtered read is, since a list of files costs too. A Delta table made 
 Spark spends most of a second on any log that it has not seen. So nothing is written, and nothing is left to
 be cleaned up; executors read the table's own files.
 
-A filter means what the answer does only in a session with the same time zone and rules of SQL, and where it
-does not ask for the moment: Spark's is that of each query. In any other case the rows are found here, and
-deletion vectors in the list of files hide the rest.
+Spark's filter selects the answer's rows only in a session with the same time zone and SQL rules, and only if
+the predicate does not use the present moment, which Spark takes anew for each query. In any other case the
+rows are computed here, and deletion vectors in the list of files hide all others.
 """
 
 from __future__ import annotations

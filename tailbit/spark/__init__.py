@@ -1,4 +1,4 @@
-"""Spark asks in its own words: one call makes a data source and SQL functions known to a session.
+"""Spark SQL asks the index: one call registers a data source and SQL functions with a session.
 
 `tailbit.spark.register(spark)`. Nothing outside of this package imports it: other questions need no pyspark.
 """

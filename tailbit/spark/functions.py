@@ -157,7 +157,7 @@ def _constant(name: str, argument: AnalyzeArgument | None) -> Any:
     """Return the value of a constant argument; None if it is not given.
 
     Raises:
-        UsageError: it depends on a row.
+        UsageError: the argument depends on a row.
     """
     if argument is None:
         return None

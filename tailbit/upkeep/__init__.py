@@ -1,1 +1,1 @@
-"""An index is looked after: it is verified, repaired, merged, altered and vacuumed, and its state is told."""
+"""An index is maintained: verified, repaired, merged, altered and vacuumed; its state is reported."""

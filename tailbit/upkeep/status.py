@@ -42,8 +42,8 @@ def status_of(
     is recorded. `lag`: versions behind the head, their files and bytes as far as their commits are in the
     log, and seconds since the oldest. `encodings`: per column, from the footers of the segments, whether
     postings are `roaring` bitmaps, `sparse` lists of positions or `mixed` (None without postings), keys,
-    sparse keys, bytes and bytes per row; `damaged_segments` are left out of them. `damage`: what keeps the
-    index, or what is recorded of files, from being read, and `remedy` what mends it; entries that are unknown
+    sparse keys, bytes and bytes per row; `damaged_segments` are left out of them. `damage`: why the index, or
+    its file records, cannot be read; `remedy`: the command that mends the damage; entries that are unknown
     then are left out.
 
     Raises:

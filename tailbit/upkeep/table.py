@@ -289,7 +289,7 @@ def _indexed_id(settings: Settings, schema: Schema, name: str) -> str:
     """Return the id of a column by its name today, else by the name under which it was indexed.
 
     Raises:
-        UnknownColumnError: neither the table nor the index knows it.
+        UnknownColumnError: neither the table nor the index knows the name.
     """
     try:
         return schema.resolve(name).id

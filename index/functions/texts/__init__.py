@@ -1,1 +1,1 @@
-"""Functions of texts: patterns, what is done for all texts at once, what once for each distinct text."""
+"""Functions of texts: patterns, vectorised functions, and functions computed once per distinct text."""

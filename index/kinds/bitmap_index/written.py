@@ -46,8 +46,8 @@ def check_bitmaps(space: str, column: str, cardinality: Longs, bitmaps: pa.Binar
     `rows`: the row count of the row space. Cost: see the module's docstring.
 
     Raises:
-        BrokenBitmapError: a bitmap does not decode, contradicts its cardinality, exceeds the rows, or has
-            bytes that the format does not give its positions.
+        BrokenBitmapError: a bitmap does not decode, contradicts its cardinality, exceeds the rows, or its
+            bytes are not those that the format prescribes for its positions.
     """
     places: Longs = np.arange(len(bitmaps))
     if bitmaps.null_count:

@@ -107,7 +107,7 @@ def written(first: str) -> str | None:
 
 
 def _instead(statement: Statement) -> str:
-    """Return the command and the method that do what a statement asks."""
+    """Return the command and the method equivalent to a statement."""
     table = (statement.piece("FROM").split() or ["TABLE"])[0].strip("`,")
     condition, items = statement.condition, _items(statement.piece("SELECT"))
     calls = [call for item in items if (call := _aggregate(item)) is not None]

@@ -36,7 +36,7 @@ class CommitTimes:
 
     @classmethod
     def of(cls, times: Mapping[Version, int]) -> CommitTimes:
-        """Return the commit times of a mapping from versions to times, in any order."""
+        """Build commit times from a mapping of versions to times in ms, in any order."""
         versions = sorted(times)
         return cls(array("q", versions), array("q", (times[version] for version in versions)))
 

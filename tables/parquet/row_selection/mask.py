@@ -68,9 +68,9 @@ class Part(NamedTuple):
 
 
 class Masked(NamedTuple):
-    """A column that can be read by mask: field, leaf, stored type, and the leaf encoded for a schema.
+    """A column that Polars can read by mask: field, leaf, stored type, and the leaf encoded for a footer.
 
-    `chunks`: the chunk of each row group.
+    `chunks`: the column chunk of each row group.
     """
 
     column: Column

@@ -73,7 +73,7 @@ def _alike(spaces: Spaces, members: Sequence[str]) -> list[str]:
 
 
 def _types(segments: Sequence[Segment]) -> dict[str, set[str]]:
-    """Map column to the types of its keys in a row space."""
+    """Map each column of a row space to the key types of its segments."""
     types: dict[str, set[str]] = {}
     for segment in segments:
         for column, key_type in segment.columns.items():
