@@ -103,8 +103,8 @@ class IndexedTable(MaintainedTable):
         `df["a"]` is the table's column of that name, whatever `df` is; None asks for every row. `params` are
         values for the `?` of a text, or by name for its `:name`: each is one constant, and never SQL. `as_of`
         is ISO 8601 text, a datetime, or a date for its midnight; without an offset it is in `zone`, the
-        session's time zone. `partition_zone` is the time zone of partition values without an offset, as some
-        writers make them; by default `zone`.
+        session's time zone. `partition_zone` is that of partition values without an offset, by default
+        `zone`.
 
         Raises:
             PredicateError: the condition does not parse, cannot be evaluated exactly, or does not fit
