@@ -158,7 +158,10 @@ class FileList(Sequence[FileSlice], ABC):
         return int(self._stored.num_rows)
 
     def __getitem__(self, number: Any) -> Any:
-        """Return the slice at a row number; a range of numbers gives a list. Cost: those rows only."""
+        """Return the file slice at a row number, or a list of slices for a Python slice.
+
+        Cost: those rows only.
+        """
         if isinstance(number, slice):
             return [self[i] for i in range(*number.indices(len(self)))]
         if number < 0:

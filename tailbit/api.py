@@ -103,12 +103,11 @@ class IndexedTable(MaintainedTable):
         `df["a"]` is the table's column of that name, whatever `df` is; None asks for every row. `params` are
         values for the `?` of a text, or by name for its `:name`: each is one constant, and never SQL. `as_of`
         is ISO 8601 text, a datetime, or a date for its midnight; without an offset it is in `zone`, the
-        session's time zone. `partition_zone` is that of partition values without an offset, by default
-        `zone`.
+        session's time zone. `partition_zone` (by default `zone`) is that of partition values without an
+        offset.
 
         Raises:
-            PredicateError: the condition does not parse, cannot be evaluated exactly, or does not fit
-                `params`.
+            PredicateError: the condition does not parse, is unsupported, or does not fit `params`.
             UnknownColumnError: the condition names a column that the table lacks at that version.
             VersionNotFoundError: the version is gone or not yet there.
             UsageError: an argument is not of its type, or both a version and a time are given.

@@ -287,7 +287,7 @@ class SettingsError(IndexStateError, UsageError):
 
 
 class CommitConflictError(IndexStateError):
-    """Another writer committed to the index first."""
+    """Another writer committed to the index first; nothing of this commit is visible."""
 
     template = "another writer committed version {version} of the index {path} first"
     hint = "Reload the recorded state and compute the difference anew."

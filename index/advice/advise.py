@@ -121,7 +121,7 @@ def advise(
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Advice:
-    """Sample a table and judge of each column whether an index of the column is worth its cost.
+    """Sample a table, and judge for each column whether its index is worth the cost.
 
     `question_counts`: column id to the number of questions that name the column; None if no questions are
     known. Cost: a few row groups of each column.

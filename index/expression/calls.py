@@ -64,7 +64,7 @@ _EXACTLY = "exactly "
 
 
 def _taken(b: Builder, name: str, kind: str, arg: Expression) -> Expression:
-    """Cast an argument to the kind that a function takes."""
+    """Cast an argument of function `name` to the kind of type that the function takes, such as "text"."""
     if kind == "textual":
         return arg if arg.type.name == "binary" else b.implicit(arg, STRING, name)
     if kind.startswith(_EXACTLY):

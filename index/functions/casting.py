@@ -237,7 +237,7 @@ _FAR = 1e-3
 
 
 def _rounded_floats(values: pa.Array, type_: DataType, digits: int) -> Vector:
-    """Round floats as they are printed, exactly unless a value is near a tie."""
+    """Round floats by their decimal text, as Spark does; values near a tie are rounded one by one."""
 
     def one_by_one(floats: pa.Array) -> Vector:
         return per_distinct([floats], [type_], type_, lambda v: _round_float(v, digits))

@@ -35,7 +35,7 @@ def prepare_index(
         IndexLogError: the index's own log cannot be read.
         IndexFormatError: another release wrote the index.
         UsageError: no index exists and no columns are given.
-        SettingsError: the index remembers other columns.
+        SettingsError: the settings of the index have other columns.
         UnknownColumnError, ColumnTypeError: a column does not exist or cannot be indexed.
     """
     wanted_columns = None if columns is None else indexed_columns(table, columns)

@@ -88,7 +88,7 @@ def write_parquet(
 
 
 def _is_little(groups: Iterator[pa.Table]) -> tuple[bool, Iterator[pa.Table]]:
-    """Return whether row groups are small all together, and an iterator over all of them."""
+    """Return whether all row groups together are small, and an iterator over the same row groups."""
     seen, size = list[pa.Table](), 0
     while size <= _LITTLE and (group := next(groups, None)) is not None:
         seen.append(group)

@@ -157,7 +157,7 @@ def _foreign(folder: Path) -> str | None:
 
 
 def _is_of_spark(metadata: Path) -> bool:
-    """Return whether metadata names a query as Spark does, even if the file is torn."""
+    """Return whether a metadata file holds a query id in Spark's form, even if the file is torn."""
     return _METADATA.fullmatch(_bytes_of(metadata)) is not None
 
 

@@ -109,7 +109,7 @@ def _permitted(storage: Storage, slice_path: str) -> Iterator[None]:
 
 
 def _located(storage: Storage, slice_path: str, expect_size: int | None) -> tuple[str, Stat]:
-    """Return the name of a data file in its store, and its stat."""
+    """Return the name and stat of a data file in its store, after comparing its size with `expect_size`."""
     path, stat = storage.locate(slice_path)
     if stat is None:
         raise DataFileError(file=slice_path, reason="the file is missing")

@@ -130,7 +130,7 @@ class PostingCodes:
         return cls(segment.keys(column)[0], postings if null is None else [null, *postings], segment.path)
 
     def take(self, positions: BitPositions) -> Longs:
-        """Return per ascending position 1 + the index of its key, or 0 if it has no key.
+        """Return for each ascending position 1 + the index of the key there, or 0 if there is none.
 
         Raises:
             CorruptIndexError: two postings share a position.

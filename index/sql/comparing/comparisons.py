@@ -100,7 +100,7 @@ def comparison(type_: DataType, op: str, literal: Literal, zone: str) -> Truth:
 def membership(type_: DataType, literals: Iterable[Literal], zone: str) -> Truth:
     """Return the values where `column IN (literals)` is TRUE and FALSE.
 
-    With a NULL literal, it is never FALSE.
+    With a NULL literal, IN is never FALSE.
 
     Raises:
         Incomparable: the types do not compare, or only by casting the column in a way that changes its order.

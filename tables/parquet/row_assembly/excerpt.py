@@ -89,7 +89,7 @@ def pick(pages: Sequence[Pages], wanted: Sequence[Longs]) -> tuple[list[Longs], 
 
 @dataclass(eq=False)
 class Excerpt:
-    """An excerpt of one file under construction; `done` returns its bytes."""
+    """A small Parquet file of some pages of a data file, under construction; `done` returns its bytes."""
 
     layout: Layout
     source: pa.NativeFile
