@@ -162,7 +162,7 @@ def _stored_columns(
         frame = frame.rechunk() if rows < _FEW else frame
         table = frame.to_arrow(compat_level=library.CompatLevel.newest())
         return [
-            texts_of(table.column(n), texts[n].width, leaf.type)
+            texts_of(table.column(n), texts[n], leaf.type)
             if n in texts
             else _as_stored(table.column(n), leaf.type)
             for n, leaf in enumerate(columns)

@@ -1,40 +1,49 @@
-"""Many wanted texts of one, two or four bytes each: Polars decodes them as numbers, which are their bytes.
+"""Many wanted texts with few distinct values: Polars decodes numbers, and texts are built from runs of them.
 
 Polars holds texts as views of 16 bytes, which become Arrow's `string` one by one. If chunks hold only codes
-of a dictionary whose values have one such length, the dictionary is replaced by the values as numbers before
-Polars decodes it, and the numbers that Polars returns are the bytes of the texts, side by side.
+of a small dictionary, the dictionary is replaced by numbers before Polars decodes it. The texts of several
+neighbouring rows are then looked up at once, in a table of all possible runs of that many values.
 
-Example: values AF and EU are the numbers 0x4641 and 0x5545; EU AF NULL become 0x5545 0x4641 0, bytes EUAF
-and two of zero.
+Example: values AIR and RAIL, numbers 0 and 1, runs of two; number 2 stands for NULL and for padding.
+
+    numbers    1 0 | 0 NULL | 1          runs    1·3+0 = 3    0·3+2 = 2    1·3+2 = 5
+    bytes      RAILAIR AIR RAIL          lengths 4 3 3 0 4
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tailbit.arrays import Ints
-from tailbit.tables.arrow import filled, numpy_of
+from tailbit.tables.arrow import arrow_array, filled, numpy_of
 from tailbit.tables.parquet.layout import DictionaryPage, Layout, Pages
 from tailbit.tables.storage import Storage
 
 MANY = 1 << 17
 """Least number of wanted rows for which this saves more than it costs."""
-_WIDTHS = (1, 2, 4)
-"""Lengths of texts in bytes that are the widths of integers."""
-_DICTIONARY = 1 << 13
-"""Most bytes of a dictionary page, header included."""
+_VALUES, _LONGEST = 24, 64
+"""Most distinct values of a column in a batch, and most bytes of one value."""
+_WHOLE = ({1}, {2}, {4})
+"""If all values have one of these lengths, their bytes themselves serve as numbers."""
+_RUNS = 1 << 10
+"""Most runs in the table of runs."""
+_ROWS = 1 << 20
+"""Most texts built at once: their bytes are counted in 32 bits."""
 
 
 class NumberedTexts(NamedTuple):
-    """A column of a batch as numbers: per row group the pages, and the number of each dictionary code.
+    """A column of a batch as numbers: the values, and per row group the pages and the number of each code.
 
-    `width`: the length of every value in bytes; the number of a value is its bytes, the lowest first.
+    `width`: the length of every value if it is 1, 2 or 4, and the numbers are the values' bytes; else 0.
     """
 
+    values: tuple[bytes, ...]
     width: int
     groups: Sequence[tuple[Pages, Ints]]
 
@@ -42,64 +51,139 @@ class NumberedTexts(NamedTuple):
 def numbered(
     storage: Storage, files: Sequence[tuple[Layout, str, int, Sequence[int]]]
 ) -> NumberedTexts | None:
-    """Return a text column as numbers; None if it has pages without codes or values of another length.
+    """Return a text column as numbers; None if it has pages without codes or too many values.
 
     `files`: layout, path, leaf and row groups of each. Cost: one read per page, cached; no page is decoded.
     """
-    groups, widths = list[tuple[Pages, Ints]](), set[int]()
+    dictionaries = list[tuple[Pages, tuple[bytes, ...]]]()
     for layout, path, leaf, wanted in files:
-        chunks = [layout.chunk(group, leaf) for group in wanted]
-        if not all(chunk.coded and chunk.unpacked <= chunk.values + _DICTIONARY for chunk in chunks):
+        if not all(_may_be_small(layout, group, leaf) for group in wanted):
             return None
         with storage.open(storage.resolve(path)) as source:
             for group in wanted:
                 pages = layout.pages(source, group, leaf)
-                width, numbers = _numbers(layout, source, group, leaf, pages)
-                widths.add(width)
-                if pages is None or not width or len(widths) > 1:
+                values = _values(layout, source, group, leaf, pages)
+                if pages is None or not values:
                     return None
-                groups.append((pages, numbers))
-    return NumberedTexts(widths.pop(), groups) if groups else None
+                dictionaries.append((pages, values))
+    every = tuple(dict.fromkeys(value for _, values in dictionaries for value in values))
+    if len(every) > _VALUES:
+        return None
+    lengths = {len(value) for value in every}
+    width = lengths.pop() if lengths in _WHOLE else 0
+    return NumberedTexts(
+        every, width, [(pages, _numbers(values, every, width)) for pages, values in dictionaries]
+    )
 
 
-def _numbers(
+@lru_cache(1 << 10)
+def _numbers(values: tuple[bytes, ...], every: tuple[bytes, ...], width: int) -> Ints:
+    if width:
+        return np.frombuffer(b"".join(values), f"<u{width}").astype(np.int32)
+    return np.array([every.index(value) for value in values], np.int32)
+
+
+def _may_be_small(layout: Layout, group: int, leaf: int) -> bool:
+    """Return whether a chunk has a dictionary, and few enough bytes for codes of a small one."""
+    chunk = layout.chunk(group, leaf)
+    return chunk.coded and chunk.unpacked <= chunk.values + _VALUES * (_LONGEST + 4) + 4096
+
+
+def _values(
     layout: Layout, source: pa.NativeFile, group: int, leaf: int, pages: Pages | None
-) -> tuple[int, Ints]:
-    """Return the length and the numbers of a chunk's values, cached; length 0 if the chunk has no numbers."""
-    held: tuple[int, Ints] | None = layout.derived.get(("texts", group, leaf))
+) -> tuple[bytes, ...]:
+    """Return the values of a chunk's dictionary, cached; empty if not small or a page has no codes."""
+    held: tuple[bytes, ...] | None = layout.derived.get(("texts", group, leaf))
     if held is None:
-        page = pages.dictionary if pages is not None and pages.coded.all() else None
-        held = (
-            (0, np.zeros(0, np.int32))
-            if page is None
-            else _decoded(source, page, layout.chunk(group, leaf).codec)
-        )
+        small = pages is not None and pages.dictionary is not None and bool(pages.coded.all())
+        page = pages.dictionary if pages is not None and small else None
+        held = () if page is None else _decoded(source, page, layout.chunk(group, leaf).codec)
         layout.derived["texts", group, leaf] = held
     return held
 
 
-def _decoded(source: pa.NativeFile, page: DictionaryPage, codec: str) -> tuple[int, Ints]:
-    """Decode a dictionary page of texts of one length: each follows its length in four bytes."""
+def _decoded(source: pa.NativeFile, page: DictionaryPage, codec: str) -> tuple[bytes, ...]:
+    """Decode the values of a small dictionary page, each of which follows its length in four bytes."""
+    if page.values > _VALUES:
+        return ()
     body = source.read_at(page.end - page.body, page.body)
     if codec != "UNCOMPRESSED":
         size = page.unpacked - (page.body - page.start)
         body = pa.decompress(body, decompressed_size=size, codec=codec.lower(), asbytes=True)
-    width = len(body) // max(page.values, 1) - 4
-    if width in _WIDTHS and len(body) == page.values * (width + 4):
-        values = np.frombuffer(body, np.dtype([("length", "<u4"), ("text", f"<u{width}")]))
-        if (values["length"] == width).all():
-            return width, values["text"].astype(np.int32)
-    return 0, np.zeros(0, np.int32)
+    out, at = list[bytes](), 0
+    while at < len(body):
+        end = at + 4 + int.from_bytes(body[at : at + 4], "little")
+        out.append(body[at + 4 : end])
+        at = end
+    fits = at == len(body) and len(out) == page.values and max(map(len, out), default=0) <= _LONGEST
+    return tuple(out) if fits else ()
 
 
-def texts_of(numbers: pa.ChunkedArray, width: int, type_: pa.DataType) -> pa.ChunkedArray:
-    """Return the texts of numbers, as `string` or `binary`."""
-    return pa.chunked_array([_texts(chunk, width, type_) for chunk in numbers.chunks], type_)
+def texts_of(numbers: pa.ChunkedArray, texts: NumberedTexts, type_: pa.DataType) -> pa.ChunkedArray:
+    """Build the texts of numbers, as `string` or `binary`."""
+    make = _alike if texts.width else _in_runs
+    parts = [
+        make(chunk.slice(first, _ROWS), texts, type_)
+        for chunk in numbers.chunks
+        for first in range(0, len(chunk), _ROWS)
+    ]
+    return pa.chunked_array(parts, type_)
 
 
-def _texts(chunk: pa.Array, width: int, type_: pa.DataType) -> pa.Array:
+def _alike(chunk: pa.Array, texts: NumberedTexts, type_: pa.DataType) -> pa.Array:
+    """Build texts of one length, whose numbers are their bytes."""
     rows, nulls = len(chunk), chunk.null_count
-    text = pa.py_buffer(numpy_of(filled(chunk, 0)).astype(f"<u{width}"))
-    offsets = pa.py_buffer(np.arange(0, (rows + 1) * width, width, dtype=np.int32))
-    there = pa.py_buffer(np.packbits(chunk.is_valid().to_numpy(False), bitorder="little")) if nulls else None
-    return pa.Array.from_buffers(type_, rows, [there, offsets, text], nulls)
+    bytes_ = numpy_of(filled(chunk, 0)).astype(f"<u{texts.width}")
+    offsets = np.arange(0, (rows + 1) * texts.width, texts.width, dtype=np.int32)
+    buffers = [_present(chunk), pa.py_buffer(offsets), pa.py_buffer(bytes_)]
+    return pa.Array.from_buffers(type_, rows, buffers, nulls)
+
+
+def _in_runs(chunk: pa.Array, texts: NumberedTexts, type_: pa.DataType) -> pa.Array:
+    length, spelled, ends = _runs(texts.values)
+    nothing, nulls, rows = len(texts.values), chunk.null_count, len(chunk)
+    numbers: Ints = numpy_of(filled(chunk, nothing))
+    runs = _joined(numbers, length, nothing)
+    spelled_runs = spelled.take(arrow_array(runs))
+    _, firsts, bytes_ = spelled_runs.buffers()
+    offsets = np.zeros(len(runs) * length + 1, np.int32)
+    within = offsets[1:].reshape(len(runs), length)
+    np.take(ends, runs, axis=0, out=within, mode="clip")
+    within += np.frombuffer(firsts, np.int32, len(runs))[:, None]
+    return pa.Array.from_buffers(type_, rows, [_present(chunk), pa.py_buffer(offsets), bytes_], nulls)
+
+
+def _present(chunk: pa.Array) -> pa.Buffer | None:
+    """Return the validity bitmap of an array; None if no value is NULL."""
+    if not chunk.null_count:
+        return None
+    return pa.py_buffer(np.packbits(chunk.is_valid().to_numpy(False), bitorder="little"))
+
+
+def _joined(numbers: Ints, length: int, nothing: int) -> Ints:
+    """Combine every `length` numbers into the number of a run; the last run is padded with `nothing`."""
+    full, base = len(numbers) // length, nothing + 1
+    rest = numbers[full * length :]
+    out = np.zeros(full + bool(len(rest)), np.int32)
+    for place, column in enumerate(numbers[: full * length].reshape(full, length).T):
+        out[:full] *= base
+        out[:full] += column
+        if len(rest):
+            out[full] = out[full] * base + (rest[place] if place < len(rest) else nothing)
+    return out
+
+
+@lru_cache(256)
+def _runs(values: tuple[bytes, ...]) -> tuple[int, pa.Array, Ints]:
+    """Return the length of a run, the text of every run, and where in it each of its values ends."""
+    base, length = len(values) + 1, 1
+    single, sizes = arrow_array([*values, b""], pa.binary()), np.array([*map(len, values), 0], np.int32)
+    spelled, ends = single, sizes[:, None]
+    while base ** (length + 1) <= _RUNS:
+        before, last = np.divmod(np.arange(base ** (length + 1)), base)
+        spelled = pc.binary_join_element_wise(
+            spelled.take(arrow_array(before)), single.take(arrow_array(last)), b""
+        )
+        ends = np.column_stack([ends[before], ends[before, -1] + sizes[last]])
+        length += 1
+    return length, spelled, np.ascontiguousarray(ends, np.int32)

@@ -1,4 +1,4 @@
-"""Many texts of one length are the same by number as they are decoded one by one."""
+"""Many texts of few values are the same by number as they are decoded one by one."""
 
 from __future__ import annotations
 
@@ -20,10 +20,12 @@ from tailbit.tables.storage import LocalStorage
 ROWS = MANY + MANY // 2
 KINDS = {
     "one byte": ["A", "N", "R"],
-    "two bytes": ["de", "fr", "ü"],
-    "four bytes": ["MAIL", "RAIL", "SHIP", "\xff\xff"],
+    "two bytes": ["de", "fr"],
+    "four bytes": ["MAIL", "RAIL", "SHIP"],
+    "three bytes": ["AIR", "FOB"],
+    "other lengths": ["DELIVER IN PERSON", "NONE", "", "COLLECT COD", "ü"],
     "one value": ["only"],
-    "many": [f"{n:04}" for n in range(200)],
+    "many": [f"value {n}" for n in range(24)],
 }
 
 
@@ -55,14 +57,14 @@ def _read(folder: Path, column: Column, way: Way, step: int = 8) -> pa.Table:
 
 @pytest.mark.parametrize("nulls", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
-def test_many_texts_of_one_length_are_the_same_by_number_as_by_pages(
+def test_many_texts_of_few_values_are_the_same_by_number_as_by_pages(
     tmp_path: Path, kind: str, nulls: bool
 ) -> None:
     table = pa.table({"k": _texts(KINDS[kind], nulls)})
     pq.write_table(table, tmp_path / "f.parquet", row_group_size=10_000, data_page_size=1)
     found = _numbered(tmp_path)
     assert found is not None
-    assert found.width == len(KINDS[kind][0].encode())
+    assert set(found.values) == {value.encode() for value in KINDS[kind]}
     by_mask, by_pages = (_read(tmp_path, _column(), way) for way in (Way.MASK, Way.PAGES))
     by_mask.validate(full=True)
     assert by_mask.num_rows >= MANY
@@ -70,12 +72,12 @@ def test_many_texts_of_one_length_are_the_same_by_number_as_by_pages(
     assert by_mask.schema == by_pages.schema
 
 
-def test_many_bytes_of_one_length_and_texts_filled_up_to_a_length_are_the_same_by_number(
+def test_many_bytes_of_few_values_and_texts_filled_up_to_a_length_are_the_same_by_number(
     tmp_path: Path,
 ) -> None:
     for type_, values in (
-        (DataType("binary"), _texts(KINDS["two bytes"], nulls=True).cast(pa.binary())),
-        (DataType("string", char_length=6), _texts(KINDS["two bytes"], nulls=True)),
+        (DataType("binary"), _texts(KINDS["three bytes"], nulls=True).cast(pa.binary())),
+        (DataType("string", char_length=6), _texts(KINDS["three bytes"], nulls=True)),
     ):
         pq.write_table(pa.table({"k": values}), tmp_path / "f.parquet", row_group_size=50_000)
         column = Column(("k",), ("k",), type_)
@@ -86,15 +88,17 @@ def test_many_bytes_of_one_length_and_texts_filled_up_to_a_length_are_the_same_b
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("rows", range(12))
 def test_texts_are_made_of_any_number_of_rows_with_and_without_null(kind: str, rows: int) -> None:
-    values = [value.encode() for value in KINDS[kind]]
+    values = tuple(value.encode() for value in KINDS[kind])
+    lengths = {len(value) for value in values}
+    width = lengths.pop() if len(lengths) == 1 and lengths <= {1, 2, 4} else 0
+    of = [int.from_bytes(v, "little") for v in values] if width else list(range(len(values)))
     codes = np.random.default_rng(rows).integers(0, len(values), rows + 1)
     for absent in (np.zeros(rows + 1, bool), codes % 2 == 0):
-        of = [int.from_bytes(values[code], "little") for code in codes]
-        numbers = pa.array(np.array(of, np.uint32).view(np.int32), mask=absent)
+        numbers = pa.array([of[code] for code in codes], pa.int32(), mask=absent)
         expected = [None if gone else KINDS[kind][code] for code, gone in zip(codes, absent, strict=True)]
         # A part of an array begins within its bytes of marks.
         chunked = pa.chunked_array([numbers, numbers.slice(1)], pa.int32())
-        found = texts_of(chunked, len(values[0]), pa.string())
+        found = texts_of(chunked, NumberedTexts(values, width, []), pa.string())
         found.validate(full=True)
         assert found.to_pylist() == [*expected, *expected[1:]]
 
@@ -102,21 +106,13 @@ def test_texts_are_made_of_any_number_of_rows_with_and_without_null(kind: str, r
 @pytest.mark.parametrize(
     "texts",
     [
-        pytest.param(["AIR", "FOB"], id="three bytes"),
-        pytest.param(["a", "bc"], id="other lengths"),
-        pytest.param(["", "abcdefgh"], id="four bytes on average"),
-        pytest.param([f"{n:04}" for n in range(4000)], id="a large dictionary"),
-        pytest.param(["", ""], id="nothing"),
+        pytest.param([f"value {n}" for n in range(25)], id="many values"),
+        pytest.param(["a" * 65, "b"], id="a long one"),
+        pytest.param([str(n) * 9 for n in range(4000)], id="large"),
     ],
 )
-def test_texts_of_other_or_several_lengths_have_no_numbers(tmp_path: Path, texts: list[str]) -> None:
+def test_texts_of_many_or_long_values_have_no_numbers(tmp_path: Path, texts: list[str]) -> None:
     pq.write_table(pa.table({"k": texts * 50}), tmp_path / "f.parquet")
-    assert _numbered(tmp_path) is None
-
-
-def test_row_groups_whose_texts_have_different_lengths_have_no_numbers(tmp_path: Path) -> None:
-    table = pa.table({"k": ["a", "b"] * 500 + ["cc", "dd"] * 500})
-    pq.write_table(table, tmp_path / "f.parquet", row_group_size=1000)
     assert _numbered(tmp_path) is None
 
 
@@ -131,7 +127,7 @@ def test_a_damaged_dictionary_is_an_error_by_number_where_it_is_one_by_pages(
     tmp_path: Path, compression: str, seed: int
 ) -> None:
     path = tmp_path / "f.parquet"
-    table = pa.table({"k": _texts(KINDS["four bytes"], nulls=False)})
+    table = pa.table({"k": _texts(KINDS["other lengths"], nulls=False)})
     pq.write_table(table, path, compression=compression)
     chunk = pq.read_metadata(path).row_group(0).column(0)
     with path.open("r+b") as damaged:
