@@ -15,6 +15,9 @@ from typing import Generic, TypeVar
 
 from tailbit.errors import UsageError
 
+HANDLES_BYTES = 32 << 20
+"""Bytes of tables and indexes that a worker process keeps open, apart from the limit of the caches."""
+
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-
 from pyroaring import BitMap
 
 from tailbit.errors import CorruptIndexError
@@ -11,13 +9,20 @@ from tailbit.index.model import FileRecord
 from tailbit.index.store.state import IndexState
 from tailbit.index.store.table import MetadataTable
 from tailbit.once import once
+from tailbit.tables.cache import HANDLES_BYTES, Cache
 from tailbit.tables.model import FileSlice
 from tailbit.tables.storage import NO_OPTIONS, Storage, StorageOptions
 
+_OPENED: Cache[tuple[str, StorageOptions], MetadataTable] = Cache(HANDLES_BYTES)
+"""Indexes that stay open between the tasks of a process, by path; bounded in bytes, not in tables."""
 
-@functools.lru_cache(maxsize=8)
+
 def _opened(path: str, options: StorageOptions) -> MetadataTable:
-    return MetadataTable.open(path, options=options)
+    def load() -> tuple[MetadataTable, int]:
+        index = MetadataTable.open(path, options=options)
+        return index, index.bytes_held
+
+    return _OPENED.get((path, options), load)
 
 
 class HiddenRowsReader:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.functions import udtf
@@ -24,18 +23,30 @@ from tailbit.index.model import key_type_of_column
 from tailbit.outputs.facets import facet_table
 from tailbit.spark.plain_errors import told_plainly, without_traceback
 from tailbit.spark.schema import python_rows, spark_schema
+from tailbit.tables.cache import HANDLES_BYTES, Cache
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-@lru_cache(maxsize=8)
+_OPENED: Cache[str, IndexedTable] = Cache(HANDLES_BYTES)
+"""The handles of this worker process by path; bounded in bytes, not in tables."""
+
+_NO_INDEX = 1 << 16
+"""Bytes that the handle of a table without an index counts."""
+
+
 def opened(path: str) -> IndexedTable:
     """Return the worker process's handle of a table, which is shared by many statements.
 
     The handle looks for new commits at each question.
     """
-    return open_indexed(path)
+
+    def load() -> tuple[IndexedTable, int]:
+        table = open_indexed(path)
+        return table, _NO_INDEX if table._index is None else table._index.bytes_held
+
+    return _OPENED.get(path, load)
 
 
 def register_functions(spark: SparkSession) -> None:
