@@ -13,6 +13,7 @@ from tailbit.cli.options import (
     emit,
     json_option,
     open_for_question,
+    print_values,
     query_options,
     warn,
     where_option,
@@ -43,10 +44,7 @@ def summary(table: str, column: str, where: str | None, as_json: bool, **options
     if as_json:
         emit({"column": column, "version": answer.version, **record})
         return
-    from tailbit.cli.render import print_table
-    from tailbit.outputs.plain_values import cell, json_value
-
-    print_table([column, "value"], [[name, cell(json_value(value))] for name, value in record.items()])
+    print_values([column, "value"], record.items())
 
 
 @click.command(cls=Question)
@@ -81,10 +79,7 @@ def histogram(
         listed = [dict(zip([*names, "count"], row, strict=True)) for row in rows]
         emit({"column": column, "version": answer.version, **kind, "parts" if by else "bins": listed})
         return
-    from tailbit.cli.render import print_table
-    from tailbit.outputs.plain_values import cell, json_value
-
-    print_table([*names, "count"], [[cell(json_value(value)) for value in row] for row in rows])
+    print_values([*names, "count"], rows)
 
 
 def _bins(answer: Answer, column: str, bins: int, by: str | None) -> list[Any]:
@@ -114,12 +109,9 @@ def crosstab(table: str, rows: str, columns: str, where: str | None, as_json: bo
         record = {side: {"column": name, "values": values} for side, (name, values) in sides.items()}
         emit({**record, "version": answer.version, "counts": table_of_counts.counts.tolist()})
         return
-    from tailbit.cli.render import print_table
-    from tailbit.outputs.plain_values import cell, json_value
-
-    header = [f"{rows} / {columns}", *(cell(json_value(value)) for value in table_of_counts.columns)]
+    header = [f"{rows} / {columns}", *table_of_counts.columns]
     pairs = zip(table_of_counts.rows, table_of_counts.counts.tolist(), strict=True)
-    print_table(header, [[cell(json_value(value)), *counts] for value, counts in pairs])
+    print_values(header, [[value, *counts] for value, counts in pairs])
 
 
 @click.command(cls=Question)
@@ -143,8 +135,4 @@ def transitions(table: str, column: str, before: int, after: int, index: str | N
         listed = [{"value": value, **moved._asdict()} for value, moved in moves.items()]
         emit({"column": column, "from": before, "to": after, "transitions": listed})
         return
-    from tailbit.cli.render import print_table
-    from tailbit.outputs.plain_values import cell, json_value
-
-    rows = [[cell(json_value(value)), moved.left, moved.came] for value, moved in moves.items()]
-    print_table([column, "left", "came"], rows)
+    print_values([column, "left", "came"], [[value, *moved] for value, moved in moves.items()])

@@ -9,7 +9,7 @@ import gc
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -65,12 +65,8 @@ def json_option(function: F) -> F:
 def format_options(function: F) -> F:
     """Add `--format` and `--output`."""
     chosen = click.Choice(["table", "json", "csv", "parquet", "arrow"])
-    form = click.option("--format", "form", type=chosen, default="table", show_default=True)
-    return form(
-        click.option("-o", "--output", metavar="FILE", help="Write to FILE instead of the terminal.")(
-            function
-        )
-    )
+    output = click.option("-o", "--output", metavar="FILE", help="Write to FILE instead of the terminal.")
+    return click.option("--format", "form", type=chosen, default="table", show_default=True)(output(function))
 
 
 def to_rows(form: str, output: str | None) -> None:
@@ -218,6 +214,15 @@ def emit(value: Any) -> None:
     from tailbit.outputs.plain_values import json_value
 
     click.echo(json.dumps(json_value(value), ensure_ascii=False))
+
+
+def print_values(header: Iterable[Any], rows: Iterable[Iterable[Any]]) -> None:
+    """Print a table of values of columns, their counts and names."""
+    from tailbit.cli.render import print_table
+    from tailbit.outputs.plain_values import cell, json_value
+
+    names, *cells = ([cell(json_value(value)) for value in row] for row in (header, *rows))
+    print_table(names, cells)
 
 
 def warn(answer: Answer) -> None:

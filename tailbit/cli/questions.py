@@ -17,6 +17,7 @@ from tailbit.cli.options import (
     measures_of,
     only_condition,
     or_dash,
+    print_values,
     query_options,
     split_columns,
     to_rows,
@@ -128,9 +129,6 @@ def _show_measures(
     answer: Answer, columns: list[str], measures: dict[str, Any], top: int | None, as_json: bool
 ) -> None:
     """Print facets with their measures."""
-    from tailbit.cli.render import print_table
-    from tailbit.outputs.plain_values import cell, json_value
-
     records = dict(list(answer.facets(*columns, **measures).items())[:top])
     warn(answer)
     if as_json:
@@ -142,7 +140,7 @@ def _show_measures(
         ((value,) if len(columns) == 1 else value) + tuple(record.values())
         for value, record in records.items()
     ]
-    print_table(header, [[cell(json_value(value)) for value in row] for row in rows])
+    print_values(header, rows)
 
 
 def _facets(answer: Answer, columns: list[str], top: int | None) -> dict[Any, int]:
@@ -152,13 +150,10 @@ def _facets(answer: Answer, columns: list[str], top: int | None) -> dict[Any, in
 
 
 def _print_facets(columns: list[str], items: list[tuple[Any, int]]) -> None:
-    from tailbit.cli.render import print_table
     from tailbit.outputs.facets import facet_header
-    from tailbit.outputs.plain_values import cell, json_value
 
-    rows = [value if len(columns) > 1 else (value,) for value, _ in items]
-    cells = [[cell(json_value(v)) for v in row] + [n] for row, (_, n) in zip(rows, items, strict=True)]
-    print_table(facet_header(columns), cells)
+    rows = [[*(value if len(columns) > 1 else (value,)), n] for value, n in items]
+    print_values(facet_header(columns), rows)
 
 
 def _write_facets(

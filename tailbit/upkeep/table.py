@@ -6,9 +6,9 @@ object are not blocked meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tailbit.arguments.keywords import checks_keywords_of_methods
 from tailbit.arguments.values import flag, function, names, number, whole
@@ -26,53 +26,6 @@ if TYPE_CHECKING:
     from tailbit.tables.schema import Schema
     from tailbit.tables.snapshot import Snapshot
     from tailbit.upkeep.repairs import Repaired
-
-
-@dataclass(frozen=True, slots=True)
-class _Checks:
-    """The extent of a verification: the arguments of `verify`, each of its type."""
-
-    samples: int
-    seed: int
-    derive: int
-    files: list[str]
-    columns: list[str]
-
-    @classmethod
-    def of(
-        cls, samples: int, seed: int, derive: int, files: Iterable[str], columns: Iterable[str]
-    ) -> _Checks:
-        """Check a caller's arguments and return them.
-
-        Raises:
-            UsageError: an argument is not of its type, or `samples` or `derive` is below zero.
-        """
-        return cls(
-            whole("samples", samples),
-            whole("seed", seed, negative=True),
-            whole("derive", derive),
-            names("files", files),
-            names("columns", columns),
-        )
-
-    def chosen(self, snapshot: Snapshot, index: IndexState) -> Callable[[str, str], bool] | None:
-        """Return a filter on file path and column id for the named files and columns; None if none is named.
-
-        Raises:
-            UnknownColumnError: the table has no such column.
-            UsageError: the covered version has no such file, or a column is not indexed.
-        """
-        indexed = {c.id: c.label for c in index.settings.columns} if self.columns else {}
-        ids = {snapshot.schema.resolve(name).id: name for name in self.columns}
-        for name in (name for id_, name in ids.items() if id_ not in indexed):
-            hint = f"Indexed are {', '.join(indexed.values())}."
-            raise UsageError(reason=f"column {name} is not indexed", hint=hint)
-        for path in (path for path in self.files if snapshot.files.get(path) is None):
-            hint = "Write its path as the log has it, percent-decoded; `explain --json` shows such paths."
-            raise UsageError(reason=f"version {snapshot.version} has no data file {path}", hint=hint)
-        if not self.files and not ids:
-            return None
-        return lambda path, column: (not self.files or path in self.files) and (not ids or column in ids)
 
 
 @checks_keywords_of_methods()
@@ -103,19 +56,24 @@ class MaintainedTable(Handle):
         >>> report.sound, report.problems, report.postings
         (True, [], 4)
         """
-        checks = _Checks.of(samples, seed, derive, files, columns)
+        sampling: dict[str, Any] = {
+            "samples": whole("samples", samples),
+            "seed": whole("seed", seed, negative=True),
+            "derive": whole("derive", derive),
+        }
+        files, columns = names("files", files), names("columns", columns)
         if progress is not None:
             function("progress", progress)
         seen = self._apart()
         seen._refresh()
-        if seen._index is not None:
-            return seen._compared(seen._index, checks, progress)
-        if seen.damage is None:
-            raise NoIndexError(path=self.index_path)
-        return _unreadable(self.index_path, seen._standing(), seen.damage)
+        if seen._index is None:
+            if seen.damage is None:
+                raise NoIndexError(path=self.index_path)
+            return _unreadable(self.index_path, seen._standing(), seen.damage)
+        return seen._compared(seen._index, files, columns, progress=progress, **sampling)
 
     def _compared(
-        self, index: MetadataTable, checks: _Checks, progress: Callable[[int, int], None] | None
+        self, index: MetadataTable, files: Collection[str], columns: Collection[str], **sampling: Any
     ) -> Report:
         """Compare the index with the snapshot that it covers, and report the differences."""
         from tailbit.index.verification.verify import verify
@@ -128,11 +86,8 @@ class MaintainedTable(Handle):
             self._table.storage,
             standing=standing,
             at_head=snapshot.version == self._table.head(),
-            samples=checks.samples,
-            seed=checks.seed,
-            derive=checks.derive,
-            wanted=checks.chosen(snapshot, index.state),
-            progress=progress,
+            wanted=_chosen(files, columns, snapshot, index.state),
+            **sampling,
         )
 
     def repair(
@@ -273,6 +228,28 @@ class MaintainedTable(Handle):
     def _apart(self) -> MaintainedTable:
         """Return the same table with an index handle of its own, for work that takes long or commits."""
         return MaintainedTable(self._table, self.index_path)
+
+
+def _chosen(
+    files: Collection[str], columns: Collection[str], snapshot: Snapshot, index: IndexState
+) -> Callable[[str, str], bool] | None:
+    """Return a filter on file path and column id for the named files and columns; None if none is named.
+
+    Raises:
+        UnknownColumnError: the table has no such column.
+        UsageError: the version that the index speaks of has no such file, or a column is not indexed.
+    """
+    indexed = {c.id: c.label for c in index.settings.columns} if columns else {}
+    ids = {snapshot.schema.resolve(name).id: name for name in columns}
+    for name in (name for id_, name in ids.items() if id_ not in indexed):
+        hint = f"Indexed are {', '.join(indexed.values())}."
+        raise UsageError(reason=f"column {name} is not indexed", hint=hint)
+    for path in (path for path in files if snapshot.files.get(path) is None):
+        hint = "Write its path as the log has it, percent-decoded; `explain --json` shows such paths."
+        raise UsageError(reason=f"version {snapshot.version} has no data file {path}", hint=hint)
+    if not files and not ids:
+        return None
+    return lambda path, column: (not files or path in files) and (not ids or column in ids)
 
 
 def _unreadable(path: str, standing: Standing, damage: CorruptIndexError) -> Report:
