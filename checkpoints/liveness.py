@@ -57,7 +57,7 @@ class Liveness:
         self.lives += 1
 
     def wait_for(self, reason: str) -> None:
-        """Record that the run is well and waits for something outside of it."""
+        """Record that the run is well but waits for something outside, named by `reason`."""
         self._waiting = reason
         self.lives += 1
 

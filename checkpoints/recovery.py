@@ -36,7 +36,7 @@ from tailbit.tables.model import Fingerprint, Version
 
 
 class Situation(enum.Enum):
-    """The reason why the stream goes on where it does."""
+    """The situation that decides from where the stream continues: a row of the decision table."""
 
     FRESH = "fresh"
     MID_BUILD = "mid-build"

@@ -133,7 +133,7 @@ def run(
     Raises:
         HungError: the run gave no sign of life for the limit in `supervision`.
         NotDrainedError: the run was killed because it did not end in time.
-        TailbitError: by name, whatever else ended the query.
+        TailbitError: another named error ended the query.
     """
     make = partial(prepare, path, columns, index, checkpoint, trigger, storage_options)
     life, supervision = Liveness("reading the table and the index"), supervision or Supervision()

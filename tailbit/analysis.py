@@ -204,7 +204,7 @@ class Analysis:
 
         Sum and average are None if the column is not numeric.
 
-        Sum and average are None where the column is no number.
+        Sum and average are None if the column is not numeric.
 
         Raises:
             AggregateError: the sum or the average is beyond its type.

@@ -65,7 +65,7 @@ class Answer(Analysis):
         return f"Answer({self._path!r}, version={self.version}{where})"
 
     def _repr_html_(self) -> str:
-        """Render the line of `repr`, the number of rows, and the first of them."""
+        """Render the line of `repr`, the number of rows, and the first rows."""
         from tailbit.outputs.display import SHOWN_ROWS, answer_html
 
         # A table whose first commits have no schema yet has no columns to read.
@@ -256,8 +256,8 @@ class Answer(Analysis):
     ) -> tuple[pa.Schema, Iterator[pa.Table]]:
         """Return the schema and the rows of `read`, batch by batch.
 
-        Memory: a batch for each core, three more, and all positions; with `order_by` the columns to order
-        by, of all matching rows or of some `offset + limit` of them.
+        Memory: one batch per core, three more, and all positions; with `order_by` also the columns to order
+        by, of all matching rows, or of about `offset + limit` rows.
 
         >>> schema, tables = flights.where("carrier = 'UA'").stream(["flight"])
         >>> schema.names, [table["flight"].to_pylist() for table in tables]

@@ -195,7 +195,8 @@ class IndexedTable(MaintainedTable):
         Raises:
             UnknownColumnError: the later of the two versions has no such column.
             VersionNotFoundError: a version is gone or not yet there.
-            DataFileError: the index covers a version no more, and a data file of it is gone.
+            DataFileError: the index no longer covers one of the versions, and a data file of that version
+                is gone.
 
         >>> flights.transitions("carrier", 1, 2)
         {'UA': Transition(left=0, came=2), 'AA': Transition(left=0, came=1), 'DL': Transition(left=0, came=1)}

@@ -129,7 +129,7 @@ class VacuumedFileError(DataFileError):
 
 
 class LegacyCalendarError(DataFileError):
-    """Dates or times that Spark wrote in its hybrid calendar, from the part where it differs from ours."""
+    """Dates or times that Spark wrote in its legacy calendar, from before it agrees with today's calendar."""
 
     template = (
         "data file {file}: column {column} holds {type} values before {since} in Spark's legacy calendar"
@@ -181,7 +181,7 @@ class UnknownColumnError(SchemaError):
 
 
 class ColumnTypeError(SchemaError):
-    """A column of a type that cannot be indexed or compared so."""
+    """A column of a type that cannot be indexed, or not compared as requested."""
 
     template = "column {column} is of type {type}: {reason}"
     hint = "Use a column of type boolean, integer, float, double, decimal, string, binary, date or timestamp."

@@ -18,7 +18,7 @@ EMPTY = BitMap()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bounds:
-    """Positions where a predicate is surely TRUE, and where it may be TRUE: `sure` is a subset of `maybe`.
+    """Positions in a row space where a predicate is surely TRUE, and where it may be: `sure` lies in `maybe`.
 
     `exact`: whether `sure` equals `maybe`, so that no row needs a recheck.
     """

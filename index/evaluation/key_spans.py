@@ -73,7 +73,7 @@ def united(segment: Segment, column: str, ranges: Sequence[KeyRange]) -> BitMap 
 
 
 def _made(segment: Segment, column: str, ranges: Sequence[KeyRange], spans: list[Span], rows: int) -> BitMap:
-    """Unite by codes, or posting by posting where that is cheaper."""
+    """Unite the postings of ranges by codes, or posting by posting if that is cheaper."""
     one_by_one = costs.uniting(segment, column, _share(segment, column, spans))
     codes = costs.comparing(segment, rows) + costs.making(segment, column)
     held = row_codes.held_codes(segment, column) is not None

@@ -82,7 +82,7 @@ class PartitionTexts:
 
 @dataclass(frozen=True, eq=False)
 class _Leaves:
-    """Conditions on a partition column, with the claims where each is TRUE and where it raises.
+    """Conditions on a partition column, each with the positions where it is TRUE and where it raises.
 
     They are valid only for files with the same `texts`. Safe to share between threads.
     """

@@ -53,7 +53,7 @@ T = TypeVar("T")
 
 
 def retried(index: MetadataTable, attempt: Callable[[], T]) -> T:
-    """Return the result of a commit that is computed anew, from the newest state, while others are first.
+    """Return the result of `attempt`, called again on the newest state if another writer commits first.
 
     Raises:
         CommitConflictError: other writers were first again and again.

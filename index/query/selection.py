@@ -256,7 +256,7 @@ class Selection:
 
     @once
     def _counted_by_index(self) -> int | None:
-        """Count by access paths of the index alone; None where they do not serve every row."""
+        """Count by access paths of the index alone; None if no path can count some rows."""
         if len(self.coverage.uncovered):
             return None
         total = 0

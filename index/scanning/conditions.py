@@ -59,8 +59,7 @@ def condition_of(
 ) -> tuple[Condition | bool | None, Node | None]:
     """Split a predicate into the condition that rows of a file must pass, and the residual filter.
 
-    The condition is True or False where partition values decide it, and None where there is none to push
-    down.
+    The condition is True or False if partition values decide it, and None if nothing can be pushed down.
 
     Raises:
         MalformedLogError: the text of a partition value is no value of its column's type.

@@ -1,6 +1,6 @@
 """The contents of an index, read from its live files on first use and cached: the view for readers.
 
-Nothing here knows versions or commits: `moving_state` is told which files are added and removed.
+This module does not know versions or commits: callers of `moving_state` pass the files added and removed.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class StoredLog:
         self._put(0, index_id, 0, [*self._heads(), *_adds(files, True)])
 
     def make_anew(self, index_id: str, files: Sequence[IndexFile], gone: Sequence[IndexFile]) -> None:
-        """Create the table again above whatever its log holds, by a commit and a log checkpoint.
+        """Create the table again above any old contents of its log, by a commit and a log checkpoint.
 
         Nothing below the new commit is read, and all of it is deleted once the log checkpoint exists. `gone`:
         files that the old log may have named; they become tombstones. If the process is killed at any moment,

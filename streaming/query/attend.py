@@ -167,7 +167,7 @@ def _after_reset(run: Run, failed: TailbitError) -> tuple[TailbitError, bool]:
 
 
 def attend(job: Job, prepared: Prepared, stop: threading.Event, on_progress: OnProgress | None) -> bool:
-    """Wait for the end of the query; drain it when told to. Return True if damage was mended at its end.
+    """Wait for the end of the query, draining it once `stop` is set. Return whether damage was mended.
 
     Only an idle query stops without errors in the log, so the planner first confirms that no batch runs.
     """

@@ -192,8 +192,8 @@ def _is_text(text: str) -> bool:
 def _decimal(type_: DataType, value: Any) -> Decimal | None:
     """Return a decimal bound, or None if the number is far outside the type's range.
 
-    Without a scale, numbers at or beyond the long range give None too: deltalake writes the largest long
-    instead of them.
+    Without a scale, numbers at or beyond the long range give None too: deltalake writes the largest long in
+    place of such numbers.
     """
     if not isinstance(value, (int, Decimal)) or isinstance(value, bool):
         return None

@@ -114,7 +114,7 @@ class ParquetFile:
 
 
 def arrow_buffer(parts: Sequence[bytes]) -> pa.Buffer:
-    """Concatenate bytes in Arrow's own memory, so that Arrow's threads may read a file made of them."""
+    """Concatenate bytes into one buffer in Arrow's own memory, which Arrow's threads may read as a file."""
     buffer = pa.allocate_buffer(sum(map(len, parts)))
     with pa.FixedSizeBufferWriter(buffer) as out:
         for part in parts:

@@ -42,9 +42,9 @@ def status_of(
     is recorded. `lag`: versions behind the head, their files and bytes as far as their commits are in the
     log, and seconds since the oldest. `encodings`: per column, from the footers of the segments, whether
     postings are `roaring` bitmaps, `sparse` lists of positions or `mixed` (None without postings), keys,
-    sparse keys, bytes and bytes per row; `damaged_segments` are left out of them. `damage`: why the index, or
-    its file records, cannot be read; `remedy`: the command that mends the damage; entries that are unknown
-    then are left out.
+    sparse keys, bytes and bytes per row; `damaged_segments`: left out of `encodings`. `damage`: why the
+    index, or its file records, cannot be read; `remedy`: the command that mends the damage; entries that are
+    unknown then are left out.
 
     Raises:
         NoIndexError: there is no index.

@@ -62,7 +62,7 @@ def constant_in(subject: Literal, listed: Sequence[Literal], zone: str) -> bool 
     a malformed constant is refused there, too.
 
     Raises:
-        Incomparable: there is no type that all of them become.
+        Incomparable: the constants have no common type.
         ValueError: a malformed constant.
     """
     common = membership_type([subject.type, *(literal.type for literal in listed)])

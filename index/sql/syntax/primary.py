@@ -313,7 +313,7 @@ class PrimaryParser(ABC):
         return ahead.kind == "sign" and ahead.text == ")" and bool(self.advance() and self.advance())
 
     def _parted_by_words(self, words: tuple[str, ...]) -> tuple[Tree, ...] | None:
-        """Take arguments with words between them: `substring(s FROM 1 FOR 2)`; None where none is at hand."""
+        """Take arguments with words between them: `substring(s FROM 1 FOR 2)`; None without such words."""
         if self.is_sign(")"):
             return None
         items, worded = [self.value()], False
