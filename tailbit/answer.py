@@ -172,13 +172,13 @@ class Answer(Analysis):
         """Return the matching rows, in the order of path and position, in the table's logical schema.
 
         `columns`: names, nested ones as "address.city"; each is given once, in the order of first mention.
-        No two have one name in the table: where a field s.a and a column named "s.a" are both read, that
-        column is named "`s.a`", in backticks, as one asks for it. `order_by`: names, each with DESC and NULLS
-        FIRST or LAST where wanted; as in Spark, NULL is least and NaN greatest, and ties stay in the order of
-        path and position. The first `offset` rows are left out.
+        Names in the result are unique: if a field s.a and a column named "s.a" are read, the column is named
+        "`s.a`", in backticks, as in `columns`. `order_by`: names, each with DESC and NULLS FIRST or LAST
+        where wanted; as in Spark, NULL is least and NaN greatest, and ties stay in the order of path and
+        position. The first `offset` rows are left out.
 
         Raises:
-            UnknownColumnError: no such column.
+            UnknownColumnError: there is no such column.
             ColumnTypeError: a column to order by whose type has no order.
             UsageError: `limit` or `offset` is no whole number of 0 or more, or `columns` is no list of names.
             DataFileError: a data file is gone or is not Parquet.

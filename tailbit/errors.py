@@ -329,7 +329,7 @@ class HungError(TailbitError):
 
 
 class NotDrainedError(TailbitError):
-    """A run did not end in time after a signal, and was cut off."""
+    """A run did not end in time after a signal, and was killed."""
 
     template = "{table}: not ended {seconds:.0f} s after the signal: {known}"
     hint = "Java and all workers of the run were killed. Started again, it goes on where the index was."

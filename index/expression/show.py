@@ -71,7 +71,7 @@ def _written_call(e: Call, args: list[str]) -> str:
 
 
 def _element_name(e: Call) -> str:
-    """Return the name of a lambda's element if the body reads it, else x."""
+    """Return the name of the element in a lambda (before `->`) if the body reads the element, else "x"."""
     named = [column.name[0] for column in columns_in(e.args[1]) if column.id == e.setting[0]]
     return named[0] if named else "x"
 

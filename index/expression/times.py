@@ -38,8 +38,8 @@ def later(b: Builder, value: Expression, unit: str, count: int) -> Expression:
 def later_by_unit(b: Builder, value: Expression, unit: str, count: int) -> Expression:
     """Build a time moved by a number of months, days or microseconds, as in `dateadd(DAY, 7, ts)`.
 
-    Unlike an interval's, the microseconds are never calendar days.
-    Source: Spark 4.2, DateTimeUtils.timestampAdd.
+    Microseconds are elapsed time; in an interval, whole days of microseconds are calendar days. Source: Spark
+    4.2, DateTimeUtils.timestampAdd.
     """
     most = (1 << 31 if unit == "months" else 1 << 63) // (DAY_US if unit == "days" else 1)
     if not -most <= count < most:

@@ -62,7 +62,7 @@ def key_counts(
 
 
 def _recorded(selection: Selection, column: Column, recorded: RecordedCounts | None) -> KeyCounts | None:
-    """Return the recorded counts of a column, if they answer a selection; no row is looked at.
+    """Return the recorded counts of a column if they answer a selection, else None; no row is read.
 
     The values of the keys are cached until the index changes.
     """

@@ -100,10 +100,10 @@ _MANY = 16
 
 
 class Guards(NamedTuple):
-    """Intervals of one column: the operand that owns an interval matters only for rows with values in it.
+    """Intervals of one column, each owned by an operand that matters only for rows with values in it.
 
-    Under OR the operand is TRUE for no other row; under AND it is TRUE for all others, except NULL unless
-    `nulls`.
+    Under OR the operand is TRUE for no other row; under AND it is TRUE for all other rows, rows of NULL only
+    with `nulls`.
     """
 
     column: Column

@@ -111,7 +111,10 @@ class CodedElements:
         return from_sorted(start // BLOCK, lows, codes, self.absent)
 
     def listed(self, start: int, end: int) -> tuple[Codes, BitPositions]:
-        """Return all pairs as codes and positions, ascending for each code. Memory: eight bytes per pair."""
+        """Return all (code, position) pairs as two arrays, positions ascending per code.
+
+        Memory: 8 bytes per pair.
+        """
         codes, positions = [np.zeros(0, np.uint32)], [np.zeros(0, np.uint32)]
         for at in range(start, end, BLOCK):
             block_codes, lows = self._pairs(at, min(at + BLOCK, end))

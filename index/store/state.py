@@ -67,7 +67,7 @@ class IndexState:
     def files_of(self, kind: Kind[Any]) -> list[IndexFile]:
         """Return the live files of one kind.
 
-        Cost: proportional to these files, since each commit lists several kinds.
+        Cost: proportional to the number of these files.
         """
         return list(self._of_kind[kind.name].values())
 

@@ -38,7 +38,7 @@ _OF_A_VERSION = re.compile(r"\d{20}\.")
 
 
 def app_transaction(index_id: str) -> str:
-    """Return the id of an index's one app transaction; its version is the ledger's seq and only grows."""
+    """Return the id of an index's only app transaction, whose version is the `seq` of the latest commit."""
     return f"tailbit:{index_id}"
 
 

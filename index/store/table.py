@@ -58,12 +58,12 @@ class _Known:
 
 
 class MetadataTable:
-    """One version of an index, as this process knows it.
+    """An index as this process has loaded it, at one version of its log.
 
     Invariant: after `commit` the state is what a fresh `open` would read; the state is extended, never read
-    again. Threads may share a table for queries: it changes only under `lock`, which is the lock of its
-    `state` too. If the index turns out to have been replaced, a state handed out before keeps its old
-    contents. A process that commits needs a table of its own.
+    again. Threads may share the object for queries: it changes only under `lock`, which is also the lock of
+    `state`. If the index was replaced meanwhile, a `state` obtained before keeps its old contents. A process
+    that commits needs a table of its own.
     """
 
     def __init__(self, path: str, storage: Storage, log: Table, kinds: Kinds = KINDS) -> None:

@@ -70,7 +70,7 @@ class _PostedRows:
         return self.lone + len(self.shared)
 
     def add(self, bitmaps: Sequence[BitMap], lone: int) -> None:
-        """Add some postings, of which the first `lone` ones are of keys that exclude others in a row."""
+        """Add postings; a row of one of the first `lone` postings must not be in any other posting."""
         sizes = list(map(len, bitmaps))
         self.positions += sum(sizes)
         self.lone += sum(sizes[:lone])

@@ -117,7 +117,7 @@ def inline_add(file: ShownFile, schema: Schema, storage: Storage) -> Action:
 
 
 def _descriptor(vector: DeletionVector) -> Action:
-    """Return the descriptor of a vector without an offset if it has none, as in a log."""
+    """Return the descriptor of a vector as in an add action: without `offset` if the vector has none."""
     return {name: value for name, value in vector.action().items() if value is not None}
 
 
