@@ -280,10 +280,10 @@ def last_sign(storage: Storage) -> LastSign | None:
     return LastSign(beat, seconds, State.ALIVE if abs(seconds) < LIMIT_S else State.STALE)
 
 
-def running(storage: Storage) -> Beat | None:
-    """Return the heartbeat of the indexer that runs on an index; None if no process seems alive."""
+def running_indexer(storage: Storage) -> str | None:
+    """Return host and process of the indexer at work on an index; None if none gives a sign of life."""
     last = last_sign(storage)
-    return last.beat if last is not None and last.state is State.ALIVE else None
+    return last.beat.owner if last is not None and last.state is State.ALIVE else None
 
 
 def _lives(beat: Beat) -> bool | None:

@@ -5,15 +5,12 @@ Spark gives the range (its two offsets) and the workers; the work follows from t
 
 from __future__ import annotations
 
-import pickle
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
-
-import pyarrow as pa
+from typing import TYPE_CHECKING
 
 from tailbit.checkpoints.heartbeat import Heartbeat
 from tailbit.checkpoints.lag import Backlog, Lag
@@ -33,8 +30,9 @@ from tailbit.streaming.settings import StreamSettings
 from tailbit.streaming.source.log_source import offsets_of
 from tailbit.streaming.upkeep.memory import FREED
 from tailbit.streaming.upkeep.mending import Mender, Tell, tell_nobody
+from tailbit.streaming.workers import on_workers
 from tailbit.tables.model import Version
-from tailbit.tables.storage import NO_OPTIONS, StorageOptions
+from tailbit.tables.storage import NO_OPTIONS
 from tailbit.tables.table import Table
 
 if TYPE_CHECKING:
@@ -129,6 +127,7 @@ class Batch:
         ledger = self._index.state.ledger
         lag = self._backlog.lag(end.version - 1, self._table.head())
         self._last = Progress(
+            table=self._table.root,
             covered=None if ledger is None else ledger.covered,
             first=before,
             target=outcome.target,
@@ -151,57 +150,20 @@ class Batch:
         batch, files = f"batch {self._life.batch}", sum(len(task.works) for task in tasks)
         inline = sum(weight(work) for task in tasks for work in task.works) <= self._settings.inline_bytes
         self._life.sign(f"{batch}: indexing {files} files {'in this process' if inline else 'on workers'}")
-        results = [self._alone(task) for task in tasks] if inline else run_on_workers(self._spark, tasks)
+        results = [self._alone(task) for task in tasks] if inline else self._on_workers(tasks)
         self._life.sign(f"{batch}: committing to the index")
         return results
+
+    def _on_workers(self, tasks: Sequence[BuildTask]) -> list[TaskResult]:
+        """Run each task in a Spark task of its own."""
+        options = self._table.storage.options
+
+        def run(task: BuildTask) -> TaskResult:
+            return run_task(replace(task, options=options))
+
+        return on_workers(self._spark, run, [replace(task, options=NO_OPTIONS) for task in tasks])
 
     def _alone(self, task: BuildTask) -> TaskResult:
         """Run a task in this process."""
         self._life.sign()
         return run_task(task)
-
-
-def run_on_workers(spark: SparkSession, tasks: Sequence[BuildTask]) -> list[TaskResult]:
-    """Return the results of all tasks, each run as a Spark task of its own.
-
-    Raises:
-        TailbitError: a task raised it.
-    """
-    numbers = pa.array(range(len(tasks)), pa.int32())
-    # Tasks are data of a plan that Spark may show: options of the stores go with the code instead.
-    shown = [pickle.dumps(replace(task, options=NO_OPTIONS)) for task in tasks]
-    table = pa.table({"n": numbers, "task": pa.array(shown, pa.binary())})
-    frame = spark.createDataFrame(table).repartitionById(len(tasks), "n")
-    options = tasks[0].options if tasks else NO_OPTIONS
-    rows = frame.mapInArrow(_pickled_runner(options), "result binary").collect()
-    results = [pickle.loads(row.result) for row in rows]
-    for result in results:
-        if isinstance(result, TailbitError):
-            raise result
-    return [result for result in results if isinstance(result, TaskResult)]
-
-
-def _pickled_runner(
-    options: StorageOptions,
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return the function that a worker runs on the tasks of a partition.
-
-    A named error is returned as a value, so that its class and fields survive.
-    """
-
-    def run_pickled(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for task in batch.column("task"):
-                result = pickle.dumps(_result(task.as_py(), options))
-                yield pa.record_batch({"result": pa.array([result], pa.binary())})
-
-    return run_pickled
-
-
-def _result(task: bytes, options: StorageOptions) -> Any:
-    try:
-        return run_task(replace(pickle.loads(task), options=options))
-    except TailbitError as error:
-        return error
-    finally:
-        FREED.give_back()

@@ -11,9 +11,8 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
 from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -21,23 +20,22 @@ from typing import TYPE_CHECKING
 from tailbit.arguments.values import flag, wrong_type
 from tailbit.checkpoints.heartbeat import Heartbeat
 from tailbit.checkpoints.liveness import Liveness
-from tailbit.errors import MalformedLogError, NotDrainedError, RequirementError, TailbitError
+from tailbit.errors import NotDrainedError, RequirementError, TailbitError
 from tailbit.streaming.java.requirements import check_requirements
 from tailbit.streaming.java.session import Session, build_session, is_submitted, on_one_machine
 from tailbit.streaming.life.cluster import addresses, await_master, check_master
 from tailbit.streaming.life.processes import end_stopped
-from tailbit.streaming.life.sampler import Followed, Sampler
 from tailbit.streaming.life.watchdog import Supervision, Watchdog
-from tailbit.streaming.query.attend import ONCE_WAIT_S, Run, run_to_its_end
+from tailbit.streaming.query.attend import Run, run_to_its_end
 from tailbit.streaming.query.caught_up import caught_up
-from tailbit.streaming.query.launch import Job, Path, Prepared, launch, prepare, spark_failed
+from tailbit.streaming.query.launch import Job, Path, launch, prepare, spark_failed
 from tailbit.streaming.query.running import Running
+from tailbit.streaming.query.sampler import Sampler
 from tailbit.streaming.query.up_to_date import UpToDate
 from tailbit.streaming.settings import DEFAULT_TRIGGER
 from tailbit.streaming.upkeep.memory import take_from_the_system
 from tailbit.streaming.upkeep.mending import Tell, tell_nobody
 from tailbit.streaming.upkeep.own_log import in_time
-from tailbit.streaming.upkeep.patience import WAIT_S, worth_a_restart
 from tailbit.streaming.upkeep.unreadable import retry_now
 
 if TYPE_CHECKING:
@@ -48,7 +46,7 @@ if TYPE_CHECKING:
 
 _STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
-_RUNNING: Running[Job] = Running()
+_RUNNING = Running()
 """Queries started by this process by `start`."""
 
 
@@ -137,7 +135,6 @@ def run(
     """
     make = partial(prepare, path, columns, index, checkpoint, trigger, storage_options)
     life, supervision = Liveness("reading the table and the index"), supervision or Supervision()
-    asked = _Asked(master, once, ui, on_progress, tell, supervision.announce, supervision.on_up)
     _ready(master)
     with (
         _harmless_before_a_query(life),
@@ -145,9 +142,11 @@ def run(
         Watchdog(path, life, stop, tell, supervision) as watchdog,
         Sampler(life) as sampler,
     ):
-        prepared = _in_time(make, storage_options, stop, tell)
+        prepared = in_time(make, storage_options, stop, tell)
         if prepared is not None:
-            _index(prepared, asked, stop, life, watchdog, sampler)
+            heartbeat = Heartbeat(prepared.index.storage, life=life)
+            watched = (life, sampler, supervision)
+            _index(Run(prepared, heartbeat, once, stop, on_progress, tell, *watched, master, ui), watchdog)
     return 0
 
 
@@ -161,59 +160,32 @@ def _harmless_before_a_query(life: Liveness) -> Iterator[None]:
             raise
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """The arguments of a run of the command line."""
-
-    master: str
-    once: bool
-    ui: bool
-    on_progress: OnProgress | None
-    tell: Tell
-    announce: Tell
-    on_up: Callable[[], None]
-
-
-def _index(
-    prepared: Prepared,
-    asked: _Asked,
-    stop: threading.Event,
-    life: Liveness,
-    watchdog: Watchdog,
-    sampler: Sampler,
-) -> None:
+def _index(run: Run, watchdog: Watchdog) -> None:
     """Claim the index, wait for the master, and keep the query running."""
-    tell, once = asked.tell, asked.once
-    heartbeat = Heartbeat(prepared.index.storage, life=life)
-    heartbeat.claim(stop, tell)
-    watchdog.last_acts.append(heartbeat.release)
+    prepared, stop, life = run.prepared, run.stop, run.life
+    run.heartbeat.claim(stop, run.tell)
+    watchdog.last_acts.append(run.heartbeat.release)
     try:
         if not is_submitted():
-            await_master(asked.master, stop, life, tell, ONCE_WAIT_S if once else WAIT_S)
-        retry_now(prepared.table, prepared.index, tell)
-        if once and _nothing_to_do(prepared, asked):
-            asked.on_up()
+            await_master(run.master, stop, life, run.tell, run.patience_s)
+        retry_now(prepared.table, prepared.index, run.tell)
+        if run.once and _nothing_to_do(run):
+            run.supervision.on_up()
             return
         if stop.is_set():
             return
-        asked.announce(f"starting Spark for {prepared.table.root} …")
-        life.sign(f"starting Spark with master {asked.master}")
-        with (
-            _session(prepared, asked) as spark,
-            nullcontext() if once or stop.is_set() else _warmed_up(spark),
-        ):
-            _announce_ui(spark, asked.announce)
-            run = Run(
-                spark, prepared, heartbeat, once, stop, asked.on_progress, tell, life, sampler, asked.on_up
-            )
-            run_to_its_end(run)
+        run.supervision.announce(f"starting Spark for {prepared.table.root} …")
+        life.sign(f"starting Spark with master {run.master}")
+        with _session(run) as spark, nullcontext() if run.once or stop.is_set() else _warmed_up(spark):
+            _announce_ui(spark, run.supervision.announce)
+            run_to_its_end(run, spark)
             life.sign("stopping Spark")
     finally:
-        heartbeat.release()
+        run.heartbeat.release()
         end_stopped()
 
 
-def _session(prepared: Prepared, asked: _Asked) -> Session:
+def _session(run: Run) -> Session:
     """Return a Spark session for a prepared job.
 
     Raises:
@@ -224,12 +196,12 @@ def _session(prepared: Prepared, asked: _Asked) -> Session:
     from py4j.protocol import Py4JError, Py4JJavaError
 
     try:
-        return build_session(f"tailbit {prepared.name}", asked.master, asked.ui, short=asked.once)
+        return build_session(f"tailbit {run.prepared.name}", run.master, run.ui, short=run.once)
     except Py4JJavaError as failed:
-        raise spark_failed(str(failed.java_exception), prepared, asked.master) from failed
+        raise spark_failed(str(failed.java_exception), run.prepared, run.master) from failed
     except (OSError, Py4JError) as gone:
         gone_text = f"its Java process is gone ({type(gone).__name__})"
-        raise spark_failed(gone_text, prepared, asked.master) from gone
+        raise spark_failed(gone_text, run.prepared, run.master) from gone
 
 
 def _announce_ui(spark: SparkSession, announce: Tell) -> None:
@@ -237,19 +209,6 @@ def _announce_ui(spark: SparkSession, announce: Tell) -> None:
     url = spark.sparkContext.uiWebUrl
     if url:
         announce(f"Spark UI: {url}")
-
-
-def _in_time(
-    make: Callable[[bool], Prepared],
-    storage_options: Mapping[str, str] | None,
-    stop: threading.Event,
-    tell: Tell,
-) -> Prepared | None:
-    """Call `own_log.in_time`; the error of an unreadable log says that a restart may help."""
-    try:
-        return in_time(make, storage_options, stop, tell)
-    except MalformedLogError as torn:
-        raise worth_a_restart(torn) from torn
 
 
 def _ready(master: str) -> None:
@@ -260,18 +219,18 @@ def _ready(master: str) -> None:
         check_master(master)
 
 
-def _nothing_to_do(prepared: Prepared, asked: _Asked) -> bool:
+def _nothing_to_do(run: Run) -> bool:
     """Return whether a run that ends by itself has nothing to index.
 
     False where only Spark can tell whether its master answers, as for `yarn`: then Spark is started all the
     same.
     """
-    if is_submitted() or not (on_one_machine(asked.master) or addresses(asked.master)):
+    if is_submitted() or not (on_one_machine(run.master) or addresses(run.master)):
         return False
-    found = caught_up(prepared)
-    if found is not None and asked.on_progress is not None:
-        asked.on_progress(found)
-    return found is not None
+    progress = caught_up(run.prepared)
+    if progress is not None and run.on_progress is not None:
+        run.on_progress(progress)
+    return progress is not None
 
 
 def _warmed_up(spark: SparkSession) -> AbstractContextManager[None]:
@@ -287,26 +246,26 @@ def _signals() -> Iterator[threading.Event]:
 
     If SIGHUP is ignored, as under nohup, it stays ignored.
     """
-    asked = threading.Event()
+    stop = threading.Event()
     if threading.current_thread() is not threading.main_thread():
-        yield asked
+        yield stop
         return
 
     def ask(number: int, frame: FrameType | None) -> None:
-        asked.set()
+        stop.set()
 
     ignored = [number for number in _STOPPING if signal.getsignal(number) is signal.SIG_IGN]
     before = {number: signal.signal(number, ask) for number in _STOPPING if number not in ignored}
     try:
-        with _woken(asked):
-            yield asked
+        with _woken(stop):
+            yield stop
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
 @contextmanager
-def _woken(asked: threading.Event) -> Iterator[None]:
+def _woken(stop: threading.Event) -> Iterator[None]:
     """Set the event for a signal even while the main thread is in a call that does not return.
 
     Python runs a signal handler only in the main thread and between two instructions; the byte that it writes
@@ -318,7 +277,7 @@ def _woken(asked: threading.Event) -> Iterator[None]:
     def wake() -> None:
         while received := ours.recv(64):
             if set(received) & set(_STOPPING):
-                asked.set()
+                stop.set()
 
     threading.Thread(target=wake, name="tailbit-signals", daemon=True).start()
     before = signal.set_wakeup_fd(pythons.fileno(), warn_on_full_buffer=False)
@@ -343,7 +302,7 @@ def _close_when_ended(run_id: str, job: Job, life: Liveness) -> None:
     shown = UpToDate(job)
     try:
         with Sampler(life) as sampler:
-            sampler.follow(Followed(job.spark, job.query, job.batch, job.control))
+            sampler.follow(job)
             while job.query.isActive:
                 time.sleep(1.0)
                 shown.look(time.monotonic())

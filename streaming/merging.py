@@ -6,23 +6,18 @@ becomes a Spark task that commits by itself. Of two concurrent commits the later
 
 from __future__ import annotations
 
-import pickle
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from tailbit.errors import CorruptIndexError, TailbitError
 from tailbit.index.kinds.merging import MergeGroup
-from tailbit.index.kinds.schemas import Kinds
 from tailbit.index.maintenance.merge import MergePlan, merge_due, run_merge
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.upkeep.memory import FREED
 from tailbit.streaming.upkeep.mending import Mender
-from tailbit.tables.storage import NO_OPTIONS, StorageOptions
+from tailbit.streaming.workers import on_workers
 from tailbit.tables.table import Table
 
 if TYPE_CHECKING:
@@ -124,39 +119,20 @@ class Merger:
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
+        path, kinds, options = self._index.path, self._index.kinds, self._index.storage.options
+
+        def merge(plan: MergePlan) -> bool:
+            try:
+                return run_merge(MetadataTable.open(path, kinds, options), plan)
+            finally:
+                FREED.give_back(at_once=True)
+
         group = plan.groups[0]
         try:
             self._spark.sparkContext.setJobDescription(f"merge {len(group.inputs)} {group.kind} files")
-            frame = self._spark.range(1, numPartitions=1)
-            task = _merge_task(self._index.path, self._index.kinds, plan, self._index.storage.options)
-            row = frame.mapInArrow(task, "result binary").collect()[0]
+            on_workers(self._spark, merge, [plan])
+        except TailbitError as error:
+            if not error.retryable:
+                self.failure = error
         except (Py4JError, PySparkException, OSError):
             return
-        result = pickle.loads(row.result)
-        if isinstance(result, TailbitError) and not result.retryable:
-            self.failure = result
-
-
-def _merge_task(
-    path: str, kinds: Kinds, plan: MergePlan, options: StorageOptions
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return the function that the worker runs; a named error is returned as a value."""
-
-    def merge(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for _ in batches:
-            result = pickle.dumps(try_merge(path, kinds, plan, options))
-            yield pa.record_batch({"result": pa.array([result], pa.binary())})
-
-    return merge
-
-
-def try_merge(
-    path: str, kinds: Kinds, plan: MergePlan, options: StorageOptions = NO_OPTIONS
-) -> bool | TailbitError:
-    """Return the result of `run_merge`, or the error that it raises; result and error can be pickled."""
-    try:
-        return run_merge(MetadataTable.open(path, kinds, options), plan)
-    except TailbitError as error:
-        return error
-    finally:
-        FREED.give_back(at_once=True)

@@ -22,12 +22,14 @@ _REMOTE_S = 10.0
 class Progress:
     """The progress of one batch, or of one look at an idle table, for people.
 
-    `covered`: the version the index covers, None until its first build is complete. `first` and `target`: the
-    batch read the versions after `first` up to `target`. `files`, `rows`: numbers indexed or counted anew.
-    `lag`: what is left to index. `building`: the first snapshot is not complete yet. `idle`: no batch runs,
-    and all is covered. `look`: this is a look at an idle table, in which nothing was indexed.
+    `table`: the root of the table. `covered`: the version the index covers, None until its first build is
+    complete. `first` and `target`: the batch read the versions after `first` up to `target`. `files`, `rows`:
+    numbers indexed or counted anew. `lag`: what is left to index. `building`: the first snapshot is not
+    complete yet. `idle`: no batch runs, and all is covered. `look`: this is a look at an idle table, in which
+    nothing was indexed.
     """
 
+    table: str
     covered: Version | None
     first: Version
     target: Version
@@ -55,10 +57,9 @@ def describe(table: str, first: Version | None, target: Version, lag: Lag) -> st
 
 
 class Worker(Protocol):
-    """Any object that records batches."""
+    """Any object that records batches; `busy` while it records one."""
 
     busy: bool
-    """Return whether a batch is being recorded."""
 
     def latest(self) -> Progress | None:
         """Return the progress of the last batch."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -18,13 +17,13 @@ from tailbit.errors import (
     StreamError,
     TailbitError,
 )
-from tailbit.streaming.life.sampler import Followed, Sampler
-from tailbit.streaming.life.watchdog import do_nothing
+from tailbit.streaming.life.watchdog import Supervision
 from tailbit.streaming.metrics import IdleWatch
 from tailbit.streaming.query.launch import Job, Prepared, launch, refuse_vanished, spark_failed
+from tailbit.streaming.query.sampler import Sampler
 from tailbit.streaming.query.up_to_date import UpToDate
 from tailbit.streaming.upkeep import spark_checkpoint
-from tailbit.streaming.upkeep.mending import Tell
+from tailbit.streaming.upkeep.mending import Tell, tell_nobody
 from tailbit.streaming.upkeep.own_log import mended_log
 from tailbit.streaming.upkeep.patience import WAIT_S, Patience, worth_a_restart
 
@@ -44,33 +43,39 @@ class Run:
     """A prepared job of the command line, its end conditions, and its callbacks.
 
     `once`: the run ends when everything is indexed. `stop`: the run ends when this event is set. `sampler`:
-    observes the work of the query.
+    observes the work of the query. `ui`: whether Spark shows its UI.
     """
 
-    spark: SparkSession
     prepared: Prepared
     heartbeat: Heartbeat
     once: bool
     stop: threading.Event
-    on_progress: OnProgress | None
-    tell: Tell
+    on_progress: OnProgress | None = None
+    tell: Tell = tell_nobody
     life: Liveness = field(default_factory=Liveness)
     sampler: Sampler | None = None
-    on_up: Callable[[], None] = do_nothing
+    supervision: Supervision = field(default_factory=Supervision)
+    master: str = "local[2]"
+    ui: bool = True
+
+    @property
+    def patience_s(self) -> float:
+        """The seconds of lasting failure after which the run ends."""
+        return ONCE_WAIT_S if self.once else WAIT_S
 
 
-def run_to_its_end(run: Run) -> None:
+def run_to_its_end(run: Run, spark: SparkSession) -> None:
     """Run a query until it ends; restart it after transient failures.
 
     Raises:
         TailbitError: the query ended for another reason than `stop`, `once` or a transient failure.
     """
-    patience = Patience(ONCE_WAIT_S if run.once else WAIT_S)
-    while not run.stop.is_set() and not _ended_well(run, patience):
+    patience = Patience(run.patience_s)
+    while not run.stop.is_set() and not _ended_well(run, spark, patience):
         pass
 
 
-def _ended_well(run: Run, patience: Patience) -> bool:
+def _ended_well(run: Run, spark: SparkSession, patience: Patience) -> bool:
     """Run the query once; return False if it must be restarted.
 
     A restart is needed after a transient failure, and after damage of the index that was mended at the end.
@@ -79,14 +84,14 @@ def _ended_well(run: Run, patience: Patience) -> bool:
     try:
         run.life.sign(_STARTING)
         run.life.begun = True
-        job = _launched(run)
-        run.on_up()
+        job = _launched(run, spark)
+        run.supervision.on_up()
         if run.life.doing_now == _STARTING:
             # No batch has begun: there may be nothing to do.
             run.life.sign(IDLE)
         if run.sampler is not None:
-            run.sampler.follow(Followed(run.spark, job.query, job.batch, job.control))
-        return not attend(job, run.prepared, run.stop, run.on_progress)
+            run.sampler.follow(job)
+        return not attend(job, run.stop, run.on_progress)
     except TailbitError as met:
         if job is not None and job.batch.latest() is not None:
             patience.worked()
@@ -118,7 +123,7 @@ def as_vanished(prepared: Prepared, met: TailbitError) -> TailbitError:
     return met
 
 
-def _launched(run: Run) -> Job:
+def _launched(run: Run, spark: SparkSession) -> Job:
     """Return a started query.
 
     Raises:
@@ -128,11 +133,9 @@ def _launched(run: Run) -> Job:
     from pyspark.errors import PySparkException
 
     try:
-        return launch(run.spark, run.prepared, run.heartbeat, run.once, run.on_progress, run.tell, run.life)
+        return launch(spark, run.prepared, run.heartbeat, run.once, run.on_progress, run.tell, run.life)
     except Py4JJavaError as failed:
-        raise spark_failed(
-            str(failed.java_exception), run.prepared, run.spark.sparkContext.master
-        ) from failed
+        raise spark_failed(str(failed.java_exception), run.prepared, spark.sparkContext.master) from failed
     except PySparkException as refused:
         raise spark_failed(str(refused), run.prepared) from refused
     except (ConnectionError, Py4JError) as gone:
@@ -166,14 +169,14 @@ def _after_reset(run: Run, failed: TailbitError) -> tuple[TailbitError, bool]:
         return refused, False
 
 
-def attend(job: Job, prepared: Prepared, stop: threading.Event, on_progress: OnProgress | None) -> bool:
+def attend(job: Job, stop: threading.Event, on_progress: OnProgress | None) -> bool:
     """Wait for the end of the query, draining it once `stop` is set. Return whether damage was mended.
 
     Only an idle query stops without errors in the log, so the planner first confirms that no batch runs.
     """
     from py4j.protocol import Py4JError
 
-    source = prepared.table.storage
+    source = job.prepared.table.storage
     watch = IdleWatch(source.root, job.batch, on_progress, source.options)
     shown = UpToDate(job)
     try:
@@ -191,7 +194,7 @@ def attend(job: Job, prepared: Prepared, stop: threading.Event, on_progress: OnP
         mended = job.batch.merger.finish(2.0 if stop.is_set() else 60.0)
         failure = job.failure()
     except (OSError, Py4JError) as gone:
-        raise _java_is_gone(prepared, gone) from gone
+        raise _java_is_gone(job.prepared, gone) from gone
     finally:
         job.end()
     if failure is not None:

@@ -31,4 +31,5 @@ def caught_up(prepared: Prepared) -> Progress | None:
     except TailbitError:
         # A query meets it too, and its words for it are known.
         return None
-    return Progress(version, version, version, lag.head, 0, 0, lag, 0.0, idle=True, look=True)
+    root = prepared.table.root
+    return Progress(root, version, version, version, lag.head, 0, 0, lag, 0.0, idle=True, look=True)

@@ -7,38 +7,28 @@ identified by run id: a query that is restarted from a Spark checkpoint keeps it
 from __future__ import annotations
 
 import threading
-from typing import Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING
 
 from tailbit.errors import TailbitError
 
-
-class Ending(Protocol):
-    """A job that runs, and ends once."""
-
-    def failure(self) -> TailbitError | None:
-        """Return the named error that ended the job; None while the job runs or if it ended well."""
-
-    def close(self) -> None:
-        """Release what the job holds."""
+if TYPE_CHECKING:
+    from tailbit.streaming.query.launch import Job
 
 
-J = TypeVar("J", bound=Ending)
-
-
-class Running(Generic[J]):
-    """The jobs of this process by the run id of their query; safe to share between threads."""
+class Running:
+    """The jobs by the run of their query; safe to share between threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._jobs: dict[str, J] = {}
+        self._jobs: dict[str, Job] = {}
         self._failures: dict[str, TailbitError] = {}
 
-    def add(self, run: str, job: J) -> None:
+    def add(self, run: str, job: Job) -> None:
         """Register a started job."""
         with self._lock:
             self._jobs[run] = job
 
-    def jobs(self) -> list[tuple[str, J]]:
+    def jobs(self) -> list[tuple[str, Job]]:
         """Return the jobs that are not closed yet, with their run ids."""
         with self._lock:
             return list(self._jobs.items())
@@ -60,7 +50,7 @@ class Running(Generic[J]):
         if job is not None:
             self._close(run, job, None)
 
-    def _close(self, run: str, job: J, failure: TailbitError | None) -> None:
+    def _close(self, run: str, job: Job, failure: TailbitError | None) -> None:
         with self._lock:
             if failure is not None:
                 self._failures.setdefault(run, failure)

@@ -15,7 +15,6 @@ from tailbit.index.repair.damage import damage_named, why_damaged
 from tailbit.index.repair.mend import mend
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables import open_table
-from tailbit.tables.storage import StorageOptions
 from tailbit.tables.table import Table
 
 Tell = Callable[[str], None]
@@ -33,31 +32,17 @@ class Mender:
     """
 
     def __init__(self, table: Table, index: MetadataTable, tell: Tell = tell_nobody) -> None:
-        self._table, self._index, self.tell = table, index, tell
+        self.table, self.index, self.tell = table, index, tell
         self._noted: SimpleQueue[CorruptIndexError] = SimpleQueue()
         self.mended = 0
 
-    @property
-    def table(self) -> Table:
-        """Return the table that is indexed."""
-        return self._table
-
-    @property
-    def path(self) -> str:
-        """Return the path of the index."""
-        return self._index.path
-
-    @property
-    def options(self) -> StorageOptions:
-        """Return the storage options of the index."""
-        return self._index.storage.options
-
-    def of_another_thread(self, index: MetadataTable) -> Mender:
-        """Return a mender of the same index, opened by another thread.
+    def of_another_thread(self) -> Mender:
+        """Return a mender of the same index with handles of its own, for another thread.
 
         If both commit at once, the second one starts again.
         """
-        return Mender(open_table(self._table.root, self._table.storage.options), index, self.tell)
+        index = MetadataTable.open(self.index.path, options=self.index.storage.options)
+        return Mender(open_table(self.table.root, self.table.storage.options), index, self.tell)
 
     def note(self, error: CorruptIndexError) -> None:
         """Record damage that another thread met; `mend_noted` mends it."""
@@ -69,7 +54,7 @@ class Mender:
         Raises:
             TailbitError: the store refuses, or the index's own log cannot be read or written.
         """
-        for line in self._index.take_mended():
+        for line in self.index.take_mended():
             self.tell(f"mended: {line}")
         while not self._noted.empty():
             self.mend(self._noted.get())
@@ -85,7 +70,7 @@ class Mender:
             TailbitError: the index cannot be mended: its log cannot be written.
         """
         try:
-            self._index.refresh()
+            self.index.refresh()
             if not isinstance(error, IndexLogError):
                 # Of the log there is nothing to take out: it can be read by now.
                 self._mend(error)
@@ -99,20 +84,20 @@ class Mender:
         damage = damage_named(error)
         reason = str(error.fields.get("reason"))
         for path in damage.files:
-            if path not in self._index.state.files:
+            if path not in self.index.state.files:
                 return
-            why = why_damaged(self._index.storage, path, self._index.kinds)
+            why = why_damaged(self.index.storage, path, self.index.kinds)
             if why is None:
                 return
             reason = f"index file {path}: {why}"
-        done = mend(self._index, self._table, damage, reason)
+        done = mend(self.index, self.table, damage, reason)
         self.mended += 1
         self.tell(f"mended: {reason}; {_what_follows(done.to_post, done.to_count)}")
 
     def _start_over(self, error: CorruptIndexError) -> None:
-        known = self._index.state.settings.columns
-        start_over_with(self._index.path, known, self.options, self._index.kinds)
-        self._index.refresh()
+        known = self.index.state.settings.columns
+        start_over_with(self.index.path, known, self.index.storage.options, self.index.kinds)
+        self.index.refresh()
         self.mended += 1
         self.tell(f"mended: {error}; the index is built again")
 

@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from tailbit.checkpoints.heartbeat import Heartbeat
-from tailbit.errors import IndexFormatError, IndexLogError, TailbitError
+from tailbit.errors import IndexFormatError, IndexLogError, MalformedLogError, TailbitError
 from tailbit.index.maintenance.start_over import start_over_with
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.upkeep.mending import Tell
-from tailbit.streaming.upkeep.patience import Patience
+from tailbit.streaming.upkeep.patience import Patience, worth_a_restart
 from tailbit.tables.storage import StorageOptions, open_storage
 
 SURE_S = 10.0
@@ -40,6 +40,7 @@ def in_time(
         IndexFormatError: a newer release wrote the index.
         IndexerRunningError: another indexer is at work, which may be writing.
         CorruptIndexError: the settings of the index are lost, and the caller named no columns.
+        MalformedLogError: the log of the source is torn; a restart may find it whole.
         TailbitError: `prepare` raised it.
     """
     patience = Patience(sure_s)
@@ -56,6 +57,9 @@ def in_time(
                 return _made_anew(prepare, damage, storage_options, stop, tell)
             tell(f"{damage}; tried again in {pause:.1f} s")
             stop.wait(pause)
+        except MalformedLogError as torn:
+            # Of the source: the log may be whole once its writer goes on.
+            raise worth_a_restart(torn) from torn
     return None
 
 

@@ -13,7 +13,6 @@ from tailbit.index.kinds.files.kind import FILES
 from tailbit.index.kinds.rows import kind_of
 from tailbit.index.maintenance.sweep import KEPT_S, Sweeper
 from tailbit.index.repair.scrub import Scrubber
-from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.upkeep.mending import Mender
 from tailbit.streaming.upkeep.unreadable import Retrier
 
@@ -72,10 +71,9 @@ class Upkeep:
 
     def _opened(self) -> Callable[[], None]:
         """Return the function that runs one pass, with the index opened once for all passes."""
-        index = MetadataTable.open(self._mender.path, options=self._mender.options)
-        sweeper, scrubber = Sweeper(index, self._kept_s), Scrubber(index)
-        mine = self._mender.of_another_thread(index)
-        retrier = Retrier(mine.table, index)
+        mine = self._mender.of_another_thread()
+        sweeper, scrubber = Sweeper(mine.index, self._kept_s), Scrubber(mine.index)
+        retrier = Retrier(mine.table, mine.index)
 
         def work() -> None:
             sweeper.sweep()

@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
+from pathlib import PurePath
 from typing import Any, BinaryIO, NoReturn
 
 import pyarrow as pa
@@ -190,7 +191,7 @@ def progress_lines(as_json: bool) -> Callable[[Any], None]:
     live.start()
 
     def show(progress: Any) -> None:
-        live.update(Text(progress_text(progress)))
+        live.update(Text(_named(progress)))
 
     return show
 
@@ -222,14 +223,20 @@ def progress_text(progress: Any) -> str:
     return f"{done} of v{progress.head} · {behind}{work}"
 
 
+def _named(progress: Any) -> str:
+    """Return the line of progress behind the name of its table, since a log may be of several runs."""
+    return f"{visible(PurePath(progress.table).name)}: {progress_text(progress)}"
+
+
 def _plain_progress(progress: Any) -> None:
     if not progress.look:
-        sys.stderr.write(progress_text(progress) + "\n")
+        sys.stderr.write(_named(progress) + "\n")
         sys.stderr.flush()
 
 
 def _json_progress(progress: Any) -> None:
     record = {
+        "table": progress.table,
         "covered_version": progress.covered,
         "head": progress.head,
         "files": progress.files,

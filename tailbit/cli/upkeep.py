@@ -48,9 +48,9 @@ def status(tables: tuple[str, ...], index: str | None, max_lag: float | None, as
     Of several tables, a line each (with --json, an object a line): `ok` where every commit older than
     --max-lag is indexed, else `LATE`. Exit status 1 if a table is late, its index damaged, or there is none.
     """
-    if len(tables) > 1 and index is not None:
-        raise click.UsageError("--index is of one table")
     if len(tables) > 1:
+        if index is not None:
+            raise click.UsageError("--index is of one table")
         return _status_of_each(tables, _MAX_LAG if max_lag is None else max_lag, as_json)
     from tailbit.upkeep.status import is_within, status_of
 
@@ -131,29 +131,14 @@ def verify(table: str, index: str | None, as_json: bool, **checks: Any) -> int:
     with progress_bar("verify", hidden=as_json) as advance:
         report = opened.verify(progress=advance, **checks)
     if as_json:
-        _emit_report(report)
+        emit({name: getattr(report, name) for name in _REPORTED} | {"problems": _told(report.problems)})
     else:
         _print_report(report)
     return 0 if report.sound else PROBLEM
 
 
-def _emit_report(report: Report) -> None:
-    emit(
-        {
-            "sound": report.sound,
-            "state": report.state,
-            "version": report.version,
-            "files": report.files,
-            "spaces": report.spaces,
-            "postings": report.postings,
-            "positions": report.positions,
-            "counts": report.counts,
-            "sampled": report.sampled,
-            "derived": report.derived,
-            "files_read": report.files_read,
-            "problems": _told(report.problems),
-        }
-    )
+_REPORTED = "sound state version files spaces postings positions counts sampled derived files_read".split()
+"""Fields of a report that --json shows, besides its problems."""
 
 
 def _print_report(report: Report) -> None:
@@ -247,7 +232,7 @@ def alter(table: str, add: tuple[str, ...], drop: tuple[str, ...], index: str | 
     tailbit alter flights --add dep_delay,tailnum --drop dest
     tailbit alter flights --drop "`air time`" --json
     """
-    from tailbit.upkeep.status import running_indexer
+    from tailbit.checkpoints.heartbeat import running_indexer
 
     coming = [name for names in add for name in split_columns(names) or ()]
     going = [name for names in drop for name in split_columns(names) or ()]

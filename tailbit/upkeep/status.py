@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from tailbit.checkpoints.heartbeat import State, last_sign, running
+from tailbit.checkpoints.heartbeat import State, last_sign
 from tailbit.checkpoints.lag import Backlog, lag_of_nothing
 from tailbit.errors import CorruptIndexError, NoIndexError
 from tailbit.handle import opened
@@ -191,9 +191,3 @@ def _lag(table: Table, covered: Version | None, head: Version) -> dict[str, Any]
         "bytes": lag.bytes,
         "seconds": round(lag.seconds, 1),
     }
-
-
-def running_indexer(index: Storage) -> str | None:
-    """Return host and process of the indexer at work on an index; None if none gives a sign of life."""
-    beat = running(index)
-    return None if beat is None else beat.owner

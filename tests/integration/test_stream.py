@@ -146,6 +146,18 @@ def test_lag_is_in_every_progress_event(spark: Any, table: str, started: Any) ->
     assert source_of(query)["latestOffset"]["behind"].keys() == {"versions", "files", "bytes", "seconds"}
 
 
+def test_the_input_rows_in_spark_are_the_commits_that_its_batches_read(
+    spark: Any, table: str, started: Any
+) -> None:
+    finished(started(table, ["v"], once=True))
+    for first in (20, 30, 40):
+        write(spark, table, first)
+    query = started(table, once=True)
+    finished(query)
+    assert covered(f"{table}/_tailbit") == 4
+    assert sum(json.loads(event.json)["numInputRows"] for event in query.recentProgress) == 3
+
+
 def test_a_live_file_that_is_missing_is_left_out_and_the_query_goes_on(
     spark: Any, table: str, started: Any
 ) -> None:
@@ -246,11 +258,11 @@ def test_what_a_merge_on_a_worker_found_damaged_is_posted_again_by_the_next_quer
     heartbeat.claim()
     try:
         job = launch(spark, prepared, heartbeat, once=True)
-        assert attend(job, prepared, threading.Event(), None)
+        assert attend(job, threading.Event(), None)
         (why,) = prepared.index.state.recorded.errors()
         assert "a bitmap is damaged" in why
         job = launch(spark, prepared, heartbeat, once=True)
-        attend(job, prepared, threading.Event(), None)
+        attend(job, threading.Event(), None)
     finally:
         heartbeat.release()
     assert covered(prepared.index.path) == 8

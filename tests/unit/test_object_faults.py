@@ -126,7 +126,7 @@ def test_a_watch_that_begins_while_the_store_refuses_tells_later(
 ) -> None:
     drive = built(table, options)
     version = drive.index.version
-    last = Progress(version, 0, 0, 0, 0, 0, lag=drive.planner.lag(drive.position), batch_ms=0.0)
+    last = Progress(table, version, 0, 0, 0, 0, 0, lag=drive.planner.lag(drive.position), batch_ms=0.0)
     told = list[Progress]()
     with s3.failing(Fault.BUSY, EVER, lambda request: True):
         watch = IdleWatch(table, Idle(last), told.append, options)

@@ -28,7 +28,7 @@ from tailbit.checkpoints.heartbeat import (
     State,
     last_sign,
     read_heartbeat,
-    running,
+    running_indexer,
     start_of,
     this_machine,
 )
@@ -121,7 +121,7 @@ def test_a_heartbeat_of_another_host_is_taken_over_once_it_is_old(
     storage: Storage, age_s: float, free: bool
 ) -> None:
     write(storage, ELSEWHERE, age_s)
-    assert (running(storage) is None, taken(storage)) == (free, free)
+    assert (running_indexer(storage) is None, taken(storage)) == (free, free)
 
 
 def test_a_heartbeat_from_the_future_is_taken_over_unless_it_changes(storage: Storage) -> None:
@@ -167,7 +167,7 @@ def test_a_heartbeat_of_another_release_is_read_for_what_it_tells(storage: Stora
 
 def test_a_heartbeat_just_ahead_of_the_clock_is_fresh(storage: Storage) -> None:
     write(storage, ELSEWHERE, age_s=1 - INTERVAL_S)
-    assert running(storage) == ELSEWHERE
+    assert running_indexer(storage) == ELSEWHERE.owner
     assert not taken(storage)
 
 
@@ -197,7 +197,7 @@ def test_a_live_process_whose_heartbeat_is_old_is_watched_and_taken_over_unless_
         assert "2 h" in told[0]
         assert f"waiting up to {HANG_S:.0f} s" in told[0]
         write(storage, beat, age_s)
-        assert running(storage) is None
+        assert running_indexer(storage) is None
         assert taken(storage)
 
 
@@ -329,7 +329,7 @@ def test_a_place_that_cannot_be_written_is_named_as_the_index_with_what_to_do(
 @pytest.mark.parametrize("pid", ["x", -1, 2**63 - 1, None, [1], 5.0])
 def test_a_heartbeat_that_names_no_process_is_nobodys(storage: Storage, pid: object) -> None:
     storage.put(NAME, orjson.dumps({"pid": pid, "machine": this_machine()}))
-    assert running(storage) is None
+    assert running_indexer(storage) is None
     beat = Heartbeat(storage)
     beat.claim()
     beat.release()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from typing import Any, cast
 
@@ -11,9 +12,10 @@ from deltalake import write_deltalake
 
 from support.tables import break_bitmaps, index_of
 from tailbit.errors import CorruptIndexError
-from tailbit.index.maintenance.merge import merge_due
+from tailbit.index.maintenance.merge import merge_due, run_merge
 from tailbit.index.store.table import MetadataTable
-from tailbit.streaming.merging import Merger, try_merge
+from tailbit.streaming.merging import Merger
+from tailbit.streaming.workers import by_pickles
 from tailbit.tables import open_table
 
 
@@ -41,7 +43,9 @@ def test_what_a_merge_on_a_worker_found_damaged_is_mended_though_no_batch_comes(
     [plan] = merge_due(index.state)
     no_spark_is_needed = cast(Any, None)
     merger = Merger(open_table(path), index, no_spark_is_needed)
-    merger.failure = cast(CorruptIndexError, try_merge(index.path, index.kinds, plan))
+    with pytest.raises(CorruptIndexError) as met:
+        run_merge(index, plan)
+    merger.failure = met.value
     assert merger.finish(0.0)
     assert merger.failure is None
     assert sum(index.state.recorded.errors().values()) == 1
@@ -51,6 +55,9 @@ def test_what_a_merge_on_a_worker_found_damaged_is_mended_though_no_batch_comes(
 def test_a_large_merge_of_broken_bitmaps_brings_the_named_error_from_the_worker(path: str) -> None:
     index = MetadataTable.open(f"{path}/_tailbit")
     [plan] = merge_due(index.state)
-    found = try_merge(index.path, index.kinds, plan)
-    assert isinstance(found, CorruptIndexError)
-    assert not found.retryable
+    on_a_worker = by_pickles(lambda plan: run_merge(index, plan))
+    argument = pa.array([pickle.dumps(plan)], pa.binary())
+    [result] = on_a_worker([pa.record_batch({"argument": argument})])
+    error = pickle.loads(result.column("result")[0].as_py())
+    assert isinstance(error, CorruptIndexError)
+    assert not error.retryable

@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tailbit.checkpoints.liveness import Liveness
@@ -20,32 +19,18 @@ from tailbit.streaming.life.cluster import executors, waiting_for_executors
 from tailbit.streaming.life.processes import below_this, cpu_of_thread
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-    from pyspark.sql.streaming import StreamingQuery
-
-    from tailbit.streaming.batch import Batch
-    from tailbit.streaming.control import Control
+    from tailbit.streaming.query.launch import Job
 
 EVERY_S = 1.0
 
 BUSY = 0.02
-"""Part of a core that a Python process at work takes at least, over a few seconds."""
+"""Least part of a core that a Python process at work takes, over a few seconds."""
 
 JAVA_BUSY = 0.2
-"""Part of a core that Java at work for a query takes at least; one that waits for Python takes less."""
+"""Least part of a core that Java at work for a query takes; a Java that waits for Python takes less."""
 
 REMOTE_TASK_S = 1800.0
 """Seconds that tasks on other machines, whose CPU time is not seen, may take without one of them ending."""
-
-
-@dataclass(frozen=True, slots=True)
-class Followed:
-    """A running query, and the places where its work is counted."""
-
-    spark: SparkSession
-    query: StreamingQuery
-    batch: Batch
-    control: Control
 
 
 class Sampler:
@@ -56,7 +41,7 @@ class Sampler:
 
     def __init__(self, life: Liveness) -> None:
         self._life = life
-        self._job: Followed | None = None
+        self._job: Job | None = None
         self._polled: object = None
         self._spark: object = None
         self._unchanged_since = time.monotonic()
@@ -74,7 +59,7 @@ class Sampler:
         """Stop the sampling thread; a thread that hangs is left behind."""
         self._ended.set()
 
-    def follow(self, job: Followed | None) -> None:
+    def follow(self, job: Job | None) -> None:
         """Set the query to sample from now on; None for none."""
         self._job = job
 
@@ -95,7 +80,7 @@ class Sampler:
         if self._life.moves == moves and not self._worked(job) and job is not None:
             self._ask_spark(job)
 
-    def _worked(self, job: Followed | None) -> bool:
+    def _worked(self, job: Job | None) -> bool:
         """Return whether the processes consume CPU time; Java's counts only before there is a query."""
         processes = below_this()
         cpu = sum(p.cpu for p in processes if job is None or not p.is_java)
@@ -106,7 +91,7 @@ class Sampler:
             self._life.sign()
         return busy
 
-    def _ask_spark(self, job: Followed) -> None:
+    def _ask_spark(self, job: Job) -> None:
         """Give a sign of life if Spark finished a task, is working itself, or waits for its next trigger."""
         status = job.query.status
         java = self._java.is_busy(sum(p.cpu for p in below_this() if p.is_java))
@@ -121,7 +106,7 @@ class Sampler:
         elif stages and not on_one_machine(job.spark.sparkContext.master):
             self._wait_for_cluster(job, any(s.numActiveTasks for s in stages))
 
-    def _wait_for_cluster(self, job: Followed, at_work: bool) -> None:
+    def _wait_for_cluster(self, job: Job, at_work: bool) -> None:
         """Record a wait if tasks wait for an executor, or run on machines whose work is not visible here."""
         if not executors(job.spark):
             self._life.wait_for(waiting_for_executors(job.spark, job.spark.sparkContext.master))
