@@ -25,7 +25,7 @@ _PARTS = ("metadata", "offsets", "commits", "sources", "state")
 
 _BLAMED = re.compile(
     r"Incomplete log file|MISSING_METADATA_FILE|CONCURRENT_STREAM_LOG_UPDATE|Multiple streaming queries"
-    r"|INVALID_LOG_VERSION|MALFORMED_LOG_FILE|offset log|commit log|(?:offsets|commits)/\.?\d+|/\.metadata\."
+    r"|INVALID_LOG_VERSION|MALFORMED_LOG_FILE|offset log|commit log|(?:offsets|commits)/\.*\d+|/\.metadata\."
     r"|Concurrent update to the log|batch \d+ (?:doesn't|does not) exist"
     r"|Mkdirs failed to create \S*/(?:offsets|commits|sources|state)\b",
     re.IGNORECASE,

@@ -142,6 +142,7 @@ def test_what_spark_says_of_other_troubles_is_not_put_on_the_checkpoint() -> Non
     assert blames_checkpoint("[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update to the log.")
     gone = "No such file or directory"
     assert blames_checkpoint(f"chmod: cannot access '/t/_checkpoint/commits/.1.a5b7f2c8.tmp': {gone}")
+    assert blames_checkpoint(f"chmod: cannot access '/t/c/commits/..0.c3a98082-7770-4b3c.tmp.crc': {gone}")
     assert blames_checkpoint(f"java.io.FileNotFoundException: /t/c/.metadata.a5b7f2c8.tmp ({gone})")
     # Deleted in the moment in which Spark looks for the folder and makes the next file in it.
     assert blames_checkpoint("java.io.IOException: Mkdirs failed to create file:/t/_checkpoint/offsets")
