@@ -30,8 +30,8 @@ AUTO = "auto"
 def advise(table: str, queries: Any, seed: int, as_json: bool) -> None:
     r"""Say which columns of TABLE are worth an index, and what each would take, from a sample of the data.
 
-    Nothing is written, and no index is needed. What is not asked about is not advised, where --queries says
-    what is asked.
+    Nothing is written, and no index is needed. With --queries, only columns that the questions name are
+    advised.
 
     \b
     tailbit advise flights
