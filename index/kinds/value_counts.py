@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -19,6 +20,7 @@ from tailbit.index.kinds.rows import read_groups
 from tailbit.index.model import IndexFile
 from tailbit.index.parquet.index_file import write_index_file, write_parquet
 from tailbit.index.parquet.sorted_rows import GROUP_ROWS, aligned, sort, starts
+from tailbit.index.roaring.spilled import Keys, SpilledKeys
 from tailbit.once import lazy
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, arrow_scalar, no_rows, numpy_of
@@ -65,15 +67,24 @@ class ValueCountsKind(Kind["ValueCounts"]):
 
 VALUE_COUNTS = ValueCountsKind()
 
+_SUMS = pa.schema([("key", pa.binary()), ("delta", pa.int64())])
+
+_Spilled = tuple[SpilledKeys, Deltas]
+
 
 @dataclass
 class Tally:
     """Changes of the number of visible rows per column, key type and key, summed on demand."""
 
     _parts: dict[tuple[str, str], list[pa.Table]] = field(default_factory=dict)
+    _spilled: dict[tuple[str, str], list[_Spilled]] = field(default_factory=dict)
 
-    def add(self, column: str, key_type: str, keys: pa.BinaryArray, deltas: Deltas) -> None:
+    def add(self, column: str, key_type: str, keys: Keys, deltas: Deltas) -> None:
         """Add one change of a row count per key; `keys` are distinct and ascending, null first."""
+        if isinstance(keys, SpilledKeys):
+            if deltas.any():
+                self._spilled.setdefault((column, key_type), []).append((keys, deltas))
+            return
         some = np.flatnonzero(deltas)
         if not len(some):
             return
@@ -82,18 +93,21 @@ class Tally:
         part = pa.table({"key": keys, "delta": arrow_array(deltas)})
         self._parts.setdefault((column, key_type), []).append(part)
 
-    def sums(self, column: str, key_type: str) -> pa.Table:
-        """Return the keys, ascending (null first), and their summed changes without zeros."""
-        parts = self._parts[column, key_type]
-        if len(parts) == 1:
-            return parts[0]
-        wide = pa.schema([("key", pa.binary()), ("delta", pa.int64())])
-        return add_up(pa.concat_tables([part.cast(wide) for part in parts]))
+    def sums(self, column: str, key_type: str) -> Iterator[pa.Table]:
+        """Yield the keys, ascending (null first), and their summed changes without zeros, in row groups."""
+        parts = self._parts.get((column, key_type), [])
+        spilled = self._spilled.get((column, key_type), [])
+        if len(parts) > 1:
+            parts = [add_up(pa.concat_tables([part.cast(_SUMS) for part in parts]))]
+        if not spilled:
+            return _cut(parts)
+        inputs = [*(_cut([part.cast(_SUMS)]) for part in parts), *(_unspilled(*part) for part in spilled)]
+        return _cut(map(add_up, aligned(inputs, ["key"])))
 
     @property
     def columns(self) -> list[tuple[str, str]]:
         """Return the pairs (column, key type), ascending."""
-        return sorted(self._parts)
+        return sorted({*self._parts, *self._spilled})
 
 
 def write_value_counts(storage: Storage, tally: Tally) -> IndexFile | None:
@@ -101,20 +115,41 @@ def write_value_counts(storage: Storage, tally: Tally) -> IndexFile | None:
 
     A row group never holds two columns.
     """
-    parts = [(c, t, tally.sums(c, t)) for c, t in tally.columns]
-    if not any(len(table) for _, _, table in parts):
+    groups = _groups(tally)
+    first = next(groups, None)
+    if first is None:
         return None
     name, schema = VALUE_COUNTS.name, VALUE_COUNTS.schema
-    return write_index_file(storage, name, name, lambda to: write_parquet(to, schema, _groups(parts)))
+    every = chain([first], groups)
+    return write_index_file(storage, name, name, lambda to: write_parquet(to, schema, every))
 
 
-def _groups(parts: list[tuple[str, str, pa.Table]]) -> Iterator[pa.Table]:
-    for column, key_type, table in parts:
-        for start in range(0, len(table), GROUP_ROWS):
-            part = table.slice(start, GROUP_ROWS)
+def _groups(tally: Tally) -> Iterator[pa.Table]:
+    for column, key_type in tally.columns:
+        for part in tally.sums(column, key_type):
             constant = [pa.repeat(text, len(part)) for text in (column, key_type)]
             wide = part["delta"].cast(pa.int64())
             yield pa.table([*constant, part["key"], wide], schema=VALUE_COUNTS.schema)
+
+
+def _cut(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Yield the same rows in tables of GROUP_ROWS rows; the last one may have fewer."""
+    held: pa.Table | None = None
+    for table in tables:
+        held = table if held is None else pa.concat_tables([held, table])
+        while len(held) >= GROUP_ROWS:
+            yield held.slice(0, GROUP_ROWS)
+            held = held.slice(GROUP_ROWS)
+    if held is not None and len(held):
+        yield held
+
+
+def _unspilled(keys: SpilledKeys, deltas: Deltas) -> Iterator[pa.Table]:
+    """Yield keys of a scratch file and their deltas that are not zero, a row group at a time."""
+    for start in range(0, len(keys), GROUP_ROWS):
+        own = deltas[start : start + GROUP_ROWS].astype(np.int64)
+        part = pa.table({"key": keys.slice(start, GROUP_ROWS), "delta": arrow_array(own)}, schema=_SUMS)
+        yield part.filter(arrow_array(own != 0))
 
 
 class ValueCounts:
@@ -140,7 +175,7 @@ class ValueCounts:
         return sums["key"].combine_chunks(), numpy_of(sums["delta"], np.int64)
 
 
-_NO_COUNTS = no_rows(pa.schema([("key", pa.binary()), ("delta", pa.int64())]))
+_NO_COUNTS = no_rows(_SUMS)
 
 
 def stored_counts(storage: Storage, paths: Iterable[str], column: str) -> Iterator[tuple[str, Counts]]:

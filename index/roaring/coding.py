@@ -28,6 +28,8 @@ from tailbit.arrays import Longs, Mask
 from tailbit.index.keys import NO_KEYS, encode_array, integer_keys
 from tailbit.index.roaring.collected import Codes, Keyed, Numbers, collected, distinct, narrowest
 from tailbit.index.roaring.containers import BLOCK, Block, containers
+from tailbit.index.roaring.leading import order_of_texts
+from tailbit.index.roaring.spilled import Keys
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import numpy_of
 
@@ -79,7 +81,7 @@ class CodedColumn:
     Some keys may have no row.
     """
 
-    keys: pa.BinaryArray
+    keys: Keys
     parts: list[CodedPart]
 
     @property
@@ -134,12 +136,13 @@ _Coded = tuple[pa.BinaryArray, list[CodedPart]]
 class Coding:
     """Collector of the rows of one column; `finish` returns their codes.
 
-    Memory: one to four bytes per row and the distinct values of each piece.
+    Memory: one to four bytes per row and the distinct values of each piece. `key_bytes`: of their keys.
     """
 
     def __init__(self, type_: pa.DataType, key_type: str) -> None:
         self._type, self._key_type = type_, key_type
         self._parts: list[Numbers | Keyed] = []
+        self.key_bytes = 0
 
     def add(self, start: int, values: pa.ChunkedArray) -> None:
         """Add rows from position `start` on, in the column's Arrow type or dictionary-coded."""
@@ -147,7 +150,9 @@ class Coding:
             # A dictionary belongs to a whole chunk; other values are hashed a piece at a time.
             step = len(chunk) if pa.types.is_dictionary(chunk.type) else _PIECE
             for at in range(0, len(chunk), max(1, step)):
-                self._parts.append(collected(start + at, chunk.slice(at, step), self._key_type))
+                part = collected(start + at, chunk.slice(at, step), self._key_type)
+                self._parts.append(part)
+                self.key_bytes += part.keys.nbytes if isinstance(part, Keyed) else 0
             start += len(chunk)
 
     def finish(self) -> CodedColumn:
@@ -306,7 +311,8 @@ def sorted_order(keys: pa.BinaryArray) -> Longs:
     ends = np.frombuffer(keys.buffers()[1], dtype=np.int32)[keys.offset : keys.offset + len(keys) + 1]
     width = int(ends[1] - ends[0])
     if width not in (8, 16) or not (np.diff(ends) == width).all():
-        return numpy_of(pc.array_sort_indices(keys)).astype(np.int64)
+        order = order_of_texts(keys)
+        return numpy_of(pc.array_sort_indices(keys)).astype(np.int64) if order is None else order
     data = np.frombuffer(keys.buffers()[2], dtype=np.uint8)[ends[0] : ends[-1]]
     words = np.frombuffer(data.tobytes(), dtype=">u8").astype(np.uint64).reshape(len(keys), -1)
     if width == 8 or (words[:, 0] == words[0, 0]).all():

@@ -25,6 +25,7 @@ from tailbit.index.keys import NO_ELEMENT, element_type, mark_elements
 from tailbit.index.roaring.coding import CodedColumn, Coding
 from tailbit.index.roaring.collected import Codes, narrowest
 from tailbit.index.roaring.containers import BLOCK, Block, from_sorted
+from tailbit.index.roaring.spilled import Keys, SpilledKeys
 from tailbit.tables import compute as pc
 from tailbit.tables.model import Column
 from tailbit.tables.positions import BitPositions
@@ -61,7 +62,7 @@ class CodedElements:
     than those of their keys here. `some_null`, `some_empty`: whether there are such arrays.
     """
 
-    keys: pa.BinaryArray
+    keys: Keys
     elements: CodedColumn
     parts: list[_Rows]
     some_null: bool
@@ -163,8 +164,8 @@ class ElementCoding:
     Memory: that of `Coding` for the elements, and four bytes per row.
     """
 
-    def __init__(self, type_: pa.DataType, key_type: str) -> None:
-        self._elements = Coding(type_.value_type, key_type)
+    def __init__(self, type_: pa.DataType, key_type: str, coding: type[Coding] = Coding) -> None:
+        self._elements = coding(type_.value_type, key_type)
         self._rows: list[_Rows] = []
         self._many = 0
 
@@ -190,7 +191,10 @@ class ElementCoding:
         some_null = any(part.nulls is not None for part in self._rows)
         some_empty = any(_holds_empty(part) for part in self._rows)
         first = pa.array([None] * some_null + [NO_ELEMENT] * some_empty, pa.binary())
-        keys = pa.concat_arrays([first, mark_elements(elements.keys)])
+        if isinstance(elements.keys, SpilledKeys):
+            keys: Keys = elements.keys.changed(first, mark_elements)
+        else:
+            keys = pa.concat_arrays([first, mark_elements(elements.keys)])
         return CodedElements(keys, elements, self._rows, some_null, some_empty)
 
 
@@ -204,7 +208,10 @@ Coded = CodedColumn | CodedElements
 """The codes of a column by position: one per row of plain values, any number per row of arrays."""
 
 
-def coding_of(column: Column, key_type: str) -> Coding | ElementCoding:
-    """Return the collector of the rows of a column, by the key type of its postings."""
+def coding_of(column: Column, key_type: str, coding: type[Coding] = Coding) -> Coding | ElementCoding:
+    """Return the collector of the rows of a column, by the key type of its postings.
+
+    `coding`: the collector of plain values and of elements.
+    """
     type_, of_elements = arrow_type(column.type, column.label), element_type(key_type)
-    return Coding(type_, key_type) if of_elements is None else ElementCoding(type_, of_elements)
+    return coding(type_, key_type) if of_elements is None else ElementCoding(type_, of_elements, coding)

@@ -26,6 +26,7 @@ from tailbit.index.roaring.elements import Coded, ElementCoding, coding_of
 from tailbit.index.roaring.serialize import Bitmaps, bitmaps
 from tailbit.index.roaring.sparse import pays
 from tailbit.index.write.believed import believed
+from tailbit.index.write.spilling import SpillingCoding
 from tailbit.tables.cache import Cache
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.data_file import DataFile, find_column, open_data_file, read_columns
@@ -158,7 +159,8 @@ def post(
     for slab in slabs:
         part = slice(slab.first, slab.first + len(slab.cardinality))
         counts[part] += slab.cardinality.astype(np.int32)
-        yield postings_of(column.id, key_type, keys[part], slab)
+        some = keys.slice(slab.first, len(slab.cardinality))
+        yield postings_of(column.id, key_type, some, slab)
     tally.add(column.id, key_type, keys, counts)
 
 
@@ -184,7 +186,7 @@ def _is_scattered(coded: Coded, first: int, extent: int) -> bool:
 
 def code(data: DataFiles, column: Column, key_type: str, claims: Sequence[Claim]) -> Coded:
     """Return the codes of a column by position of the row space."""
-    coding = coding_of(column, key_type)
+    coding = coding_of(column, key_type, SpillingCoding)
     for claim in claims:
         _add(coding, data, column, claim)
     return coding.finish()

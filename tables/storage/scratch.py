@@ -1,0 +1,62 @@
+"""A file of one task for data that does not fit in its memory."""
+
+from __future__ import annotations
+
+import os
+import weakref
+
+import pyarrow as pa
+
+from tailbit.errors import StorageError
+
+_OF_SPARK = "SPARK_LOCAL_DIRS"
+"""The environment variable in which Spark names its scratch folders to Python workers, by commas."""
+
+
+class Scratch:
+    """A file without a name, made at the first write, in Spark's scratch folder or the system's.
+
+    The system frees it when the task is done, fails or is killed: there is nothing to remove.
+    """
+
+    def __init__(self, folder: str | None = None) -> None:
+        self._folder = folder or os.environ.get(_OF_SPARK, "").partition(",")[0] or None
+        self._end = 0
+
+    def append(self, data: pa.Buffer) -> tuple[int, int]:
+        """Write bytes behind all others, and return their place: where they begin and how many they are.
+
+        Raises:
+            StorageError: the disk is full or refuses.
+        """
+        import tempfile
+
+        place = self._end, data.size
+        try:
+            if not self._end:
+                self._file = tempfile.TemporaryFile(dir=self._folder, buffering=0)
+                weakref.finalize(self, self._file.close)
+            left = memoryview(data)
+            while left:
+                left = left[self._file.write(left) :]
+        except OSError as refused:
+            raise self._refusal(refused) from refused
+        self._end += data.size
+        return place
+
+    def read(self, place: tuple[int, int]) -> pa.Buffer:
+        """Return the bytes at a place that `append` returned.
+
+        Raises:
+            StorageError: the disk refuses.
+        """
+        begin, size = place
+        try:
+            data = os.pread(self._file.fileno(), size, begin)
+        except OSError as refused:
+            raise self._refusal(refused) from refused
+        return pa.py_buffer(data)
+
+    def _refusal(self, refused: OSError) -> StorageError:
+        where = self._folder or "the system's folder of temporary files"
+        return StorageError(path=where, reason=refused.strerror or str(refused))
