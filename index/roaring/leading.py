@@ -24,7 +24,7 @@ from tailbit.tables import compute as pc
 from tailbit.tables.arrow import numpy_of
 
 _FEW = 1 << 12
-"""Up to this many keys Arrow is as fast; so many are sampled to find out whether their numbers are tied."""
+"""Up to this many keys Arrow is as fast; as large a sample shows whether their numbers are tied."""
 
 
 def order_of_texts(keys: pa.BinaryArray) -> Longs | None:

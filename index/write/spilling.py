@@ -37,7 +37,7 @@ HELD_BYTES = share(1 / 16)
 class SpillingCoding(Coding):
     """Collector of the rows of one column like `Coding`, which holds about `held` bytes of keys at most.
 
-    Memory: that of `Coding` for so many keys, three times as they are sorted, and twelve bytes per distinct
+    Memory: that of `Coding` for the held keys, three times as they are sorted, and twelve bytes per distinct
     key. Fewer keys never touch the disk.
     """
 
