@@ -15,9 +15,6 @@ from typing import Generic, TypeVar
 
 from tailbit.errors import UsageError
 
-HANDLES_BYTES = 32 << 20
-"""Bytes of tables and indexes that a worker process keeps open, apart from the limit of the caches."""
-
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
@@ -48,6 +45,10 @@ def memory() -> int:
 def share(of: float) -> int:
     """Return the bytes that one cache may hold: the fraction `of` of `memory`."""
     return int(memory() * of)
+
+
+HANDLES_BYTES = share(1 / 64)
+"""Bytes of tables or indexes that a worker process keeps open."""
 
 
 class Cache(Generic[K, V]):

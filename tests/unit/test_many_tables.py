@@ -42,7 +42,10 @@ def test_indexes_that_stay_open_are_bounded_in_bytes(
 ) -> None:
     index = HiddenRowsReader(f"{tables[0]}/_tailbit").index
     assert index.bytes_held > 1 << 16
-    monkeypatch.setattr(hidden, "_OPENED", hidden.Cache(3 * index.bytes_held))
+    limit = 3 * index.bytes_held
+    monkeypatch.setattr(hidden, "_OPENED", hidden.Cache(limit))
     for path in tables:
         assert HiddenRowsReader(f"{path}/_tailbit").index.state.ledger is not None
-    assert len(hidden._OPENED.items()) == 3
+    held = [opened.bytes_held for _, opened in hidden._OPENED.items()]
+    assert sum(held) <= limit
+    assert len(held) >= 2

@@ -50,7 +50,7 @@ class _Place(NamedTuple):
 _WORTH_A_THREAD = 2 << 20
 """Bytes of postings in the file whose reading takes some ten times as long as starting a thread."""
 
-CACHE_BYTES = share(5 / 16)
+CACHE_BYTES = share(9 / 32)
 """Bytes of postings that one process caches, serialized and decoded together."""
 
 ALL_KEYS: KeyRange = (None, False, None, False)
