@@ -11,6 +11,8 @@ from types import FrameType
 from tailbit.cli.statuses import INTERRUPTED
 
 _RUN = "run"
+_THREADS = "OPENBLAS_NUM_THREADS"
+"""Threads of numpy's linear algebra, which tailbit does not use; they would spin for 0.1 s of CPU time."""
 _STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -20,6 +22,7 @@ def main() -> None:
     Later `run` itself obeys signals; once its exit status is decided, no signal changes the status. An
     ignored signal, as under nohup, stays ignored.
     """
+    os.environ.setdefault(_THREADS, "1")
     running = sys.argv[1:2] == [_RUN]
     if running:
         _obey(_end)

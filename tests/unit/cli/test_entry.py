@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -39,3 +40,21 @@ def test_a_run_that_has_not_imported_anything_yet_ends_with_0_on_a_signal(number
 def test_a_question_ends_by_the_signal_and_an_ignored_signal_stays_ignored() -> None:
     assert ended(signal.SIGTERM, "count").returncode == -signal.SIGTERM
     assert ended(signal.SIGHUP, "run", "signal.SIG_IGN").returncode == AGAIN
+
+
+@pytest.mark.parametrize(("given", "expected"), [(None, "1"), ("3", "3")])
+def test_a_command_makes_no_threads_for_linear_algebra_unless_told_to(
+    given: str | None, expected: str
+) -> None:
+    """Such threads spin for 0.1 s of CPU time, as much as importing numpy takes."""
+    name = "OPENBLAS_NUM_THREADS"
+    environment = {key: value for key, value in os.environ.items() if key != name}
+    environment |= {} if given is None else {name: given}
+    code = "import os, sys, tailbit.cli.main as m; from tailbit.cli import entry; "
+    code += (
+        "assert 'numpy' not in sys.modules; m.main = lambda: print(os.environ[entry._THREADS]); entry.main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == expected
