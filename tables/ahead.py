@@ -32,7 +32,9 @@ def shared_out(work: Sequence[T], sizes: Sequence[int], least: int) -> Iterator[
     ['abcd']
     """
     ends = list(accumulate(sizes, initial=0))
-    parts = max(1, min(os.cpu_count() or 1, ends[-1] // least))
+    most = ends[-1] // least
+    # The number of cores is a system call, which costs more than most small work is worth.
+    parts = min(os.cpu_count() or 1, most) if most > 1 else 1
     cuts = [bisect_left(ends, ends[-1] * part / parts) for part in range(parts)]
     for low, high in pairwise([*cuts, len(work)]):
         if low < high:

@@ -24,7 +24,6 @@ from tailbit.index.grouping.dictionary import (
     DICTIONARIES,
     Dictionary,
     coded,
-    in_order,
     of_segments,
     python_values,
     united,
@@ -38,6 +37,7 @@ from tailbit.index.keys import NO_KEYS
 from tailbit.index.model import key_type_of_column
 from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.selection import Selection
+from tailbit.index.roaring.coding import order_with_nulls
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.model import Column
@@ -206,7 +206,7 @@ class _KeyGrouping(Grouping[_StoredCounts | CountedKeys]):
         whole = _together(parts)
         some = np.flatnonzero(whole.counts)
         if ordered and not whole.ordered:
-            some = in_order(whole.keys)
+            some = order_with_nulls(whole.keys)
         sorted_ = ordered or whole.ordered
         same = len(some) == len(whole.keys) and (whole.ordered or not ordered)
         keys = whole.keys if same else pc.take(whole.keys, arrow_array(some))

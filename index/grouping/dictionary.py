@@ -23,7 +23,7 @@ import pyarrow as pa
 from tailbit.arrays import Longs, Mask
 from tailbit.index.evaluation.row_space import Segments
 from tailbit.index.keys import MAX_KEY, NO_KEYS, decode_keys, encode_array, is_textual, widen_keys
-from tailbit.index.roaring.coding import sorted_order
+from tailbit.index.roaring.coding import order_with_nulls
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, numpy_of
 from tailbit.tables.cache import Cache, share
@@ -100,7 +100,7 @@ def coded(values: pa.Array | pa.ChunkedArray, key_type: str) -> tuple[pa.BinaryA
 def _distinct(keys: pa.BinaryArray) -> tuple[pa.BinaryArray, Longs]:
     """Return the distinct keys in order, null first, and per key its place among them."""
     encoded = pc.dictionary_encode(keys, null_encoding="encode")
-    order = in_order(encoded.dictionary)
+    order = order_with_nulls(encoded.dictionary)
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
     return pc.take(encoded.dictionary, arrow_array(order)), rank[numpy_of(encoded.indices, dtype=np.int64)]
@@ -140,15 +140,6 @@ def python_values(keys: pa.BinaryArray, key_type: str, column: Column) -> list[A
     except (OverflowError, ValueError):
         python = date_texts(values)
     return python
-
-
-def in_order(keys: pa.BinaryArray) -> Longs:
-    """Return the places of distinct keys in ascending order, null first. Cost: a sort."""
-    if not keys.null_count:
-        return sorted_order(keys)
-    null = int(np.flatnonzero(numpy_of(keys.is_null()))[0])
-    rest = np.delete(np.arange(len(keys)), null)
-    return np.concatenate([[null], rest[sorted_order(keys.take(arrow_array(rest)))]])
 
 
 def first_in_order(keys: pa.BinaryArray, n: int) -> Longs:

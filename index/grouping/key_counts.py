@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from tailbit.arrays import Longs
 from tailbit.index.grouping.choice import Choice, CountingWay
-from tailbit.index.grouping.dictionary import first_in_order, in_order
+from tailbit.index.grouping.dictionary import first_in_order
+from tailbit.index.roaring.coding import order_with_nulls
 from tailbit.tables.arrow import arrow_array, numpy_of
 from tailbit.tables.model import Column
 
@@ -65,7 +66,7 @@ class KeyCounts:
     def most_frequent(self, n: int | None = None) -> Longs:
         """Return the places of the keys by falling count, ties in key order; `n`: only the first ones."""
         if n is None or n >= len(self.counts):
-            places = np.arange(len(self.counts)) if self.ordered else in_order(self.keys)
+            places = np.arange(len(self.counts)) if self.ordered else order_with_nulls(self.keys)
         else:
             places = self._first(n)
         return places[np.argsort(-self.counts[places], kind="stable")]
@@ -80,4 +81,4 @@ class KeyCounts:
         if self.ordered:
             return np.sort(np.concatenate([over, ties[:missing]]))
         places = np.concatenate([over, ties[first_in_order(self.keys.take(arrow_array(ties)), missing)]])
-        return places[in_order(self.keys.take(arrow_array(places)))]
+        return places[order_with_nulls(self.keys.take(arrow_array(places)))]

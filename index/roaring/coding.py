@@ -31,7 +31,7 @@ from tailbit.index.roaring.containers import BLOCK, Block, containers
 from tailbit.index.roaring.leading import order_of_texts
 from tailbit.index.roaring.spilled import Keys
 from tailbit.tables import compute as pc
-from tailbit.tables.arrow import numpy_of
+from tailbit.tables.arrow import arrow_array, numpy_of
 
 _WIDEST = 1 << 24
 """The widest range of integers that gets a table of codes: 64 MB while a column is coded."""
@@ -305,7 +305,7 @@ def _concatenated(keys: list[pa.BinaryArray]) -> pa.BinaryArray:
 
 
 def sorted_order(keys: pa.BinaryArray) -> Longs:
-    """Return the indices that sort distinct keys without null."""
+    """Return the indices that sort keys without null; equal keys come in any order."""
     if not len(keys):
         return np.zeros(0, dtype=np.int64)
     ends = np.frombuffer(keys.buffers()[1], dtype=np.int32)[keys.offset : keys.offset + len(keys) + 1]
@@ -318,3 +318,12 @@ def sorted_order(keys: pa.BinaryArray) -> Longs:
     if width == 8 or (words[:, 0] == words[0, 0]).all():
         return np.argsort(words[:, -1])
     return np.lexsort((words[:, 1], words[:, 0]))
+
+
+def order_with_nulls(keys: pa.BinaryArray) -> Longs:
+    """Return the indices that sort keys, null first. Cost: a sort."""
+    if not keys.null_count:
+        return sorted_order(keys)
+    valid = numpy_of(pc.is_valid(keys))
+    rest = np.flatnonzero(valid)
+    return np.append(np.flatnonzero(~valid), rest[sorted_order(pc.take(keys, arrow_array(rest)))])

@@ -21,9 +21,8 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from tailbit.arrays import Longs
 from tailbit.index.parquet.sorted_rows import aligned, starts
-from tailbit.index.roaring.coding import CodedColumn, CodedPart, Coding, sorted_order
+from tailbit.index.roaring.coding import CodedColumn, CodedPart, Coding, order_with_nulls
 from tailbit.index.roaring.collected import Codes
 from tailbit.index.roaring.spilled import SpilledKeys
 from tailbit.tables.arrow import numpy_of
@@ -87,7 +86,7 @@ class SpillingCoding(Coding):
         inputs = [_numbered(keys, number) for number, (keys, _) in enumerate(self._runs)]
         for rows in aligned(inputs, ["key"]):
             keys, runs = rows["key"].combine_chunks(), numpy_of(rows["run"])
-            order = _order(keys)
+            order = order_with_nulls(keys)
             ordered = pa.table({"key": keys.take(pa.array(order))})
             first = starts(ordered, ["key"])
             indices = np.empty(len(order), dtype=np.uint32)
@@ -104,15 +103,6 @@ def _through(part: CodedPart, table: Codes) -> CodedPart:
     """Return rows of a run with the codes that a table gives to those of the run."""
     own = table[part.shift :] if part.table is None else table[part.table]
     return replace(part, table=own, shift=0)
-
-
-def _order(keys: pa.BinaryArray) -> Longs:
-    """Return the indices that sort keys, null first."""
-    if not keys.null_count:
-        return sorted_order(keys)
-    there = numpy_of(keys.is_valid())
-    valid = np.flatnonzero(there)
-    return np.append(np.flatnonzero(~there), valid[sorted_order(keys.take(pa.array(valid)))])
 
 
 def _numbered(keys: SpilledKeys, run: int) -> Iterator[pa.Table]:

@@ -12,9 +12,10 @@ import pyarrow as pa
 import pytest
 
 from tailbit.index.grouping import tally
-from tailbit.index.grouping.dictionary import first_in_order, full_keys, in_order
+from tailbit.index.grouping.dictionary import first_in_order, full_keys
 from tailbit.index.grouping.key_counts import KeyCounts
 from tailbit.index.grouping.tally import Tally
+from tailbit.index.roaring.coding import order_with_nulls
 from tailbit.tables.model import Column, DataType
 
 DAY, NOON = datetime.date(2024, 2, 29), datetime.datetime(1969, 12, 31, 12, 0, 0, 1)  # noqa: DTZ001
@@ -94,7 +95,7 @@ def test_the_most_frequent_keys_are_found_without_order_as_with_it(seed: int) ->
     keys = keys.take(pa.array(rng.permutation(len(keys))))
     rows = rng.integers(1, 5, len(keys))
     column = Column(("s",), ("s",), DataType("string"), True, False)
-    order = in_order(keys)
+    order = order_with_nulls(keys)
     sorted_ = KeyCounts(column, "string", keys.take(pa.array(order)), rows[order], list)
     shuffled = KeyCounts(column, "string", keys, rows, list, ordered=False)
     whole = sorted_.keys.take(pa.array(sorted_.most_frequent()))
