@@ -16,9 +16,9 @@ from lineitem import COLUMNS, lineitem
 from timing import medians, tell
 
 from tailbit.index.keys import key_type_of
-from tailbit.index.kinds.bitmap_index.postings import Postings
-from tailbit.index.kinds.bitmap_index.written import check_bitmaps
 from tailbit.index.kinds.value_counts import Tally
+from tailbit.index.postings.postings import Postings
+from tailbit.index.postings.written import check_bitmaps
 from tailbit.index.write.posting import Claim, DataFiles, post
 from tailbit.index.write.run import run_task
 from tailbit.index.write.work import BuildTask, Enter, TaskColumn, TaskResult

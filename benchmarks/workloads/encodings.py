@@ -27,8 +27,8 @@ from timing import same, tell
 import tailbit
 from tailbit.index.evaluation.costs import SPENT
 from tailbit.index.evaluation.key_spans import UNIONS
-from tailbit.index.kinds.bitmap_index.codes import CODES
-from tailbit.index.kinds.bitmap_index.segment import POSTINGS
+from tailbit.index.postings.codes import CODES
+from tailbit.index.postings.segment import POSTINGS
 
 ROWS = 6_000_000
 DISTINCT = ("3", "7", "2526", "100000", "1000000", "all")

@@ -27,8 +27,8 @@ from tailbit.index.evaluation.costs import SPENT
 from tailbit.index.evaluation.unions import UNIONS
 from tailbit.index.grouping.dictionary import DICTIONARIES
 from tailbit.index.grouping.lookups import KEPT
-from tailbit.index.kinds.bitmap_index.codes import CODES, MAKING
-from tailbit.index.kinds.bitmap_index.segment import POSTINGS
+from tailbit.index.postings.codes import CODES, MAKING
+from tailbit.index.postings.segment import POSTINGS
 from tailbit.tables.parquet import file, layout
 from tailbit.tables.parquet.row_selection import kept
 

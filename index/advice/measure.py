@@ -21,8 +21,8 @@ import pyarrow.parquet as pq
 
 from tailbit.index.advice.sample import SampledBlock, values_of
 from tailbit.index.keys import ELEMENT, MAX_KEY, posting_type_of
-from tailbit.index.kinds.bitmap_index import gaps
-from tailbit.index.kinds.bitmap_index.postings import encode_segment
+from tailbit.index.postings import gaps
+from tailbit.index.postings.postings import encode_segment
 from tailbit.index.roaring.elements import Coded, coding_of
 from tailbit.index.write.posting import laid_out, postings_of
 from tailbit.tables import compute as pc

@@ -23,7 +23,7 @@ from tailbit.index.evaluation.key_values import KeyValues
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.evaluation.unions import MANY_KEYS, kept, of_keys
 from tailbit.index.keys import MAX_KEY, decode_keys, is_textual, key_type_of, widen_keys
-from tailbit.index.kinds.bitmap_index.segment import Segment
+from tailbit.index.postings.segment import Segment
 from tailbit.index.predicate.computed import Computed, judge
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, numpy_of

@@ -17,15 +17,15 @@ from pyroaring import BitMap
 
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.keys import KeyRange
-from tailbit.index.kinds.bitmap_index.segment import Segment
+from tailbit.index.postings.segment import Segment
 from tailbit.index.roaring.containers import ARRAY_LIMIT, BLOCK
 from tailbit.once import lazy
 from tailbit.tables.cache import Cache
 
 if TYPE_CHECKING:
-    from tailbit.index.kinds.bitmap_index import codes as row_codes
+    from tailbit.index.postings import codes as row_codes
 else:
-    row_codes = lazy("tailbit.index.kinds.bitmap_index.codes")
+    row_codes = lazy("tailbit.index.postings.codes")
 
 _READ_BYTE, _DECODED, _DECODED_KEY, _COPIED_BYTE = 2.5e-6, 6e-4, 1e-3, 1.4e-6
 """Reading a byte of postings; decoding a container; decoding a bitmap; copying a byte into memory."""

@@ -46,7 +46,7 @@ from tailbit.index.keys import (
     posting_type_of,
     widen_keys,
 )
-from tailbit.index.kinds.bitmap_index.segment import Segment
+from tailbit.index.postings.segment import Segment
 from tailbit.index.predicate.computed import Computed, TruthValue
 from tailbit.index.predicate.key_ranges import key_ranges
 from tailbit.index.predicate.value_sets import ValueSet

@@ -19,7 +19,7 @@ from pyroaring import BitMap
 from tailbit.index.evaluation.bounds import union
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.keys import KeyRange, posting_type_of
-from tailbit.index.kinds.bitmap_index.segment import Segment
+from tailbit.index.postings.segment import Segment
 from tailbit.index.predicate.tree import Leaf, Node, key_ranges
 from tailbit.once import lazy
 from tailbit.tables.cache import Cache
@@ -27,10 +27,10 @@ from tailbit.tables.positions import BitPositions, positions_in
 
 if TYPE_CHECKING:
     from tailbit.index.evaluation import costs, unions
-    from tailbit.index.kinds.bitmap_index import codes as row_codes
-    from tailbit.index.kinds.bitmap_index.codes import Span
+    from tailbit.index.postings import codes as row_codes
+    from tailbit.index.postings.codes import Span
 else:
-    row_codes = lazy("tailbit.index.kinds.bitmap_index.codes")
+    row_codes = lazy("tailbit.index.postings.codes")
     costs = lazy("tailbit.index.evaluation.costs")
     unions = lazy("tailbit.index.evaluation.unions")
 

@@ -30,7 +30,7 @@ from pyroaring import BitMap
 
 from tailbit.arrays import Longs
 from tailbit.index.keys import widens
-from tailbit.index.kinds.bitmap_index.segment import Segment
+from tailbit.index.postings.segment import Segment
 from tailbit.index.predicate.tree import Computed, Leaf
 from tailbit.once import lazy, once
 from tailbit.tables import compute as pc

@@ -16,7 +16,7 @@ from pyroaring import BitMap
 from tailbit.arrays import Mask
 from tailbit.index.evaluation.bounds import union
 from tailbit.index.keys import KeyRange
-from tailbit.index.kinds.bitmap_index.segment import Segment
+from tailbit.index.postings.segment import Segment
 from tailbit.once import lazy
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, numpy_of
@@ -24,10 +24,10 @@ from tailbit.tables.cache import Cache, share
 
 if TYPE_CHECKING:
     from tailbit.index.evaluation import costs
-    from tailbit.index.kinds.bitmap_index import codes as row_codes
+    from tailbit.index.postings import codes as row_codes
 else:
     costs = lazy("tailbit.index.evaluation.costs")
-    row_codes = lazy("tailbit.index.kinds.bitmap_index.codes")
+    row_codes = lazy("tailbit.index.postings.codes")
 
 MANY_KEYS = 256
 """From this many keys on, alternatives to uniting postings are considered."""

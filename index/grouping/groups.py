@@ -38,9 +38,9 @@ from tailbit.index.grouping.key_counts import Step
 from tailbit.index.grouping.lookups import AllRows, Lookup, looked_up
 from tailbit.index.grouping.rows import Read, Rows
 from tailbit.index.keys import NO_KEYS, widen_keys
-from tailbit.index.kinds.bitmap_index.codes import PostingCodes, SegmentCodes, codes_of
-from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.model import key_type_of_column
+from tailbit.index.postings.codes import PostingCodes, SegmentCodes, codes_of
+from tailbit.index.postings.segment import Segment
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.column_codes.numbered import numbered

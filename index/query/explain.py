@@ -13,7 +13,7 @@ from pyroaring import BitMap
 
 from tailbit.index.evaluation.evaluate import evaluate
 from tailbit.index.evaluation.row_space import SpaceView
-from tailbit.index.kinds.bitmap_index.encoding import encoding_of
+from tailbit.index.postings.encoding import encoding_of
 from tailbit.index.predicate.file_truth import first_ruled_out
 from tailbit.index.predicate.tree import And, Compare, Constant, Node, Or
 from tailbit.index.predicate.walks import columns_of

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tailbit.errors import CorruptIndexError, StorageError
-from tailbit.index.kinds.bitmap_index.kind import BITMAP_INDEX
-from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.kinds.kind import Blame, Problem
 from tailbit.index.kinds.rows import kind_of
 from tailbit.index.kinds.schemas import KINDS, Kinds
+from tailbit.index.postings.postings import NAME as POSTINGS
+from tailbit.index.postings.segment import Segment
 from tailbit.index.store.state import IndexState
 from tailbit.tables.storage import Storage
 
@@ -118,7 +118,5 @@ def _pass_on(cause: BaseException | None, path: str) -> None:
 
 def spaces_of(state: IndexState, damage: Damage) -> set[str]:
     """Return the row spaces with damaged segments or postings; a segment's file name holds its row space."""
-    of_files = {
-        Segment(state.storage, path).space for path in damage.files if kind_of(path) == BITMAP_INDEX.name
-    }
+    of_files = {Segment(state.storage, path).space for path in damage.files if kind_of(path) == POSTINGS}
     return of_files | damage.spaces

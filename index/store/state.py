@@ -13,8 +13,6 @@ from typing import Any, cast
 from pyroaring import BitMap
 
 from tailbit.errors import ForeignIndexError
-from tailbit.index.kinds.bitmap_index.kind import BITMAP_INDEX
-from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.kinds.files.kind import FILES
 from tailbit.index.kinds.files.recorded import RecordedFiles
 from tailbit.index.kinds.hidden_rows import HIDDEN_ROWS
@@ -25,6 +23,8 @@ from tailbit.index.kinds.schemas import Kinds
 from tailbit.index.kinds.settings import SETTINGS, settings_from_arrow
 from tailbit.index.kinds.value_counts import VALUE_COUNTS, Counts, stored_counts
 from tailbit.index.model import IndexFile, Ledger, Settings
+from tailbit.index.postings.postings import NAME as POSTINGS
+from tailbit.index.postings.segment import Segment
 from tailbit.index.store.own_files import check_files, held, number_of
 from tailbit.tables.storage import Storage
 
@@ -94,7 +94,8 @@ class IndexState:
     @property
     def spaces(self) -> Mapping[str, list[Segment]]:
         """Map each row space to its segments; a live segment stays the same object and keeps its footer."""
-        return self.reader(BITMAP_INDEX).by_space
+        by_space: Mapping[str, list[Segment]] = self.reader(self.kinds[POSTINGS]).by_space
+        return by_space
 
     def segments_of(self, space: str) -> list[Segment]:
         """Return the segments of one row space; their footers are read on first use."""

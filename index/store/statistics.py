@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tailbit.index.kinds.bitmap_index.kind import BITMAP_INDEX
 from tailbit.index.kinds.rows import kind_of
+from tailbit.index.postings.postings import NAME as POSTINGS
 from tailbit.index.store.state import IndexState
 from tailbit.tables.model import Version
 
@@ -30,4 +30,4 @@ def statistics_of(version: Version, state: IndexState) -> IndexStatistics:
     for path, file in state.files.items():
         files[kind_of(path)] += 1
         sizes[kind_of(path)] += file.size
-    return IndexStatistics(version, files, sizes, files[BITMAP_INDEX.name], len(state.spaces))
+    return IndexStatistics(version, files, sizes, files[POSTINGS], len(state.spaces))

@@ -18,9 +18,9 @@ from pyroaring import BitMap
 from tailbit.errors import ColumnTypeError, CorruptIndexError
 from tailbit.index.evaluation.row_space import claims
 from tailbit.index.keys import NO_ELEMENT, element_type, widen_keys
-from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.kinds.kind import Blame, Problem
 from tailbit.index.model import FileRecord
+from tailbit.index.postings.segment import Segment
 from tailbit.index.store.state import IndexState
 from tailbit.index.verification.claims import SHOWN
 from tailbit.index.verification.report import Report

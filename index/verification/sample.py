@@ -12,8 +12,8 @@ from pyroaring import BitMap
 from tailbit.errors import CorruptIndexError, SourceError
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.keys import posting_type_of, widen_keys
-from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.kinds.kind import Blame, CheckedSource, Problem
+from tailbit.index.postings.segment import Segment
 from tailbit.index.roaring.elements import coding_of
 from tailbit.index.verification.report import Report
 from tailbit.tables import compute as pc

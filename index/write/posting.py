@@ -16,9 +16,9 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import BitMap
 
-from tailbit.index.kinds.bitmap_index.gaps import encoded, none
-from tailbit.index.kinds.bitmap_index.postings import Postings
 from tailbit.index.kinds.value_counts import Tally
+from tailbit.index.postings.gaps import encoded, none
+from tailbit.index.postings.postings import Postings
 from tailbit.index.roaring.by_key import bitmaps_by_key
 from tailbit.index.roaring.coding import Coding
 from tailbit.index.roaring.containers import BLOCK

@@ -14,11 +14,11 @@ from functools import partial
 
 from pyroaring import BitMap
 
-from tailbit.index.kinds.bitmap_index.postings import write_segment
 from tailbit.index.kinds.hidden_rows import write_hidden_rows
 from tailbit.index.kinds.kind import Entering
 from tailbit.index.kinds.value_counts import Tally, write_value_counts
 from tailbit.index.model import ROWS_PER_SPACE, FileRecord, IndexFile
+from tailbit.index.postings.postings import write_segment
 from tailbit.index.write.counting import Counting
 from tailbit.index.write.hidden import HiddenRowsReader
 from tailbit.index.write.posting import Claim, DataFiles, post

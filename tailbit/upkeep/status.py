@@ -10,10 +10,10 @@ from tailbit.checkpoints.heartbeat import State, last_sign
 from tailbit.checkpoints.lag import Backlog, lag_of_nothing
 from tailbit.errors import CorruptIndexError, NoIndexError
 from tailbit.handle import opened
-from tailbit.index.kinds.bitmap_index.encoding import Encoding, encoding_of
-from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.maintenance.start_over import remembered_settings
 from tailbit.index.model import Standing
+from tailbit.index.postings.encoding import Encoding, encoding_of
+from tailbit.index.postings.segment import Segment
 from tailbit.index.store.statistics import statistics_of
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables.model import Version

@@ -14,8 +14,8 @@ from pyroaring import BitMap
 
 from support.encodings import postings_of
 from support.profiles import examples
-from tailbit.index.kinds.bitmap_index.postings import write_segment
-from tailbit.index.kinds.bitmap_index.segment import Segment
+from tailbit.index.postings.postings import write_segment
+from tailbit.index.postings.segment import Segment
 from tailbit.index.roaring.containers import BLOCK, containers
 from tailbit.index.roaring.serialize import bitmaps
 from tailbit.tables.storage import LocalStorage

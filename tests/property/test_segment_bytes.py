@@ -17,8 +17,8 @@ from pyroaring import BitMap
 from support.encodings import postings_of
 from support.profiles import examples
 from tailbit.errors import CorruptIndexError
-from tailbit.index.kinds.bitmap_index.postings import write_segment
-from tailbit.index.kinds.bitmap_index.segment import POSTINGS, Segment
+from tailbit.index.postings.postings import write_segment
+from tailbit.index.postings.segment import POSTINGS, Segment
 from tailbit.tables.storage import LocalStorage, Storage
 
 ROWS = 70_000

@@ -9,8 +9,8 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import BitMap
 
-from tailbit.index.kinds.bitmap_index.gaps import COLUMNS, Gaps, encoded
-from tailbit.index.kinds.bitmap_index.postings import Postings
+from tailbit.index.postings.gaps import COLUMNS, Gaps, encoded
+from tailbit.index.postings.postings import Postings
 
 Key = bytes | None
 

@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
-from tailbit.index.kinds.bitmap_index.gaps import none
-from tailbit.index.kinds.bitmap_index.postings import NAME, SCHEMA, Postings, write_row_groups, write_segment
 from tailbit.index.kinds.hidden_rows import HIDDEN_ROWS
 from tailbit.index.kinds.settings import FORMAT
 from tailbit.index.kinds.value_counts import VALUE_COUNTS
 from tailbit.index.model import FileRecord, IndexedColumn, IndexFile, Ledger, LedgerState, Settings
 from tailbit.index.parquet.index_file import write_index_file
+from tailbit.index.postings.gaps import none
+from tailbit.index.postings.postings import NAME, SCHEMA, Postings, write_row_groups, write_segment
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables.model import Fingerprint
 from tailbit.tables.storage import NO_OPTIONS, LocalStorage, Storage, StorageOptions

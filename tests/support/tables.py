@@ -16,10 +16,10 @@ from pyroaring import BitMap
 from support.delta_builder import DeltaBuilder
 from support.drive import Drive
 from support.index_records import unchecked_segment
-from tailbit.index.kinds.bitmap_index.postings import Postings, write_segment
-from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.kinds.kind import Kind
 from tailbit.index.model import IndexFile
+from tailbit.index.postings.postings import Postings, write_segment
+from tailbit.index.postings.segment import Segment
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.settings import StreamSettings
 

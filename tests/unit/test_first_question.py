@@ -27,9 +27,9 @@ NEVER = {
     ),
     *("tailbit.index.evaluation.computed", "tailbit.index.predicate.truth"),
     # What writes an index, and what only large questions need.
-    *("tailbit.index.kinds.merging", "tailbit.index.kinds.bitmap_index.written"),
+    *("tailbit.index.kinds.merging", "tailbit.index.postings.written"),
     *(f"tailbit.index.roaring.{name}" for name in ("collected", "decode", "by_key")),
-    *("tailbit.index.kinds.bitmap_index.codes", "tailbit.tables.delta.log.checkpoint"),
+    *("tailbit.index.postings.codes", "tailbit.tables.delta.log.checkpoint"),
     *(f"tailbit.index.{room}" for room in ("grouping", "write", "maintenance", "scanning", "repair")),
 }
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
-from tailbit.index.kinds.bitmap_index.postings import NAME, SCHEMA
-from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.kinds.files.kind import FILES
 from tailbit.index.kinds.kind import Kind, View
 from tailbit.index.model import IndexFile
+from tailbit.index.postings.postings import NAME, SCHEMA
+from tailbit.index.postings.segment import Segment
 from tailbit.once import once
 from tailbit.tables.storage import Storage
 

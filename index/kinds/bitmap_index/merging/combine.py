@@ -15,10 +15,10 @@ from pyroaring import BitMap
 
 from tailbit.arrays import Longs
 from tailbit.errors import CorruptIndexError
-from tailbit.index.kinds.bitmap_index.gaps import FIRST, Gaps, encoded
 from tailbit.index.kinds.bitmap_index.merging.moves import Input, Moves, move_all
-from tailbit.index.kinds.bitmap_index.row_group import read_bitmap
 from tailbit.index.parquet.sorted_rows import starts
+from tailbit.index.postings.gaps import FIRST, Gaps, encoded
+from tailbit.index.postings.row_group import read_bitmap
 from tailbit.index.roaring.containers import ranges
 from tailbit.index.roaring.sparse import pays, roaring_bytes
 from tailbit.tables.arrow import arrow_array, numpy_of

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from tailbit.index.keys import widest
-from tailbit.index.kinds.bitmap_index.postings import NAME
-from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.kinds.files.recorded import RecordedFiles
 from tailbit.index.kinds.kind import View
 from tailbit.index.kinds.merging import FAN_IN, MergeGroup, size_class
 from tailbit.index.model import ROWS_PER_SPACE, Settings
+from tailbit.index.postings.postings import NAME
+from tailbit.index.postings.segment import Segment
 
 Spaces = Mapping[str, Sequence[Segment]]
 

@@ -14,14 +14,14 @@ import pyarrow as pa
 
 from tailbit.errors import ColumnTypeError
 from tailbit.index.keys import widen_keys, widest
-from tailbit.index.kinds.bitmap_index import gaps
 from tailbit.index.kinds.bitmap_index.merging.combine import combine
 from tailbit.index.kinds.bitmap_index.merging.moves import Input, Moves, lay_out
-from tailbit.index.kinds.bitmap_index.postings import Postings, write_segment
-from tailbit.index.kinds.bitmap_index.segment import STORED, Segment
 from tailbit.index.kinds.merging import Merged
 from tailbit.index.model import FileRecord
 from tailbit.index.parquet.sorted_rows import aligned, regrouped, sort
+from tailbit.index.postings import gaps
+from tailbit.index.postings.postings import Postings, write_segment
+from tailbit.index.postings.segment import STORED, Segment
 from tailbit.tables.arrow import numpy_of
 from tailbit.tables.storage import Storage
 

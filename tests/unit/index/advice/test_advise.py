@@ -20,7 +20,7 @@ from tailbit.cli.advice import columns_of_run
 from tailbit.cli.main import cli
 from tailbit.errors import UsageError
 from tailbit.index.advice.advise import Advice, AdviceReason, ColumnAdvice
-from tailbit.index.kinds.bitmap_index.encoding import encoding_of
+from tailbit.index.postings.encoding import encoding_of
 
 ROWS = 1_200_000
 

@@ -17,9 +17,9 @@ from tailbit.index.evaluation.evaluate import evaluate
 from tailbit.index.evaluation.key_spans import filter_of, key_cardinalities, united
 from tailbit.index.evaluation.unions import UNIONS
 from tailbit.index.keys import encode_value
-from tailbit.index.kinds.bitmap_index import codes
-from tailbit.index.kinds.bitmap_index.codes import CODES, codes_of, held_codes
-from tailbit.index.kinds.bitmap_index.segment import POSTINGS
+from tailbit.index.postings import codes
+from tailbit.index.postings.codes import CODES, codes_of, held_codes
+from tailbit.index.postings.segment import POSTINGS
 
 ROWS, KEYS = 30_000, 4000
 NUMBERS = np.random.default_rng(3).integers(0, KEYS, ROWS)

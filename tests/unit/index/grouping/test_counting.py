@@ -19,8 +19,8 @@ from tailbit.index.grouping.choice import CountingWay
 from tailbit.index.grouping.counting import count_keys
 from tailbit.index.grouping.key_counts import KeyCounts
 from tailbit.index.grouping.rows import Rows
-from tailbit.index.kinds.bitmap_index import codes
-from tailbit.index.kinds.bitmap_index.segment import POSTINGS
+from tailbit.index.postings import codes
+from tailbit.index.postings.segment import POSTINGS
 
 WAYS = [CountingWay.CODES, CountingWay.INTERSECTIONS, CountingWay.DATA]
 

@@ -16,7 +16,7 @@ from tailbit.index.grouping.choice import CountingWay
 from tailbit.index.grouping.counting import count_keys
 from tailbit.index.grouping.groups import count_groups
 from tailbit.index.grouping.rows import Rows
-from tailbit.index.kinds.bitmap_index.codes import codes_of
+from tailbit.index.postings.codes import codes_of
 from tailbit.tables.positions import positions_in
 
 VALUES = [n % 3 for n in range(15)]

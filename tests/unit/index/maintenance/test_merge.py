@@ -16,11 +16,11 @@ from support.waiting import HANG_S
 from tailbit.errors import CorruptIndexError
 from tailbit.faults import InjectedFaultError
 from tailbit.index.keys import encode_array
-from tailbit.index.kinds.bitmap_index.postings import Postings, write_segment
 from tailbit.index.kinds.merging import size_class
 from tailbit.index.kinds.schemas import BITMAP_INDEX, FILES, HIDDEN_ROWS, VALUE_COUNTS
 from tailbit.index.maintenance.merge import merge_all, merge_due, run_merge
 from tailbit.index.model import FileRecord
+from tailbit.index.postings.postings import Postings, write_segment
 from tailbit.index.store.table import MetadataTable
 
 Postings_ = Mapping[tuple[str, bytes | None], BitMap]

@@ -16,8 +16,8 @@ from pyroaring import BitMap
 import tailbit
 from support.tables import eight_flights, flipped_pages, index_files, index_of
 from tailbit.answer import Answer
-from tailbit.index.kinds.bitmap_index.row_group import KeyRange
-from tailbit.index.kinds.bitmap_index.segment import POSTINGS, Segment
+from tailbit.index.postings.row_group import KeyRange
+from tailbit.index.postings.segment import POSTINGS, Segment
 from tailbit.index.query.selection import HitSource, Selection
 
 

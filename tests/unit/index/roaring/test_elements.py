@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
-from tailbit.index.kinds.bitmap_index.gaps import Gaps
+from tailbit.index.postings.gaps import Gaps
 from tailbit.index.roaring.elements import CodedElements, ElementCoding
 from tailbit.index.write.posting import laid_out, postings_of
 

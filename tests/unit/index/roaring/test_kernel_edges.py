@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from pyroaring import BitMap
 
-from tailbit.index.kinds.bitmap_index.written import check_bitmaps
+from tailbit.index.postings.written import check_bitmaps
 from tailbit.index.roaring.containers import BLOCK, FEW_CODES, containers
 from tailbit.index.roaring.serialize import bitmaps
 

@@ -29,9 +29,9 @@ from support.tables import (
     with_vectors,
 )
 from tailbit.errors import NoIndexError
-from tailbit.index.kinds.bitmap_index.postings import Postings
-from tailbit.index.kinds.bitmap_index.segment import POSTINGS
 from tailbit.index.kinds.schemas import BITMAP_INDEX, FILES, HIDDEN_ROWS, VALUE_COUNTS
+from tailbit.index.postings.postings import Postings
+from tailbit.index.postings.segment import POSTINGS
 from tailbit.index.store.table import MetadataTable
 from tailbit.index.verification.verify import Problem, Report
 

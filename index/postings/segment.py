@@ -17,14 +17,14 @@ from pyroaring import BitMap
 from tailbit.arrays import Mask
 from tailbit.errors import CorruptIndexError
 from tailbit.index.keys import KeyRange
-from tailbit.index.kinds.bitmap_index import gaps
-from tailbit.index.kinds.bitmap_index.covering import covered
-from tailbit.index.kinds.bitmap_index.postings import ROWS, SCHEMA, GroupSize
-from tailbit.index.kinds.bitmap_index.row_group import RowGroup
 from tailbit.index.parquet.index_file import (
     open_index_file,
     reopen_index_file,
 )
+from tailbit.index.postings import gaps
+from tailbit.index.postings.covering import covered
+from tailbit.index.postings.postings import ROWS, SCHEMA, GroupSize
+from tailbit.index.postings.row_group import RowGroup
 from tailbit.once import once
 from tailbit.tables.ahead import in_order, shared_out
 from tailbit.tables.arrow import numpy_of

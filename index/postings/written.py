@@ -18,8 +18,8 @@ import pyarrow as pa
 
 from tailbit.arrays import Longs, Mask
 from tailbit.errors import BrokenBitmapError, CorruptIndexError
-from tailbit.index.kinds.bitmap_index.gaps import Gaps
-from tailbit.index.kinds.bitmap_index.row_group import SINGLE, SINGLE_BYTES, read_bitmap, single_heads
+from tailbit.index.postings.gaps import Gaps
+from tailbit.index.postings.row_group import SINGLE, SINGLE_BYTES, read_bitmap, single_heads
 from tailbit.index.roaring.decode import Bytes, bytes_of, headers_of, pairs_at
 from tailbit.tables.arrow import arrow_array, numpy_of
 

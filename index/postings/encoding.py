@@ -15,7 +15,7 @@ import enum
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tailbit.index.kinds.bitmap_index.segment import Segment
+from tailbit.index.postings.segment import Segment
 
 
 class Form(enum.Enum):

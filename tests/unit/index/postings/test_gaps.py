@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tailbit.index.kinds.bitmap_index.gaps import ENCODINGS, PLANES, SCHEMA, Gaps, encoded
+from tailbit.index.postings.gaps import ENCODINGS, PLANES, SCHEMA, Gaps, encoded
 
 ROWS = 8
 

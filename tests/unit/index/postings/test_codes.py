@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from tailbit.index.kinds.bitmap_index.codes import CODES, PostingCodes, codes_of
-from tailbit.index.kinds.bitmap_index.postings import Postings, write_segment
-from tailbit.index.kinds.bitmap_index.segment import Segment
 from tailbit.index.parquet.sorted_rows import GROUP_BYTES
+from tailbit.index.postings.codes import CODES, PostingCodes, codes_of
+from tailbit.index.postings.postings import Postings, write_segment
+from tailbit.index.postings.segment import Segment
 from tailbit.tables.positions import bitmap_of
 from tailbit.tables.storage import LocalStorage
 

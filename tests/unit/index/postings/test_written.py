@@ -16,8 +16,8 @@ from pyroaring import BitMap
 import tailbit
 from support.tables import index_of
 from tailbit.errors import BrokenBitmapError
-from tailbit.index.kinds.bitmap_index.postings import Postings, write_segment
-from tailbit.index.kinds.bitmap_index.written import SAMPLE, check_bitmaps
+from tailbit.index.postings.postings import Postings, write_segment
+from tailbit.index.postings.written import SAMPLE, check_bitmaps
 from tailbit.tables.storage import LocalStorage
 
 ROWS = 1 << 16

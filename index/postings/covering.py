@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pyroaring import BitMap
 
-from tailbit.index.kinds.bitmap_index.row_group import Cover
+from tailbit.index.postings.row_group import Cover
 from tailbit.once import lazy
 from tailbit.tables.ahead import in_order, shared_out
 

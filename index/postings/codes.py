@@ -20,8 +20,8 @@ from pyroaring import BitMap
 from tailbit.arrays import Longs, Mask
 from tailbit.errors import CorruptIndexError
 from tailbit.index.keys import KeyRange
-from tailbit.index.kinds.bitmap_index.gaps import Gaps
-from tailbit.index.kinds.bitmap_index.segment import ALL_KEYS, STORED, Segment
+from tailbit.index.postings.gaps import Gaps
+from tailbit.index.postings.segment import ALL_KEYS, STORED, Segment
 from tailbit.index.roaring.collected import narrowest
 from tailbit.index.roaring.decode import place_codes
 from tailbit.index.roaring.masks import bitmap_where

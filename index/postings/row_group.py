@@ -18,7 +18,7 @@ from pyroaring import BitMap
 from tailbit.arrays import Longs, Mask
 from tailbit.errors import CorruptIndexError
 from tailbit.index.keys import KeyRange
-from tailbit.index.kinds.bitmap_index.gaps import FIRST, Gaps
+from tailbit.index.postings.gaps import FIRST, Gaps
 from tailbit.once import lazy
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import numpy_of

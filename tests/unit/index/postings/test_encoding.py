@@ -14,7 +14,7 @@ from deltalake import write_deltalake
 import tailbit
 from support.tables import index_of
 from tailbit.errors import CorruptIndexError
-from tailbit.index.kinds.bitmap_index.encoding import encoding_of
+from tailbit.index.postings.encoding import encoding_of
 from tailbit.index.store.table import MetadataTable
 from tailbit.upkeep.status import status_of
 

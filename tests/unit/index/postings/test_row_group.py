@@ -8,7 +8,7 @@ import pytest
 from pyroaring import BitMap
 
 from support.encodings import stored
-from tailbit.index.kinds.bitmap_index.row_group import RowGroup
+from tailbit.index.postings.row_group import RowGroup
 
 ROWS = 1 << 20
 

@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tailbit.index.kinds.bitmap_index import gaps
 from tailbit.index.model import IndexFile
 from tailbit.index.parquet.index_file import write_index_file, write_parquet
 from tailbit.index.parquet.sorted_rows import GROUP_BYTES, GROUP_ROWS
+from tailbit.index.postings import gaps
 from tailbit.once import lazy
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, filled, numpy_of
@@ -29,9 +29,9 @@ from tailbit.tables.storage import Storage
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
-    from tailbit.index.kinds.bitmap_index import written
+    from tailbit.index.postings import written
 else:
-    written = lazy("tailbit.index.kinds.bitmap_index.written")
+    written = lazy("tailbit.index.postings.written")
 
 NAME = "bitmap_index"
 
