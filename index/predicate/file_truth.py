@@ -29,6 +29,7 @@ import pyarrow as pa
 
 from tailbit.arrays import Longs, Mask
 from tailbit.index.predicate.computed import Computed
+from tailbit.index.predicate.pruning import Pruning
 from tailbit.index.predicate.statistics import ColumnBounds, file_bounds
 from tailbit.index.predicate.tree import And, Constant, Leaf, Node, Or
 from tailbit.index.predicate.truth import partition_values, values_match
@@ -40,16 +41,16 @@ _MANY = 16
 """From this many alternatives of an OR on, those that no row of a file can meet are pruned per file."""
 
 
-class FileTruths:
+class FileTruths(Pruning):
     """A predicate evaluated for some files without reading them.
 
     Cost: one parse of the statistics per file, and one vector operation over all files per node.
     """
 
     def __init__(self, node: Node, slices: Sequence[FileSlice]) -> None:
+        super().__init__(len(slices))
         self.node, self.slices = node, slices
         self._whole: dict[int, tuple[Mask, Mask]] = {}
-        self._possible: dict[int, Mask] = {}
         self._partitions: dict[str, tuple[pa.Array, Longs]] = {}
         """By partition column its distinct values, and which of them each file has."""
 
@@ -66,14 +67,14 @@ class FileTruths:
     @once
     def can_match(self) -> Mask:
         """Return, per file, whether one of its rows may make the predicate TRUE; True when in doubt."""
-        return ~self.no_row & self._may(self.node)
+        return ~self.no_row & self.may(self.node)
 
     def never(self, part: Node, statistics: bool = False) -> Mask:
         """Return, per file, whether no row makes a part of the predicate TRUE.
 
         Partition values decide, or with `statistics` partition values and statistics.
         """
-        return ~self._may(part) if statistics else self._decided(part)[1]
+        return ~self.may(part) if statistics else self._decided(part)[1]
 
     def narrowed(self, order: int) -> Node:
         """Return the predicate without the alternatives that no row of one file can meet."""
@@ -88,7 +89,7 @@ class FileTruths:
         """Return, per alternative and file, whether a row of the file can meet the alternative."""
         if not isinstance(self.node, Or) or len(self.node.children) < _MANY:
             return None
-        return np.stack([self._may(child) for child in self.node.children])
+        return np.stack([self.may(child) for child in self.node.children])
 
     def _decided(self, node: Node) -> tuple[Mask, Mask]:
         """Return, per file, whether partition values make a node TRUE for all rows, and whether for none."""
@@ -102,12 +103,12 @@ class FileTruths:
             true, false = [t for t, _ in parts], [f for _, f in parts]
             return (_all(true), _any(false)) if isinstance(node, And) else (_any(true), _all(false))
         if isinstance(node, Constant):
-            holds = np.full(len(self.slices), node.value is True)
+            holds = self.every(node.value is True)
             return holds, ~holds
         if isinstance(node, (Leaf, Computed)) and node.column is not None and node.column.partition:
             holds, raised = self._by_partition(node, node.column)
             return holds, ~holds & ~raised
-        unknown = np.zeros(len(self.slices), dtype=bool)
+        unknown = self.every(False)
         return unknown, unknown
 
     def _by_partition(self, node: Leaf | Computed, column: Column) -> tuple[Mask, Mask]:
@@ -124,22 +125,16 @@ class FileTruths:
         true, raised = values_match(node, values)
         return true[at], raised[at]
 
-    def _may(self, node: Node) -> Mask:
-        if id(node) not in self._possible:
-            self._possible[id(node)] = self._possibly(node)
-        return self._possible[id(node)]
-
-    def _possibly(self, node: Node) -> Mask:
-        if isinstance(node, (And, Or)):
-            parts = [self._may(child) for child in node.children]
-            return _all(parts) if isinstance(node, And) else _any(parts)
-        if isinstance(node, Constant) or (isinstance(node, Leaf) and node.column.partition):
-            return self._decided(node)[0]
-        if not isinstance(node, Leaf):
-            return ~self._decided(node)[1]
-        possible = np.zeros(len(self.slices), dtype=bool)
-        possible[~self.no_row] = self._bounds[node.column.id].can_match(node)
+    def leaf_may(self, leaf: Leaf) -> Mask:
+        """Return, per file, whether the statistics admit a row where a leaf is TRUE."""
+        possible = self.every(False)
+        possible[~self.no_row] = self._bounds[leaf.column.id].can_match(leaf)
         return possible
+
+    def partition(self, node: Leaf | Computed) -> tuple[Mask, Mask]:
+        """Return, per file, whether a condition on a partition column is TRUE, and whether it raises."""
+        true, false = self._decided(node)
+        return true, ~true & ~false
 
     @once
     def _bounds(self) -> dict[str, ColumnBounds]:

@@ -1,8 +1,16 @@
-"""Pruning of many files by the log's statistics: which files may hold a row where a leaf is TRUE.
+"""Pruning of many files or row groups by bounds of columns: the log's statistics, footers, column statistics.
 
-When in doubt, a file may. The statistics of a column are read and sorted once. A leaf then locates its few
-ends among the bounds of all files or, if its list is longer than the list of files, each file in its list:
-neither costs their product.
+Which may hold a row where a leaf is TRUE, and in which all rows surely make it TRUE? When in doubt, a file
+may and does not surely. The bounds of a column are sorted once. A leaf then locates its few ends among the
+bounds of all files or, if its list is longer than the list of files, each file in its list: neither costs
+their product.
+
+Example: the bounds of four files, with `values` 3 5 8 9; `x < 6` is the span whose `end` is place 2.
+
+    bounds              3..5   5..9   8..8   unknown
+    low, high           0, 1   1, 3   2, 2   -1, 4
+    x < 6: may          x      x             x
+    x < 6: surely       x
 """
 
 from __future__ import annotations
@@ -16,10 +24,9 @@ from typing import Any
 
 import numpy as np
 
-from tailbit.arrays import Mask
-from tailbit.index.ordered import Value
+from tailbit.arrays import Longs, Mask
 from tailbit.index.predicate.tree import Leaf
-from tailbit.index.predicate.value_sets import Span, closed, meets
+from tailbit.index.predicate.value_sets import Rank, Span, closed, meets, rank_of
 from tailbit.tables.model import Column, FileBounds, FileSlice
 
 
@@ -27,65 +34,115 @@ def file_bounds(slices: Sequence[FileSlice], columns: Sequence[Column]) -> dict[
     """Return the bounds of columns in files, by `Column.id`. Cost: one parse of the statistics per file."""
     bounds_of_files = [[slice_.bounds(column) for column in columns] for slice_ in slices]
     return {
-        column.id: ColumnBounds(column, [row[n] for row in bounds_of_files])
+        column.id: ColumnBounds.of(column, [row[n] for row in bounds_of_files])
         for n, column in enumerate(columns)
     }
 
 
 class ColumnBounds:
-    """Statistics of one column in some files or row groups; None for a file without statistics.
+    """Bounds of one column in some files or row groups; nothing is known of some.
 
-    The bounds hold for every non-null row, hidden or not, and are rounded outwards. A row count of 0 is not
-    trusted: the footer of the file decides when it is read.
+    The bounds hold for every non-null row, hidden or not, and are rounded outwards. `values`: the distinct
+    bounds as ranks (`value_sets`), ascending; `low`, `high`: per file the places of its bounds there, -1 and
+    `len(values)` where unbounded. `nulls`: whether a row may be NULL, `only_nulls`: whether every row surely
+    is. A row count of 0 is not trusted: the footer of the file decides when it is read.
     """
 
-    def __init__(self, column: Column, bounds_of_files: Sequence[FileBounds | None]) -> None:
-        counts = [bounds for bounds in bounds_of_files if bounds is not None]
-        self._unknown = np.array([bounds is None for bounds in bounds_of_files], dtype=bool)
-        self._nulls = self._spread([bounds.null_count != 0 for bounds in counts])
-        self._only_nulls = self._spread(
-            [bool(bounds.null_count) and bounds.null_count == bounds.num_records for bounds in counts]
-        )
-        self._spans = [_span(column, bounds) for bounds in counts]
-        self._cuts = sorted({cut for span in self._spans for cut in span})
-        places = {cut: at for at, cut in enumerate(self._cuts)}
-        self._low = np.array([places[lo] for lo, _ in self._spans], dtype=np.int64)
-        self._high = np.array([places[hi] for _, hi in self._spans], dtype=np.int64)
+    def __init__(self, values: list[Any], low: Longs, high: Longs, nulls: Mask, only_nulls: Mask) -> None:
+        self._values, self._low, self._high = values, low, high
+        self._nulls, self._only_nulls = nulls, only_nulls
+
+    @classmethod
+    def of(cls, column: Column, bounds_of_files: Sequence[FileBounds | None]) -> ColumnBounds:
+        """Return the bounds of a column in files; None for a file without statistics."""
+        ends = [(None, None) if bounds is None else _ranks(column, bounds) for bounds in bounds_of_files]
+        nulls = [bounds is None or bounds.null_count != 0 for bounds in bounds_of_files]
+        only_nulls = [
+            bounds is not None and bool(bounds.null_count) and bounds.null_count == bounds.num_records
+            for bounds in bounds_of_files
+        ]
+        low, high = [lo for lo, _ in ends], [hi for _, hi in ends]
+        return cls.of_ranks(low, high, np.array(nulls, dtype=bool), np.array(only_nulls, dtype=bool))
+
+    @classmethod
+    def of_ranks(
+        cls, low: Sequence[Rank | None], high: Sequence[Rank | None], nulls: Mask, only_nulls: Mask
+    ) -> ColumnBounds:
+        """Return bounds by their ranks, None where unbounded."""
+        values: list[Any] = sorted({rank for part in (low, high) for rank in part if rank is not None})
+        places = {value: at for at, value in enumerate(values)}
+        low_at = np.array([-1 if r is None else places[r] for r in low], dtype=np.int64)
+        high_at = np.array([len(values) if r is None else places[r] for r in high], dtype=np.int64)
+        return cls(values, low_at, high_at, nulls, only_nulls)
+
+    @classmethod
+    def of_numbers(
+        cls, low: Longs, high: Longs, bounded: Mask, nulls: Mask, only_nulls: Mask
+    ) -> ColumnBounds:
+        """Return bounds by their ranks as int64, for files where `bounded` is True. Cost: one sort."""
+        values, places = np.unique(np.concatenate([low[bounded], high[bounded]]), return_inverse=True)
+        low_at, high_at = np.full(len(low), -1, dtype=np.int64), np.full(len(low), len(values), np.int64)
+        low_at[bounded], high_at[bounded] = np.split(places.reshape(-1), 2)
+        return cls(values.tolist(), low_at, high_at, nulls, only_nulls)
 
     def can_match(self, leaf: Leaf) -> Mask:
         """Return, per file, whether one of its rows may make a leaf of this column TRUE."""
-        touched = self._spread(self._touched(leaf.true.spans())) & ~self._only_nulls
-        if leaf.true.nulls:
-            touched |= self._nulls
-        return self._unknown | touched
+        touched = self._touched(leaf.true.spans()) & ~self._only_nulls
+        return touched | self._nulls if leaf.true.nulls else touched
+
+    def all_match(self, leaf: Leaf) -> Mask:
+        """Return, per file, whether every one of its rows surely makes a leaf of this column TRUE."""
+        inside = self._inside(leaf.true.spans()) | self._only_nulls
+        return inside if leaf.true.nulls else inside & ~self._nulls
 
     def _touched(self, spans: list[Span]) -> Mask:
-        """Return, per file with statistics, whether its bounds meet a span."""
-        if len(spans) > len(self._spans):
-            return np.array([meets(spans, own) for own in self._spans], dtype=bool)
-        if not spans:
-            return np.zeros(len(self._spans), dtype=bool)
-        begins = np.array([bisect_right(self._cuts, lo) for lo, _ in spans], dtype=np.int64)
-        ends = np.array([bisect_left(self._cuts, hi) for _, hi in spans], dtype=np.int64)
+        """Return, per file, whether its bounds meet a span."""
+        if len(spans) > len(self._low):
+            return np.array([meets(spans, self._span(n)) for n in range(len(self._low))], dtype=bool)
+        begins, ends = self._places(spans)
         at = np.searchsorted(ends, self._low, side="right")
-        touched = (at < len(spans)) & (begins[np.minimum(at, len(spans) - 1)] <= self._high)
-        return np.asarray(touched & (self._low < self._high), dtype=bool)
+        touched = (at < len(spans)) & (begins[np.minimum(at, len(spans))] <= self._high)
+        return np.asarray(touched & (self._low <= self._high), dtype=bool)
 
-    def _spread(self, known: Sequence[bool] | Mask) -> Mask:
-        """Expand a mask of the files with statistics to all files."""
-        out = np.zeros(len(self._unknown), dtype=bool)
-        out[~self._unknown] = known
-        return out
+    def _inside(self, spans: list[Span]) -> Mask:
+        """Return, per file, whether its bounds lie in a span."""
+        begins, ends = self._places(spans)
+        at = np.searchsorted(ends, self._high, side="right")
+        inside = (at < len(spans)) & (begins[np.minimum(at, len(spans))] <= self._low)
+        return np.asarray(inside & (self._low <= self._high), dtype=bool)
+
+    def _places(self, spans: list[Span]) -> tuple[Longs, Longs]:
+        """Return the place of the first value of each span and the place behind its last value.
+
+        One more begin stands behind the last, for files above all spans.
+        """
+        begins = [-1 if lo[0] < 0 else self._place(lo[1], lo[2]) for lo, _ in spans]
+        ends = [len(self._values) + 1 if hi[0] > 0 else self._place(hi[1], hi[2]) for _, hi in spans]
+        return np.array([*begins, 0], dtype=np.int64), np.array(ends, dtype=np.int64)
+
+    def _place(self, rank: Rank, above: int) -> int:
+        return (bisect_right if above else bisect_left)(self._values, rank)
+
+    def _span(self, number: int) -> Span:
+        """Return the bounds of one file as a span."""
+        low, high = int(self._low[number]), int(self._high[number])
+        lo, hi = closed(None, None)
+        known = len(self._values)
+        return (
+            lo if low < 0 else (0, self._values[low], 0),
+            hi if high >= known else (0, self._values[high], 1),
+        )
 
 
-def _span(column: Column, bounds: FileBounds) -> Span:
+def _ranks(column: Column, bounds: FileBounds) -> tuple[Rank | None, Rank | None]:
     scale = column.type.scale
-    return closed(_canonical(bounds.min, scale, math.floor), _canonical(bounds.max, scale, math.ceil))
+    return _rank(bounds.min, scale, math.floor), _rank(bounds.max, scale, math.ceil)
 
 
-def _canonical(bound: Any, scale: int, outwards: Any) -> Value | None:
+def _rank(bound: Any, scale: int, outwards: Any) -> Rank | None:
+    """Return the rank of a bound of `FileBounds`; a decimal is rounded outwards to the column's scale."""
     if isinstance(bound, str):
         return bound.encode()
     if isinstance(bound, Decimal):
         return int(outwards(Fraction(bound) * 10**scale))
-    return bound if isinstance(bound, (int, float)) else None
+    return rank_of(bound) if isinstance(bound, (int, float)) else None

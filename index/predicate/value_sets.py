@@ -179,13 +179,14 @@ VALUES = ValueSet(complement=True)
 NULL = ValueSet(nulls=True)
 
 
-def _rank(value: Value) -> Rank:
+def rank_of(value: Value) -> Rank:
+    """Return the rank of a canonical value: values of one column compare as their ranks do."""
     return ordered_int(value, "double") if isinstance(value, float) else value
 
 
 def _span(interval: Interval) -> Span:
-    lo = _BOTTOM if interval.lo is None else (0, _rank(interval.lo), 0 if interval.lo_closed else 1)
-    hi = _TOP if interval.hi is None else (0, _rank(interval.hi), 1 if interval.hi_closed else 0)
+    lo = _BOTTOM if interval.lo is None else (0, rank_of(interval.lo), 0 if interval.lo_closed else 1)
+    hi = _TOP if interval.hi is None else (0, rank_of(interval.hi), 1 if interval.hi_closed else 0)
     return lo, hi
 
 
@@ -195,7 +196,7 @@ def _spans(values: ValueSet) -> list[Span]:
 
 def _values_by_rank(intervals: Iterable[Interval]) -> dict[Rank, Value]:
     """Map the rank of each bounded end of some intervals (its sort key, NaN last) to the value of the end."""
-    return {_rank(v): v for i in intervals for v in (i.lo, i.hi) if v is not None}
+    return {rank_of(v): v for i in intervals for v in (i.lo, i.hi) if v is not None}
 
 
 def _united(spans: Iterable[Span]) -> list[Span]:

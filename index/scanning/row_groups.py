@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from tailbit.arrays import Mask
+from tailbit.index.predicate.pruning import Pruning
 from tailbit.index.predicate.statistics import ColumnBounds
-from tailbit.index.predicate.tree import And, Constant, Leaf, Node, Or
+from tailbit.index.predicate.tree import Computed, Leaf, Node
 from tailbit.index.predicate.truth import partition_value_matches
 from tailbit.tables.model import FileSlice
 from tailbit.tables.parquet.bounds import row_group_bounds
@@ -23,35 +22,26 @@ def can_match(node: Node, layout: Layout, slice_: FileSlice) -> Mask:
     return _RowGroups(layout, slice_).may(node)
 
 
-class _RowGroups:
-    """Row groups of one file; the result of each node is cached."""
+class _RowGroups(Pruning):
+    """Row groups of one file, judged by the footer."""
 
     def __init__(self, layout: Layout, slice_: FileSlice) -> None:
-        self.layout, self.slice_ = layout, slice_
-        self._known: dict[int, Mask] = {}
+        super().__init__(layout.metadata.num_row_groups)
+        self._layout, self._slice = layout, slice_
         self._bounds: dict[str, ColumnBounds] = {}
 
-    def may(self, node: Node) -> Mask:
-        if id(node) not in self._known:
-            self._known[id(node)] = self._may(node)
-        return self._known[id(node)]
-
-    def _may(self, node: Node) -> Mask:
-        if isinstance(node, (And, Or)):
-            join = np.logical_and if isinstance(node, And) else np.logical_or
-            return np.asarray(join.reduce([self.may(child) for child in node.children]), dtype=np.bool_)
-        if isinstance(node, Leaf) and not node.column.partition:
-            return self._of_column(node).can_match(node)
-        whole = True
-        if isinstance(node, Leaf):
-            whole = partition_value_matches(node, self.slice_.partition.get(node.column.physical[0]))
-        elif isinstance(node, Constant):
-            whole = node.value is True
-        return np.full(self.layout.metadata.num_row_groups, whole)
-
-    def _of_column(self, leaf: Leaf) -> ColumnBounds:
+    def leaf_may(self, leaf: Leaf) -> Mask:
+        """Return, per row group, whether a row may make a leaf TRUE."""
         column = leaf.column
         if column.id not in self._bounds:
-            bounds = row_group_bounds(self.layout, self.slice_.path, column)
-            self._bounds[column.id] = ColumnBounds(column, bounds)
-        return self._bounds[column.id]
+            bounds = row_group_bounds(self._layout, self._slice.path, column)
+            self._bounds[column.id] = ColumnBounds.of(column, bounds)
+        return self._bounds[column.id].can_match(leaf)
+
+    def partition(self, node: Leaf | Computed) -> tuple[Mask, Mask]:
+        """Return whether the file's partition value makes a condition TRUE; a computed one may be."""
+        if isinstance(node, Computed):
+            return self.every(False), self.every(True)
+        assert node.column is not None
+        text = self._slice.partition.get(node.column.physical[0])
+        return self.every(partition_value_matches(node, text)), self.every(False)

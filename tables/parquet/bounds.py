@@ -1,13 +1,16 @@
-"""Bounds of a column in each row group of a data file, from the footer's statistics; None if in doubt.
+"""Statistics of a column in each row group of data files, from their footers; nothing if in doubt.
 
 Only types whose order all writers agree on have bounds: integers, dates, times, decimals and text. Spark
-prunes row groups by the same statistics.
+prunes row groups by the same statistics. Null counts hold for every type.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import islice, pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
@@ -15,8 +18,8 @@ from tailbit.errors import TailbitError
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.model import Column, FileBounds
-from tailbit.tables.parquet.data_file import flat_column
-from tailbit.tables.parquet.decode import Decoder
+from tailbit.tables.parquet.data_file import field_of
+from tailbit.tables.parquet.decode import Decoder, written_legacy
 from tailbit.tables.parquet.layout import Layout
 from tailbit.tables.parquet.leaves import ParquetNode
 from tailbit.tables.schema import arrow_type
@@ -26,6 +29,24 @@ if TYPE_CHECKING:
 
 _ORDERED = ("byte", "short", "integer", "long", "date", "timestamp", "timestamp_ntz", "decimal", "string")
 _PHYSICAL = ("INT32", "INT64", "BYTE_ARRAY")
+_EXACT = ("INT32", "INT64")
+"""Physical types whose bounds are values of the column: a writer may have shortened texts."""
+
+
+class ChunkStatistics(NamedTuple):
+    """What the footer says of one column in one row group.
+
+    `low`, `high`: canonical values (see `FileBounds`), both None without bounds. `nulls`: None if unknown.
+    `rows`: of the row group. `packed`: bytes of the column in it. `exact`: whether the bounds are values of
+    the column.
+    """
+
+    low: Any
+    high: Any
+    nulls: int | None
+    rows: int
+    packed: int
+    exact: bool
 
 
 def row_group_bounds(layout: Layout, path: str, column: Column) -> list[FileBounds | None]:
@@ -36,63 +57,133 @@ def row_group_bounds(layout: Layout, path: str, column: Column) -> list[FileBoun
     """
     known = layout.bounds.get(column.id, None)
     if known is None or known[0] != column.type:
-        known = layout.bounds[column.id] = (column.type, _bounds(layout, path, column))
+        (groups,) = column_statistics([(layout, path)], column)
+        bounds = [None if g.low is None else FileBounds(g.low, g.high, g.nulls, None) for g in groups]
+        known = layout.bounds[column.id] = (column.type, bounds)
     return known[1]
 
 
-def _bounds(layout: Layout, path: str, column: Column) -> list[FileBounds | None]:
-    groups = layout.metadata.num_row_groups
-    node = flat_column(layout, column, path)
-    if node is None or column.type.char_length:
-        return [None] * groups
-    leaf = layout.metadata.schema.column(node.first)
-    if column.type.name not in _ORDERED or str(leaf.physical_type) not in _PHYSICAL:
-        return [None] * groups
-    stated = [_stated(layout, group, node.first) for group in range(groups)]
-    try:
-        low = _values(
-            layout, path, column, node, [_end(statistics, "min", node.field.type) for statistics in stated]
+def column_statistics(files: Sequence[tuple[Layout, str]], column: Column) -> list[list[ChunkStatistics]]:
+    """Return, per file (its footer and path), what the footer says of a column in each row group.
+
+    A file that lacks the column has NULL in every row. Files of one schema look the column up once, and
+    bounds of files of one form are decoded together: a call of Arrow costs more than a few values.
+
+    Raises:
+        DataFileError: the name of the column is ambiguous in a file.
+    """
+    fields: dict[int, list[ParquetNode] | None] = {}
+    for layout, path in files:
+        if id(layout.tree) not in fields:
+            fields[id(layout.tree)] = field_of(layout, column, path)
+    stated = [_Stated.of(layout, path, fields[id(layout.tree)], column) for layout, path in files]
+    forms: dict[tuple[object, ...], list[_Stated]] = {}
+    for file in stated:
+        if file.ends:
+            forms.setdefault(file.form, []).append(file)
+    for alike in forms.values():
+        _decode(alike, column)
+    return [file.chunks() for file in stated]
+
+
+@dataclass(eq=False)
+class _Stated:
+    """What one footer states of a column; `bounds` per row group once they are decoded."""
+
+    layout: Layout
+    path: str
+    node: ParquetNode | None
+    lacking: bool
+    physical: str
+    statistics: list[pq.Statistics | None]
+    ends: list[tuple[object, object]] = field(default_factory=list)
+    bounds: list[tuple[Any, Any]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, layout: Layout, path: str, steps: list[ParquetNode] | None, column: Column) -> _Stated:
+        """Read the statistics of a column by its fields; `ends` stay empty if the column has no bounds."""
+        groups, schema = range(layout.metadata.num_row_groups), layout.metadata.schema
+        node = None if not steps or steps[-1].children else steps[-1]
+        if node is None or schema.column(node.first).max_repetition_level:
+            return cls(layout, path, None, steps is None, "", [None for _ in groups])
+        physical = str(schema.column(node.first).physical_type)
+        statistics = [_statistics(layout, group, node.first, physical) for group in groups]
+        out = cls(layout, path, node, False, physical, statistics)
+        if column.type.name in _ORDERED and not column.type.char_length and physical in _PHYSICAL:
+            with suppress(ValueError, OverflowError):
+                out.ends = [_ends(of_group, node.field.type) for of_group in statistics]
+        return out
+
+    @property
+    def form(self) -> tuple[object, ...]:
+        """Return a key that is equal for files whose bounds are decoded alike."""
+        assert self.node is not None
+        return self.node.field.type, self.physical, written_legacy(self.layout.metadata, is_int96=False)
+
+    def chunks(self) -> list[ChunkStatistics]:
+        """Return the statistics per row group, without bounds in the wrong order and impossible counts."""
+        rows = [end - start for start, end in pairwise(self.layout.starts.tolist())]
+        bounds = self.bounds or [(None, None)] * len(rows)
+        return [self._chunk(group, *bounds[group], rows[group]) for group in range(len(rows))]
+
+    def _chunk(self, group: int, low: Any, high: Any, rows: int) -> ChunkStatistics:
+        if self.lacking:
+            return ChunkStatistics(None, None, rows, rows, 0, True)
+        if self.node is None:
+            return ChunkStatistics(None, None, None, rows, 0, False)
+        if low is None or high is None or low > high:
+            low = high = None
+        statistics, packed = self.statistics[group], self.layout.chunk(group, self.node.first).packed
+        nulls = statistics.null_count if statistics is not None and statistics.has_null_count else None
+        if nulls is not None and (not 0 <= nulls <= rows or (low is not None and nulls == rows)):
+            nulls = None
+        only_nulls = nulls == rows
+        return ChunkStatistics(
+            low, high, nulls, rows, packed, only_nulls or (low is not None and self.physical in _EXACT)
         )
-        high = _values(
-            layout, path, column, node, [_end(statistics, "max", node.field.type) for statistics in stated]
+
+
+def _decode(alike: Sequence[_Stated], column: Column) -> None:
+    """Decode the bounds of files of one form; of a file whose bounds cannot be decoded nothing is known."""
+    first = alike[0]
+    try:
+        low, high = (
+            _values(first, column, [ends[which] for file in alike for ends in file.ends]) for which in (0, 1)
         )
     except (TailbitError, pa.ArrowException, ValueError, TypeError, OverflowError):
-        return [None] * groups
-    return [
-        None
-        if statistics is None or lo is None or hi is None or lo > hi
-        else FileBounds(lo, hi, statistics.null_count if statistics.has_null_count else None, None)
-        for statistics, lo, hi in zip(stated, low, high, strict=True)
-    ]
+        for file in alike if len(alike) > 1 else ():
+            _decode([file], column)
+        return
+    bounds = iter(zip(low, high, strict=True))
+    for file in alike:
+        file.bounds = list(islice(bounds, len(file.ends)))
 
 
-def _stated(layout: Layout, group: int, leaf: int) -> pq.Statistics | None:
+def _statistics(layout: Layout, group: int, leaf: int, physical: str) -> pq.Statistics | None:
     """Return the footer's statistics of a chunk, or None if the chunk's type differs from its column's.
 
     pyarrow would abort the process on statistics of such a chunk.
     """
-    if layout.chunk(group, leaf).type != str(layout.metadata.schema.column(leaf).physical_type):
+    if layout.chunk(group, leaf).type != physical:
         return None
     return layout.metadata.row_group(group).column(leaf).statistics
 
 
-def _end(stated: pq.Statistics | None, which: str, type_: pa.DataType) -> object:
-    """Return a bound that a footer states; times in microseconds as the number that is stored."""
+def _ends(stated: pq.Statistics | None, type_: pa.DataType) -> tuple[object, object]:
+    """Return the bounds that a footer states; times in microseconds as the numbers that are stored."""
     if stated is None or not stated.has_min_max:
-        return None
+        return None, None
     in_micros = pa.types.is_timestamp(type_) and type_.unit == "us"
     if in_micros and "timeUnit=microseconds" in str(stated.logical_type):
-        return getattr(stated, f"{which}_raw")
-    return getattr(stated, which)
+        return stated.min_raw, stated.max_raw
+    return stated.min, stated.max
 
 
-def _values(
-    layout: Layout, path: str, column: Column, node: ParquetNode, stored: Sequence[object]
-) -> list[Any]:
+def _values(file: _Stated, column: Column, stored: Sequence[object]) -> list[Any]:
     """Convert stored bounds to canonical values of the table's type, as `FileBounds` holds them."""
-    decode = Decoder(layout.metadata, path, column.label)
-    type_ = node.field.type
-    decoded = decode.array(arrow_array(stored, type_), column, node)
+    assert file.node is not None
+    decode = Decoder(file.layout.metadata, file.path, column.label)
+    decoded = decode.array(arrow_array(stored, file.node.field.type), column, file.node)
     values = pc.cast(decoded, arrow_type(column.type, column.label))
     if pa.types.is_date(values.type):
         values = pc.cast(values, pa.int32())

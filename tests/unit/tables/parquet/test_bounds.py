@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from support.delta_builder import DeltaBuilder
 from support.scans import scanned
 from tailbit.tables.model import Column, DataType, FileBounds
-from tailbit.tables.parquet.bounds import row_group_bounds
+from tailbit.tables.parquet.bounds import ChunkStatistics, column_statistics, row_group_bounds
 from tailbit.tables.parquet.data_file import open_layout
 from tailbit.tables.storage import LocalStorage
 
@@ -77,3 +77,68 @@ def test_a_chunk_of_another_type_than_its_column_has_no_bounds_and_ends_no_proce
     with_footer(Path(table_path, "f.parquet"), b"\x1c\x15\x04\x19", b"\x1c\x15\x02\x19")
     assert bounds(Path(table_path)) == [None]
     assert scanned(table_path, "k > 5", by_polars=True) == scanned(table_path, "k > 5", False) == [[0, 1]]
+
+
+def statistics_of(folder: Path, type_: str, *path: str) -> list[ChunkStatistics]:
+    layout = open_layout(LocalStorage(str(folder)), "f.parquet")
+    (groups,) = column_statistics([(layout, "f.parquet")], Column(path, path, DataType(type_)))
+    return groups
+
+
+def test_statistics_name_nulls_rows_and_exact_bounds_of_every_row_group(tmp_path: Path) -> None:
+    written(tmp_path, pa.array([3, None, 5, 7, None, None], pa.int32()))
+    found = [group._replace(packed=0) for group in statistics_of(tmp_path, "long", "k")]
+    assert found == [
+        ChunkStatistics(3, 3, 1, 2, 0, True),
+        ChunkStatistics(5, 7, 0, 2, 0, True),
+        ChunkStatistics(None, None, 2, 2, 0, True),
+    ]
+    assert all(group.packed > 0 for group in statistics_of(tmp_path, "long", "k"))
+
+
+def test_bounds_of_texts_are_not_exact_because_writers_may_shorten_them(tmp_path: Path) -> None:
+    written(tmp_path, pa.array(["a", "b"]))
+    assert statistics_of(tmp_path, "string", "k")[0][:4] == ("a", "b", 0, 2)
+    assert not statistics_of(tmp_path, "string", "k")[0].exact
+
+
+def test_of_numbers_with_nan_only_the_nulls_are_known(tmp_path: Path) -> None:
+    written(tmp_path, pa.array([1.0, None]))
+    (group,) = statistics_of(tmp_path, "double", "k")
+    assert (group.low, group.high, group.nulls, group.exact) == (None, None, 1, False)
+
+
+def test_a_column_that_the_file_lacks_is_null_in_every_row(tmp_path: Path) -> None:
+    written(tmp_path, pa.array([1, 2, 3]))
+    assert statistics_of(tmp_path, "long", "z") == [
+        ChunkStatistics(None, None, 2, 2, 0, True),
+        ChunkStatistics(None, None, 1, 1, 0, True),
+    ]
+
+
+def test_a_field_of_a_struct_has_bounds_and_is_null_where_the_struct_is(tmp_path: Path) -> None:
+    first = pa.array([True, False, False, False])
+    struct = pa.StructArray.from_arrays([pa.array([1, 2, None, 4])], ["a"], mask=first)
+    pq.write_table(pa.table({"s": struct}), tmp_path / "f.parquet")
+    (group,) = statistics_of(tmp_path, "long", "s", "a")
+    assert (group.low, group.high, group.nulls, group.rows) == (2, 4, 2, 4)
+
+
+def test_nothing_is_known_of_the_elements_of_an_array(tmp_path: Path) -> None:
+    written(tmp_path, pa.array([[1, 2], [3]]))
+    (group,) = statistics_of(tmp_path, "array", "k")
+    assert (group.low, group.nulls, group.rows) == (None, None, 2)
+
+
+def test_bounds_of_one_file_that_cannot_be_decoded_leave_those_of_others(tmp_path: Path) -> None:
+    """One file was written in Spark's legacy calendar and has a date before 1582."""
+    days = pa.array([-200_000, 0], pa.int32()).cast(pa.date32())
+    layouts = []
+    for name, old in (("old", b"old"), ("older", b"older"), ("new", None)):
+        metadata = {} if old is None else {b"org.apache.spark.legacyDateTime": b""}
+        values = days if name == "older" else days[1:]
+        table = pa.table({"k": values}).replace_schema_metadata(metadata)
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+        layouts.append((open_layout(LocalStorage(str(tmp_path)), f"{name}.parquet"), name))
+    groups = column_statistics(layouts, Column(("k",), ("k",), DataType("date")))
+    assert [(g.low, g.high) for (g,) in groups] == [(0, 0), (None, None), (0, 0)]
