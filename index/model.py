@@ -6,6 +6,7 @@ path, the one with the higher `seq` counts.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -62,27 +63,112 @@ class IndexFile:
     rows: int
 
 
+BITMAP = "bitmap"
+"""The kind of definitions whose values have postings."""
+
+
+RAISED_TYPE, RAISED_KEY = "boolean", b"\x01"
+"""Key type and the only key of the postings of rows for which an expression raises an error."""
+
+
+_TERM = "#"
+
+
+def new_id() -> str:
+    """Return an id for a definition that is no bitmap of a column; no column has such an id."""
+    return f"{_TERM}{uuid.uuid4().hex[:8]}"
+
+
+def is_of_term(id_: str) -> bool:
+    """Return whether an id was made by `new_id`, and is not that of a column."""
+    return id_.startswith(_TERM)
+
+
+def raised_id(id_: str) -> str:
+    """Return the id of the postings of the rows for which a definition's expression raises an error."""
+    return f"{id_}#raised"
+
+
 @dataclass(frozen=True, slots=True)
-class IndexedColumn:
-    """A column that the index keeps: its SQL label, id (physical path), key type and logical type."""
+class TermColumn:
+    """A column that a term reads, as it was when the term was defined: its SQL label, id and type."""
 
     label: str
     id: str
-    key_type: str
     type: str
 
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """An expression over the columns of a row, whose values an index keeps; a column is the plainest.
+
+    `text`: canonical SQL, with the labels in `columns`. `key_type`: of its values' keys, or of the elements'
+    of an array. `type`: its logical type. `zone`: the session time zone that the text is bound with.
+    """
+
+    text: str
+    columns: tuple[TermColumn, ...]
+    key_type: str
+    type: str
+    zone: str = "UTC"
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """One index of a table: its id, name, kind, terms and options.
+
+    `id`: names its postings, counts and codes, and stands in the record of each file that has them. A bitmap
+    of one column has the column's id (physical path), any other definition an id that no column has. `only`:
+    a condition on partition columns; files elsewhere are not indexed. Empty: all files are.
+    """
+
+    id: str
+    name: str
+    kind: str
+    terms: tuple[Term, ...]
+    options: Mapping[str, str] = field(default_factory=dict)
+    only: str = ""
+
     @classmethod
-    def of(cls, column: Column) -> IndexedColumn:
-        """Return a column of the source in the form that an index records.
-
-        Of an array the elements are indexed.
-
-        Of an array the elements are indexed.
+    def of_column(cls, column: Column) -> Definition:
+        """Return the definition of a bitmap of one column; of an array column the elements are indexed.
 
         Raises:
             ColumnTypeError: values of the column's type have no keys.
         """
-        return cls(column.label, column.id, posting_type_of_column(column), str(column.type))
+        return cls.plain(column.label, column.id, posting_type_of_column(column), str(column.type))
+
+    @classmethod
+    def plain(cls, label: str, id_: str, key_type: str, type_: str) -> Definition:
+        """Return the definition of a bitmap of one column, which is named as the column is."""
+        term = Term(label, (TermColumn(label, id_, type_),), key_type, type_)
+        return cls(id_, label, BITMAP, (term,))
+
+    @property
+    def label(self) -> str:
+        """The terms as SQL text."""
+        return ", ".join(term.text for term in self.terms)
+
+    @property
+    def has_postings(self) -> bool:
+        """Whether the index keeps postings of its values."""
+        return self.kind == BITMAP
+
+    @property
+    def key_type(self) -> str:
+        """The key type of a bitmap's postings."""
+        types = [term.key_type for term in self.terms]
+        return types[0] if len(types) == 1 else f"tuple({','.join(types)})"
+
+    @property
+    def is_of_column(self) -> bool:
+        """Whether this is a bitmap of one column, under the column's own id."""
+        return self.kind == BITMAP and [c.id for term in self.terms for c in term.columns] == [self.id]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether this is a bitmap of one column for every file, named as the column is, without options."""
+        return self.is_of_column and self.name == self.label and not self.options and not self.only
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +177,12 @@ class FileRecord:
 
     `path`, `size`, `mtime`, `rows` (physical), `partition`: as in the source; `footer`: hash of its footer,
     empty if the footer was never read. `space`, `base`: the file's claim, its range `[base, base + rows)` of
-    positions in a row space; None without postings. `columns`: ids of the columns with postings there.
-    `counted`: whether its visible rows are in the value counts, for exactly these columns; `hidden`: identity
-    of the deletion vector with which they are counted, empty for none. `lineage`: number of the history of
-    the source log (see `Ledger`) in which the file was last seen. `entered`, `left`: versions of the source
-    that added and removed the file; `left` is None while it is live. `error`: why the file could not be read.
+    positions in a row space; None without postings. `built`: ids of the definitions that this file has been
+    indexed for. `counted`: whether its visible rows are in the value counts of exactly these; `hidden`:
+    identity of the deletion vector with which they are counted, empty for none. `lineage`: number of the
+    history of the source log (see `Ledger`) in which the file was last seen. `entered`, `left`: versions of
+    the source that added and removed the file; `left` is None while it is live. `error`: why the file could
+    not be read.
     """
 
     path: str
@@ -106,7 +193,7 @@ class FileRecord:
     partition: Mapping[str, str | None]
     space: str | None
     base: int | None
-    columns: tuple[str, ...]
+    built: tuple[str, ...]
     counted: bool
     hidden: str
     lineage: int
@@ -197,15 +284,24 @@ class Ledger:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The configuration of the index: its identity, format, columns and options. Versioned.
+    """The configuration of the index: its identity, format, definitions and options. Versioned.
 
-    `dropped`: ids of columns that were indexed once and then dropped. Their old postings may still lie in row
-    spaces, so if such a column is indexed again, its postings go into new row spaces.
+    `dropped`: ids of definitions that were dropped. Their old postings may still lie in row spaces, so if
+    such an id is indexed again, its postings go into new row spaces.
     """
 
     version: int
     index_id: str
     format: int
-    columns: tuple[IndexedColumn, ...]
+    definitions: tuple[Definition, ...]
     options: Mapping[str, str] = field(default_factory=dict)
     dropped: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> tuple[Definition, ...]:
+        """The bitmaps of single columns, which are added and dropped by the columns' names."""
+        return tuple(definition for definition in self.definitions if definition.is_of_column)
+
+    def definition(self, id_: str) -> Definition:
+        """Return the definition of an id."""
+        return next(definition for definition in self.definitions if definition.id == id_)

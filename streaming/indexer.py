@@ -19,6 +19,7 @@ from tailbit.checkpoints.recovery import BatchPlan, LogState, Verdict, decide_ba
 from tailbit.errors import CommitConflictError, CorruptIndexError, IndexLogError
 from tailbit.faults import Fault, fault_point
 from tailbit.index.model import FileRecord
+from tailbit.index.sql.terms import indexed_columns_of
 from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.plan import TaskLimits, plan_work
 from tailbit.index.write.work import BuildTask, TaskColumn, TaskResult
@@ -166,9 +167,7 @@ class Indexer:
     def _columns(self, changes: Changes | None, target: Version) -> tuple[TaskColumn, ...]:
         """Return the indexed columns as they are at the target; a dropped column is left out."""
         schema = self._schema_at(changes, target)
-        leaves = {column.id: column for column in schema.leaves()}
-        wanted = (leaves.get(column.id) for column in self._index.state.settings.columns)
-        return tuple(TaskColumn.of(column) for column in wanted if column is not None)
+        return tuple(map(TaskColumn.of, indexed_columns_of(self._index.state.settings.definitions, schema)))
 
     def _schema_at(self, changes: Changes | None, target: Version) -> Schema:
         """Return the schema at the target; reread only if a commit since the last known one changed it.

@@ -30,6 +30,7 @@ from pyroaring import BitMap
 
 from tailbit.arrays import Longs
 from tailbit.index.keys import widens
+from tailbit.index.model import RAISED_KEY, is_of_term, raised_id
 from tailbit.index.postings.segment import Segment
 from tailbit.index.predicate.tree import Computed, Leaf
 from tailbit.once import lazy, once
@@ -185,12 +186,23 @@ class SpaceView:
         return segments if all(widens(s.columns[column.id], column.type) for s in segments) else []
 
     def unposted(self, column_id: str) -> BitMap | None:
-        """Return the visible positions of files without postings of this column; None if there are none."""
+        """Return the visible positions whose value the postings of a column or term do not say.
+
+        None if there are none. Those are the rows of files without its postings, and rows for which its
+        expression raises an error.
+        """
         lacking = np.array([column_id not in posted for posted in self.column_sets], dtype=bool)
         missing = lacking[self.posted]
+        raised = self._raised(column_id) if is_of_term(column_id) else None
         if not missing.any():
-            return None
-        return self.visible & claims(self.bases[missing], self.rows[missing])
+            return raised and self.visible & raised
+        unknown = claims(self.bases[missing], self.rows[missing])
+        return self.visible & (unknown | raised if raised else unknown)
+
+    def _raised(self, id_: str) -> BitMap | None:
+        raised = raised_id(id_)
+        found = [s.lookup(raised, RAISED_KEY) for s in self.segments if raised in s.columns]
+        return BitMap.union(BitMap(), *(bits for bits in found if bits)) if found else None
 
     def where_partition(self, leaf: Leaf | Computed) -> BitMap:
         """Return the claims of the files whose partition value makes a leaf TRUE.

@@ -5,16 +5,16 @@ The row of highest `seq` counts; one file of it is live.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
 from tailbit.errors import IndexFormatError
 from tailbit.index.keys import element_type
 from tailbit.index.kinds.kind import Kind, View
-from tailbit.index.model import IndexedColumn, Settings
+from tailbit.index.model import Definition, Settings, Term, TermColumn
 from tailbit.tables.arrow import no_rows
 
 if TYPE_CHECKING:
@@ -23,13 +23,35 @@ if TYPE_CHECKING:
 FORMAT = 3
 """The number of this layout. Kind `settings` has the column `format` in every format, past and to come."""
 
-NEWEST_FORMAT = 4
+ARRAY_FORMAT = 4
 """The number of the same layout with array columns, where a row may stand in several postings of a column."""
+
+NEWEST_FORMAT = 5
+"""The number of the same layout with definitions that are no bitmap of one column."""
 
 OLDEST_FORMAT = 1
 """Settings have the same layout since this format: an index of it can be rebuilt with its columns."""
 
 _INDEXED = pa.struct([(name, pa.string()) for name in ("label", "id", "key_type", "type")])
+"""A bitmap of one column, as formats 3 and 4 record it."""
+
+_TERM = pa.struct(
+    [
+        ("text", pa.string()),
+        ("columns", pa.list_(pa.struct([(name, pa.string()) for name in ("label", "id", "type")]))),
+        ("key_type", pa.string()),
+        ("type", pa.string()),
+        ("zone", pa.string()),
+    ]
+)
+_DEFINITION = pa.struct(
+    [
+        *((name, pa.string()) for name in ("id", "name", "kind")),
+        ("terms", pa.list_(_TERM)),
+        ("options", pa.map_(pa.string(), pa.string())),
+        ("only", pa.string()),
+    ]
+)
 
 
 @dataclass(frozen=True)
@@ -46,6 +68,7 @@ class SettingsKind(Kind[pa.Table]):
             ("indexed", pa.list_(_INDEXED)),
             ("options", pa.map_(pa.string(), pa.string())),
             ("dropped", pa.list_(pa.string())),
+            ("definitions", pa.list_(_DEFINITION)),
         ]
     )
 
@@ -62,28 +85,46 @@ class SettingsKind(Kind[pa.Table]):
 SETTINGS = SettingsKind()
 
 
-def format_of(columns: Iterable[IndexedColumn], before: int = FORMAT) -> int:
-    """Return the lowest format that can express the columns, but at least `before`.
+def format_of(definitions: Iterable[Definition], before: int = FORMAT) -> int:
+    """Return the lowest format that can express the definitions, but at least `before`.
 
     An older release refuses a format that it does not know, and keeps working with an index that uses nothing
     new.
     """
-    some = any(element_type(column.key_type) is not None for column in columns)
-    return max(before, NEWEST_FORMAT if some else FORMAT)
+    formats = [before]
+    for definition in definitions:
+        array = any(element_type(term.key_type) is not None for term in definition.terms)
+        formats.append(NEWEST_FORMAT if not definition.is_plain else ARRAY_FORMAT if array else FORMAT)
+    return max(formats)
 
 
 def settings_to_arrow(settings: Settings, seq: int) -> pa.Table:
-    """Convert a settings record to one row."""
+    """Convert a settings record to one row; bitmaps of one column stand where older releases look."""
+    others = [definition for definition in settings.definitions if not definition.is_plain]
     row = {
         "seq": seq,
         "settings_version": settings.version,
         "index_id": settings.index_id,
         "format": settings.format,
-        "indexed": [asdict(column) for column in settings.columns],
+        "indexed": [_plain_row(definition) for definition in settings.definitions if definition.is_plain],
         "options": list(settings.options.items()),
         "dropped": list(settings.dropped),
+        "definitions": [asdict(other) | {"options": list(other.options.items())} for other in others],
     }
     return pa.Table.from_pylist([row], schema=SETTINGS.schema)
+
+
+def _plain_row(definition: Definition) -> dict[str, str]:
+    (term,) = definition.terms
+    return {"label": term.text, "id": definition.id, "key_type": term.key_type, "type": term.type}
+
+
+def _definition_from(row: Mapping[str, Any]) -> Definition:
+    terms = tuple(
+        Term(**{**term, "columns": tuple(TermColumn(**column) for column in term["columns"])})
+        for term in row["terms"]
+    )
+    return Definition(**{**row, "terms": terms, "options": dict(row["options"])})
 
 
 _ANEW = "Make it anew, with its columns: tailbit repair TABLE. Questions scan the data files meanwhile."
@@ -101,11 +142,12 @@ def settings_from_arrow(table: pa.Table, path: str, oldest: int = FORMAT) -> tup
     if not oldest <= row["format"] <= NEWEST_FORMAT:
         hint = {"hint": _ANEW} if OLDEST_FORMAT <= row["format"] < FORMAT else {}
         raise IndexFormatError(path=path, found=row["format"], supported=NEWEST_FORMAT, **hint)
+    others = [_definition_from(definition) for definition in row["definitions"] or ()]
     settings = Settings(
         version=row["settings_version"],
         index_id=row["index_id"],
         format=row["format"],
-        columns=tuple(IndexedColumn(**column) for column in row["indexed"]),
+        definitions=(*(Definition.plain(*plain.values()) for plain in row["indexed"]), *others),
         options=dict(row["options"] or ()),
         dropped=tuple(row["dropped"] or ()),
     )

@@ -1,4 +1,4 @@
-"""Changes of the columns of an index: settings, and the records of dropped columns, in one commit.
+"""Changes of the definitions of an index: settings, and the records of dropped columns, in one commit.
 
 An added column is only named: the indexer finds it missing in every file, opens a new round (in which it
 looks at every file) and adds the column's postings; until a file is done, its rows are scanned for that
@@ -19,7 +19,7 @@ from tailbit.errors import CommitConflictError, SettingsError
 from tailbit.index.kinds.files.rows import without_columns
 from tailbit.index.kinds.settings import format_of
 from tailbit.index.kinds.value_counts import Tally, write_value_counts
-from tailbit.index.model import IndexedColumn, IndexFile, Ledger, Settings
+from tailbit.index.model import Definition, IndexFile, Ledger, Settings
 from tailbit.index.store.table import MetadataTable
 
 ATTEMPTS = 20
@@ -28,23 +28,23 @@ ATTEMPTS = 20
 
 @dataclass(frozen=True, slots=True)
 class Altered:
-    """The result of an alteration: labels of the changed columns, and the `settings` after it."""
+    """The result of an alteration: labels of the changed definitions, and the `settings` after it."""
 
     added: tuple[str, ...]
     dropped: tuple[str, ...]
     settings: Settings
 
 
-def alter(index: MetadataTable, add: Sequence[IndexedColumn], drop: Sequence[str]) -> Altered:
-    """Index the columns `add`, and stop indexing the columns whose ids are in `drop`; keep the others.
+def alter(index: MetadataTable, add: Sequence[Definition], drop: Sequence[str]) -> Altered:
+    """Add the definitions `add`, and drop those whose ids are in `drop`; keep the others.
 
-    Two concurrent alterations are applied one after the other, and both hold. Cost: for added columns, one
-    small commit; for dropped columns, a record per file and a count per distinct value.
+    Two concurrent alterations are applied one after the other, and both hold. Cost: for added definitions,
+    one small commit; for dropped ones, a record per file and a count per distinct value.
 
     Raises:
-        SettingsError: no column would be left.
+        SettingsError: no definition would be left.
         CommitConflictError: other writers were first again and again.
-        CorruptIndexError: the value counts of a dropped column cannot be read.
+        CorruptIndexError: the value counts of a dropped definition cannot be read.
     """
     return retried(index, lambda: _attempt(index, add, drop))
 
@@ -66,28 +66,28 @@ def retried(index: MetadataTable, attempt: Callable[[], T]) -> T:
     return attempt()
 
 
-def _attempt(index: MetadataTable, add: Sequence[IndexedColumn], drop: Sequence[str]) -> Altered:
+def _attempt(index: MetadataTable, add: Sequence[Definition], drop: Sequence[str]) -> Altered:
     before = index.state.settings
-    known = {column.id for column in before.columns}
-    going = tuple(column for column in before.columns if column.id in drop)
-    coming = tuple({column.id: column for column in add if column.id not in known}.values())
-    kept = tuple(column for column in before.columns if column not in going)
+    known = {definition.id for definition in before.definitions}
+    going = tuple(definition for definition in before.definitions if definition.id in drop)
+    coming = tuple({came.id: came for came in add if came.id not in known}.values())
+    kept = tuple(definition for definition in before.definitions if definition not in going)
     if not kept + coming:
         raise SettingsError(
             path=index.path,
-            found=", ".join(column.label for column in before.columns),
+            found=", ".join(definition.label for definition in before.definitions),
             asked="none",
             hint="Keep a column, or delete the index folder.",
         )
     altered = Altered(tuple(c.label for c in coming), tuple(c.label for c in going), before)
     if not coming and not going:
         return altered
-    gone = [column.id for column in going]
+    gone = [definition.id for definition in going]
     settings = replace(
         before,
         version=before.version + 1,
         format=format_of(coming, before.format),
-        columns=kept + coming,
+        definitions=kept + coming,
         dropped=tuple(sorted({*before.dropped, *gone})),
     )
     records = without_columns(index.state.recorded.table(), gone) if gone else []
@@ -96,12 +96,11 @@ def _attempt(index: MetadataTable, add: Sequence[IndexedColumn], drop: Sequence[
 
 
 def _uncounted(index: MetadataTable, gone: Sequence[str]) -> list[IndexFile]:
-    """Write a file of value counts that subtracts all counts of the columns `gone`."""
+    """Write a file of value counts that subtracts all counts of the definitions `gone`."""
     tally = Tally()
-    for column in index.state.settings.columns:
-        if column.id in gone:
-            for key_type, (keys, counts) in index.state.stored_counts(column.id):
-                tally.add(column.id, key_type, keys, np.negative(counts))
+    for id_ in gone:
+        for key_type, (keys, counts) in index.state.stored_counts(id_):
+            tally.add(id_, key_type, keys, np.negative(counts))
     written = write_value_counts(index.storage, tally)
     return [] if written is None else [written]
 
@@ -109,7 +108,7 @@ def _uncounted(index: MetadataTable, gone: Sequence[str]) -> list[IndexFile]:
 def _ledger(index: MetadataTable, settings: Settings) -> Ledger | None:
     """Return the ledger under the new settings if no file needs postings for these settings, else None."""
     ledger, before = index.state.ledger, index.state.settings
-    came = {c.id for c in settings.columns} - {c.id for c in before.columns}
+    came = {d.id for d in settings.definitions} - {d.id for d in before.definitions}
     if ledger is None or came or ledger.settings_version != before.version:
         return None
     return replace(ledger, settings_version=settings.version)

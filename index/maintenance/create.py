@@ -15,7 +15,7 @@ from tailbit.errors import (
 )
 from tailbit.index.kinds.settings import format_of
 from tailbit.index.maintenance.start_over import check_columns, start_over
-from tailbit.index.model import IndexedColumn, Settings
+from tailbit.index.model import Definition, Settings
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables.storage import StorageOptions
 from tailbit.tables.table import Table
@@ -84,16 +84,16 @@ def _open(path: str, options: StorageOptions) -> MetadataTable | None:
     return index
 
 
-def _create(path: str, columns: tuple[IndexedColumn, ...], options: StorageOptions) -> MetadataTable:
+def _create(path: str, columns: tuple[Definition, ...], options: StorageOptions) -> MetadataTable:
     """Create an index; if another process creates it at this moment and is first, open that one."""
-    settings = Settings(version=1, index_id=uuid.uuid4().hex, format=format_of(columns), columns=columns)
+    settings = Settings(1, uuid.uuid4().hex, format_of(columns), columns)
     try:
         return MetadataTable.create(path, settings, options=options)
     except CommitConflictError:
         return MetadataTable.open(path, options=options)
 
 
-def indexed_columns(table: Table, columns: Sequence[str]) -> tuple[IndexedColumn, ...]:
+def indexed_columns(table: Table, columns: Sequence[str]) -> tuple[Definition, ...]:
     """Return the named columns in the form in which an index records them.
 
     Raises:
@@ -103,4 +103,4 @@ def indexed_columns(table: Table, columns: Sequence[str]) -> tuple[IndexedColumn
     resolved = table.snapshot().schema.resolve_all(columns)
     if not resolved:
         raise UsageError(reason="no columns are given", hint="Give --columns a,b,c.")
-    return tuple(map(IndexedColumn.of, resolved))
+    return tuple(map(Definition.of_column, resolved))

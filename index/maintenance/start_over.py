@@ -28,7 +28,7 @@ from tailbit.index.kinds.settings import (
     settings_from_arrow,
     settings_to_arrow,
 )
-from tailbit.index.model import IndexedColumn, IndexFile, Settings
+from tailbit.index.model import Definition, IndexFile, Settings
 from tailbit.index.store.stored_log import StoredLog
 from tailbit.tables import open_table
 from tailbit.tables.storage import Storage, StorageOptions, open_storage
@@ -37,7 +37,7 @@ _FOLDER = f"kind={SETTINGS.name}"
 
 
 def start_over(
-    path: str, columns: Sequence[IndexedColumn] | None, options: StorageOptions, kinds: Kinds = KINDS
+    path: str, columns: Sequence[Definition] | None, options: StorageOptions, kinds: Kinds = KINDS
 ) -> Settings:
     """Create the index at `path` again with its old settings, or with `columns` if these are unreadable.
 
@@ -58,7 +58,7 @@ def start_over(
     if live is None and known is None:
         _refuse_foreign(path, storage, kinds)
     if known is not None and columns is not None:
-        check_columns(path, known.columns, columns)
+        check_columns(path, known.definitions, columns)
     elif known is None and columns is None:
         raise CorruptIndexError(
             file=f"{path}/{_FOLDER}",
@@ -79,7 +79,7 @@ def remembered_settings(path: str, options: StorageOptions) -> Settings | None:
 
 
 def start_over_with(
-    path: str, known: Sequence[IndexedColumn], options: StorageOptions, kinds: Kinds
+    path: str, known: Sequence[Definition], options: StorageOptions, kinds: Kinds
 ) -> Settings:
     """Create the index at `path` again with its settings, or with columns `known` if these are lost.
 
@@ -93,24 +93,24 @@ def start_over_with(
         return start_over(path, known, options, kinds)
 
 
-def check_columns(path: str, remembered: Sequence[IndexedColumn], wanted: Sequence[IndexedColumn]) -> None:
+def check_columns(path: str, remembered: Sequence[Definition], wanted: Sequence[Definition]) -> None:
     """Raise SettingsError if the wanted columns are not those that the index records.
 
     Raises:
         SettingsError: the columns differ.
     """
-    if {c.id for c in remembered} != {c.id for c in wanted}:
-        raise SettingsError(
-            path=path, found=", ".join(c.label for c in remembered), asked=", ".join(c.label for c in wanted)
-        )
+    found, asked = ([c for c in columns if c.is_of_column] for columns in (remembered, wanted))
+    if {c.id for c in found} != {c.id for c in asked}:
+        labels = [", ".join(c.label for c in columns) for columns in (found, asked)]
+        raise SettingsError(path=path, found=labels[0], asked=labels[1])
 
 
-def _renewed(known: Settings | None, columns: Sequence[IndexedColumn]) -> Settings:
+def _renewed(known: Settings | None, columns: Sequence[Definition]) -> Settings:
     """Return the settings of a new index: the old ones with a new identity if known, else only `columns`."""
     identity = uuid.uuid4().hex
     if known is None:
-        return Settings(version=1, index_id=identity, format=format_of(columns), columns=tuple(columns))
-    return replace(known, index_id=identity, format=format_of(known.columns), dropped=())
+        return Settings(1, identity, format_of(columns), tuple(columns))
+    return replace(known, index_id=identity, format=format_of(known.definitions), dropped=())
 
 
 def _live(path: str, options: StorageOptions) -> list[IndexFile] | None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from tailbit.errors import ColumnTypeError, CorruptIndexError
 from tailbit.index.keys import MAX_KEY, is_textual
 from tailbit.index.kinds.value_counts import Counts
-from tailbit.index.model import Ledger, LedgerState
+from tailbit.index.model import RAISED_TYPE, Ledger, LedgerState, is_of_term, raised_id
 from tailbit.index.predicate.tree import Constant
 from tailbit.index.query.selection import Selection
 from tailbit.index.store.state import IndexState
@@ -59,9 +59,15 @@ class RecordedCounts:
         """Read the counts of a column from the index; None if the index has changed or lacks the column."""
         with self.index.lock:
             settings, stand = self.index.settings, (self.index.index_id, self.index.seq)
-            if stand != self.stand or column_id not in {c.id for c in settings.columns}:
+            if stand != self.stand or column_id not in {d.id for d in settings.definitions}:
+                return None
+            if is_of_term(column_id) and self._raises(column_id):
                 return None
             return self.index.value_counts(column_id, key_type)
+
+    def _raises(self, id_: str) -> bool:
+        """Return whether the expression of a definition raises for some visible row."""
+        return bool(len(self.index.value_counts(raised_id(id_), RAISED_TYPE)[0]))
 
     def _speak_of(self, selection: Selection) -> bool:
         """Return whether the counts include every live file and are of the selection's version."""

@@ -103,13 +103,13 @@ def _written_again(state: IndexState, changed: dict[str, FileRecord]) -> pa.Tabl
 def _uncovered(state: IndexState, spaces: Iterable[str], reason: str) -> dict[str, FileRecord]:
     """Return the records that claim a range of some row spaces, without their claims, by path.
 
-    A counted record keeps the columns for which it is counted, so that its counts can be taken back.
+    A counted record keeps the definitions for which it is counted, so that its counts can be taken back.
     """
     out = {}
     for record in (record for space in spaces for record in state.recorded.claims(space)):
         bare = reclaimed(record, None, None)
         if record.left is None:
-            bare = replace(bare, columns=record.columns if record.counted else (), error=reason)
+            bare = replace(bare, built=record.built if record.counted else (), error=reason)
         out[record.path] = bare
     return out
 
@@ -119,7 +119,7 @@ def _uncounted(state: IndexState, changed: dict[str, FileRecord]) -> dict[str, F
     live = (changed.get(record.path, record) for record in state.recorded.live())
     return {
         record.path: replace(
-            record, counted=False, hidden="", columns=record.columns if record.space is not None else ()
+            record, counted=False, hidden="", built=record.built if record.space is not None else ()
         )
         for record in live
     }

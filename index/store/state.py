@@ -109,7 +109,7 @@ class IndexState:
     def value_counts(self, column: str, key_type: str | None = None) -> Counts:
         """Return the keys and visible rows of a column, in its settings' key type or a wider one."""
         with self.lock:
-            key_type = key_type or next(c.key_type for c in self.settings.columns if c.id == column)
+            key_type = key_type or self.settings.definition(column).key_type
             return self.reader(VALUE_COUNTS).of(column, key_type)
 
     def stored_counts(self, column: str) -> Iterator[tuple[str, Counts]]:

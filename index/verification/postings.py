@@ -92,7 +92,7 @@ def check_postings(
     every posting of the column there.
     """
     where = f"row space {space}, column {column}"
-    posted = [record for record in records if column in record.columns]
+    posted = [record for record in records if column in record.built]
     claimed = _claimed(posted)
     rows = _PostedRows()
     try:

@@ -143,5 +143,5 @@ def _check(
 
 def _key_type(index: IndexState, column: str, now: Column | None) -> str:
     """Return the key type in which counts are compared: that of the present column, else of the settings."""
-    stored = next(c.key_type for c in index.settings.columns if c.id == column)
+    stored = index.settings.definition(column).key_type
     return posting_type_of(now.type) if now is not None and widens(stored, now.type) else stored

@@ -17,9 +17,10 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.errors import CommitConflictError, CorruptIndexError, DataFileError
+from tailbit.index.expression.indexed_term import IndexedTerm, sources_of, values_of
 from tailbit.index.keys import element_type, encode_array
 from tailbit.index.kinds.value_counts import Tally
-from tailbit.index.model import FileRecord
+from tailbit.index.model import RAISED_KEY, RAISED_TYPE, FileRecord, raised_id
 from tailbit.index.roaring.elements import coding_of
 from tailbit.index.write.hidden import HiddenRowsReader
 from tailbit.index.write.value_changes import entering, leaving
@@ -105,17 +106,21 @@ class Counting:
             if footer_hash(self._source, record.path) != record.footer:
                 return False
             start = 0
-            for table in fetch(self._source, slice_, [c for c, _ in columns], at.astype(np.uint64)):
+            for table in fetch(self._source, slice_, sources_of(c for c, _ in columns), at.astype(np.uint64)):
                 rows = at[start : start + table.num_rows]
                 start += table.num_rows
                 for column, key_type in columns:
+                    values, raised = _values(column, table)
                     coding = coding_of(column, key_type)
-                    coding.add(0, table[column.id])
+                    coding.add(0, values)
                     coded = coding.finish()
                     codes, places = coded.at(np.arange(len(rows)))
                     pairs = entering if sign > 0 else leaving
                     changes = pairs(coded.keys, codes, rows[places])
                     counted.append((column.id, key_type, coded.keys, changes.counts()))
+                    if raised:
+                        raised_count = np.array([sign * raised], dtype=np.int64)
+                        counted.append((raised_id(column.id), RAISED_TYPE, _RAISED_KEYS, raised_count))
         except DataFileError:
             return False
         for column_id, key_type, keys, counts in counted:
@@ -128,9 +133,16 @@ class Counting:
         Each row must occur in exactly one posting; in an array column, in at least one.
         """
         wanted = bits.shift(record.base or 0)
+        segments = self._hidden.state.segments_of(record.space or "")
         for column in columns:
             total, rows = 0, BitMap()
-            for segment in self._hidden.state.segments_of(record.space or ""):
+            for segment in segments:
+                if (raised := raised_id(column)) in segment.columns:
+                    for keys, (posting,) in segment.postings(raised):
+                        raised_count = np.array(
+                            [sign * wanted.intersection_cardinality(posting)], dtype=np.int64
+                        )
+                        self._tally.add(raised, RAISED_TYPE, keys, raised_count)
                 if column not in segment.columns:
                     continue
                 several = element_type(segment.columns[column]) is not None
@@ -157,3 +169,15 @@ class Counting:
             raise CommitConflictError(version=index.version, path=index.path)
         reason = f"its data file is gone, and postings of column {column} do not hold all its rows"
         raise CorruptIndexError(file=record.path, reason=reason)
+
+
+_RAISED_KEYS = pa.array([RAISED_KEY], pa.binary())
+
+
+def _values(column: Column, table: pa.Table) -> tuple[pa.ChunkedArray, int]:
+    """Return the values of a column or term at the rows of a table of columns, and how many rows raise."""
+    if not isinstance(column, IndexedTerm):
+        return table[column.id], 0
+    arrays = {c.id: table[c.id].combine_chunks() for c in sources_of([column])}
+    values, raised = values_of(column, arrays, table.num_rows)
+    return pa.chunked_array([values]), 0 if raised is None else int(raised.sum())

@@ -56,7 +56,7 @@ def _work(
         return Enter(target)
     if record.space is None or not record.is_of(target):
         return Replace(target, record)
-    post = tuple(column for column in columns if column not in record.columns)
+    post = tuple(column for column in columns if column not in record.built)
     if post:
         return Repost(target, record, post)
     return None if _as_recorded(target, record, lineage) else Rehide(target, record)
@@ -151,7 +151,7 @@ def uncounted_record(target: FileSlice, task: BuildTask, reason: str) -> FileRec
         partition=target.partition,
         space=None,
         base=None,
-        columns=(),
+        built=(),
         counted=False,
         hidden="",
         lineage=task.lineage,

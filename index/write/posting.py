@@ -16,13 +16,17 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import BitMap
 
+from tailbit.arrays import Mask
+from tailbit.index.expression.indexed_term import IndexedTerm, sources_of, values_of
 from tailbit.index.kinds.value_counts import Tally
+from tailbit.index.model import RAISED_KEY, RAISED_TYPE, raised_id
 from tailbit.index.postings.gaps import encoded, none
 from tailbit.index.postings.postings import Postings
 from tailbit.index.roaring.by_key import bitmaps_by_key
 from tailbit.index.roaring.coding import Coding
 from tailbit.index.roaring.containers import BLOCK
 from tailbit.index.roaring.elements import Coded, ElementCoding, coding_of
+from tailbit.index.roaring.masks import bitmap_where
 from tailbit.index.roaring.serialize import Bitmaps, bitmaps
 from tailbit.index.roaring.sparse import pays
 from tailbit.index.write.believed import believed
@@ -66,7 +70,7 @@ class DataFiles:
 
     def __init__(self, storage: Storage, columns: Sequence[Column]) -> None:
         self._storage = storage
-        self._coded = [c for c in columns if not c.partition]
+        self._coded = [c for c in sources_of(columns) if not c.partition]
         self._open: Cache[str, DataFile] = Cache(_OPEN_FILES, dropped=DataFile.close)
 
     def open(self, slice_: FileSlice) -> DataFile:
@@ -89,6 +93,10 @@ class DataFiles:
         Raises:
             DataFileError: the values cannot be read, or contradict the statistics.
         """
+        if isinstance(column, IndexedTerm):
+            for values, _ in self.computed(slice_, rows, column):
+                yield values
+            return
         if column.partition:
             text = slice_.partition.get(column.physical[0])
             value = partition_array(column, text, 1)
@@ -96,6 +104,34 @@ class DataFiles:
             return
         file = self.open(slice_)
         yield from believed(file, slice_, column, _stored_values(file, column))
+
+    def computed(
+        self, slice_: FileSlice, rows: int, term: IndexedTerm
+    ) -> Iterator[tuple[pa.ChunkedArray, Mask | None]]:
+        """Yield the values of a term in row order, and where it raises; None if it raises nowhere."""
+        sources = sources_of([term])
+        for arrays in _side_by_side([self.values(slice_, rows, column) for column in sources]):
+            columns = {column.id: array for column, array in zip(sources, arrays, strict=True)}
+            values, raised = values_of(term, columns, len(arrays[0]))
+            yield pa.chunked_array([values]), raised
+
+
+def _side_by_side(columns: Sequence[Iterator[pa.ChunkedArray]]) -> Iterator[list[pa.Array]]:
+    """Yield the values of several columns for the same rows; each comes in pieces of its own sizes."""
+    held = [pa.chunked_array([], pa.null()) for _ in columns]
+    while True:
+        for n, more in enumerate(columns):
+            if not len(held[n]):
+                held[n] = next(more, held[n])
+        rows = min(map(len, held))
+        if not rows:
+            return
+        yield [_one_array(values.slice(0, rows)) for values in held]
+        held = [values.slice(rows) for values in held]
+
+
+def _one_array(values: pa.ChunkedArray) -> pa.Array:
+    return values.unify_dictionaries().combine_chunks() if values.num_chunks != 1 else values.chunk(0)
 
 
 def _stored_values(file: DataFile, column: Column) -> Iterator[pa.ChunkedArray]:
@@ -147,7 +183,8 @@ def post(
     all claims for the codes, two for the containers, and the distinct keys; for many keys, see `by_key`.
     """
     mine = [claim for claim in claims if column.id in claim.columns]
-    coded = code(data, column, key_type, mine)
+    raised = BitMap()
+    coded = code(data, column, key_type, mine, raised)
     keys, counts = coded.keys, -_hidden_counts(coded, mine, hidden)
     extent = max(claim.base + claim.rows for claim in mine)
     first = min(claim.base for claim in mine) // BLOCK * BLOCK
@@ -162,6 +199,22 @@ def post(
         some = keys.slice(slab.first, len(slab.cardinality))
         yield postings_of(column.id, key_type, some, slab)
     tally.add(column.id, key_type, keys, counts)
+    if raised:
+        yield _raised_postings(column, raised, mine, hidden, tally)
+
+
+def _raised_postings(
+    column: Column, raised: BitMap, claims: Sequence[Claim], hidden: Mapping[str, BitMap], tally: Tally
+) -> Postings:
+    """Return the posting of the rows where a term raises an error, and count the visible ones."""
+    shown = raised.copy()
+    for claim in claims:
+        if claim.slice.path in hidden:
+            shown -= hidden[claim.slice.path].shift(claim.base)
+    id_, keys = raised_id(column.id), pa.array([RAISED_KEY], pa.binary())
+    tally.add(id_, RAISED_TYPE, keys, np.array([len(shown)], dtype=np.int64))
+    bitmaps = pa.array([raised.serialize()], pa.binary())
+    return Postings(id_, RAISED_TYPE, keys, np.array([len(raised)], dtype=np.int64), bitmaps)
 
 
 def laid_out(coded: Coded, first: int, extent: int) -> Iterator[Bitmaps]:
@@ -184,20 +237,35 @@ def _is_scattered(coded: Coded, first: int, extent: int) -> bool:
     return keys * FEW_ROWS > rows
 
 
-def code(data: DataFiles, column: Column, key_type: str, claims: Sequence[Claim]) -> Coded:
-    """Return the codes of a column by position of the row space."""
+def code(
+    data: DataFiles, column: Column, key_type: str, claims: Sequence[Claim], raised: BitMap | None = None
+) -> Coded:
+    """Return the codes of a column by position of the row space.
+
+    The positions where a term raises an error are added to `raised`; their code is that of NULL.
+    """
     coding = coding_of(column, key_type, SpillingCoding)
+    raising = BitMap() if raised is None else raised
     for claim in claims:
-        _add(coding, data, column, claim)
+        _add(coding, data, column, claim, raising)
     return coding.finish()
 
 
-def _add(coding: Coding | ElementCoding, data: DataFiles, column: Column, claim: Claim) -> None:
+def _add(
+    coding: Coding | ElementCoding, data: DataFiles, column: Column, claim: Claim, raising: BitMap
+) -> None:
     """Add the rows of a file.
 
     The last decoded values are freed on return, before the remaining files are coded.
     """
     at = claim.base
+    if isinstance(column, IndexedTerm):
+        for values, raised in data.computed(claim.slice, claim.rows, column):
+            coding.add(at, values)
+            if raised is not None:
+                raising |= bitmap_where(raised).shift(at)
+            at += len(values)
+        return
     for values in data.values(claim.slice, claim.rows, column):
         coding.add(at, values)
         at += len(values)

@@ -163,9 +163,9 @@ class _Run:
             if record.counted:
                 hidden = self._hidden.of_record(record)
                 other = isinstance(work, Replace) and not record.is_as_written(work.target)
-                self._counting.add(record, record.columns, columns, None, hidden, -1, overwritten=other)
+                self._counting.add(record, record.built, columns, None, hidden, -1, overwritten=other)
             return
-        stay = tuple(c for c in record.columns if c not in to_post(work))
+        stay = tuple(c for c in record.built if c not in to_post(work))
         now = self._hidden.of_slice(self._source, work.target)
         if not record.counted:
             self._counting.add(record, stay, columns, None, now, +1)
@@ -200,7 +200,7 @@ class _Run:
             record,
             mtime=target.mtime,
             partition=dict(target.partition),
-            columns=tuple(sorted({*record.columns, *to_post(work)})),
+            built=tuple(sorted({*record.built, *to_post(work)})),
             counted=True,
             hidden=target.hidden_id,
             lineage=task.lineage,
@@ -221,7 +221,7 @@ class _Run:
             partition=dict(target.partition),
             space=claim.space,
             base=claim.base,
-            columns=tuple(sorted(claim.columns)),
+            built=tuple(sorted(claim.columns)),
             counted=True,
             hidden=target.hidden_id,
             lineage=self._task.lineage,

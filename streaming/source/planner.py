@@ -15,6 +15,7 @@ from tailbit.checkpoints.lag import Backlog, Lag
 from tailbit.checkpoints.offset import Offset, short_fingerprint, snapshot_start
 from tailbit.checkpoints.recovery import LogState, Resume, decide
 from tailbit.errors import CommitGapError, CorruptIndexError, VersionNotFoundError
+from tailbit.index.sql.terms import indexed_columns_of
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.control import Control
 from tailbit.streaming.settings import StreamSettings
@@ -185,14 +186,13 @@ class Planner:
             record = self._index.state.recorded.get(path)
         except CorruptIndexError:
             return False
-        posted = record is not None and record.space is not None and columns.issubset(record.columns)
+        posted = record is not None and record.space is not None and columns.issubset(record.built)
         return record is not None and posted and record.counted
 
     def _columns(self, snapshot: Snapshot) -> set[str]:
-        """Return the ids of the indexed columns that the table has."""
-        return {column.id for column in self._index.state.settings.columns} & {
-            leaf.id for leaf in snapshot.schema.leaves()
-        }
+        """Return the ids of the indexed columns and terms that the table has values of."""
+        definitions = self._index.state.settings.definitions
+        return {column.id for column in indexed_columns_of(definitions, snapshot.schema)}
 
     def _admit_versions(self, base: Offset) -> Offset:
         """Return the offset after the next versions within a batch's limits, at least one if there is one."""

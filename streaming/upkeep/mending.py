@@ -95,7 +95,7 @@ class Mender:
         self.tell(f"mended: {reason}; {_what_follows(done.to_post, done.to_count)}")
 
     def _start_over(self, error: CorruptIndexError) -> None:
-        known = self.index.state.settings.columns
+        known = self.index.state.settings.definitions
         start_over_with(self.index.path, known, self.index.storage.options, self.index.kinds)
         self.index.refresh()
         self.mended += 1

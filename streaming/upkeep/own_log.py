@@ -90,5 +90,5 @@ def mended_log(index: MetadataTable, failed: TailbitError, patience: Patience, t
     """
     if not isinstance(failed, IndexLogError) or patience.waited() < SURE_S:
         return
-    start_over_with(index.path, index.state.settings.columns, index.storage.options, index.kinds)
+    start_over_with(index.path, index.state.settings.definitions, index.storage.options, index.kinds)
     tell(f"mended: {failed}; the index is built again")

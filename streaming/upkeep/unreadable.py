@@ -14,6 +14,7 @@ from contextlib import suppress
 from tailbit.errors import CommitConflictError, TailbitError
 from tailbit.index.maintenance.new_round import ask_for_round
 from tailbit.index.model import LedgerState
+from tailbit.index.sql.terms import indexed_columns_of
 from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.readable import why_unreadable
 from tailbit.streaming.upkeep.mending import Tell
@@ -67,8 +68,8 @@ class Retrier:
         pause = min(2 * self._due.get(path, (now, FIRST_S / 2))[1], LONGEST_S)
         self._due[path] = now + pause, pause
         snapshot = self._table.snapshot(self._table.head())
-        slice_, leaves = snapshot.files.get(path), {leaf.id: leaf for leaf in snapshot.schema.leaves()}
-        columns = [leaves[c.id] for c in self._index.state.settings.columns if c.id in leaves]
+        slice_ = snapshot.files.get(path)
+        columns = indexed_columns_of(self._index.state.settings.definitions, snapshot.schema)
         return slice_ is not None and why_unreadable(self._table.storage, slice_, columns) is None
 
 

@@ -12,7 +12,7 @@ from tailbit.faults import Fault, fault_point
 from tailbit.index.kinds.kind import Problem
 from tailbit.index.kinds.schemas import KINDS, Kinds
 from tailbit.index.maintenance.start_over import check_columns, start_over
-from tailbit.index.model import IndexedColumn
+from tailbit.index.model import Definition
 from tailbit.index.repair.damage import damage_of
 from tailbit.index.repair.mend import Mended, mend
 from tailbit.index.store.table import MetadataTable
@@ -41,7 +41,7 @@ def repair(
     table: Table,
     index: MetadataTable,
     problems: Sequence[Problem],
-    columns: Sequence[IndexedColumn] | None = None,
+    columns: Sequence[Definition] | None = None,
 ) -> Repaired:
     """Remove damaged parts from an index in one commit, and build them again if no indexer does.
 
@@ -70,7 +70,7 @@ def repair(
 def made_anew(
     table: Table,
     path: str,
-    columns: Sequence[IndexedColumn] | None,
+    columns: Sequence[Definition] | None,
     problems: Sequence[Problem],
     kinds: Kinds = KINDS,
 ) -> Repaired:

@@ -14,7 +14,7 @@ from tailbit.arguments.keywords import checks_keywords_of_methods
 from tailbit.arguments.values import flag, function, names, number, whole
 from tailbit.errors import CorruptIndexError, NoIndexError, UnknownColumnError, UsageError
 from tailbit.handle import Handle
-from tailbit.index.model import IndexedColumn, Standing
+from tailbit.index.model import Definition, Standing
 
 if TYPE_CHECKING:
     from tailbit.index.advice.advise import Advice
@@ -191,7 +191,7 @@ class MaintainedTable(Handle):
 
         come, go = names("add", add), names("drop", drop)
         index, schema = self._apart()._needed(), self._table.snapshot().schema
-        coming = [IndexedColumn.of(schema.resolve(name)) for name in come]
+        coming = [Definition.of_column(schema.resolve(name)) for name in come]
         going = [_indexed_id(index.state.settings, schema, name) for name in go]
         both = [column.label for column in coming if column.id in going]
         if both:

@@ -99,7 +99,7 @@ def _add(
     for i, content in enumerate(files):
         path = f"{number}-{i}"
         model[path] = content
-        claims.append(record(path, len(content), space=space, base=base, columns=("c",)))
+        claims.append(record(path, len(content), space=space, base=base, built=("c",)))
         base += len(content)
     every = [value for content in files for value in content]
     deltas = {key: every.count(key) for key in set(every)}
@@ -211,7 +211,7 @@ def test_merging_twice_is_merging_once() -> None:
         index = new_index(folder)
         for number in range(9):
             index.commit(
-                [record(str(number), 1, space=f"{number:032x}", base=0, columns=("c",))],
+                [record(str(number), 1, space=f"{number:032x}", base=0, built=("c",))],
                 [segment(index, f"{number:032x}", {"c": [b"x"]})],
                 ledger(number),
             )

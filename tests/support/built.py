@@ -13,7 +13,7 @@ from support import index_records
 from support.contents import Contents, contents_of
 from tailbit.index.keys import element_type, encode_array
 from tailbit.index.kinds.settings import format_of
-from tailbit.index.model import IndexedColumn, Settings
+from tailbit.index.model import Definition, Settings
 from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.plan import plan_work
 from tailbit.index.write.run import run_task
@@ -42,7 +42,7 @@ class Built:
         schema = open_table(self.table).snapshot(0).schema
         found = [TaskColumn.of(schema.resolve(name)) for name in self.columns]
         indexed = tuple(
-            IndexedColumn(c.column.label, c.column.id, c.key_type, str(c.column.type)) for c in found
+            Definition.plain(c.column.label, c.column.id, c.key_type, str(c.column.type)) for c in found
         )
         settings = Settings(1, "an index", format_of(indexed), indexed, {})
         MetadataTable.create(self.index, settings)

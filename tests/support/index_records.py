@@ -13,7 +13,7 @@ from pyroaring import BitMap
 from tailbit.index.kinds.hidden_rows import HIDDEN_ROWS
 from tailbit.index.kinds.settings import FORMAT
 from tailbit.index.kinds.value_counts import VALUE_COUNTS
-from tailbit.index.model import FileRecord, IndexedColumn, IndexFile, Ledger, LedgerState, Settings
+from tailbit.index.model import Definition, FileRecord, IndexFile, Ledger, LedgerState, Settings
 from tailbit.index.parquet.index_file import write_index_file
 from tailbit.index.postings.gaps import none
 from tailbit.index.postings.postings import NAME, SCHEMA, Postings, write_row_groups, write_segment
@@ -25,9 +25,9 @@ Values = Sequence[bytes | None]
 
 
 def settings(*columns: str, version: int = 1) -> Settings:
-    indexed = tuple(IndexedColumn(name, name, "binary", "binary") for name in columns or ("c",))
+    indexed = tuple(Definition.plain(name, name, "binary", "binary") for name in columns or ("c",))
     return Settings(
-        version=version, index_id=uuid.uuid4().hex, format=FORMAT, columns=indexed, options={"a": "b"}
+        version=version, index_id=uuid.uuid4().hex, format=FORMAT, definitions=indexed, options={"a": "b"}
     )
 
 
@@ -59,7 +59,7 @@ def record(path: str, rows: int = 10, **fields: Any) -> FileRecord:
         "partition": {"p": "1"},
         "space": None,
         "base": None,
-        "columns": (),
+        "built": (),
         "counted": True,
         "hidden": "",
         "lineage": 1,

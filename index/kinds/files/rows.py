@@ -54,9 +54,12 @@ QUERY_COLUMNS = (
 )
 """The columns of a `files` record that a query reads."""
 
-_NAMES = tuple(field.name for field in fields(FileRecord))
-_PLACES = {name: place for place, name in enumerate(_NAMES)}
-_values_of = attrgetter(*_NAMES)
+_FIELDS = tuple(field.name for field in fields(FileRecord))
+_NAMES = tuple("columns" if name == "built" else name for name in _FIELDS)
+"""The columns of the rows in the order of a record's fields; `built` has the name that it had at first."""
+
+_PLACES = {name: place for place, name in enumerate(_FIELDS)}
+_values_of = attrgetter(*_FIELDS)
 
 
 def files_to_arrow(records: Sequence[FileRecord]) -> pa.Table:
@@ -111,7 +114,7 @@ _JOINT = "\x1f"
 
 def reclaimed(record: FileRecord, space: str | None, base: int | None) -> FileRecord:
     """Return the record with another claim; without a claim, nothing of the file is posted."""
-    return _changed(record, space=space, base=base, columns=record.columns if space is not None else ())
+    return _changed(record, space=space, base=base, built=record.built if space is not None else ())
 
 
 def _changed(record: FileRecord, **values: Any) -> FileRecord:

@@ -47,7 +47,7 @@ def _with_dropped(spaces: Spaces, settings: Settings) -> set[str]:
 
     Cost: reads the footers of segments, if any column was dropped.
     """
-    gone = set(settings.dropped).difference(column.id for column in settings.columns)
+    gone = set(settings.dropped).difference(definition.id for definition in settings.definitions)
     if not gone:
         return set()
     return {space for space, held in spaces.items() if any(not gone.isdisjoint(s.columns) for s in held)}

@@ -17,7 +17,7 @@ from tailbit.index.keys import widen_keys, widest
 from tailbit.index.kinds.bitmap_index.merging.combine import combine
 from tailbit.index.kinds.bitmap_index.merging.moves import Input, Moves, lay_out
 from tailbit.index.kinds.merging import Merged
-from tailbit.index.model import FileRecord
+from tailbit.index.model import FileRecord, raised_id
 from tailbit.index.parquet.sorted_rows import aligned, regrouped, sort
 from tailbit.index.postings import gaps
 from tailbit.index.postings.postings import Postings, write_segment
@@ -35,7 +35,8 @@ def merge_spaces(
     """Write the segments and claims of some row spaces as one; unreachable files are dropped."""
     space = uuid.uuid4().hex
     moves, moved, rows = lay_out(claims, lambda record: record.is_reachable(earliest), space)
-    posted = {column for records in claims for record in records for column in record.columns}
+    built = {id_ for records in claims for record in records for id_ in record.built}
+    posted = built | {raised_id(id_) for id_ in built}
     postings = _postings(spaces, moves, posted)
     files = (write_segment(storage, space, rows, postings),) if rows else ()
     return Merged(files, tuple(moved))

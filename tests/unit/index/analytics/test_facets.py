@@ -203,7 +203,7 @@ def test_stray_bits_of_a_column_that_is_not_posted_are_not_counted(table_path: s
     write_deltalake(table_path, pa.table({"k": [1, 2], "v": ["a", "b"]}))
     index_of(table_path, ["k", "v"])
     index = MetadataTable.open(f"{table_path}/_tailbit")
-    index.commit([replace(r, columns=("k",)) for r in list(index.state.recorded.live())], [], None)
+    index.commit([replace(r, built=("k",)) for r in list(index.state.recorded.live())], [], None)
     assert tailbit.open(table_path).where("k > 0").facets("v") == {"a": 1, "b": 1}
 
 

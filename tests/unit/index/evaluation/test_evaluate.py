@@ -127,7 +127,7 @@ def test_rows_of_a_file_that_lacks_a_column_in_its_row_space_are_open(table_path
         builder.commit([builder.data_file(rows, f"f{n}.parquet")])
     index_of(table_path, ["k", "v"])
     index = MetadataTable.open(f"{table_path}/_tailbit")
-    index.commit([replace(index.state.recorded.get("f1.parquet"), columns=("k",))], [], None)
+    index.commit([replace(index.state.recorded.get("f1.parquet"), built=("k",))], [], None)
     answer = tailbit.open(table_path).where("v = 5 AND k >= 0")
     assert answer.positions() == {"f0.parquet": [0], "f1.parquet": [0]}
     assert answer.files_scanned == 1

@@ -32,7 +32,7 @@ def add_space(index: MetadataTable, space: str, files: Mapping[str, Values], col
     values = [value for file in files.values() for value in file]
     claims, base = [], 0
     for path, file in files.items():
-        claims.append(record(path, len(file), space=space, base=base, columns=(column,)))
+        claims.append(record(path, len(file), space=space, base=base, built=(column,)))
         base += len(file)
     index.commit(claims, [segment(index, space, {column: values})], ledger(index.version))
 
@@ -45,7 +45,7 @@ def said(index: MetadataTable) -> dict[tuple[str, str, bytes | None], BitMap]:
             continue
         claim = BitMap(range(item.base, item.base + item.rows))
         for part in index.state.segments_of(item.space):
-            for column in set(item.columns) & set(part.columns):
+            for column in set(item.built) & set(part.columns):
                 for key in part.keys(column)[0].to_pylist():
                     rows = (part.lookup(column, key) or BitMap()) & claim
                     if rows:
@@ -120,7 +120,7 @@ def test_what_no_retained_version_reaches_loses_bits_and_claim_in_one_commit(tmp
         assert sum(r.rows for r in found.state.recorded.claims(only)) == 8 * 3
         assert found.state.segments_of(only)[0].lookup("c", b"g") is None
         gone = found.state.recorded.get("gone3")
-        assert gone is None or (gone.space, gone.base, gone.columns) == (None, None, ())
+        assert gone is None or (gone.space, gone.base, gone.built) == (None, None, ())
 
 
 def _left(record_: FileRecord, version: int) -> FileRecord:
@@ -166,8 +166,8 @@ def test_bits_outside_the_claims_vanish(tmp_path: Path) -> None:
     for i in range(8):
         file = segment(index, space(i), {"c": [b"x", b"lost", b"x", b"lost"]})
         claims = [
-            record(f"a{i}", 1, space=space(i), base=0, columns=("c",)),
-            record(f"b{i}", 1, space=space(i), base=2, columns=("c",)),
+            record(f"a{i}", 1, space=space(i), base=0, built=("c",)),
+            record(f"b{i}", 1, space=space(i), base=2, built=("c",)),
         ]
         index.commit(claims, [file], ledger(i))
     before = said(index)
@@ -183,7 +183,7 @@ def test_columns_posted_later_meet_the_others_in_one_segment(tmp_path: Path) -> 
     for i in range(8):
         add_space(index, space(i), {f"a{i}": [b"x", b"y"]})
         late = segment(index, space(i), {"d": [b"1", None]})
-        claim = record(f"a{i}", 2, space=space(i), base=0, columns=("c", "d"))
+        claim = record(f"a{i}", 2, space=space(i), base=0, built=("c", "d"))
         index.commit([claim], [late], ledger(i))
     before = said(index)
     merge_all(index)
@@ -197,7 +197,7 @@ def add_typed_space(index: MetadataTable, number: int, values: pa.Array, key_typ
     bitmaps = pa.array([BitMap([k]).serialize() for k in range(len(keys))], pa.binary())
     postings = [Postings("c", key_type, keys, np.ones(len(keys), dtype=np.int64), bitmaps)]
     file = write_segment(index.storage, space(number), len(keys), postings)
-    claim = record(f"a{number}", len(keys), space=space(number), base=0, columns=("c",))
+    claim = record(f"a{number}", len(keys), space=space(number), base=0, built=("c",))
     index.commit([claim], [file], ledger(number))
 
 
@@ -245,7 +245,7 @@ def test_size_classes_grow_by_eight() -> None:
 def test_many_small_commits_leave_few_files(tmp_path: Path) -> None:
     index = new_index(str(tmp_path))
     for i in range(100):
-        claims = [record(f"f{i}", 2, space=space(i), base=0, columns=("c",))]
+        claims = [record(f"f{i}", 2, space=space(i), base=0, built=("c",))]
         files = [
             segment(index, space(i), {"c": [b"x", b"%d" % i]}),
             counts(index, "c", {b"x": 1, b"%d" % i: 1}),
@@ -351,7 +351,7 @@ def broken(index: MetadataTable, number: int) -> str:
     keys, sizes = pa.array([b"x"], pa.binary()), np.array([4096], dtype=np.int64)
     part = Postings("c", "binary", keys, sizes, pa.array([data], pa.binary()))
     file = unchecked_segment(index.storage, space(number), 1 << 16, part)
-    claim = record(f"a{number}", 1 << 16, space=space(number), base=0, columns=("c",))
+    claim = record(f"a{number}", 1 << 16, space=space(number), base=0, built=("c",))
     index.commit([claim], [file], ledger(number))
     return file.path
 
@@ -374,7 +374,7 @@ def test_one_position_whose_bitmap_is_broken_stops_the_merge_by_name(tmp_path: P
         data = b"\xff" + BitMap([0]).serialize()[1:]
         part = Postings("c", "binary", keys, sizes, pa.array([data], pa.binary()))
         file = unchecked_segment(index.storage, space(i), 1, part)
-        index.commit([record(f"a{i}", 1, space=space(i), base=0, columns=("c",))], [file], ledger(i))
+        index.commit([record(f"a{i}", 1, space=space(i), base=0, built=("c",))], [file], ledger(i))
     with pytest.raises(CorruptIndexError, match="a bitmap is damaged"):
         merge_all(index)
 

@@ -42,7 +42,7 @@ def test_what_was_committed_is_in_memory_what_a_fresh_open_reads(tmp_path: Path)
     index = new_index(str(tmp_path))
     for i in range(12):
         file = segment(index, f"{i:032x}", {"c": [b"x", None, b"y"]})
-        claims = [record(f"f{i}", 3, space=f"{i:032x}", base=0, columns=("c",))]
+        claims = [record(f"f{i}", 3, space=f"{i:032x}", base=0, built=("c",))]
         index.commit([*claims, record("again", size=i)], [file, counts(index, "c", {b"x": 1})], ledger(i))
     fresh = MetadataTable.open(str(tmp_path))
     assert (
@@ -288,7 +288,7 @@ def _counts(index: MetadataTable, column: str) -> dict[bytes | None, int]:
 def test_other_engines_read_the_index_as_an_ordinary_delta_table(tmp_path: Path) -> None:
     index = new_index(str(tmp_path))
     file = segment(index, "a" * 32, {"c": [b"x", b"y", b"x"]})
-    claim = record("f", 3, space="a" * 32, base=0, columns=("c",), partition={"p": "1", "q": None})
+    claim = record("f", 3, space="a" * 32, base=0, built=("c",), partition={"p": "1", "q": None})
     index.commit([claim], [file, counts(index, "c", {b"x": 2}), hidden(index, {"u1": [2]})], ledger(1))
     log = deltalake.DeltaTable(str(tmp_path))
     assert (log.protocol().min_reader_version, log.protocol().min_writer_version) == (1, 2)

@@ -151,7 +151,7 @@ def test_keys_out_of_order_and_cardinalities_of_other_bitmaps_are_named(
 def test_bits_outside_of_claims_are_nobodys_and_no_problem(path: str) -> None:
     index = MetadataTable.open(f"{path}/_tailbit")
     index.commit(
-        [replace(index.state.recorded.get("f1.parquet"), space=None, base=None, columns=(), counted=False)],
+        [replace(index.state.recorded.get("f1.parquet"), space=None, base=None, built=(), counted=False)],
         [],
         None,
     )
@@ -203,7 +203,7 @@ def test_a_file_recorded_as_live_that_is_not_in_the_table_is_named(path: str) ->
         space=None,
         base=None,
         counted=False,
-        columns=(),
+        built=(),
     )
     index.commit([ghost], [], None)
     assert found(path) == ["file ghost.parquet: it is recorded as live and is not in the table"]

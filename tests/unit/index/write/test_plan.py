@@ -37,7 +37,7 @@ def test_a_new_file_is_posted_in_all_columns() -> None:
 def test_a_file_that_could_not_be_read_claims_neither_a_row_space_nor_a_place_in_it() -> None:
     task = BuildTask("t", "i", (), (), 1, 4)
     found = uncounted_record(SLICE, task, "it is gone")
-    assert (found.space, found.base, found.columns, found.counted) == (None, None, (), False)
+    assert (found.space, found.base, found.built, found.counted) == (None, None, (), False)
     assert (found.lineage, found.entered, found.left, found.error) == (1, 4, None, "it is gone")
 
 
@@ -53,7 +53,7 @@ def test_a_file_that_comes_back_is_counted_again_and_not_posted_again() -> None:
 
 
 def test_a_file_whose_claim_was_dropped_is_posted_anew() -> None:
-    dropped = replace(RECORD, left=7, counted=False, space=None, columns=())
+    dropped = replace(RECORD, left=7, counted=False, space=None, built=())
     assert work(SLICE, dropped) == Replace(SLICE, dropped)
 
 
@@ -65,7 +65,7 @@ def test_other_hidden_rows_are_work_without_posting() -> None:
 
 
 def test_a_column_not_yet_posted_is_the_only_one_posted() -> None:
-    part = replace(RECORD, columns=("b",))
+    part = replace(RECORD, built=("b",))
     assert work(SLICE, part) == Repost(SLICE, part, ("a",))
 
 
@@ -82,7 +82,7 @@ def test_a_file_with_other_partition_values_is_replaced() -> None:
 
 
 def test_a_file_that_failed_is_tried_again() -> None:
-    failed = replace(RECORD, space=None, columns=(), counted=False, error="gone")
+    failed = replace(RECORD, space=None, built=(), counted=False, error="gone")
     assert work(SLICE, failed) == Replace(SLICE, failed)
 
 

@@ -6,7 +6,7 @@ from tailbit.index.kinds.files.rows import files_from_arrow, files_to_arrow, new
 
 def test_a_files_record_comes_back_from_arrow_as_it_was() -> None:
     full = record(
-        "a", space="s", base=5, columns=("c", "d"), partition={"p": None, "q": ""}, left=7, error="no"
+        "a", space="s", base=5, built=("c", "d"), partition={"p": None, "q": ""}, left=7, error="no"
     )
     bare = record("b")
     assert files_from_arrow(files_to_arrow([full, bare])) == [full, bare]

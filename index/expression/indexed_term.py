@@ -1,0 +1,84 @@
+"""An indexed expression as a column: its values have postings, keys, counts and codes like those of a column.
+
+Only what reads data files has to know the difference: it reads the columns of the expression and evaluates
+the expression on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from tailbit.arrays import Mask
+from tailbit.index.expression.evaluate import evaluate
+from tailbit.index.functions.tree import Expression, columns_in, key_of
+from tailbit.tables.arrow import arrow_array, numpy_of
+from tailbit.tables.model import Column
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedTerm(Column):
+    """The values of a deterministic expression over the columns of one row.
+
+    `physical`: the id of the index definition that the term belongs to, `#` and hexadecimal digits. `name`:
+    the text of the expression.
+    """
+
+    expression: Expression = field(kw_only=True)
+
+    @property
+    def id(self) -> str:
+        """The id of the definition; no column has it, because a `#` in a column's id stands in backticks."""
+        return self.physical[0]
+
+    @property
+    def label(self) -> str:
+        """The text of the expression."""
+        return self.name[0]
+
+    @property
+    def key(self) -> str:
+        """Return the key of the expression, which equal expressions share."""
+        return key_of(self.expression)
+
+
+def indexed_term(id_: str, text: str, expression: Expression) -> IndexedTerm:
+    """Return the term of an expression under the id of its definition; `text` is shown to people."""
+    return IndexedTerm((text,), (id_,), expression.type, expression=expression)
+
+
+def sources_of(columns: Iterable[Column]) -> list[Column]:
+    """Return the columns of the table that some columns and terms read, each once, in order of mention."""
+    read = (columns_in(c.expression) if isinstance(c, IndexedTerm) else (c,) for c in columns)
+    return list({column.id: column for several in read for column in several}.values())
+
+
+def values_of(term: IndexedTerm, columns: Mapping[str, pa.Array], rows: int) -> tuple[pa.Array, Mask | None]:
+    """Compute a term over rows: its values, NULL where it raises; and where it raises, None if nowhere.
+
+    `columns`: by column id, the values of the columns that the term reads. A dictionary-coded column that is
+    the only one is computed per distinct value, and stays coded.
+    """
+    coded = next(iter(columns.values())) if len(columns) == 1 else None
+    if coded is not None and pa.types.is_dictionary(coded.type):
+        return _of_coded(term, next(iter(columns)), coded)
+    outcome = evaluate(term.expression, {id_: _plain(values) for id_, values in columns.items()}, rows)
+    return outcome.values, outcome.failed if outcome.raised is not None and outcome.raised.any() else None
+
+
+def _of_coded(term: IndexedTerm, id_: str, coded: pa.DictionaryArray) -> tuple[pa.Array, Mask | None]:
+    distinct = pa.concat_arrays([coded.dictionary, pa.nulls(1, coded.dictionary.type)])
+    values, raised = values_of(term, {id_: distinct}, len(distinct))
+    codes = numpy_of(coded.indices.fill_null(len(distinct) - 1), dtype=np.int64)
+    own = values.dictionary_encode()
+    return (
+        pa.DictionaryArray.from_arrays(own.indices.take(arrow_array(codes)), own.dictionary),
+        None if raised is None or not raised[codes].any() else raised[codes],
+    )
+
+
+def _plain(values: pa.Array) -> pa.Array:
+    return values.cast(values.type.value_type) if pa.types.is_dictionary(values.type) else values

@@ -1,0 +1,143 @@
+"""The terms of index definitions: text becomes a term to record, and a recorded term an expression again.
+
+A term is deterministic and of one row: it reads one to four columns and no present moment. It is bound again
+to the columns with the ids that it was defined over, whatever their names are now. Where such a column is
+gone or has another type, the term has no values: its definition serves nothing until it is rebuilt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from tailbit.errors import ColumnTypeError, PredicateError, UnknownColumnError
+from tailbit.index.expression.indexed_term import indexed_term
+from tailbit.index.expression.present import may_ask_for_present
+from tailbit.index.functions.tree import Expression, Ref, columns_in, key_of, spelled
+from tailbit.index.keys import key_type_of
+from tailbit.index.model import Definition, Term, TermColumn
+from tailbit.index.sql.expressions import ExpressionReader
+from tailbit.index.sql.operands import OperandReader
+from tailbit.index.sql.refusals import refuse
+from tailbit.index.sql.syntax.parser import parse_predicate
+from tailbit.tables.model import Column
+from tailbit.tables.schema import Schema, name_parts
+
+_NOT_UTC = "Asia/Kathmandu"
+MOST_COLUMNS = 4
+"""Most columns that an indexed expression reads."""
+
+
+def expression_of(text: str, schema: Schema, zone: str = "UTC", table: str = "") -> Expression:
+    """Bind the text of an expression to a schema.
+
+    Raises:
+        PredicateError: the text does not parse, or holds an unsupported construct; the error says where.
+        UnknownColumnError: there is no such column.
+    """
+    return ExpressionReader(OperandReader(text, schema, zone, table), zone, 0).read(parse_predicate(text))
+
+
+def term_of(text: str, schema: Schema, zone: str = "UTC", table: str = "") -> Term:
+    """Return the term that a text defines over the columns of a schema.
+
+    `zone`: the session time zone, which is recorded if the values depend on it.
+
+    Raises:
+        PredicateError: the text does not parse, or is no deterministic expression of one row.
+        UnknownColumnError: there is no such column.
+        ColumnTypeError: the values have no keys.
+    """
+    if may_ask_for_present(text):
+        refuse(text, "an index keeps the values of a row, which depend on no present moment")
+    expression = expression_of(text, schema, zone, table)
+    columns = columns_in(expression)
+    if not 1 <= len(columns) <= MOST_COLUMNS:
+        found = "reads no column: it is a constant" if not columns else f"reads {len(columns)} columns"
+        refuse(text, f"an indexed expression reads one to {MOST_COLUMNS} columns; this one {found}")
+    key_type = _key_type(text, expression)
+    elsewhere = expression_of(text, schema, "UTC" if zone != "UTC" else _NOT_UTC, table)
+    zoned = key_of(expression) != key_of(elsewhere)
+    labels = tuple(TermColumn(column.label, column.id, spelled(column.type)) for column in columns)
+    text = columns[0].label if isinstance(expression, Ref) else text.strip()
+    return Term(text, labels, key_type, str(expression.type), zone if zoned else "UTC")
+
+
+def _key_type(text: str, expression: Expression) -> str:
+    try:
+        return key_type_of(expression.type)
+    except ColumnTypeError as wrong:
+        reason = f"its values are of type {expression.type}: {wrong.fields['reason']}"
+        refuse(text, reason, hint="Index an expression of one value, such as a field or size(tags).")
+
+
+def indexed_columns_of(definitions: Iterable[Definition], schema: Schema) -> list[Column]:
+    """Return the columns and terms whose values bitmaps keep, those that the schema has values of."""
+    found = (column_of(definition, schema) for definition in definitions)
+    return [column for column in found if column is not None]
+
+
+def column_of(definition: Definition, schema: Schema) -> Column | None:
+    """Return the column or term of a bitmap at a schema; None if a column of it is gone or has another type.
+
+    Cost: nothing the second time, for the same schema object.
+    """
+    return _column_of(definition.id, definition.terms, _Same(schema)) if definition.has_postings else None
+
+
+class _Same:
+    """A schema as a cache key, compared by identity: hashing its contents costs too much."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+
+    def __hash__(self) -> int:
+        return id(self.schema)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.schema is self.schema
+
+
+@lru_cache(maxsize=1024)
+def _column_of(id_: str, terms: Sequence[Term], key: _Same) -> Column | None:
+    present = {column.id: column for column in _every(key.schema.columns)}
+    (term,) = terms
+    if [column.id for column in term.columns] == [id_]:
+        return present.get(id_)
+    found = [(name_parts(was.label), was.type, present.get(was.id)) for was in term.columns]
+    known = {parts: now for parts, type_, now in found if now is not None and spelled(now.type) == type_}
+    if len(known) < len(found):
+        return None
+    names = _TermNames(key.schema.columns, {_lower(parts): column for parts, column in known.items()})
+    try:
+        return indexed_term(id_, term.text, expression_of(term.text, names, term.zone))
+    except (PredicateError, UnknownColumnError, ColumnTypeError):
+        return None
+
+
+def _every(columns: Iterable[Column]) -> Iterator[Column]:
+    """Yield columns and the fields of structs among them."""
+    for column in columns:
+        yield column
+        if column.type.name == "struct":
+            yield from _every(column.type.fields)
+
+
+@dataclass(frozen=True)
+class _TermNames(Schema):
+    """The columns of a term by the names that they had when the term was defined."""
+
+    known: Mapping[tuple[str, ...], Column] = field(default_factory=dict)
+
+    def reach(self, parts: Sequence[str]) -> tuple[Column, tuple[str, ...]]:
+        """Return the column of the first parts of a name, and the parts behind it."""
+        for end in range(len(parts), 0, -1):
+            column = self.known.get(_lower(parts[:end]))
+            if column is not None:
+                return column, tuple(parts[end:])
+        return super().reach(parts)
+
+
+def _lower(parts: Sequence[str]) -> tuple[str, ...]:
+    return tuple(part.lower() for part in parts)
