@@ -197,6 +197,13 @@ class PredicateError(UsageError):
     )
 
 
+class StatementError(UsageError):
+    """A statement about indexes that does not parse, or asks for what there is not."""
+
+    template = "statement {statement!r}: {reason}"
+    hint = "Statements: CREATE INDEX, DROP INDEX, ALTER INDEX ... REBUILD, SHOW INDEXES and DESCRIBE INDEX."
+
+
 class AggregateError(UsageError):
     """A sum or an average is beyond its type; Spark raises ARITHMETIC_OVERFLOW or the like."""
 

@@ -42,8 +42,10 @@ _SAME = {"==": "=", "!=": "<>", "!<": ">=", "!>": "<="}
 _UNCLOSED = {"'": "Close it; within a text it is written \\'.", '"': "Close it.", "`": "Close it."}
 
 
-def tokens_of(text: str) -> list[Token]:
+def tokens_of(text: str, of_statements: bool = False) -> list[Token]:
     """Return the tokens of a text, the last one of kind end; comments and blanks stand in none.
+
+    `of_statements`: a semicolon is a sign, which ends a statement and is no part of a condition.
 
     Cost: that of the text.
 
@@ -57,6 +59,10 @@ def tokens_of(text: str) -> list[Token]:
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None:
+            if of_statements and text[at] == ";":
+                tokens.append(Token("sign", ";", at, at + 1))
+                at += 1
+                continue
             _refuse_character(text, at)
         kind, end = str(match.lastgroup), match.end()
         if kind == "comment":

@@ -1,0 +1,63 @@
+"""Statements that are not about indexes, by their first words, and what to do instead."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tailbit.index.sql.ddl.refusals import USAGE, refuse_statement
+from tailbit.index.sql.syntax.statements import statement_of, told
+from tailbit.index.sql.syntax.tokens import Token
+
+_IN_SPARK = "tailbit never writes to the table: run the statement in Spark."
+_AT_ONCE = "Leave it out: an index is used as soon as it is there."
+_ASKED = "Ask by a condition: tailbit count TABLE \"carrier = 'UA'\"; tailbit --help lists the commands."
+_FIRST_WORDS = {
+    **dict.fromkeys("INSERT UPDATE DELETE MERGE TRUNCATE REPLACE COPY LOAD".split(), _IN_SPARK),
+    **dict.fromkeys("RESTORE CLONE MSCK REPAIR ANALYZE REORG CACHE COMMENT GRANT REVOKE".split(), _IN_SPARK),
+    **dict.fromkeys(("SET", "RESET", "USE"), _AT_ONCE),
+    **dict.fromkeys(("SELECT", "WITH", "VALUES", "FROM", "TABLE", "WHERE"), _ASKED),
+    "EXPLAIN": 'Write tailbit explain TABLE "condition".',
+    "CALL": "Write one of tailbit merge, tailbit vacuum, tailbit verify and tailbit repair.",
+    "OPTIMIZE": "Run it in Spark for the table; for its index: tailbit merge TABLE.",
+    "VACUUM": "Run it in Spark for the table; for its index: tailbit vacuum TABLE.",
+    "REINDEX": USAGE["ALTER"],
+}
+_OBJECTS = frozenset(
+    "TABLE TABLES VIEW VIEWS SCHEMA SCHEMAS DATABASE DATABASES CATALOG CATALOGS FUNCTION FUNCTIONS COLUMN "
+    "COLUMNS PARTITIONS EXTERNAL TEMPORARY TEMP MATERIALIZED TBLPROPERTIES DETAIL HISTORY QUERY ROLE USER "
+    "STREAMING VOLUME CREATE".split()
+)
+"""What else than an index is created, altered, dropped, shown or described."""
+_ANEW = "Drop it and make it again: DROP INDEX name ON table; then CREATE INDEX."
+BEFORE_INDEX = {
+    "UNIQUE": "No index keeps keys unique: leave UNIQUE out.",
+    "BITMAP": "Write CREATE INDEX name ON table USING bitmap (term, ...).",
+    "BLOOMFILTER": "Write CREATE INDEX name ON table USING bitmap (term, ...).",
+    "OR": "Drop the index first: DROP INDEX IF EXISTS name ON table.",
+    **dict.fromkeys(
+        ("CLUSTERED", "NONCLUSTERED", "FULLTEXT", "SPATIAL", "SEARCH", "VECTOR"), "Leave it out."
+    ),
+}
+"""Words of other dialects between CREATE and INDEX, and what to write instead."""
+CHANGES = {"SET": _ANEW, "RENAME": _ANEW, "DISABLE": "Write DROP INDEX name ON table.", "UNSET": _ANEW}
+"""Changes of an index in other dialects, and what to do instead."""
+
+
+def refuse_other(text: str, tokens: Sequence[Token]) -> None:
+    """Raise if a statement is about something else than indexes.
+
+    Raises:
+        StatementError: it is a question, a write or a statement about another object; says what to do.
+    """
+    first = tokens[0]
+    if first.kind != "word":
+        return
+    if first.text in _FIRST_WORDS:
+        question = statement_of(text, tokens, first.start) if _FIRST_WORDS[first.text] == _ASKED else None
+        hint = _FIRST_WORDS[first.text] if question is None else told(question, text)[2]
+        refuse_statement(text, f"{first.text} begins no statement about indexes", first.start, hint)
+    second = tokens[1] if first.text in USAGE else first
+    if second.kind == "word" and second.text in _OBJECTS:
+        shown = first.text in ("SHOW", "DESCRIBE", "DESC")
+        reason = f"{first.text} {second.text} is no statement about indexes"
+        refuse_statement(text, reason, first.start, USAGE[first.text] if shown else _IN_SPARK)

@@ -1,0 +1,255 @@
+"""Parses index statements, of which Hudi, Hive and Spark have each some of the clauses.
+
+    CREATE INDEX (IF NOT EXISTS)? name ON TABLE? table (USING kind)? (term (OPTIONS (pairs))?, ...) clause*
+    clause:     USING kind | AS kind | OPTIONS (pairs) | WHERE condition | WITH DEFERRED REBUILD
+                | IDXPROPERTIES (pairs) | COMMENT text
+    DROP INDEX (IF EXISTS)? name ON TABLE? table
+    ALTER INDEX name ON TABLE? table (PARTITION (column = value, ...))? REBUILD (WHERE condition)?
+    REFRESH INDEX name ON TABLE? table (PARTITION (column = value, ...))? (WHERE condition)?
+    SHOW FORMATTED? (INDEX | INDEXES) (FROM | ON | IN) TABLE? table ((FROM | IN) schema)?
+    (DESCRIBE | DESC) INDEX (FORMATTED | EXTENDED)? name ON TABLE? table
+
+Clauses stand in any order, each once. Terms and conditions are those of the predicate language.
+
+Source: Apache Hudi 1.0, HoodieSqlCommon.g4; Apache Hive 2.3, IndexDev and LanguageManual DDL.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tailbit.errors import PredicateError, StatementError
+from tailbit.index.sql.ddl.applied import FUNCTION, Properties, applied
+from tailbit.index.sql.ddl.kind_names import DEFAULT, KINDS, WrongKind, check_option, kind_named
+from tailbit.index.sql.ddl.other_statements import BEFORE_INDEX, CHANGES, refuse_other
+from tailbit.index.sql.ddl.pieces import PieceParser
+from tailbit.index.sql.ddl.refusals import MEANINGLESS, USAGE, refuse_statement
+from tailbit.index.sql.ddl.statements import (
+    CreateIndex,
+    DescribeIndex,
+    DropIndex,
+    RebuildIndex,
+    ShowIndexes,
+    Statement,
+    TableReference,
+    WrittenExpression,
+)
+from tailbit.index.sql.syntax.parser import FLATTEN
+from tailbit.index.sql.syntax.tokens import tokens_of
+
+_END = "the end"
+_CLAUSES = ("USING", "AS", "OPTIONS", "WHERE", "WITH", "IDXPROPERTIES", "COMMENT")
+_FORMATTED = ("FORMATTED", "EXTENDED")
+
+
+def parse_statement(text: str) -> Statement:
+    """Return the value of an index statement; nothing is carried out.
+
+    Raises:
+        StatementError: the text is no index statement, or asks for what there is not; says where, what was
+            expected there, and what to write.
+
+    >>> print(parse_statement("create index by_day on t using bitmap(ts) options(expr='to_date');"))
+    CREATE INDEX by_day ON t USING bitmap (to_date(ts))
+    """
+    try:
+        return StatementParser(text, tokens_of(text, of_statements=True)).statement()
+    except PredicateError as wrong:
+        raise StatementError(statement=text, reason=wrong.fields["reason"], hint=wrong.hint) from None
+    except RecursionError:
+        refuse_statement(text, "it is nested too deeply", hint=FLATTEN)
+
+
+@dataclass
+class _Clauses:
+    """What the clauses of CREATE INDEX have said until now."""
+
+    words: set[str] = field(default_factory=set)
+    kind: str = DEFAULT
+    options: Properties = field(default_factory=dict)
+    properties: Properties = field(default_factory=dict)
+    only: WrittenExpression | None = None
+    deferred: bool = False
+    comment: str = ""
+
+
+class StatementParser(PieceParser):
+    """A recursive descent parser over the tokens of one statement."""
+
+    def statement(self) -> Statement:
+        """Take the whole text."""
+        first = self.token
+        self.usage = StatementError.hint
+        if first.kind == "end" or self.is_sign(";"):
+            refuse_statement(self.text, "it is empty", hint=self.usage)
+        refuse_other(self.text, self.tokens)
+        self.usage = USAGE.get(self.word, self.usage)
+        verb = self.needs(*USAGE)
+        if verb == "CREATE":
+            return self._ended(self._create(), *_CLAUSES)
+        if verb == "DROP":
+            return self._ended(self._drop())
+        if verb == "SHOW":
+            return self._ended(self._show())
+        if verb in ("ALTER", "REFRESH"):
+            return self._ended(self._rebuild(verb))
+        return self._ended(self._describe())
+
+    def _ended(self, statement: Statement, *further: str) -> Statement:
+        """Return a statement behind which the text ends; `further` clauses could follow the statement."""
+        semicolon = self.is_sign(";")
+        while self.takes_sign(";"):
+            pass
+        if self.token.kind != "end" and semicolon:
+            reason = "a second statement follows"
+            refuse_statement(self.text, reason, self.token.start, "Run one statement at a time.")
+        if self.token.kind != "end":
+            self.expect(*further, _END)
+        return statement
+
+    def _if(self, *words: str) -> bool:
+        """Take IF and the words behind it, if IF comes next."""
+        return self.takes_word("IF") and all(self.needs(word) for word in words)
+
+    def _named(self) -> tuple[str, TableReference]:
+        """Take the name of an index, ON and a table."""
+        name = self.name("the name of an index")
+        self._refuse_change()
+        self.needs("ON")
+        return name, self.table()
+
+    def _refuse_change(self) -> None:
+        if self.word in CHANGES:
+            reason = f"an index is not changed by {self.shown()}"
+            refuse_statement(self.text, reason, self.token.start, CHANGES[self.word])
+
+    def _create(self) -> CreateIndex:
+        if self.word in BEFORE_INDEX:
+            reason = f"{self.shown()} stands between CREATE and INDEX"
+            refuse_statement(self.text, reason, self.token.start, BEFORE_INDEX[self.word])
+        self.needs("INDEX")
+        absent = self._if("NOT", "EXISTS")
+        name, table = self._named()
+        given = _Clauses()
+        if self.word in ("USING", "AS"):
+            self._clause(given)
+        if not self.is_sign("("):
+            self.expect("(", *(() if given.words else ("USING",)))
+        terms = self.terms()
+        while self._clause(given):
+            pass
+        terms, options = self._applied(terms, given.options)
+        for key, option in options.items():
+            self._check_option(given.kind, key, option.value, option.key_place)
+        for key, note in given.properties.items():
+            if key.lower() in KINDS[given.kind].options:
+                hint = f"Write OPTIONS ({key} = '{note.value}')."
+                refuse_statement(self.text, f"{key} is an option, not a note", note.key_place, hint)
+        return CreateIndex(
+            name, table, terms, given.kind, _values(options), given.only, given.deferred, absent,
+            _values(given.properties), given.comment,
+        )  # fmt: skip
+
+    def _clause(self, given: _Clauses) -> bool:
+        """Take a clause of CREATE INDEX if one comes next; return whether one did."""
+        self._refuse_meaningless()
+        word, place = self.word, self.token.start
+        if word not in _CLAUSES:
+            return False
+        what = "the kind" if word in ("USING", "AS") else word
+        if what in given.words:
+            refuse_statement(self.text, f"{what} stands twice", place, "Leave one out.")
+        given.words.add(what)
+        self.advance()
+        if what == "the kind":
+            given.kind = self._kind()
+        elif word == "OPTIONS":
+            given.options = self.pairs()
+        elif word == "IDXPROPERTIES":
+            given.properties = self.pairs(keep_case=True)
+        elif word == "WHERE":
+            given.only = self.expression("a condition on partition columns")
+        elif word == "WITH":
+            given.deferred = bool(self.needs("DEFERRED") and self.needs("REBUILD"))
+        elif self.token.kind != "string":
+            self.expect("a text in quotes")
+        else:
+            given.comment = self.advance().text
+        return True
+
+    def _refuse_meaningless(self) -> None:
+        words = tuple(token.text if token.kind == "word" else "" for token in self.tokens[self.at :][:2])
+        for meaningless, hint in MEANINGLESS.items():
+            if words[: len(meaningless)] == meaningless:
+                reason = f"{' '.join(meaningless)} has no meaning for an index"
+                refuse_statement(self.text, reason, self.token.start, hint)
+
+    def _kind(self) -> str:
+        token = self.token
+        if token.kind not in ("word", "name", "string") or self.is_sign("("):
+            self.expect("a kind of index")
+        name = token.text if token.kind == "string" else self._field()
+        if token.kind == "string":
+            self.advance()
+        try:
+            return kind_named(name)
+        except WrongKind as wrong:
+            refuse_statement(self.text, str(wrong), token.start, wrong.hint)
+
+    def _applied(
+        self, terms: tuple[WrittenExpression, ...], options: Properties
+    ) -> tuple[tuple[WrittenExpression, ...], Properties]:
+        """Return the terms with the function that the options name, and the options that are left."""
+        named = next((options[key] for key in FUNCTION if key in options), None)
+        if named is None:
+            return terms, options
+        if len(terms) > 1:
+            reason = f"expr is applied to one column, and the index has {len(terms)} terms"
+            hint = "Write the expression itself among the terms: (date_trunc('hour', ts), carrier)."
+            refuse_statement(self.text, reason, named.key_place, hint)
+        term, rest = applied(self.text, terms[0], options)
+        return (term,), rest
+
+    def _check_option(self, kind: str, key: str, value: str, place: int) -> None:
+        try:
+            check_option(kind, key, value)
+        except WrongKind as wrong:
+            refuse_statement(self.text, str(wrong), place, wrong.hint)
+
+    def _drop(self) -> DropIndex:
+        self.needs("INDEX")
+        present = self._if("EXISTS")
+        return DropIndex(*self._named(), present)
+
+    def _rebuild(self, verb: str) -> RebuildIndex:
+        self.needs("INDEX")
+        name, table = self._named()
+        self._refuse_change()
+        only = self.partition() if self.takes_word("PARTITION") else None
+        if verb == "ALTER":
+            self.needs("REBUILD", *(("PARTITION",) if only is None else ()))
+        if only is None and self.takes_word("WHERE"):
+            only = self.expression("a condition on partition columns")
+        return RebuildIndex(name, table, only)
+
+    def _show(self) -> ShowIndexes:
+        formatted = self.takes_word("FORMATTED")
+        self.needs("INDEXES", "INDEX")
+        self.needs("FROM", "ON", "IN")
+        table = self.table()
+        if table.kind == "name" and len(table.parts) == 1 and self.word in ("FROM", "IN"):
+            last = self.tokens[self.at - 1]
+            self.advance()
+            table = self.reference(last, last, [self.name("the name of a schema"), *table.parts])
+        return ShowIndexes(table, formatted)
+
+    def _describe(self) -> DescribeIndex:
+        formatted = self.word in _FORMATTED and bool(self.advance())
+        self.needs("INDEX")
+        if self.word in _FORMATTED and self.tokens[self.at + 1].text != "ON":
+            formatted = bool(self.advance())
+        return DescribeIndex(*self._named(), formatted)
+
+
+def _values(properties: Properties) -> dict[str, str]:
+    return {key: given.value for key, given in properties.items()}

@@ -1,0 +1,201 @@
+"""Parses the pieces of statements: names, tables, terms, conditions and pairs of keys and values."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from tailbit.index.sql.ddl.applied import Properties, Property, applied
+from tailbit.index.sql.ddl.refusals import either, refuse_statement
+from tailbit.index.sql.ddl.statements import RESERVED, TableReference, WrittenExpression, name_text
+from tailbit.index.sql.syntax.parser import Parser
+from tailbit.index.sql.syntax.tokens import Token
+from tailbit.wording import did_you_mean
+
+_MOST_NAMES = 3
+"""Names of a table in a catalog: the catalog, the schema, the table."""
+_FORMATS = ("parquet", "iceberg", "hudi", "orc", "csv", "json", "avro")
+_PATHS = "The path of a table stands in quotes: '/data/t'."
+_SHOWN = 30
+_CONSTANTS = ("constant", "cast", "null", "true", "false")
+"""Kinds of trees of a partition's value; a date is a cast."""
+_ORDERS = ("ASC", "DESC", "NULLS")
+
+
+class PieceParser(Parser):
+    """A parser whose methods take one piece each, in a statement whose form `usage` tells."""
+
+    usage = ""
+    expression_at = 0
+    """The index of the token that begins the expression being parsed."""
+
+    def stop(self, at: Token | None = None) -> NoReturn:
+        """Refuse the statement from a token of an expression on, by default the current one."""
+        # Only a refusal waits for its words to be loaded.
+        from tailbit.index.sql.syntax.hints import GENERAL, stopped
+
+        place = self.at if at is None else self.tokens.index(at)
+        first = self.expression_at
+        reason, start, hint = stopped(self.text, self.tokens[first:], place - first)
+        refuse_statement(self.text, reason, start, self.usage if hint == GENERAL else hint)
+
+    def expect(self, *wanted: str) -> NoReturn:
+        """Refuse the statement at the current token, where one of some words or pieces is wanted."""
+        token = self.token
+        meant = did_you_mean(token.text, wanted) if token.kind == "word" else ""
+        hint = f"{meant} {self.usage}".strip()
+        if token.kind == "end" or self.is_sign(";"):
+            refuse_statement(self.text, f"it ends where {either(wanted)} is expected", self.last_end, hint)
+        reason = f"{self.shown()} stands where {either(wanted)} is expected"
+        refuse_statement(self.text, reason, token.start, hint)
+
+    def shown(self) -> str:
+        """Return the current token as written, cut if it is long."""
+        text = self.text[self.token.start : self.token.end]
+        return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+    def needs(self, *wanted: str) -> str:
+        """Take one of some keywords or signs and return it; refuse the statement if none comes next."""
+        if self.token.kind not in ("word", "sign") or self.token.text not in wanted:
+            self.expect(*wanted)
+        return self.advance().text
+
+    def name(self, what: str) -> str:
+        """Take a name, quoted by backticks or not."""
+        token = self.token
+        if token.kind == "string":
+            hint = f"Write it without quotes, or in backticks: {name_text(token.text)}"
+            refuse_statement(self.text, f"{what} stands in quotes", token.start, hint)
+        if token.kind not in ("word", "name") or (token.kind == "word" and token.text in RESERVED):
+            self.expect(what)
+        name = self._field()
+        if not name:
+            refuse_statement(self.text, f"{what} is empty", token.start, self.usage)
+        ahead = self.token
+        if ahead.kind == "sign" and ahead.start == token.end and ahead.text in ("-", "/", ":"):
+            reason = f"a {ahead.text} stands within {what}"
+            refuse_statement(self.text, reason, ahead.start, f"Put a name in backticks: `my-index`. {_PATHS}")
+        return name
+
+    def table(self) -> TableReference:
+        """Take the reference of a table: a path in quotes or backticks, or names with dots between."""
+        if self.word == "TABLE" and self.tokens[self.at + 1].kind in ("word", "name", "string"):
+            self.advance()
+        first = self.token
+        if first.kind == "string" and first.text:
+            return TableReference("path", (self.advance().text,), first.start)
+        if first.kind == "string":
+            refuse_statement(self.text, "the path of the table is empty", first.start, self.usage)
+        if first.kind == "sign" and first.text in ("/", ".", "~"):
+            refuse_statement(self.text, "the path of a table has no quotes", first.start, _PATHS)
+        last, names = first, [self.name("the name of a table")]
+        while self.takes_sign("."):
+            last = self.token
+            names.append(self.name("the name of a table"))
+        return self.reference(first, last, names)
+
+    def reference(self, first: Token, last: Token, names: list[str]) -> TableReference:
+        """Return the table of some names, of which the first and the last are given as tokens too."""
+        if last.kind == "name" and (path := self._path(first, names)) is not None:
+            return TableReference("path", (path,), first.start)
+        if len(names) > _MOST_NAMES:
+            reason = f"a table has {_MOST_NAMES} names at most, not {len(names)}"
+            refuse_statement(self.text, reason, first.start, "Write catalog.schema.table, or delta.`path`.")
+        return TableReference("name", tuple(names), first.start)
+
+    def _path(self, first: Token, names: list[str]) -> str | None:
+        """Return the path that names in backticks are: `/data/t`, or delta.`t`; None for other names."""
+        prefix = names[0].lower() if len(names) > 1 else ""
+        looks_so = "/" in names[-1] or "\\" in names[-1]
+        if prefix in _FORMATS and looks_so:
+            refuse_statement(self.text, f"{prefix} is no Delta table", first.start, "Write delta.`path`.")
+        is_path = prefix == "delta" if len(names) > 1 else looks_so
+        return names[-1] if is_path and len(names) <= len(("delta", "path")) else None
+
+    def expression(self, what: str) -> WrittenExpression:
+        """Take an expression of the predicate language."""
+        start, self.expression_at = self.token.start, self.at
+        if self.token.kind == "end" or (self.token.kind == "sign" and self.token.text in ",);"):
+            self.expect(what)
+        self.condition()
+        return WrittenExpression(self.text[start : self.last_end], self.text, start)
+
+    def terms(self) -> tuple[WrittenExpression, ...]:
+        """Take the terms of an index in parentheses, and the options of each."""
+        terms: list[WrittenExpression] = []
+        sign = self.needs("(")
+        while sign != ")":
+            terms.append(self._term())
+            sign = self.needs(",", ")")
+        return tuple(terms)
+
+    def _term(self) -> WrittenExpression:
+        term = self.expression("a column or an expression")
+        if self.word in _ORDERS:
+            reason = f"a term has no order, so no {self.shown()}"
+            refuse_statement(self.text, reason, self.token.start, "Leave it out: ranges are found both ways.")
+        if not self.takes_word("OPTIONS"):
+            return term
+        term, rest = applied(self.text, term, self.pairs())
+        for key, given in rest.items():
+            hint = "Options of the index stand behind its terms: (...) OPTIONS (...)."
+            refuse_statement(self.text, f"{key} is no option of a term", given.key_place, hint)
+        return term
+
+    def pairs(self, keep_case: bool = False) -> Properties:
+        """Take keys and values in parentheses; keys are given in lower case unless their case is kept."""
+        pairs: dict[str, Property] = {}
+        sign = self.needs("(")
+        while sign != ")":
+            place = self.token.start
+            key = self._key() if keep_case else self._key().lower()
+            if key in pairs:
+                refuse_statement(self.text, f"{key} stands twice", place, "Leave one out.")
+            self.takes_sign("=")
+            pairs[key] = Property(self._value(key), place, self.tokens[self.at - 1].start)
+            sign = self.needs(",", ")")
+        return pairs
+
+    def _key(self) -> str:
+        if self.token.kind == "string":
+            return self.advance().text
+        start = self.token.start
+        if self.token.kind not in ("word", "name"):
+            self.expect("the key of an option")
+        self._field()
+        while self.takes_sign("."):
+            self._field()
+        return self.text[start : self.last_end].replace("`", "")
+
+    def _value(self, key: str) -> str:
+        """Take the value of an option: a string, a number, or TRUE or FALSE."""
+        sign = "-" if self.takes_sign("-") else ""
+        token = self.token
+        if token.kind == "string" and not sign:
+            return self.advance().text
+        if token.kind == "number":
+            return sign + self.advance().text
+        if self.word in ("TRUE", "FALSE") and not sign:
+            return self.advance().text.lower()
+        if token.kind in ("word", "name"):
+            hint = f"Write it in quotes: {key} = '{self.shown()}'."
+            refuse_statement(self.text, f"the value of {key} has no quotes", token.start, hint)
+        self.expect(f"the value of {key}")
+
+    def partition(self) -> WrittenExpression:
+        """Take a partition, (column = value, ...), as a condition."""
+        start, items = self.token.start, []
+        sign = self.needs("(")
+        while sign != ")":
+            items.append(self._partition_value())
+            sign = self.needs(",", ")")
+        return WrittenExpression(" AND ".join(items), self.text, start)
+
+    def _partition_value(self) -> str:
+        item = self.expression("column = value")
+        tree = item.tree
+        first, second = tree.first, tree.second
+        if tree.kind != "compare" or tree.text != "=" or first is None or first.kind != "column":
+            item.refuse(f"a partition is written column = value, not {item}", self.usage)
+        if second is None or second.kind not in _CONSTANTS:
+            item.refuse(f"the value of a partition is a constant, not {item}", self.usage)
+        return f"{item.text[: first.end]} IS NULL" if second.kind == "null" else item.text

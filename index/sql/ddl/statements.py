@@ -1,0 +1,225 @@
+"""The index statements as values, made from text by `parser` or by whoever calls an engine; `str` gives SQL.
+
+Nothing here is bound to a schema. A term keeps its text, and its place in the statement if it came from one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, NoReturn
+
+from tailbit.index.sql.ddl.kind_names import DEFAULT, KINDS, WrongKind, check_option
+from tailbit.index.sql.ddl.refusals import refuse_statement
+from tailbit.index.sql.syntax.parser import parse_predicate
+from tailbit.index.sql.syntax.tokens import tokens_of
+from tailbit.index.sql.syntax.tree import Tree
+
+RESERVED = frozenset("AS FROM IF IN ON OPTIONS PARTITION REBUILD TABLE USING WHERE WITH".split())
+"""Words that are a name in backticks only."""
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True)
+class WrittenExpression:
+    """A term of an index, or a condition on its partitions, as written; its text is one expression.
+
+    `source` and `place`: the statement, and where the expression begins in it, from 0; "" and 0 without one.
+
+    Raises:
+        PredicateError: the text is not an expression of the predicate language.
+    """
+
+    text: str
+    source: str = field(default="", compare=False, repr=False)
+    place: int = field(default=0, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        parse_predicate(self.text)
+        tokens = tokens_of(self.text)
+        # Without comments and blanks around, so that the text can stand in a list.
+        object.__setattr__(self, "text", self.text[tokens[0].start : tokens[-2].end])
+
+    @property
+    def tree(self) -> Tree:
+        """Return the parsed text, whose places are those of `text`."""
+        return parse_predicate(self.text)
+
+    @property
+    def column(self) -> tuple[str, ...]:
+        """Return the names of a column and of fields in it; empty for any other expression."""
+        return self.tree.names if self.tree.kind == "column" else ()
+
+    def refuse(self, reason: str, hint: str | None = None) -> NoReturn:
+        """Raise a StatementError that points at the expression.
+
+        Raises:
+            StatementError: always.
+        """
+        refuse_statement(self.source or self.text, reason, self.place, hint)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class TableReference:
+    """The table of a statement: the path of its folder, or one to three names of a catalog.
+
+    >>> str(TableReference("path", ("/data/t",))), str(TableReference("name", ("db", "my table")))
+    ('delta.`/data/t`', 'db.`my table`')
+    """
+
+    kind: Literal["path", "name"]
+    parts: tuple[str, ...]
+    place: int = field(default=0, compare=False, repr=False)
+
+    @property
+    def text(self) -> str:
+        """Return the path, or the names with dots between."""
+        return self.parts[0] if self.kind == "path" else ".".join(map(name_text, self.parts))
+
+    def __str__(self) -> str:
+        return f"delta.{_quoted(self.text)}" if self.kind == "path" else self.text
+
+
+@dataclass(frozen=True)
+class CreateIndex:
+    """An index is made, at once or, if `deferred`, by its first rebuild.
+
+    `kind`, `options`: of `kind_names.KINDS`. `only`: the condition on partition columns of the files that it
+    covers, None for all. `properties`: notes of whoever makes it, kept and shown, as IDXPROPERTIES of Hive.
+
+    Raises:
+        StatementError: too many terms, one twice, or a kind or option that there is not.
+    """
+
+    name: str
+    table: TableReference
+    terms: tuple[WrittenExpression, ...]
+    kind: str = DEFAULT
+    options: Mapping[str, str] = field(default_factory=dict)
+    only: WrittenExpression | None = None
+    deferred: bool = False
+    if_not_exists: bool = False
+    properties: Mapping[str, str] = field(default_factory=dict)
+    comment: str = ""
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            refuse_statement(str(self), f"there is no kind of index {self.kind}", hint=f"Kinds: {_KINDS}.")
+        if not self.terms:
+            refuse_statement(str(self), "an index has no term", hint="Name a column or an expression.")
+        try:
+            for key, value in self.options.items():
+                check_option(self.kind, key, value)
+        except WrongKind as wrong:
+            refuse_statement(str(self), str(wrong), hint=wrong.hint)
+        self._check_terms()
+
+    def _check_terms(self) -> None:
+        most = KINDS[self.kind].most_terms
+        if most is not None and len(self.terms) > most:
+            reason = f"an index of kind {self.kind} has {most} terms at most, not {len(self.terms)}"
+            self.terms[most].refuse(reason, "Make two indexes: a question uses both.")
+        # Names of columns are the same in any case, a text in quotes is not.
+        written = [tuple(name.lower() for name in term.column) or term.text for term in self.terms]
+        for at, term in enumerate(written):
+            if term in written[:at]:
+                self.terms[at].refuse(f"the term {self.terms[at]} stands twice", "Leave one out.")
+
+    def __str__(self) -> str:
+        absent = "IF NOT EXISTS " * self.if_not_exists
+        options = f" OPTIONS ({_pairs(self.options)})" if self.options else ""
+        deferred = " WITH DEFERRED REBUILD" * self.deferred
+        properties = f" IDXPROPERTIES ({_pairs(self.properties)})" if self.properties else ""
+        comment = f" COMMENT {string_text(self.comment)}" if self.comment else ""
+        return (
+            f"CREATE INDEX {absent}{name_text(self.name)} ON {self.table} USING {self.kind} "
+            f"({', '.join(map(str, self.terms))}){options}{deferred}{properties}{comment}{_where(self.only)}"
+        )
+
+
+@dataclass(frozen=True)
+class DropIndex:
+    """An index is dropped; with `if_exists` there may be none of that name."""
+
+    name: str
+    table: TableReference
+    if_exists: bool = False
+
+    def __str__(self) -> str:
+        return f"DROP INDEX {'IF EXISTS ' * self.if_exists}{name_text(self.name)} ON {self.table}"
+
+
+@dataclass(frozen=True)
+class RebuildIndex:
+    """An index is built anew, or what it lacks is built; `only`: for the partitions of a condition."""
+
+    name: str
+    table: TableReference
+    only: WrittenExpression | None = None
+
+    def __str__(self) -> str:
+        return f"ALTER INDEX {name_text(self.name)} ON {self.table} REBUILD{_where(self.only)}"
+
+
+@dataclass(frozen=True)
+class ShowIndexes:
+    """The indexes of a table are listed; `formatted`: for people, in full."""
+
+    table: TableReference
+    formatted: bool = False
+
+    def __str__(self) -> str:
+        return f"SHOW {'FORMATTED ' * self.formatted}INDEXES FROM {self.table}"
+
+
+@dataclass(frozen=True)
+class DescribeIndex:
+    """One index is described; `formatted`: for people, in full."""
+
+    name: str
+    table: TableReference
+    formatted: bool = False
+
+    def __str__(self) -> str:
+        return f"DESCRIBE INDEX {'FORMATTED ' * self.formatted}{name_text(self.name)} ON {self.table}"
+
+
+Statement = CreateIndex | DropIndex | RebuildIndex | ShowIndexes | DescribeIndex
+
+_KINDS = ", ".join(KINDS)
+
+
+def name_text(name: str) -> str:
+    """Return a name as SQL text, in backticks where it needs them.
+
+    >>> name_text("by_day"), name_text("my index"), name_text("on")
+    ('by_day', '`my index`', '`on`')
+    """
+    return name if _PLAIN.fullmatch(name) and name.upper() not in RESERVED else _quoted(name)
+
+
+def string_text(value: str) -> str:
+    r"""Return a string as SQL text.
+
+    >>> print(string_text("it's"))
+    'it\'s'
+    """
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    # Spark takes the two signs together for a variable, in quotes too.
+    return "'" + escaped.replace("${", "\\u0024{") + "'"
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _pairs(values: Mapping[str, str]) -> str:
+    return ", ".join(f"{string_text(key)} = {string_text(value)}" for key, value in values.items())
+
+
+def _where(condition: WrittenExpression | None) -> str:
+    return f" WHERE {condition}" if condition else ""
