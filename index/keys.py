@@ -66,6 +66,7 @@ element. A NULL array has the key null. So every row has a key, and has each of 
 _TEXTUAL = ("string", "binary")
 _DECIMAL = re.compile(r"decimal\((\d+)\)")
 _OF_ELEMENTS = re.compile(r"elements\((.+)\)")
+_OF_PARTS = re.compile(r"tuple\((.+)\)")
 
 
 def key_type_of(type_: DataType) -> str:
@@ -74,7 +75,7 @@ def key_type_of(type_: DataType) -> str:
     A decimal's depends on the scale alone, so that precision can widen.
 
     CHAR(n) has a key type for each n: once the column is a plain string, its values are read without the
-    padding that their keys have.
+    padding that their keys have. A tuple's names the key type of each part.
 
     Raises:
         ColumnTypeError: values of the type have no order-preserving key.
@@ -83,6 +84,8 @@ def key_type_of(type_: DataType) -> str:
         return f"decimal({type_.scale})"
     if type_.char_length:
         return f"char({type_.char_length})"
+    if type_.name == "tuple":
+        return f"tuple({','.join(key_type_of(field.type) for field in type_.fields)})"
     key_type = KEY_TYPES.get(type_.name)
     if key_type is None:
         reason = "only columns of plain values are grouped, compared and indexed by their values"
@@ -105,6 +108,12 @@ def element_type(key_type: str) -> str | None:
     """Return the key type of the elements of an array key type; None for other key types."""
     match = _OF_ELEMENTS.fullmatch(key_type)
     return None if match is None else match.group(1)
+
+
+def part_types(key_type: str) -> list[str] | None:
+    """Return the key types of the parts of a tuple's key type; None for other key types."""
+    match = _OF_PARTS.fullmatch(key_type)
+    return None if match is None else match.group(1).split(",")
 
 
 def mark_elements(keys: pa.BinaryArray) -> pa.BinaryArray:

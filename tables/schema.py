@@ -153,7 +153,7 @@ def arrow_type(type_: DataType, label: str) -> pa.DataType:
     if type_.name == "variant":
         return pa.struct([("metadata", pa.binary()), ("value", pa.binary())])
     inner = [pa.field(f.name[-1], arrow_type(f.type, f.label), f.nullable) for f in type_.fields]
-    if type_.name == "struct":
+    if type_.name in ("struct", "tuple"):
         return pa.struct(inner)
     if type_.name == "array":
         return pa.list_(inner[0].with_name("element"))

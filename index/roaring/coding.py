@@ -20,18 +20,33 @@ In a wide range the keys are only NULL, 10, 20, 30, and a table per chunk gives 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from tailbit.arrays import Longs, Mask
-from tailbit.index.keys import NO_KEYS, encode_array, integer_keys
-from tailbit.index.roaring.collected import Codes, Keyed, Numbers, collected, distinct, narrowest
+from tailbit.index.keys import NO_KEYS, part_types
+from tailbit.index.roaring.collected import (
+    Codes,
+    Keyed,
+    Numbers,
+    collected,
+    distinct,
+    narrowest,
+    number_keys,
+)
 from tailbit.index.roaring.containers import BLOCK, Block, containers
 from tailbit.index.roaring.leading import order_of_texts
 from tailbit.index.roaring.spilled import Keys
+from tailbit.once import lazy
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, numpy_of
+
+if TYPE_CHECKING:
+    from tailbit.index.roaring import tuples
+else:
+    tuples = lazy("tailbit.index.roaring.tuples")
 
 _WIDEST = 1 << 24
 """The widest range of integers that gets a table of codes: 64 MB while a column is coded."""
@@ -141,6 +156,7 @@ class Coding:
 
     def __init__(self, type_: pa.DataType, key_type: str) -> None:
         self._type, self._key_type = type_, key_type
+        self._collected = collected if part_types(key_type) is None else tuples.collected_tuples
         self._parts: list[Numbers | Keyed] = []
         self.key_bytes = 0
 
@@ -150,7 +166,7 @@ class Coding:
             # A dictionary belongs to a whole chunk; other values are hashed a piece at a time.
             step = len(chunk) if pa.types.is_dictionary(chunk.type) else _PIECE
             for at in range(0, len(chunk), max(1, step)):
-                part = collected(start + at, chunk.slice(at, step), self._key_type)
+                part = self._collected(start + at, chunk.slice(at, step), self._key_type)
                 self._parts.append(part)
                 self.key_bytes += part.keys.nbytes if isinstance(part, Keyed) else 0
             start += len(chunk)
@@ -222,12 +238,7 @@ class Coding:
 
     def _keys(self, numbers: Longs) -> pa.BinaryArray:
         """Return the keys of distinct ordered integers, which are overwritten."""
-        if not pa.types.is_decimal128(self._type):
-            # A key of eight bytes is that of its ordered integer, whatever the type.
-            return integer_keys(numbers)
-        words = np.ascontiguousarray(np.column_stack([numbers, numbers >> 63]))
-        values = pa.Array.from_buffers(self._type, len(numbers), [None, pa.py_buffer(words)])
-        return encode_array(values, self._key_type)
+        return number_keys(numbers, self._type, self._key_type)
 
     def _by_key(self, first: int) -> _Coded:
         """Code each part with a table from its own keys to their indices among all keys."""
@@ -240,7 +251,7 @@ class Coding:
             del part
         ends = np.cumsum([0, *map(len, keys)])
         many = ends[-1] >= _MANY_KEYS and sum(key_part.nbytes for key_part in keys) < _LARGEST
-        every, places = _sorted_together(keys) if many else _hashed_together(keys)
+        every, places = _sorted_together(keys) if many or len(keys) == 1 else _hashed_together(keys)
         table = np.add(places, first, dtype=narrowest(len(every) + first), casting="unsafe")
         out = []
         for (start, ids, nulls), low, high in zip(rows, ends[:-1], ends[1:], strict=True):

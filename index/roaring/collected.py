@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tailbit.arrays import Longs, Mask
-from tailbit.index.keys import encode_array
+from tailbit.index.keys import encode_array, integer_keys
 from tailbit.index.ordered import WORD_DIGITS, ordered_ints
 from tailbit.tables import compute as pc
 
@@ -78,6 +78,16 @@ def distinct(part: Numbers) -> tuple[Longs, Codes]:
     distances: Longs = np.asarray(coded.dictionary).astype(np.int64)
     distances += np.int64(part.base)
     return distances, np.asarray(coded.indices).astype(narrowest(len(coded.dictionary)))
+
+
+def number_keys(numbers: Longs, type_: pa.DataType, key_type: str) -> pa.BinaryArray:
+    """Return the keys of ordered integers, which are overwritten."""
+    if not pa.types.is_decimal128(type_):
+        # A key of eight bytes is that of its ordered integer, whatever the type.
+        return integer_keys(numbers)
+    words = np.ascontiguousarray(np.column_stack([numbers, numbers >> 63]))
+    values = pa.Array.from_buffers(type_, len(numbers), [None, pa.py_buffer(words)])
+    return encode_array(values, key_type)
 
 
 def _distances(start: int, chunk: pa.Array) -> Numbers | None:

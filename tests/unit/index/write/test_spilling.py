@@ -219,3 +219,13 @@ def test_a_column_of_distinct_keys_is_coded_in_less_memory_than_the_keys_take() 
     many, grown = subprocess.check_output(command, text=True, cwd=Path(sys.executable).parent).split()
     assert int(many) == 1_000_000
     assert int(grown) < 190, "200 MB of keys, of which 8 MB may be held"
+
+
+def test_bytes_that_all_keys_share_behind_others_are_left_out_of_the_order() -> None:
+    random = np.random.default_rng(8)
+    firsts, lasts = random.integers(0, 100, 9_000).tolist(), random.permutation(9_000).tolist()
+    ends = [b"", b"\0", b"\0\0"]
+    some = [b"%02d-shared-%d" % (a, b) + ends[b % 3] for a, b in zip(firsts, lasts, strict=True)]
+    order = order_of_texts(pa.array(some, pa.binary()))
+    assert order is not None
+    assert [some[place] for place in order.tolist()] == sorted(some)

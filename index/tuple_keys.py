@@ -1,0 +1,191 @@
+r"""Keys of tuples: the keys of two to four values, one after the other, in bytes that sort as the tuples do.
+
+A part is a mark and the key of a value; NULL is a mark alone, and comes first. So no key is null as a whole.
+A text that another part follows ends with a zero byte, and each zero byte within the text becomes the bytes
+00 FF: no mark is FF, so a shorter text comes first. A long text or binary value is truncated as its single
+key is: the key holds the whole value of every part unless the key of a part is truncated.
+
+Worked example, of type tuple(string,boolean,string):
+
+    ('ab', true, 'c\0d')     02 6162 00   02 01   02 630064
+    ('a', NULL, '')          02 61 00     01      02
+    (NULL, false, NULL)      01           02 00   01
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tailbit.arrays import Longs, Mask
+from tailbit.index.keys import (
+    ELEMENT,
+    MAX_KEY,
+    NULL_ELEMENT,
+    decode_keys,
+    encode_array,
+    is_textual,
+    part_types,
+    scale_of,
+)
+from tailbit.tables import compute as pc
+from tailbit.tables.arrow import arrow_scalar, filled, numpy_of
+from tailbit.tables.model import Column, DataType
+
+PART, NULL_PART, BEHIND = ELEMENT, NULL_ELEMENT, b"\x03"
+"""The mark of a value, that of NULL, and a byte that is greater than any mark."""
+
+_END, _ZERO, _ESCAPED = b"\x00", b"\x00", b"\x00\xff"
+
+
+def tuple_of(types: Sequence[DataType]) -> DataType:
+    """Return the type of tuples of some types; its fields are named by their places, from 1 on."""
+    names = [(str(place),) for place in range(1, len(types) + 1)]
+    fields = tuple(Column(name, name, type_) for name, type_ in zip(names, types, strict=True))
+    return DataType("tuple", fields=fields)
+
+
+def encode_tuples(values: pa.StructArray, key_type: str) -> pa.BinaryArray:
+    """Encode tuples, one field per part, as keys. A NULL in place of a tuple is a tuple of NULLs."""
+    pairs = zip(values.flatten(), types_of(key_type), strict=True)
+    return join_parts([encode_array(part, type_) for part, type_ in pairs], key_type)
+
+
+def decode_tuples(keys: pa.BinaryArray, key_type: str, type_: DataType) -> pa.StructArray:
+    """Decode keys to tuples, one field per part, of a logical type of that key type.
+
+    Raises:
+        ValueError: a part is truncated and does not hold its value.
+    """
+    parts = zip(split_parts(keys, key_type), types_of(key_type), type_.fields, strict=True)
+    values = [decode_keys(part, part_type, field.type) for part, part_type, field in parts]
+    return pa.StructArray.from_arrays(values, [field.name[0] for field in type_.fields])
+
+
+def join_parts(parts: Sequence[pa.BinaryArray], key_type: str) -> pa.BinaryArray:
+    """Join the keys of the parts, as single values have them, to keys of tuples."""
+    types = types_of(key_type)
+    pieces: list[bytes | pa.BinaryArray] = []
+    for place, (part, type_) in enumerate(zip(parts, types, strict=True), 1):
+        pieces += _piece(part, place < len(types) and is_textual(type_))
+    return pc.binary_join_element_wise(*pieces, b"")
+
+
+def join_part(key: bytes | None, place: int, key_type: str) -> bytes:
+    """Return the bytes of one part, by place from 0 on, of the key that a single value has; None for NULL."""
+    types = types_of(key_type)
+    if key is None:
+        return NULL_PART
+    if place + 1 < len(types) and is_textual(types[place]):
+        return PART + key.replace(_ZERO, _ESCAPED) + _END
+    return PART + key
+
+
+def split_parts(keys: pa.BinaryArray, key_type: str) -> list[pa.BinaryArray]:
+    """Return the key of each part of some keys of tuples, null for NULL. Cost: some passes over the bytes."""
+    types, out = types_of(key_type), []
+    data, ends = _bytes_of(keys)
+    texts_end = _text_ends(data) if any(map(is_textual, types[:-1])) else ends[:0]
+    begin = ends[:-1]
+    for place, type_ in enumerate(types, 1):
+        null, low = data[begin] == NULL_PART[0], begin + 1
+        if not is_textual(type_):
+            out.append(_fixed_slices(data, low, _width(type_), null))
+            begin = np.where(null, low, low + _width(type_))
+        elif place == len(types):
+            out.append(_slices(data, low, ends[1:], null))
+        else:
+            high = np.where(null, low, texts_end[np.searchsorted(texts_end, low)])
+            escaped = _slices(data, low, high, null)
+            out.append(pc.replace_substring(escaped, pattern=_ESCAPED, replacement=_ZERO))
+            begin = np.where(null, low, high + 1)
+    return out
+
+
+def truncated(keys: pa.BinaryArray, key_type: str) -> Mask | None:
+    """Return the mask of the keys, of any key type, that do not hold their whole values; None if all do."""
+    types = part_types(key_type)
+    textual = is_textual(key_type) if types is None else any(map(is_textual, types))
+    if not textual or (pc.max(pc.binary_length(keys)).as_py() or 0) <= MAX_KEY:
+        return None
+    if types is None:
+        return _longer(keys)
+    pairs = zip(split_parts(keys, key_type), types, strict=True)
+    short: Mask = reduce(np.logical_or, [_longer(part) for part, type_ in pairs if is_textual(type_)])
+    return short if short.any() else None
+
+
+def types_of(key_type: str) -> list[str]:
+    """Return the key types of the parts of a key type of tuples."""
+    types = part_types(key_type)
+    assert types is not None
+    return types
+
+
+def _longer(keys: pa.BinaryArray) -> Mask:
+    """Return the mask of the keys that are too long to be whole."""
+    return numpy_of(filled(pc.greater(pc.binary_length(keys), arrow_scalar(MAX_KEY)), False), dtype=bool)
+
+
+def _piece(part: pa.BinaryArray, ends: bool) -> list[bytes | pa.BinaryArray]:
+    """Return what of a part is joined; `ends`: whether the part is a text whose end has to be marked."""
+    whole = pc.replace_substring(part, pattern=_ZERO, replacement=_ESCAPED) if ends else part
+    pieces = [PART, whole, _END] if ends else [PART, whole]
+    if not part.null_count:
+        return pieces
+    return [filled(pc.binary_join_element_wise(*pieces, b""), NULL_PART)]
+
+
+def _width(key_type: str) -> int:
+    """Return the bytes of a key that is no text."""
+    return 1 if key_type == "boolean" else 8 if scale_of(key_type) is None else 16
+
+
+def _bytes_of(keys: pa.BinaryArray) -> tuple[npt.NDArray[np.uint8], Longs]:
+    """Return the bytes of all keys, and where each key begins in them, with the end of the last."""
+    if not len(keys):
+        return np.zeros(0, dtype=np.uint8), np.zeros(1, dtype=np.int64)
+    ends = np.frombuffer(keys.buffers()[1], dtype=np.int32)[keys.offset :][: len(keys) + 1]
+    data = np.frombuffer(keys.buffers()[2], dtype=np.uint8)[ends[0] : ends[-1]]
+    return data, ends.astype(np.int64) - int(ends[0])
+
+
+def _text_ends(data: npt.NDArray[np.uint8]) -> Longs:
+    """Return the places of zero bytes that FF does not follow, and the end of the data.
+
+    From within a text on, the first such byte ends the text.
+    """
+    zero = data == 0
+    zero[:-1] &= data[1:] != 0xFF
+    return np.append(np.flatnonzero(zero), len(data))
+
+
+def _slices(data: npt.NDArray[np.uint8], low: Longs, high: Longs, null: Mask) -> pa.BinaryArray:
+    """Return the bytes from `low` to `high`, for ascending slices with a byte between any two of them."""
+    edges = np.zeros(len(data) + 1, dtype=np.int8)
+    edges[low] += 1
+    edges[high] -= 1
+    kept = data[np.cumsum(edges[:-1], dtype=np.int8).view(np.bool_)]
+    ends = np.zeros(len(low) + 1, dtype=np.int32)
+    np.cumsum(high - low, out=ends[1:])
+    return _keys(ends, kept, null)
+
+
+def _fixed_slices(data: npt.NDArray[np.uint8], low: Longs, width: int, null: Mask) -> pa.BinaryArray:
+    """Return the `width` bytes from `low` on; where `null` holds, they may not be there."""
+    if null.all():
+        return pa.nulls(len(low), pa.binary())
+    windows = np.lib.stride_tricks.sliding_window_view(data, width)
+    kept = windows[np.minimum(low, len(windows) - 1)]
+    return _keys(np.arange(0, (len(low) + 1) * width, width, dtype=np.int32), kept, null)
+
+
+def _keys(ends: npt.NDArray[np.int32], data: npt.NDArray[np.uint8], null: Mask) -> pa.BinaryArray:
+    """Return keys by their bytes and where each ends."""
+    valid = pa.py_buffer(np.packbits(~null, bitorder="little")) if null.any() else None
+    parts = [valid, pa.py_buffer(ends), pa.py_buffer(np.ascontiguousarray(data))]
+    return pa.Array.from_buffers(pa.binary(), len(null), parts)
