@@ -81,7 +81,10 @@ class TableReference:
         return self.parts[0] if self.kind == "path" else ".".join(map(name_text, self.parts))
 
     def __str__(self) -> str:
-        return f"delta.{_quoted(self.text)}" if self.kind == "path" else self.text
+        if self.kind == "name":
+            return self.text
+        # Only a string has escapes, which what Spark takes for a variable needs.
+        return string_text(self.text) if "${" in self.text else f"delta.{_quoted(self.text)}"
 
 
 @dataclass(frozen=True)

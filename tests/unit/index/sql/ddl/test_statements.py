@@ -227,8 +227,9 @@ def test_the_text_of_a_table_is_its_path_or_its_names() -> None:
     assert (path("/data/my t").text, name("db", "my t").text) == ("/data/my t", "db.`my t`")
 
 
-def test_what_spark_takes_for_a_variable_is_escaped_in_a_comment() -> None:
-    create = parse_statement("CREATE INDEX i ON t (a) COMMENT '\\u0024{x}'")
+@pytest.mark.parametrize("text", ["i ON t (a) COMMENT '\\u0024{x}'", "i ON '/data/\\u0024{x}' (a)"])
+def test_what_spark_takes_for_a_variable_is_escaped_in_canonical_sql(text: str) -> None:
+    create = parse_statement(f"CREATE INDEX {text}")
     assert isinstance(create, CreateIndex)
-    assert create.comment == "${x}"
+    assert create.comment + create.table.text in ("${x}t", "/data/${x}")
     assert parse_statement(str(create)) == create
