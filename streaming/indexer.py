@@ -19,10 +19,10 @@ from tailbit.checkpoints.recovery import BatchPlan, LogState, Verdict, decide_ba
 from tailbit.errors import CommitConflictError, CorruptIndexError, IndexLogError
 from tailbit.faults import Fault, fault_point
 from tailbit.index.model import FileRecord
-from tailbit.index.sql.terms import indexed_columns_of
+from tailbit.index.sql.terms import indexed_columns_of, kept_columns
 from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.plan import TaskLimits, plan_work
-from tailbit.index.write.work import BuildTask, TaskColumn, TaskResult
+from tailbit.index.write.work import BuildTask, TaskColumn, TaskDefinition, TaskResult
 from tailbit.streaming.building import Building, RunTasks
 from tailbit.streaming.upkeep.mending import Mender
 from tailbit.tables.model import Changes, FileSlice, Fingerprint, Version
@@ -107,8 +107,8 @@ class Indexer:
                 return BatchOutcome(plan.verdict, plan.first, end.stands_at)
             changes = self._changes(plan, end.stands_at)
             template = self._template(plan, changes, end.stands_at)
-            wanted, ids = self._wanted(changes, start, end), [c.column.id for c in template.columns]
-            works = plan_work(wanted, self._index.state.recorded.get, ids, plan.lineage)
+            wanted = self._wanted(changes, start, end)
+            works = plan_work(wanted, self._index.state.recorded.get, template.ids, plan.lineage)
         fault_point(Fault.BATCH_PLANNED)
         building = Building(self._table, template, self._limits, self._run, self._mender.tell)
         results, skipped = building.built(works)
@@ -127,16 +127,22 @@ class Indexer:
 
     def _template(self, plan: BatchPlan, changes: Changes | None, target: Version) -> BuildTask:
         """Return a task of the batch without files: the fields that all of its tasks share."""
+        definitions, schema = self._index.state.settings.definitions, self._schema_at(changes, target)
         return BuildTask(
             root=self._table.root,
             index_path=self._index.path,
-            columns=self._columns(changes, target),
+            columns=tuple(map(TaskColumn.of, indexed_columns_of(definitions, schema))),
             works=(),
             lineage=plan.lineage,
             version=target,
             dropped=frozenset(self._index.state.settings.dropped),
             kinds=self._index.kinds,
             options=self._table.storage.options,
+            definitions=tuple(
+                TaskDefinition(definition.id, definition.kind, kept_columns(definition, schema))
+                for definition in definitions
+                if not definition.has_postings
+            ),
         )
 
     def _changes(self, plan: BatchPlan, target: Version) -> Changes | None:
@@ -163,11 +169,6 @@ class Indexer:
         live = set(files.paths.to_pylist())
         recorded = self._index.state.recorded.live()
         yield from ((record.path, None) for record in recorded if record.path not in live)
-
-    def _columns(self, changes: Changes | None, target: Version) -> tuple[TaskColumn, ...]:
-        """Return the indexed columns as they are at the target; a dropped column is left out."""
-        schema = self._schema_at(changes, target)
-        return tuple(map(TaskColumn.of, indexed_columns_of(self._index.state.settings.definitions, schema)))
 
     def _schema_at(self, changes: Changes | None, target: Version) -> Schema:
         """Return the schema at the target; reread only if a commit since the last known one changed it.

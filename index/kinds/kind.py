@@ -23,7 +23,7 @@ from tailbit.index.model import IndexFile, Settings
 from tailbit.index.parquet.index_file import open_index_file, write_index_file, write_parquet
 from tailbit.index.parquet.sorted_rows import aligned, regrouped, sort
 from tailbit.once import lazy
-from tailbit.tables.model import FileSlice
+from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.storage import Storage
 
 if TYPE_CHECKING:
@@ -40,10 +40,14 @@ _MANY_ROWS = 10_000
 
 @dataclass(frozen=True)
 class Entering:
-    """A data file that a batch indexes for the first time: slice, physical rows, a function to open it."""
+    """A data file that a batch indexes for a kind for the first time.
+
+    `rows`: physical rows. `footer`: the hash of its footer.
+    """
 
     slice: FileSlice
     rows: int
+    footer: str
     open: Callable[[], DataFile]
 
 
@@ -82,13 +86,15 @@ class CheckedSource:
     """The source at the version against which an index is checked.
 
     `slices`: its files. `hidden`: deletion vector identity to a function that reads the hidden rows.
-    `at_head`: the version is the newest, so all its files must exist.
+    `at_head`: the version is the newest, so all its files must exist. `columns`: its columns and the fields
+    of structs.
     """
 
     storage: Storage
     slices: Sequence[FileSlice]
     hidden: Mapping[str, Callable[[], BitMap | None]]
     at_head: bool
+    columns: Sequence[Column] = ()
 
 
 class View(Protocol):
@@ -136,8 +142,10 @@ class Kind(ABC, Generic[R]):
         """Return the reader after files of any kind were added and removed; None: create it again."""
         return None
 
-    def build(self, entering: Sequence[Entering]) -> Iterator[pa.Table]:
+    def build(self, entering: Sequence[Entering], columns: Sequence[Column]) -> Iterator[pa.Table]:
         """Yield rows about the data files of a task, in order `sorted_by`, if each follows from one file.
+
+        `columns`: those that the definitions of this kind name, as they are now.
 
         By default there are none: postings, counts and hidden rows come from one pass over the values, which
         the task makes itself. A file that was indexed before this kind existed has no rows of this kind.

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from tailbit.index.kinds.bitmap_index.kind import BITMAP_INDEX
+from tailbit.index.kinds.column_stats.kind import COLUMN_STATS
 from tailbit.index.kinds.files.kind import FILES
 from tailbit.index.kinds.hidden_rows import HIDDEN_ROWS
 from tailbit.index.kinds.kind import Kind
@@ -63,6 +64,7 @@ KINDS = Kinds(
         FILES,
         LEDGER,
         SETTINGS,
+        COLUMN_STATS,
     )
 )
 """The kinds that this release writes. A new kind is one module, and one line here."""

@@ -13,7 +13,7 @@ deletion vectors is read here.
 | hidden rows | those rows, read again from the source | nothing; counts all files again if they are lost |
 | file records | their files, written again from memory | nothing |
 | ledger or settings | that file, written again from memory | nothing |
-| another kind | that file: queries do without its rows, as for files older than the kind | nothing |
+| another kind | that file: queries do without its rows | builds all files for the kind's definitions again |
 """
 
 from __future__ import annotations
@@ -69,16 +69,19 @@ def _attempt(index: MetadataTable, table: Table, damage: Damage, reason: str) ->
     damage = replace(damage, files=damage.files & state.files.keys())
     if not damage:
         return Mended((), 0, 0)
-    hidden, lost = _hidden_again(state, table, damage)
-    recount = lost or damage.counts or _holds(damage.files, VALUE_COUNTS)
+    hidden, some_lost = _hidden_again(state, table, damage)
+    recount = some_lost or damage.counts or _holds(damage.files, VALUE_COUNTS)
     spaces = spaces_of(state, damage)
     uncovered = _uncovered(state, spaces, reason)
     records = uncovered
     if recount:
         records = records | _uncounted(state, records)
+    lost = _definitions_of(state, damage)
+    if lost:
+        records = records | _unbuilt(state, records, lost)
     removes = _removed(state, damage, spaces, recount)
     rows = _written_again(state, records) if _holds(damage.files, FILES) else None
-    again = bool(spaces or recount or damage.records)
+    again = bool(spaces or recount or lost or damage.records)
     settings = replace(state.settings, version=state.settings.version + again)
     index.commit(
         list(records.values()) if rows is None else rows,
@@ -89,6 +92,22 @@ def _attempt(index: MetadataTable, table: Table, damage: Damage, reason: str) ->
     )
     to_count = sum(record.left is None for record in records.values()) if recount else 0
     return Mended(tuple(removes), sum(r.left is None for r in uncovered.values()), to_count)
+
+
+def _definitions_of(state: IndexState, damage: Damage) -> set[str]:
+    """Return the ids of the definitions of which some rows are in damaged files, except postings."""
+    kinds = set(map(kind_of, damage.files))
+    return {definition.id for definition in state.settings.definitions if definition.kind in kinds}
+
+
+def _unbuilt(state: IndexState, changed: dict[str, FileRecord], lost: set[str]) -> dict[str, FileRecord]:
+    """Return the records of files built for lost definitions, as not built for these, by path."""
+    every = (changed.get(record.path, record) for record in state.recorded.records())
+    return {
+        record.path: replace(record, built=tuple(id_ for id_ in record.built if id_ not in lost))
+        for record in every
+        if not lost.isdisjoint(record.built)
+    }
 
 
 def _holds(paths: Iterable[str], kind: Kind[Any]) -> bool:

@@ -86,6 +86,16 @@ def column_of(definition: Definition, schema: Schema) -> Column | None:
     return _column_of(definition.id, definition.terms, _Same(schema)) if definition.has_postings else None
 
 
+def kept_columns(definition: Definition, schema: Schema) -> tuple[Column, ...]:
+    """Return the columns of a definition without postings that a schema has, whatever their types are now.
+
+    A definition without terms is of all columns, and of the fields of structs.
+    """
+    wanted = {column.id for term in definition.terms for column in term.columns}
+    present = (column for column in _every(schema.columns) if not column.partition)
+    return tuple(column for column in present if not definition.terms or column.id in wanted)
+
+
 class _Same:
     """A schema as a cache key, compared by identity: hashing its contents costs too much."""
 

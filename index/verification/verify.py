@@ -103,7 +103,7 @@ def _source(coverage: Coverage, storage: Storage, at_head: bool) -> CheckedSourc
         vector = snapshot.files.hidden(number)
         assert vector is not None
         hidden[vector.id] = partial(hidden_of, number)
-    return CheckedSource(storage, snapshot.files, hidden, at_head)
+    return CheckedSource(storage, snapshot.files, hidden, at_head, snapshot.schema.leaves())
 
 
 def _check(

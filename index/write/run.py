@@ -9,13 +9,16 @@ physical row is posted, hidden rows included, because postings are a function of
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
+import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.index.kinds.hidden_rows import write_hidden_rows
-from tailbit.index.kinds.kind import Entering
+from tailbit.index.kinds.kind import Entering, Kind
 from tailbit.index.kinds.value_counts import Tally, write_value_counts
 from tailbit.index.model import ROWS_PER_SPACE, FileRecord, IndexFile
 from tailbit.index.postings.postings import write_segment
@@ -65,6 +68,8 @@ class _Run:
         self._data = DataFiles(self._source, [c.column for c in task.columns])
         self._counting = Counting(self._source, self._hidden, self._tally)
         self._works = [self._settled(work) for work in task.works]
+        self._footers: dict[str, str] = {}
+        self._unposted = {definition.id for definition in task.definitions}
 
     def result(self) -> TaskResult:
         claims = self._claims()
@@ -76,17 +81,33 @@ class _Run:
             self._count(work)
         files.append(write_value_counts(self._index, self._tally))
         files.append(write_hidden_rows(self._index, self._newly_hidden()))
-        fresh = (work for work in self._works if isinstance(work, (Enter, Replace)))
-        entering = [self._entering(claims[work.path]) for work in fresh]
         for kind in self._task.kinds:
-            files += kind.write_stream(self._index, kind.build(entering))
+            files += kind.write_stream(self._index, self._built(kind, claims))
         records = tuple(self._record(work, claims.get(work.path)) for work in self._works)
         rows = sum(c.rows for c in claims.values()) + self._counting.rows
         read = sum(c.slice.size for c in claims.values())
         return TaskResult(records, tuple(f for f in files if f is not None), rows, read)
 
-    def _entering(self, claim: Claim) -> Entering:
-        return Entering(claim.slice, claim.rows, partial(self._data.open, claim.slice))
+    def _built(self, kind: Kind[Any], claims: Mapping[str, Claim]) -> Iterator[pa.Table]:
+        """Return the rows of a kind about files that it has not been built for."""
+        mine = [definition for definition in self._task.definitions if definition.kind == kind.name]
+        ids = {definition.id for definition in mine}
+        entering = [
+            Entering(claim.slice, claim.rows, self._footer(work), partial(self._data.open, claim.slice))
+            for work in self._works
+            if (claim := claims.get(work.path)) is not None
+            and (isinstance(work, (Enter, Replace)) or not ids.isdisjoint(claim.columns))
+        ]
+        columns = {column.id: column for definition in mine for column in definition.columns}
+        return kind.build(entering, list(columns.values()))
+
+    def _footer(self, work: FileWork) -> str:
+        """Return the hash of a file's footer. It is read once."""
+        if isinstance(work, Repost):
+            return work.record.footer
+        if work.path not in self._footers:
+            self._footers[work.path] = footer_hash(self._source, work.path)
+        return self._footers[work.path]
 
     def _settled(self, work: FileWork) -> FileWork:
         """Return the work, or a `Replace` if the recorded postings of the file cannot be used any more."""
@@ -115,7 +136,7 @@ class _Run:
         holds, another row space begins.
         """
         fresh, base = uuid.uuid4().hex, 0
-        every = frozenset(c.column.id for c in self._task.columns)
+        every = frozenset(self._task.ids)
         out = {}
         for work in self._works:
             if isinstance(work, (Leave, Rehide)):
@@ -163,9 +184,10 @@ class _Run:
             if record.counted:
                 hidden = self._hidden.of_record(record)
                 other = isinstance(work, Replace) and not record.is_as_written(work.target)
-                self._counting.add(record, record.built, columns, None, hidden, -1, overwritten=other)
+                counted = self._posted(record)
+                self._counting.add(record, counted, columns, None, hidden, -1, overwritten=other)
             return
-        stay = tuple(c for c in record.built if c not in to_post(work))
+        stay = tuple(c for c in self._posted(record) if c not in to_post(work))
         now = self._hidden.of_slice(self._source, work.target)
         if not record.counted:
             self._counting.add(record, stay, columns, None, now, +1)
@@ -173,6 +195,10 @@ class _Run:
             then = self._hidden.of_record(record)
             self._counting.add(record, stay, columns, now - then, BitMap(), -1)
             self._counting.add(record, stay, columns, then - now, BitMap(), +1)
+
+    def _posted(self, record: FileRecord) -> list[str]:
+        """Return the ids of the definitions of a file that have postings and counts."""
+        return [id_ for id_ in record.built if id_ not in self._unposted]
 
     def _newly_hidden(self) -> dict[str, BitMap]:
         """Map identity to rows of the deletion vectors that files are counted under from now on."""
@@ -191,7 +217,7 @@ class _Run:
         if isinstance(work, (Repost, Rehide)):
             return self._kept(work)
         assert claim is not None
-        return self._entered(claim)
+        return self._entered(claim, self._footer(work))
 
     def _kept(self, work: Repost | Rehide) -> FileRecord:
         """Return the record of a file that keeps its range in its row space."""
@@ -209,7 +235,7 @@ class _Run:
             error=None,
         )
 
-    def _entered(self, claim: Claim) -> FileRecord:
+    def _entered(self, claim: Claim, footer: str) -> FileRecord:
         """Return the record of a file with a new claim."""
         target = claim.slice
         return FileRecord(
@@ -217,7 +243,7 @@ class _Run:
             size=target.size,
             mtime=target.mtime,
             rows=claim.rows,
-            footer=footer_hash(self._source, target.path),
+            footer=footer,
             partition=dict(target.partition),
             space=claim.space,
             base=claim.base,

@@ -36,6 +36,15 @@ class TaskColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class TaskDefinition:
+    """A definition without postings: its id, its kind, and its columns as they are at the target version."""
+
+    id: str
+    kind: str
+    columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Enter:
     """A file without a record: postings of every column are written, and every visible row is counted."""
 
@@ -79,7 +88,7 @@ class Replace(_Change):
 
 @dataclass(frozen=True, slots=True)
 class Repost(_Change):
-    """A recorded file that lacks postings of the columns `post` (ids); they are added in its range."""
+    """A recorded file that lacks the definitions `post` (ids); their postings are added in its range."""
 
     post: tuple[str, ...]
 
@@ -102,7 +111,7 @@ class BuildTask:
     """Files to bring to the state of source version `version`.
 
     `dropped`: ids of dropped columns, whose old postings may still lie in row spaces. `kinds`: the record
-    kinds of the index. `options`: of the stores of both tables.
+    kinds of the index. `options`: of the stores of both tables. `definitions`: those without postings.
     """
 
     root: str
@@ -114,6 +123,12 @@ class BuildTask:
     dropped: frozenset[str] = frozenset()
     kinds: Kinds = KINDS
     options: StorageOptions = NO_OPTIONS
+    definitions: tuple[TaskDefinition, ...] = ()
+
+    @property
+    def ids(self) -> list[str]:
+        """Return the ids of the definitions that a file must be built for."""
+        return [column.column.id for column in self.columns] + [other.id for other in self.definitions]
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,9 +190,10 @@ class Planner:
         return record is not None and posted and record.counted
 
     def _columns(self, snapshot: Snapshot) -> set[str]:
-        """Return the ids of the indexed columns and terms that the table has values of."""
+        """Return the ids of the definitions that a file is built for: those that the table has values of."""
         definitions = self._index.state.settings.definitions
-        return {column.id for column in indexed_columns_of(definitions, snapshot.schema)}
+        posted = {column.id for column in indexed_columns_of(definitions, snapshot.schema)}
+        return posted | {definition.id for definition in definitions if not definition.has_postings}
 
     def _admit_versions(self, base: Offset) -> Offset:
         """Return the offset after the next versions within a batch's limits, at least one if there is one."""

@@ -32,6 +32,7 @@ from tailbit.index.store.table import MetadataTable
 from tailbit.index.verification.verify import Report, verify
 from tailbit.index.write.run import run_task
 from tailbit.tables import open_table
+from tailbit.tables.model import Column
 from tailbit.tables.storage import LocalStorage, Storage
 
 SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.string())])
@@ -52,7 +53,7 @@ class RowCounts(Kind[Mapping[str, int]]):
         rows = pa.concat_tables([self.schema.empty_table(), *parts])
         return dict(zip(rows["path"].to_pylist(), rows["rows"].to_pylist(), strict=True))
 
-    def build(self, entering: Sequence[Entering]) -> Iterator[pa.Table]:
+    def build(self, entering: Sequence[Entering], columns: Sequence[Column]) -> Iterator[pa.Table]:
         for file in sorted(entering, key=lambda file: file.slice.path):
             footer = file.open().metadata
             groups = [footer.row_group(n).num_rows for n in range(footer.num_row_groups)]

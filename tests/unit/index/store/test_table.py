@@ -23,6 +23,8 @@ from tailbit.errors import (
     NoIndexError,
 )
 from tailbit.faults import InjectedFaultError
+from tailbit.index.kinds.column_stats.kind import COLUMN_STATS
+from tailbit.index.kinds.column_stats.rows import directory
 from tailbit.index.kinds.schemas import FILES, KINDS, LEDGER, SETTINGS
 from tailbit.index.store import stored_checkpoints
 from tailbit.index.store.table import MetadataTable
@@ -289,7 +291,10 @@ def test_other_engines_read_the_index_as_an_ordinary_delta_table(tmp_path: Path)
     index = new_index(str(tmp_path))
     file = segment(index, "a" * 32, {"c": [b"x", b"y", b"x"]})
     claim = record("f", 3, space="a" * 32, base=0, built=("c",), partition={"p": "1", "q": None})
-    index.commit([claim], [file, counts(index, "c", {b"x": 2}), hidden(index, {"u1": [2]})], ledger(1))
+    stats = COLUMN_STATS.write_stream(index.storage, [directory(["f" * 32], [3])])
+    index.commit(
+        [claim], [file, counts(index, "c", {b"x": 2}), hidden(index, {"u1": [2]}), *stats], ledger(1)
+    )
     log = deltalake.DeltaTable(str(tmp_path))
     assert (log.protocol().min_reader_version, log.protocol().min_writer_version) == (1, 2)
     assert log.metadata().partition_columns == ["kind"]

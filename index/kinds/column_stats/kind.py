@@ -1,0 +1,207 @@
+"""Kind `column_stats`: statistics of columns per row group of data files, written from footers alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from tailbit.arrays import Longs, Mask
+from tailbit.errors import DataFileError
+from tailbit.index.kinds.column_stats.reader import ColumnStats, cells_of
+from tailbit.index.kinds.column_stats.rows import (
+    ENCODINGS,
+    SCHEMA,
+    Footer,
+    built,
+    directory,
+    packed,
+    stored_type,
+)
+from tailbit.index.kinds.files.kind import FILES
+from tailbit.index.kinds.kind import Blame, CheckedSource, Entering, Kind, Problem, View
+from tailbit.index.model import Definition, IndexFile
+from tailbit.index.parquet.index_file import write_index_file, write_parquet
+from tailbit.index.parquet.sorted_rows import aligned, sort, starts
+from tailbit.once import lazy
+from tailbit.tables import compute as pc
+from tailbit.tables.arrow import arrow_array, numpy_of
+from tailbit.tables.model import Column, FileSlice
+from tailbit.tables.parquet.data_file import open_layout
+from tailbit.tables.parquet.layout import layout_of
+from tailbit.tables.storage import Storage
+
+if TYPE_CHECKING:
+    from tailbit.index.kinds import merging
+else:
+    merging = lazy("tailbit.index.kinds.merging")
+
+_SAMPLED = 200
+"""Number of files whose footers a verification reads."""
+
+_FEW = 4
+"""Number of small files that are merged: a question reads every file, so they are few."""
+
+
+@dataclass(frozen=True)
+class ColumnStatsKind(Kind[ColumnStats]):
+    """Kind whose rows are each the statistics of one column in one row group of a data file."""
+
+    name: ClassVar[str] = "column_stats"
+    schema: ClassVar[pa.Schema] = SCHEMA
+    sorted_by: ClassVar[tuple[str, ...]] = ("column", "unit")
+
+    def reader(self, view: View) -> ColumnStats:
+        """Return the reader of the live files; nothing is read before it is needed."""
+        return ColumnStats(view.storage, view.paths_of(self))
+
+    def renewed(
+        self, reader: ColumnStats, view: View, added: Sequence[IndexFile], removed: Sequence[str]
+    ) -> ColumnStats:
+        """Return a reader that keeps what was read of the files that stay."""
+        paths = view.paths_of(self)
+        return reader if paths == reader.paths else reader.renewed(paths)
+
+    def build(self, entering: Sequence[Entering], columns: Sequence[Column]) -> Iterator[pa.Table]:
+        """Yield the statistics of columns in data files. Cost: their footers, which the task has read."""
+        if not columns or not entering:
+            return iter(())
+        files = ((file, file.open()) for file in entering)
+        layouts = [(file, layout_of(opened.metadata, opened.tree, opened.head)) for file, opened in files]
+        return built([Footer(file.footer, layout, file.slice.path) for file, layout in layouts], columns)
+
+    def write_stream(self, storage: Storage, tables: Iterable[pa.Table]) -> list[IndexFile]:
+        """Write rows that come column by column, the directory first, as one file; nothing without rows."""
+        groups = packed(tables)
+        first = next(groups, None)
+        if first is None:
+            return []
+        every = chain([first], groups)
+        name, schema = self.name, self.schema
+        return [
+            write_index_file(
+                storage, name, name, lambda to: write_parquet(to, schema, every, encodings=ENCODINGS)
+            )
+        ]
+
+    def due(self, view: View, earliest: int | None) -> Iterator[merging.MergeGroup]:
+        """Yield the size classes with several files: four small ones, two of any other size.
+
+        Without any definition of this kind, all files are due, and merged into none.
+        """
+        if not _definitions(view) and view.files_of(self):
+            yield merging.MergeGroup(self.name, tuple(file.path for file in view.files_of(self)))
+            return
+        classes: dict[int, list[str]] = {}
+        for file in view.files_of(self):
+            classes.setdefault(merging.size_class(file.size), []).append(file.path)
+        for number, paths in classes.items():
+            if len(paths) >= (2 if number else _FEW):
+                yield merging.MergeGroup(self.name, tuple(paths), size_class=number)
+
+    def merge(self, view: View, group: merging.MergeGroup, earliest: int | None) -> merging.Merged:
+        """Write the statistics of each footer once, without footers that no recorded claim has.
+
+        Nor are columns written that no definition names any more.
+        A file whose claim was dropped is indexed again if it returns, so its statistics may go.
+        """
+        stats = ColumnStats(view.storage, group.inputs)
+        in_use = numpy_of(pc.is_in(stats.footers, value_set=view.reader(FILES).footers()), dtype=bool)
+        forgotten = frozenset(stats.footers.filter(arrow_array(~in_use)).to_pylist())
+        definitions = _definitions(view)
+        if not in_use.any() or not definitions:
+            return merging.Merged((), forgotten=forgotten)
+        kept = np.repeat(in_use, np.diff(stats.starts))
+        new_numbers = np.where(kept, np.cumsum(kept) - 1, -1)
+        inputs = [
+            _renumbered(self.batches(view.storage, path), new_numbers[numbers], _columns(definitions))
+            for path, numbers in stats.numbers.items()
+        ]
+        columns = (_distinct(rows) for rows in aligned(inputs, ["column"]))
+        files = self.write_stream(view.storage, chain([_directory(stats, kept)], columns))
+        return merging.Merged(tuple(files), forgotten=forgotten)
+
+    def may_commit(self, view: View, group: merging.MergeGroup, merged: merging.Merged | None) -> bool:
+        """Return whether a merge may be committed; not if a dropped footer has a claim again."""
+        live = super().may_commit(view, group, merged)
+        lost = merged.forgotten if merged is not None else frozenset()
+        return live and lost.isdisjoint(view.reader(FILES).footers().to_pylist() if lost else ())
+
+    def check(self, view: View, source: CheckedSource) -> Iterator[Problem]:
+        """Yield the statistics that differ from footers of a sample of files, and those that are missing."""
+        ids = {definition.id for definition in _definitions(view)}
+        if not ids:
+            return
+        recorded, stats = view.reader(FILES), view.reader(self)
+        known = {footer: n for n, footer in enumerate(stats.footers.to_pylist())}
+        records = {record.path: record for record in recorded.live() if not ids.isdisjoint(record.built)}
+        mine = [slice_ for slice_ in source.slices if (r := records.get(slice_.path)) and r.is_of(slice_)]
+        blamed = min(stats.paths, default="")
+        for slice_ in mine:
+            if records[slice_.path].footer not in known:
+                where = f"column statistics of {slice_.path}"
+                yield Problem(where, "there are none", Blame.FILE, blamed)
+        for slice_ in mine[:: max(1, len(mine) // _SAMPLED)]:
+            number = known.get(records[slice_.path].footer)
+            if number is not None:
+                yield from _differences(stats, number, slice_, source, blamed)
+
+
+COLUMN_STATS = ColumnStatsKind()
+
+
+def _differences(
+    stats: ColumnStats, number: int, slice_: FileSlice, source: CheckedSource, blamed: str
+) -> Iterator[Problem]:
+    """Yield the columns of a file whose statistics are not those of its footer; widened ones are skipped."""
+    try:
+        layout = open_layout(source.storage, slice_.path, slice_.size)
+    except DataFileError as unreadable:
+        yield Problem(slice_.path, str(unreadable))
+        return
+    units = slice(int(stats.starts[number]), int(stats.starts[number + 1]))
+    for column in source.columns:
+        for cells in stats.cells(column.id):
+            if cells.key_type != stored_type(column) or not cells.known[units].any():
+                continue
+            rows = list(built([Footer("", layout, slice_.path)], [column]))[1:]
+            if not rows or not cells.same(units, cells_of(rows[0], cells.key_type, units.stop - units.start)):
+                where = f"column statistics of {column.label} in {slice_.path}"
+                yield Problem(where, "they are not those of the file's footer", Blame.FILE, blamed)
+
+
+def _directory(stats: ColumnStats, kept: Mask) -> pa.Table:
+    """Return the directory of the units that stay."""
+    files = np.repeat(np.arange(len(stats.footers)), np.diff(stats.starts))[kept]
+    return directory(stats.footers.take(arrow_array(files)).to_pylist(), stats.rows[kept].tolist())
+
+
+def _definitions(view: View) -> list[Definition]:
+    return [made for made in view.settings.definitions if made.kind == ColumnStatsKind.name]
+
+
+def _columns(definitions: Sequence[Definition]) -> pa.Array | None:
+    """Return the ids of the columns that definitions name; None if one is of all columns."""
+    if not all(definition.terms for definition in definitions):
+        return None
+    return arrow_array([c.id for made in definitions for t in made.terms for c in t.columns], pa.string())
+
+
+def _renumbered(batches: Iterator[pa.Table], numbers: Longs, columns: pa.Array | None) -> Iterator[pa.Table]:
+    """Yield the rows of columns with new numbers of their units, without units that are dropped (-1)."""
+    for batch in batches:
+        column = batch["column"]
+        rows = batch.filter(pc.is_valid(column) if columns is None else pc.is_in(column, value_set=columns))
+        units = numbers[numpy_of(rows["unit"], dtype=np.int64)]
+        at = rows.column_names.index("unit")
+        yield rows.set_column(at, "unit", arrow_array(units)).filter(arrow_array(units >= 0))
+
+
+def _distinct(rows: pa.Table) -> pa.Table:
+    """Sort rows of columns by unit; of equal column and unit one row stays, as all say the same."""
+    ordered = sort(rows, ["column", "unit"])
+    return ordered.take(arrow_array(starts(ordered, ["column", "unit"])))

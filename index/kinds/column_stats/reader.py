@@ -1,0 +1,239 @@
+"""Reader of column statistics: which units (row groups) a data file has, and the bounds of a column in them.
+
+Units of all index files are numbered together, each data file's once, in the order of `footers`. A question
+reads the directories of the index files once and of each only the row groups of the columns it names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tailbit.arrays import Longs, Mask
+from tailbit.index.keys import key_type_of, widening_factor, widens
+from tailbit.index.kinds.rows import reading
+from tailbit.index.ordered import ordered_int
+from tailbit.index.parquet.index_file import open_index_file
+from tailbit.index.predicate.statistics import ColumnBounds
+from tailbit.index.predicate.value_sets import Rank
+from tailbit.once import once
+from tailbit.tables import compute as pc
+from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, numpy_of
+from tailbit.tables.cache import Cache, share
+from tailbit.tables.model import Column
+from tailbit.tables.parquet.file import ParquetFile
+from tailbit.tables.storage import Storage
+
+CACHE_BYTES = share(1 / 32)
+"""Bytes of column statistics that one index keeps in memory."""
+
+_CELLS = ("column", "key_type", "unit", "low", "high", "low_text", "high_text", "nulls", "bytes", "exact")
+
+Parts = Cache[tuple[str, str], pa.Table]
+"""Rows of index files by path and column id; the directories under no column."""
+
+_DIRECTORY = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Statistics of one column per unit, as stored.
+
+    `known`: units with a row. `bounded`: units with bounds; `low`, `high`: the bounds as ranks, of a text
+    Arrow arrays of bytes with null where unbounded, else int64. `nulls`: -1 if unknown.
+    """
+
+    key_type: str
+    known: Mask
+    bounded: Mask
+    low: Longs | pa.Array
+    high: Longs | pa.Array
+    nulls: Longs
+    packed: Longs
+    exact: Mask
+
+    def same(self, units: slice, other: Cells) -> bool:
+        """Return whether the statistics of some units are those of all units of another column."""
+        return all(getattr(self, name)[units].tolist() == getattr(other, name).tolist() for name in _COMPARED)
+
+
+_COMPARED = ("known", "bounded", "low", "high", "nulls", "packed", "exact")
+
+
+class ColumnStats:
+    """Column statistics of the index files `paths`. Threads may share it."""
+
+    def __init__(self, storage: Storage, paths: Iterable[str], parts: Parts | None = None) -> None:
+        self._storage, self.paths = storage, frozenset(paths)
+        self._parts: Parts = Cache(CACHE_BYTES) if parts is None else parts
+        self._cells: dict[str, list[Cells]] = {}
+
+    def renewed(self, paths: Iterable[str]) -> ColumnStats:
+        """Return a reader of other index files, which reads only what this one has not read."""
+        kept = set(paths)
+        self._parts.forget(lambda key: key[0] not in kept)
+        return ColumnStats(self._storage, kept, self._parts)
+
+    @property
+    def units(self) -> int:
+        """Return the number of units."""
+        return len(self.rows)
+
+    @property
+    def rows(self) -> Longs:
+        """Return the rows of each unit."""
+        return self._directory[1]
+
+    @property
+    def footers(self) -> pa.StringArray:
+        """Return the hashes of the footers of the known data files."""
+        return self._directory[0]
+
+    @property
+    def starts(self) -> Longs:
+        """Return the first unit of each known data file, and the number of units as the last item."""
+        return self._directory[2]
+
+    @property
+    def numbers(self) -> Mapping[str, Longs]:
+        """Map each index file to the common numbers of its units."""
+        return self._directory[3]
+
+    @once
+    def _directory(self) -> tuple[pa.StringArray, Longs, Longs, Mapping[str, Longs]]:
+        """Return footers, rows per unit, first units, and per index file the common number of each unit."""
+        paths = sorted(self.paths)
+        tables = [self._part(path, _DIRECTORY) for path in paths]
+        if not tables:
+            none = np.zeros(0, dtype=np.int64)
+            return arrow_array([], pa.string()), none, np.zeros(1, dtype=np.int64), {}
+        every = pa.concat_tables(tables).combine_chunks()
+        coded = pc.dictionary_encode(every["footer"].combine_chunks())
+        codes, rows = numpy_of(coded.indices, dtype=np.int64), numpy_of(every["rows"], dtype=np.int64)
+        ends = np.cumsum([len(table) for table in tables])
+        first = np.r_[True, codes[1:] != codes[:-1]][: len(codes)]
+        first[ends[:-1][ends[:-1] < len(codes)]] = True
+        begins = np.flatnonzero(first)
+        within = np.arange(len(codes)) - np.repeat(begins, np.diff(np.r_[begins, len(codes)]))
+        counts = np.zeros(len(coded.dictionary), dtype=np.int64)
+        np.maximum.at(counts, codes, within + 1)
+        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        common = starts[codes] + within
+        rows_of = np.zeros(int(starts[-1]), dtype=np.int64)
+        rows_of[common] = rows
+        return coded.dictionary, rows_of, starts, dict(zip(paths, np.split(common, ends[:-1]), strict=True))
+
+    def bounds(self, column: Column) -> ColumnBounds | None:
+        """Return the bounds of a column per unit; None if no unit has any.
+
+        Cost: reads the column's rows of the index files that were not read before; one sort.
+
+        Raises:
+            CorruptIndexError: an index file is missing, truncated or altered.
+        """
+        cells = [part for part in self.cells(column.id) if widens(part.key_type, column.type)]
+        if not cells:
+            return None
+        nulls, only = np.ones(self.units, dtype=bool), np.zeros(self.units, dtype=bool)
+        for part in cells:
+            nulls[part.known] = part.nulls[part.known] != 0
+            only[part.known] = (part.nulls == self.rows)[part.known] & (self.rows[part.known] > 0)
+        bounded = [part for part in cells if part.bounded.any()]
+        if len(bounded) == 1 and isinstance(bounded[0].low, np.ndarray):
+            part = bounded[0]
+            if part.key_type == key_type_of(column.type):
+                assert isinstance(part.high, np.ndarray)
+                return ColumnBounds.of_numbers(part.low, part.high, part.bounded, nulls, only)
+        low, high = list[Rank | None]([None] * self.units), list[Rank | None]([None] * self.units)
+        for part in bounded:
+            for at, least, most in _ranks(part, key_type_of(column.type)):
+                low[at], high[at] = least, most
+        return ColumnBounds.of_ranks(low, high, nulls, only)
+
+    def cells(self, column_id: str) -> list[Cells]:
+        """Return the stored statistics of a column, for each key type that it had."""
+        if column_id not in self._cells:
+            tables = [
+                table.set_column(2, "unit", arrow_array(common[numpy_of(table["unit"], dtype=np.int64)]))
+                for path, common in self.numbers.items()
+                if len(table := self._part(path, column_id))
+            ]
+            every = pa.concat_tables(tables).combine_chunks() if tables else None
+            key_types = [] if every is None else pc.unique(every["key_type"]).to_pylist()
+            self._cells[column_id] = [cells_of(every, key_type, self.units) for key_type in key_types]
+        return self._cells[column_id]
+
+    def _part(self, path: str, column_id: str) -> pa.Table:
+        return self._parts.get((path, column_id), lambda: self._read(path, column_id))
+
+    def _read(self, path: str, column_id: str) -> tuple[pa.Table, int]:
+        """Read the rows of one column, or the directory, of an index file."""
+        with reading(path), open_index_file(self._storage, path) as file:
+            groups = _groups(file, column_id)
+            names = _CELLS if column_id else ("column", "footer", "rows")
+            rows = file.read_row_groups(groups, columns=names)
+        column = rows["column"]
+        rows = rows.filter(pc.equal(column, arrow_scalar(column_id)) if column_id else pc.is_null(column))
+        return rows, rows.nbytes
+
+
+def _groups(file: ParquetFile, column_id: str) -> list[int]:
+    """Return the row groups that may hold a column, or the directory."""
+    out = []
+    for group in range(file.metadata.num_row_groups):
+        stated = file.metadata.row_group(group).column(0).statistics
+        if stated is None or not stated.has_null_count:
+            out.append(group)
+        elif not column_id:
+            out += [group] * (stated.null_count > 0)
+        elif stated.has_min_max and stated.min <= column_id <= stated.max:
+            out.append(group)
+    return out
+
+
+def cells_of(every: pa.Table, key_type: str, units: int) -> Cells:
+    """Return the statistics of a column from its rows of one key type."""
+    mine = every.filter(pc.equal(every["key_type"], arrow_scalar(key_type))).combine_chunks()
+    at = numpy_of(mine["unit"], dtype=np.int64)
+    known, bounded = np.zeros(units, dtype=bool), np.zeros(units, dtype=bool)
+    textual = mine["low_text"].null_count < len(mine)
+    names = ("low_text", "high_text") if textual else ("low", "high")
+    known[at], bounded[at] = True, numpy_of(pc.is_valid(mine[names[0]]), dtype=bool)
+    low, high = (_spread(mine[name], at, units) for name in names)
+    exact = np.zeros(units, dtype=bool)
+    exact[at] = numpy_of(filled(mine["exact"], False), dtype=bool)
+    nulls, packed = (np.full(units, -1, dtype=np.int64) for _ in range(2))
+    nulls[at] = numpy_of(filled(mine["nulls"], -1), dtype=np.int64)
+    packed[at] = numpy_of(filled(mine["bytes"], -1), dtype=np.int64)
+    return Cells(key_type, known, bounded, low, high, nulls, packed, exact)
+
+
+def _spread(values: pa.ChunkedArray, at: Longs, units: int) -> Longs | pa.Array:
+    """Return values by unit; texts as an Arrow array, null where a unit has none."""
+    whole = values.combine_chunks()
+    if pa.types.is_binary(whole.type):
+        places = np.full(units, len(whole), dtype=np.int64)
+        places[at] = np.arange(len(whole))
+        return pa.concat_arrays([whole, pa.nulls(1, whole.type)]).take(arrow_array(places))
+    out = np.zeros(units, dtype=np.int64)
+    out[at] = numpy_of(filled(whole, 0), dtype=np.int64)
+    return out
+
+
+def _ranks(cells: Cells, key_type: str) -> Iterator[tuple[int, Rank, Rank]]:
+    """Yield unit, low and high rank of the bounded units, as those of a wider key type."""
+    at = np.flatnonzero(cells.bounded)
+    if isinstance(cells.low, np.ndarray) and isinstance(cells.high, np.ndarray):
+        factor = 1 if key_type == "double" else widening_factor(cells.key_type, key_type)
+        sides = [side[at].tolist() for side in (cells.low, cells.high)]
+        low, high = ([_widened(value, factor, key_type) for value in side] for side in sides)
+    else:
+        low, high = (side.take(arrow_array(at)).to_pylist() for side in (cells.low, cells.high))
+    yield from zip(at.tolist(), low, high, strict=True)
+
+
+def _widened(value: int, factor: int, key_type: str) -> int:
+    return ordered_int(float(value), key_type) if key_type == "double" else value * factor
