@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tailbit.arguments.keywords import checks_keywords_of_methods
 from tailbit.arguments.values import path_text, seconds, texts_by_name, whole
@@ -26,6 +26,11 @@ from tailbit.tables import open_table
 from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.storage import StorageOptions, one_look
 from tailbit.tables.table import Table
+
+if TYPE_CHECKING:
+    from tailbit.index.evaluation.row_space import Access
+    from tailbit.index.store.state import IndexState
+    from tailbit.tables.schema import Schema
 
 
 @checks_keywords_of_methods()
@@ -181,9 +186,21 @@ class Handle:
         trusted, kept = self._trusted(), self._coverage
         state = None if self._index is None else self._index.state
         if kept is None or self._stale or kept.snapshot is not snapshot or kept.trusted != trusted:
-            kept = self._coverage = cover(snapshot, self._table.storage, state, trusted, before=kept)
+            accesses = [] if state is None else _accesses(state, snapshot.schema)
+            kept = cover(snapshot, self._table.storage, state, trusted, kept, accesses)
+            self._coverage = kept
             self._stale = False
         return kept
+
+
+def _accesses(state: IndexState, schema: Schema) -> list[Access]:
+    """Return what the definitions of an index say of conditions on other columns than their own."""
+    definitions = state.settings.definitions
+    if all(definition.is_of_column for definition in definitions):
+        return []
+    from tailbit.index.sql.terms import indexed_columns_of
+
+    return state.kinds.accesses(state, indexed_columns_of(definitions, schema))
 
 
 H = TypeVar("H", bound=Handle)

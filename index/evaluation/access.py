@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Protocol
 from pyroaring import BitMap
 
 from tailbit.index.evaluation.bounds import Bounds, intersection, union
+from tailbit.index.evaluation.choice import Choice, choose
 from tailbit.index.evaluation.evaluate import Evaluation
 from tailbit.index.evaluation.key_spans import covering, filter_of, key_cardinalities
 from tailbit.index.evaluation.row_space import SpaceView
@@ -39,8 +40,21 @@ class SpaceQuestion:
     """A predicate to be counted in one row space; its bounds are evaluated at most once."""
 
     def __init__(self, node: Node, space: SpaceView) -> None:
-        self.node, self.space = node, space
-        self.conjuncts: Sequence[Node] = node.children if isinstance(node, And) else (node,)
+        self._asked, self.space = node, space
+
+    @once
+    def _choice(self) -> Choice:
+        return choose(self._asked, self.space)
+
+    @property
+    def node(self) -> Node:
+        """Return the predicate as the indexes of the row space serve it."""
+        return self._choice.node
+
+    @property
+    def conjuncts(self) -> Sequence[Node]:
+        """Return the parts of an AND, else the predicate alone."""
+        return self.node.children if isinstance(self.node, And) else (self.node,)
 
     @once
     def bounds(self) -> Bounds:
@@ -49,11 +63,11 @@ class SpaceQuestion:
         Raises:
             CorruptIndexError: a segment is damaged; the caller scans the files of this row space.
         """
-        return self._evaluation.visible_bounds(self.node)
+        return self._evaluation.whole()
 
     @once
     def _evaluation(self) -> Evaluation:
-        return Evaluation(self.node, self.space)
+        return Evaluation(self._choice, self.space)
 
     @property
     def evaluated(self) -> Bounds | None:

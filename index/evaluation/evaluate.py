@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 from pyroaring import BitMap
 
 from tailbit.index.evaluation.bounds import EMPTY, Bounds, intersection, union
+from tailbit.index.evaluation.choice import Choice, choose
 from tailbit.index.evaluation.key_spans import united
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.keys import posting_type_of
@@ -59,26 +60,34 @@ def evaluate(node: Node, space: SpaceView) -> Bounds:
     Raises:
         CorruptIndexError: a segment is damaged; the caller scans the files of this row space.
     """
-    return Evaluation(node, space).visible_bounds(node)
+    return Evaluation(choose(node, space), space).whole()
 
 
 class Evaluation:
     """Evaluation of one predicate in one row space; a node with several parents is evaluated once."""
 
-    def __init__(self, node: Node, space: SpaceView) -> None:
+    def __init__(self, choice: Choice, space: SpaceView) -> None:
+        self.node, self.bounding = choice.node, choice.bounding
         self.space = space
-        self.shared = shared_in(node)
+        self.shared = shared_in(choice.node)
         self.known: dict[int, Bounds] = {}
 
-    def visible_bounds(self, node: Node) -> Bounds:
-        """Compute the bounds of the visible rows where a node is TRUE."""
-        bounds, visible = self.bounds(node), self.space.visible
+    def whole(self) -> Bounds:
+        """Compute the bounds of the visible rows where the predicate is TRUE."""
+        bounds, visible = self.bounds(self.node), self.space.visible
         if bounds.exact:
             return Bounds.exactly(bounds.sure & visible)
         return Bounds.between(bounds.sure & visible, bounds.maybe & visible)
 
     def bounds(self, node: Node) -> Bounds:
         """Compute the bounds of a node; they may hold rows that are not visible."""
+        bounds = self._own_bounds(node)
+        if self.bounding and not bounds.exact:
+            for access, bounded in self.bounding.get(id(node), ()):
+                bounds = _and_also(bounds, access.bounds(bounded, self.space))
+        return bounds
+
+    def _own_bounds(self, node: Node) -> Bounds:
         if isinstance(node, (And, Or)):
             known = self.known.get(id(node))
             if known is None:
@@ -99,6 +108,11 @@ class Evaluation:
             if isinstance(node, Computed)
             else _leaf(node, self.space)
         )
+
+
+def _and_also(bounds: Bounds, others: Bounds) -> Bounds:
+    """Return the bounds of a node that two bounds are known of."""
+    return Bounds.between(bounds.sure | others.sure, bounds.maybe & (others.maybe | others.sure))
 
 
 def _and(parts: list[Bounds]) -> Bounds:

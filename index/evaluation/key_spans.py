@@ -19,6 +19,7 @@ from pyroaring import BitMap
 from tailbit.index.evaluation.bounds import union
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.keys import KeyRange, posting_type_of
+from tailbit.index.model import is_of_term
 from tailbit.index.postings.segment import Segment
 from tailbit.index.predicate.tree import Leaf, Node, key_ranges
 from tailbit.once import lazy
@@ -95,6 +96,8 @@ def key_cardinalities(node: Node, space: SpaceView) -> int | None:
     column = node.column.id
     segments = space.serving(node.column)
     if not segments or any(len(space.visible) != segment.rows for segment in segments):
+        return None
+    if is_of_term(column) and space.unposted(column) is not None:
         return None
     total = present = 0
     for segment in segments:

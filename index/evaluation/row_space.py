@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -29,10 +29,11 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.arrays import Longs
+from tailbit.index.evaluation.bounds import Bounds
 from tailbit.index.keys import widens
-from tailbit.index.model import RAISED_KEY, is_of_term, raised_id
+from tailbit.index.model import RAISED_KEY, Definition, is_of_term, raised_id
 from tailbit.index.postings.segment import Segment
-from tailbit.index.predicate.tree import Computed, Leaf
+from tailbit.index.predicate.tree import Computed, Leaf, Node
 from tailbit.once import lazy, once
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, numpy_of
@@ -57,6 +58,27 @@ Serving = Mapping[str, Segments]
 
 _LEAVES = 256
 """Number of conditions on a partition column whose rows a row space caches."""
+
+
+class Access(Protocol):
+    """What one definition says of conditions on other columns than its own."""
+
+    @property
+    def definition(self) -> Definition:
+        """Return the definition."""
+
+    def same(self, node: Node) -> Node | None:
+        """Return a condition on the definition's own values that is TRUE for the same rows, or None."""
+
+    def serves(self, node: Node) -> bool:
+        """Return whether `bounds` says anything of a condition."""
+
+    def bounds(self, node: Node, space: SpaceView) -> Bounds:
+        """Return bounds of the rows of a row space where a condition is TRUE.
+
+        Raises:
+            CorruptIndexError: an index file is damaged; the caller scans the files of this row space.
+        """
 
 
 class PartitionTexts:
@@ -96,7 +118,8 @@ class _Leaves:
 class SpaceView:
     """The covered files of one row space, as one snapshot sees them.
 
-    `files`: int64 row numbers in `snapshot.files`, ordered by `bases`. `bases`, `rows`: int64, the claims
+    `accesses`: what definitions say of conditions on other columns than their own. `files`: int64 row
+    numbers in `snapshot.files`, ordered by `bases`. `bases`, `rows`: int64, the claims
     `[base, base + rows)`. `posted`: int64, per file the number of its set of posted columns in `column_sets`.
     `hidden_ids`: objects, per file the identity of its hidden rows, empty where none are hidden; `hidden_of`
     gives the rows of a file by its number in the snapshot. `before`: the view of another version. Its
@@ -115,6 +138,7 @@ class SpaceView:
     hidden_of: Callable[[int], BitMap | None]
     segments: Sequence[Segment]
     partitions: PartitionTexts
+    accesses: Sequence[Access] = ()
     before: SpaceView | None = None
     _leaves: dict[str, _Leaves] = field(default_factory=dict, repr=False)
     _leaves_before: Mapping[str, _Leaves] = field(default_factory=dict, repr=False)
@@ -184,6 +208,14 @@ class SpaceView:
         """
         segments = [s for s in self.segments if column.id in s.columns]
         return segments if all(widens(s.columns[column.id], column.type) for s in segments) else []
+
+    def posts(self, id_: str) -> bool:
+        """Return whether some segment has postings under an id.
+
+        Raises:
+            CorruptIndexError: a segment is missing, truncated or altered.
+        """
+        return any(id_ in segment.columns for segment in self.segments)
 
     def unposted(self, column_id: str) -> BitMap | None:
         """Return the visible positions whose value the postings of a column or term do not say.

@@ -27,6 +27,7 @@ from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.storage import Storage
 
 if TYPE_CHECKING:
+    from tailbit.index.evaluation.row_space import Access
     from tailbit.index.kinds import merging
     from tailbit.tables.parquet.data_file import DataFile
 else:
@@ -141,6 +142,13 @@ class Kind(ABC, Generic[R]):
     def renewed(self, reader: R, view: View, added: Sequence[IndexFile], removed: Sequence[str]) -> R | None:
         """Return the reader after files of any kind were added and removed; None: create it again."""
         return None
+
+    def accesses(self, view: View, columns: Sequence[Column]) -> Sequence[Access]:
+        """Return what the definitions of this kind say of conditions on other columns than their own.
+
+        `columns`: the indexed columns and terms that the table has values of, at the version asked for.
+        """
+        return ()
 
     def build(self, entering: Sequence[Entering], columns: Sequence[Column]) -> Iterator[pa.Table]:
         """Yield rows about the data files of a task, in order `sorted_by`, if each follows from one file.

@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -15,11 +15,15 @@ from tailbit.index.kinds.bitmap_index.kind import BITMAP_INDEX
 from tailbit.index.kinds.column_stats.kind import COLUMN_STATS
 from tailbit.index.kinds.files.kind import FILES
 from tailbit.index.kinds.hidden_rows import HIDDEN_ROWS
-from tailbit.index.kinds.kind import Kind
+from tailbit.index.kinds.kind import Kind, View
 from tailbit.index.kinds.ledger import LEDGER
 from tailbit.index.kinds.rows import kind_of
 from tailbit.index.kinds.settings import SETTINGS
 from tailbit.index.kinds.value_counts import VALUE_COUNTS
+from tailbit.tables.model import Column
+
+if TYPE_CHECKING:
+    from tailbit.index.evaluation.row_space import Access
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,10 @@ class Kinds:
     def of(self, path: str) -> Kind[Any] | None:
         """Return the kind of a file of the index, or None if this release does not know the kind."""
         return next((kind for kind in self.every if kind.name == kind_of(path)), None)
+
+    def accesses(self, view: View, columns: Sequence[Column]) -> list[Access]:
+        """Return what the definitions of all kinds say of conditions on other columns than their own."""
+        return [access for kind in self.every for access in kind.accesses(view, columns)]
 
     def table_schema(self) -> pa.Schema:
         """Return the schema of the index table: `kind`, then the union of all kinds' columns."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from tailbit.index.ordered import Value
 from tailbit.index.predicate.tree import Constant, Interval, Leaf, ValueSet
-from tailbit.index.predicate.value_sets import NULL, beyond_prefix
+from tailbit.index.predicate.value_sets import NULL, VALUES, beyond_prefix
 from tailbit.once import lazy
 from tailbit.tables.model import Column
 
@@ -15,7 +17,22 @@ else:
     patterns = lazy("tailbit.index.functions.texts.patterns")
 
 
-def leaf_of(column: Column, truth: tuple[ValueSet, ValueSet], text: str) -> Leaf | Constant:
+Truth = tuple[ValueSet, ValueSet]
+"""Values where a condition is TRUE, and values where it is FALSE."""
+
+COMPARED: dict[str, Callable[[Value, Value, bool], Interval]] = {
+    "=": lambda a, b, c: Interval(a, c, b, c),
+    "<>": lambda a, b, c: Interval(a, c, b, c),
+    "<=>": lambda a, b, c: Interval(a, c, b, c),
+    "<": lambda a, _, __: Interval(None, False, a, False),
+    "<=": lambda a, _, __: Interval(None, False, a, True),
+    ">": lambda a, _, __: Interval(a, False, None, False),
+    ">=": lambda a, _, __: Interval(a, True, None, False),
+}
+"""By sign, the interval of the values that compare so with a value; for `<>`, of the equal values."""
+
+
+def leaf_of(column: Column, truth: Truth, text: str) -> Leaf | Constant:
     """Return a comparison with constants as a leaf; the constant NULL if both of its sets are empty."""
     true, false = truth
     empty = ValueSet()
@@ -34,14 +51,21 @@ def leaf_of_null(column: Column) -> Leaf:
 
 def leaf_of_like(column: Column, pattern: str, escape: str, text: str) -> Leaf | None:
     """Return LIKE as a range of texts; None if the pattern has other wildcards than a trailing %."""
+    true = texts_like(pattern, escape)
+    return None if true is None else Leaf(column, true, true.others(), text)
+
+
+def texts_like(pattern: str, escape: str) -> ValueSet | None:
+    """Return the texts that a pattern matches; None if it has other wildcards than a trailing %."""
     prefix = patterns.like_prefix(pattern, escape)
     if prefix is None:
         return None
-    start = prefix[0].encode()
-    if not prefix[1]:
-        true = ValueSet.points([start])
-    elif not start:
-        true = ValueSet(complement=True)
-    else:
-        true = ValueSet.of([Interval(start, True, beyond_prefix(start), False)])
-    return Leaf(column, true, true.others(), text)
+    start, wildcard = prefix[0].encode(), prefix[1]
+    return texts_from(start) if wildcard else ValueSet.points([start])
+
+
+def texts_from(start: bytes) -> ValueSet:
+    """Return the texts that begin with other text, or all texts if that is empty."""
+    if not start:
+        return VALUES
+    return ValueSet.of([Interval(start, True, beyond_prefix(start), False)])

@@ -18,7 +18,7 @@ from pyroaring import BitMap
 
 from tailbit.arrays import Longs, Mask
 from tailbit.errors import CorruptIndexError
-from tailbit.index.evaluation.row_space import FileNumbers, PartitionTexts, SpaceView
+from tailbit.index.evaluation.row_space import Access, FileNumbers, PartitionTexts, SpaceView
 from tailbit.index.kinds.files.rows import QUERY_COLUMNS, column_sets
 from tailbit.index.query.damages import Damages
 from tailbit.index.store.state import IndexState
@@ -60,11 +60,12 @@ def cover(
     index: IndexState | None,
     trusted: bool,
     before: Coverage | None = None,
+    accesses: Sequence[Access] = (),
 ) -> Coverage:
     """Divide a snapshot by the recorded files of the index.
 
     Invariant: every live file is in exactly one row space or in `uncovered`; all are in `uncovered` if the
-    records cannot be read. `before`: the coverage of another version, whose visible rows are reused where
+    records cannot be read. `accesses`: what definitions say of conditions on other columns. `before`: the coverage of another version, whose visible rows are reused where
     they are the same. Cost: vectorised joins over the live files; hidden rows are loaded only for the row
     spaces that are evaluated, and only where they have changed.
     """
@@ -89,9 +90,8 @@ def cover(
         pc.is_valid(mine["space"]),
     )
     known = {s.space: s for s in before.spaces} if before is not None and before.lineage == lineage else {}
-    spaces = _spaces(
-        everything[covered], pc.filter(mine, arrow_array(covered)), snapshot, index, hidden_of, known
-    )
+    mine = pc.filter(mine, arrow_array(covered))
+    spaces = _spaces(everything[covered], mine, snapshot, index, hidden_of, known, accesses)
     return Coverage(snapshot, spaces, everything[~covered], hidden_of, trusted, lineage, damages)
 
 
@@ -108,6 +108,7 @@ def _spaces(
     index: IndexState,
     hidden_of: Callable[[int], BitMap | None],
     known: Mapping[str, SpaceView],
+    accesses: Sequence[Access],
 ) -> list[SpaceView]:
     """Return a view per row space of the covered `files`; `mine`: the record of each file, in that order."""
     if not len(files):
@@ -136,6 +137,7 @@ def _spaces(
                 hidden_of=hidden_of,
                 segments=index.segments_of(space),
                 partitions=partitions,
+                accesses=accesses,
                 before=None if before is None else before.origin,
             )
         )

@@ -43,9 +43,9 @@ from tailbit.wording import with_article
 
 if TYPE_CHECKING:
     from tailbit.index.expression import evaluate as evaluation
-    from tailbit.index.sql.comparing import rising
+    from tailbit.index.implication import rising
 else:
-    rising = lazy("tailbit.index.sql.comparing.rising")
+    rising = lazy("tailbit.index.implication.rising")
     evaluation = lazy("tailbit.index.expression.evaluate")
 
 _SHOWN = 8

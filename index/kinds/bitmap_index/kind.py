@@ -14,9 +14,11 @@ from tailbit.index.model import IndexFile
 from tailbit.index.postings.postings import NAME, SCHEMA
 from tailbit.index.postings.segment import Segment
 from tailbit.once import once
+from tailbit.tables.model import Column
 from tailbit.tables.storage import Storage
 
 if TYPE_CHECKING:
+    from tailbit.index.evaluation.row_space import Access
     from tailbit.index.kinds.merging import Merged, MergeGroup
 
 
@@ -58,6 +60,15 @@ class BitmapIndexKind(Kind[Segments]):
     ) -> Segments:
         """Return the segments that are live now."""
         return reader.replaced(view)
+
+    def accesses(self, view: View, columns: Sequence[Column]) -> Sequence[Access]:
+        """Return the access of each expression; the postings of a column are found by its id."""
+        from tailbit.index.expression.indexed_term import IndexedTerm
+        from tailbit.index.kinds.bitmap_index.access import TermAccess
+
+        terms = {column.id: column for column in columns if isinstance(column, IndexedTerm)}
+        definitions = (d for d in view.settings.definitions if d.id in terms)
+        return [TermAccess(definition, terms[definition.id]) for definition in definitions]
 
     def due(self, view: View, earliest: int | None) -> Iterator[MergeGroup]:
         """Yield the row spaces of a full size class, and each row space of mostly unreachable rows."""

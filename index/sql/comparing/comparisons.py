@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tailbit.index.keys import is_textual, key_type_of, scale_of
 from tailbit.index.ordered import Value, first_reached
+from tailbit.index.predicate.leaves import COMPARED, Truth
 from tailbit.index.predicate.value_sets import NOTHING, NULL, VALUES, Interval, ValueSet
 from tailbit.index.sql.comparing.char_padding import where_compared, where_in
 from tailbit.index.values.casts import cast, round_half_up
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
     from tailbit.index.values import datetimes
 else:
     datetimes = lazy("tailbit.index.values.datetimes")
-
-Truth = tuple[ValueSet, ValueSet]
-"""Values where a condition is TRUE, and values where it is FALSE."""
 
 NEVER: Truth = (NOTHING, NOTHING)
 """NULL for every value."""
@@ -183,7 +181,7 @@ def _instants(zone: str) -> Callable[[int], int]:
 def _intervals(domain: _Domain, op: str, target: Value) -> list[Interval]:
     """Return the values that compare so with a constant of the common type; for <>, the equal values."""
     if domain.same:
-        return [_WITHIN[op](target, target, True)]
+        return [COMPARED[op](target, target, True)]
     ends = domain.low, domain.high
     first = first_reached(lambda value: domain.convert(value) >= target, *ends)
     after = first_reached(lambda value: domain.convert(value) > target, *ends)
@@ -195,14 +193,3 @@ def _intervals(domain: _Domain, op: str, target: Value) -> list[Interval]:
     if (high is not None and high < domain.low) or (low is not None and low > domain.high):
         return []
     return [Interval(low, low is not None, high, high is not None)]
-
-
-_WITHIN: dict[str, Callable[[Value, Value, bool], Interval]] = {
-    "=": lambda a, b, c: Interval(a, c, b, c),
-    "<>": lambda a, b, c: Interval(a, c, b, c),
-    "<=>": lambda a, b, c: Interval(a, c, b, c),
-    "<": lambda a, _, __: Interval(None, False, a, False),
-    "<=": lambda a, _, __: Interval(None, False, a, True),
-    ">": lambda a, _, __: Interval(a, False, None, False),
-    ">=": lambda a, _, __: Interval(a, True, None, False),
-}

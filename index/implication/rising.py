@@ -1,7 +1,7 @@
-"""Conditions on monotonic functions of one column, as ranges of the column itself.
+"""Conditions on one column or a monotonic function of it, as ranges of the column itself.
 
 Worked example: `year(day) = 1995` is TRUE from 1995-01-01 until before 1996-01-01. The least arguments with
-certain values (`tailbit.index.sql.comparing.least`) suffice for every comparison with a constant.
+certain values (`tailbit.index.implication.least`) suffice for every comparison with a constant.
 """
 
 from __future__ import annotations
@@ -11,45 +11,48 @@ import numpy as np
 from tailbit.arrays import Longs
 from tailbit.index.expression.evaluate import evaluate
 from tailbit.index.expression.show import show
-from tailbit.index.functions.tree import Call, Expression
+from tailbit.index.functions.tree import Call, Expression, Ref, columns_in
 from tailbit.index.functions.vectors import array_of, is_set
+from tailbit.index.implication import beginnings, least
+from tailbit.index.implication.least import End, NotRising, domain_of, edge_days
 from tailbit.index.ordered import Value
-from tailbit.index.predicate.leaves import leaf_of
+from tailbit.index.predicate.leaves import COMPARED, Truth, leaf_of, texts_from, texts_like
 from tailbit.index.predicate.tree import Computed, Constant, Interval, Leaf, ValueSet
 from tailbit.index.predicate.value_sets import NULL, VALUES
-from tailbit.index.sql.comparing import beginnings, least
-from tailbit.index.sql.comparing.comparisons import Truth
-from tailbit.index.sql.comparing.least import End, NotRising, domain_of, edge_days
 from tailbit.index.values.coercion import MIRRORED
-from tailbit.index.values.literals import BOOLEAN, DATE, Literal
+from tailbit.index.values.literals import BOOLEAN, DATE, DOUBLE, FLOAT, Literal
 from tailbit.tables import compute as pc
 from tailbit.tables.model import Column
 
 
 def node_of(expression: Expression) -> Leaf | Constant | Computed:
     """Return a boolean expression as a condition: a leaf on a column's values if possible, else computed."""
-    assert isinstance(expression, Call)
-    if len(expression.columns) == 1:
-        (column,) = expression.columns
-        try:
-            return leaf_of(column, _Truths(column).of(expression), show(expression))
-        except NotRising:
-            pass
-    return Computed(expression, show(expression))
+    truth = truth_of(expression)
+    if truth is None:
+        return Computed(expression, show(expression))
+    return leaf_of(columns_in(expression)[0], truth, show(expression))
+
+
+def truth_of(condition: Expression) -> Truth | None:
+    """Return the values of its only column where a condition is TRUE and FALSE; None where it is computed."""
+    columns = columns_in(condition)
+    try:
+        return _Truths(columns[0]).of(condition) if len(columns) == 1 else None
+    except NotRising:
+        return None
 
 
 class _Truths:
     """Truth of the parts of a condition on one column, each computed once."""
 
     def __init__(self, column: Column) -> None:
-        self.textual = column.type.name == "string"
-        ends: tuple[Value, Value | None] = (b"", None) if self.textual else domain_of(column.type)
-        self.first, self.last = ends
-        self.id = column.id
+        self.column, self.textual = column, column.type.name == "string"
         self.known: dict[int, Truth] = {}
 
     def of(self, e: Expression) -> Truth:
         """Return the cached truth of a part, or raise NotRising."""
+        if isinstance(e, Ref) and e.type == BOOLEAN:
+            return ValueSet.points([True]), ValueSet.points([False])
         if not isinstance(e, Call):
             raise NotRising
         if id(e) not in self.known:
@@ -60,8 +63,7 @@ class _Truths:
         if e.name in _COMPARED:
             return self._compared(e.name, *e.args)
         if e.name == "in":
-            matches = [self._compared("=", e.args[0], item) for item in e.args[1:]]
-            true = ValueSet.union_of([true_values for true_values, _ in matches])
+            true = self._one_of(*e.args)
             return true, ValueSet() if e.setting[0] else true.others()
         if e.name in ("and", "or"):
             truths = [self.of(part) for part in e.args]
@@ -73,15 +75,29 @@ class _Truths:
             true, false = self.of(e.args[0])
             return false, true
         if e.name == "is null":
-            self._ends(e.args[0], b"" if self.textual else 0)
+            if not isinstance(e.args[0], Ref) or e.args[0].type.fields:
+                self._ends(e.args[0], b"" if self.textual else 0)
             return NULL, VALUES
+        if e.name in ("like", "startswith") and isinstance(e.args[0], Ref):
+            true = _beginning_with(e)
+            return true, true.others()
         raise NotRising
+
+    def _one_of(self, value: Expression, *listed: Expression) -> ValueSet:
+        values = [known for item in listed if (known := _compared_with(value, item)) is not None]
+        if len(values) == len(listed):
+            return ValueSet.points(values)
+        return ValueSet.union_of([self._compared("=", value, item)[0] for item in listed])
 
     def _compared(self, op: str, left: Expression, right: Expression) -> Truth:
         if isinstance(left, Literal):
             left, op, right = right, MIRRORED[op], left
         if not isinstance(right, Literal):
             raise NotRising
+        constant = _compared_with(left, right)
+        if constant is not None:
+            true = ValueSet.of([COMPARED[op](constant, constant, True)])
+            return true, true.inverse() if op == "<=>" else true.others()
         low, high = self._ends(left, right.value)
         edges = edge_days(left)
         sides = {"=": (low, high), "<=>": (low, high), "<": (None, low), "<=": (None, high)}
@@ -97,7 +113,7 @@ class _Truths:
         Days for which the condition raises, the first five of 32 bits in `trunc(day, 'QUARTER')`, are NULL.
         """
         given = array_of(days, np.zeros(len(days), dtype=np.bool_), DATE)
-        vector = evaluate(condition, {self.id: given}, len(days))
+        vector = evaluate(condition, {self.column.id: given}, len(days))
         kept = _at_days(days).inverse()
         outcomes = (vector.values, pc.invert(vector.values))
         parts = [_at_days(days[is_set(outcome)]) for outcome in outcomes]
@@ -109,20 +125,47 @@ class _Truths:
         if self.textual and isinstance(y, bytes):
             return beginnings.ends(beginnings.beginning(e), y)
         if not self.textual and isinstance(y, (int, float)):
+            domain_of(self.column.type)
             return least.ends(e, y)
         raise NotRising
 
     def _between(self, low: End | None, high: End | None) -> ValueSet:
         """Return the values from one end up to another; None: unbounded."""
-        first = (self.first, False)
+        ends = (b"", None) if self.textual else domain_of(self.column.type)
+        first, last = (ends[0], False), ends[1]
         low = None if low is None or low <= first else low
-        if self.last is not None and (high is None or high >= (self.last, True)):
+        if last is not None and (high is None or high >= (last, True)):
             high = None
-            if low is not None and low > (self.last, False):
+            if low is not None and low > (last, False):
                 return ValueSet()
         if high is not None and high <= (low or first):
             return ValueSet()
         return VALUES if low is None and high is None else ValueSet.of([_interval(low, high)])
+
+
+def _compared_with(value: Expression, constant: Expression) -> Value | None:
+    """Return the constant that the column itself is compared with; None if it is compared otherwise."""
+    if isinstance(value, Call) and value.name == "cast" and value.type == DOUBLE:
+        value = value.args[0] if value.args[0].type == FLOAT else value
+    if not isinstance(value, Ref) or not isinstance(constant, Literal):
+        return None
+    plain = value.type == constant.type or (value.type, constant.type) == (FLOAT, DOUBLE)
+    return constant.value if plain else None
+
+
+def _beginning_with(e: Call) -> ValueSet:
+    """Return the texts that match LIKE a constant pattern, or begin with a constant."""
+    (pattern,) = e.args[1:]
+    if not isinstance(pattern, Literal) or not isinstance(pattern.value, bytes):
+        raise NotRising
+    try:
+        text = pattern.value.decode()
+    except UnicodeDecodeError:
+        raise NotRising from None
+    texts = texts_from(pattern.value) if e.name == "startswith" else texts_like(text, str(e.setting[0]))
+    if texts is None:
+        raise NotRising
+    return texts
 
 
 def _at_days(days: Longs) -> ValueSet:

@@ -7,6 +7,8 @@ Worked example, for two characters:
     left(s, 2) > 'a'        s > 'a'
     left(s, 2) >= 'abc'     s >= 'ac'
 
+The other way, a range of the text is a range of its first characters.
+
 UTF-8 bytes sort like their characters. The texts are not checked to be UTF-8: Spark, too, counts
 characters by their first bytes.
 """
@@ -14,8 +16,8 @@ characters by their first bytes.
 from __future__ import annotations
 
 from tailbit.index.functions.tree import Call, Expression, Ref
-from tailbit.index.predicate.value_sets import beyond_prefix
-from tailbit.index.sql.comparing.least import End, NotRising
+from tailbit.index.implication.least import End, NotRising
+from tailbit.index.predicate.value_sets import Interval, Span, beyond_prefix
 from tailbit.index.values.literals import Literal
 
 
@@ -52,3 +54,30 @@ def ends(characters: int, text: bytes) -> tuple[End, End]:
     cut = written[:characters].encode()
     beyond = beyond_prefix(cut)
     return (text if cut == text else beyond, False), (beyond, False)
+
+
+def image(characters: int, span: Span) -> tuple[Interval, Interval]:
+    """Return the prefixes that only texts of a span have, and the prefixes that such texts may have.
+
+    A text with fewer characters is its own prefix, and no other text has it.
+    """
+    (_, first, behind), (_, last, closed) = span
+    low, high = (text if isinstance(text, bytes) else None for text in (first, last))
+    sure_low = possible_low = low is not None and not behind
+    sure_high = possible_high = high is not None and closed == 1
+    cut = None if low is None else _first_characters(low, characters)
+    if cut is not None:
+        sure_low, possible_low, low = cut == low and sure_low, True, cut
+    cut = None if high is None else _first_characters(high, characters)
+    if cut is not None:
+        sure_high, possible_high, high = False, cut != high or possible_high, cut
+    return Interval(low, sure_low, high, sure_high), Interval(low, possible_low, high, possible_high)
+
+
+def _first_characters(text: bytes, characters: int) -> bytes | None:
+    """Return the first characters of a text; None if there are fewer before its end or a broken one."""
+    try:
+        written = text.decode()
+    except UnicodeDecodeError as broken:
+        written = text[: broken.start].decode()
+    return written[:characters].encode() if len(written) >= characters else None

@@ -1,0 +1,116 @@
+"""Which indexes serve a condition in a row space, and the choice among them.
+
+The postings of a condition's own column come first: they are exact. Where a row space has none, another
+definition may say the same in its own postings, which replace the condition in the tree; or it bounds the
+rows where the condition is TRUE, as do any number of others: then the intersection of all bounds counts.
+Whatever is chosen, the rows that it leaves open are rechecked with the condition itself.
+
+Example: `lower(city)` and `(country, zip)` are indexed, no column alone is.
+
+    lower(city) = 'rome'                     =>  a key of the term lower(city): exact
+    city = 'Rome'                            =>  may be TRUE where lower(city) is 'rome'
+    country = 'IT' AND zip > 100 AND x = 1   =>  a range of keys of (country, zip), AND x = 1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from tailbit.errors import CorruptIndexError
+from tailbit.index.evaluation.row_space import Access, SpaceView
+from tailbit.index.predicate.tree import And, Compare, Constant, Node, Or
+
+
+class Bounding(NamedTuple):
+    """An access, and the condition that it bounds."""
+
+    access: Access
+    node: Node
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A condition as the indexes of a row space serve it best.
+
+    `node`: TRUE for the same rows as the condition that was asked, wherever the indexes leave no row open.
+    `bounding`: for parts of it, by identity, what else bounds them: intersected with the part's own bounds.
+    """
+
+    node: Node
+    bounding: Mapping[int, Sequence[Bounding]] = field(default_factory=dict)
+
+
+def choose(node: Node, space: SpaceView) -> Choice:
+    """Choose the indexes that serve a condition in a row space. Cost: a look at the footers of segments."""
+    if not space.accesses:
+        return Choice(node)
+    choosing = _Choosing(space)
+    try:
+        return Choice(choosing.best(node), choosing.bounding)
+    except CorruptIndexError:
+        # Whoever evaluates the condition meets the damage again, and names it.
+        return Choice(node)
+
+
+class _Choosing:
+    """The choice for the parts of one condition; a part with several parents is looked at once."""
+
+    def __init__(self, space: SpaceView) -> None:
+        self.space = space
+        self.bounding: dict[int, Sequence[Bounding]] = {}
+        self._known: dict[int, Node] = {}
+
+    def best(self, node: Node) -> Node:
+        """Return a condition as served best, with its parts; note what else bounds them."""
+        if id(node) not in self._known:
+            self._known[id(node)] = (
+                self._connected(node) if isinstance(node, (And, Or)) else self._single(node)
+            )
+        return self._known[id(node)]
+
+    def _connected(self, node: And | Or) -> Node:
+        whole = self._instead(node) if isinstance(node, And) else None
+        if whole is not None:
+            return self.best(whole)
+        children = tuple(map(self.best, node.children))
+        same = all(new is old for new, old in zip(children, node.children, strict=True))
+        best = node if same else And(children) if isinstance(node, And) else Or(children)
+        if isinstance(node, And):
+            self._note(best, node)
+        return best
+
+    def _single(self, node: Node) -> Node:
+        if self._is_posted(node):
+            return node
+        instead = self._instead(node)
+        if instead is None:
+            self._note(node, node)
+        return instead or node
+
+    def _instead(self, node: Node) -> Node | None:
+        """Return the same condition on the values of another definition, if this row space has them all."""
+        for access in self.space.accesses:
+            same = access.same(node)
+            if same is not None and self._says_all(access.definition.id):
+                return same
+        return None
+
+    def _note(self, best: Node, node: Node) -> None:
+        """Note the accesses that bound a condition, of which `best` is what was chosen."""
+        serving = [Bounding(access, node) for access in self.space.accesses if access.serves(node)]
+        if serving:
+            self.bounding[id(best)] = serving
+
+    def _is_posted(self, node: Node) -> bool:
+        """Return whether the postings of a condition's own column say of each row whether it is TRUE."""
+        if isinstance(node, Constant):
+            return True
+        column = None if isinstance(node, (And, Or, Compare)) else node.column
+        if column is None:
+            return False
+        return column.partition or (bool(self.space.serving(column)) and self._says_all(column.id))
+
+    def _says_all(self, id_: str) -> bool:
+        return self.space.posts(id_) and self.space.unposted(id_) is None

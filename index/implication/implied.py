@@ -1,0 +1,172 @@
+"""What a condition implies for an indexed term: where the term's value makes it TRUE surely, and possibly.
+
+For every row for which the term does not raise: `sure` TRUE implies that the condition is TRUE, which implies
+`maybe` TRUE. Rows for which the term raises have no value in the index; evaluation leaves them open.
+
+Worked example:
+
+    term                      condition                            sure              maybe
+    lower(s)                  lower(s) = 'x'                       term = 'x'        the same
+    date_trunc('HOUR', ts)    ts >= 10:30                          term > 10:00      term >= 10:00
+    hash(k)                   k = 7                                -                 term = hash(7)
+    hash(k, l)                k = 7 AND l IN (1, 2)               -                 term IN (hash(7, 1), ...)
+    lower(s)                  lower(s) = 'x' AND i > 1             -                 term = 'x'
+    lower(s)                  s > 'x'                              nothing is implied
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from tailbit.index.expression.indexed_term import IndexedTerm
+from tailbit.index.functions.tree import columns_in
+from tailbit.index.implication.images import Image, image
+from tailbit.index.implication.least import NotRising
+from tailbit.index.implication.pinned import pinned
+from tailbit.index.implication.rising import truth_of
+from tailbit.index.implication.substituted import over_term
+from tailbit.index.predicate.tree import And, Constant, Leaf, Node, Or, all_of, any_of
+from tailbit.index.predicate.value_sets import NOTHING, NULL, VALUES, ValueSet
+from tailbit.index.predicate.walks import columns_of
+from tailbit.index.values.literals import BOOLEAN
+
+
+@dataclass(frozen=True, slots=True)
+class Implied:
+    """Conditions on a term alone: `sure` implies the condition, which implies `maybe`.
+
+    `sure` None: no value of the term makes the condition TRUE surely.
+    """
+
+    sure: Node | None
+    maybe: Node
+
+    @property
+    def exact(self) -> bool:
+        """Return whether the condition on the term is the condition itself."""
+        return self.sure is self.maybe
+
+
+def implied(node: Node, term: IndexedTerm) -> Implied | None:
+    """Return what a predicate implies for a term, cached; None if that is nothing.
+
+    Cost: for a leaf one evaluation of the term on the ends of its intervals, or on its values if it has few.
+    """
+    return _cached(_Question(node, term))
+
+
+class _Question:
+    """A node, compared by identity, and a term, compared by its id and expression."""
+
+    def __init__(self, node: Node, term: IndexedTerm) -> None:
+        self.node, self.term = node, term
+
+    def __hash__(self) -> int:
+        return hash((id(self.node), self.term.id))
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, _Question)
+            and other.node is self.node
+            and (other.term is self.term or (other.term.id, other.term.key) == (self.term.id, self.term.key))
+        )
+
+
+@lru_cache(maxsize=4096)
+def _cached(question: _Question) -> Implied | None:
+    return _Implication(question.term).of(question.node)
+
+
+class _Implication:
+    """What the nodes of one predicate imply for a term; a node with several parents is looked at once."""
+
+    def __init__(self, term: IndexedTerm) -> None:
+        self.term = term
+        self.columns = {term.id, *(column.id for column in columns_in(term.expression))}
+        self.known: dict[int, Implied | None] = {}
+
+    def of(self, node: Node) -> Implied | None:
+        if id(node) not in self.known:
+            self.known[id(node)] = self._of(node)
+        return self.known[id(node)]
+
+    def _of(self, node: Node) -> Implied | None:
+        if isinstance(node, Constant):
+            return Implied(node, node)
+        if not any(column.id in self.columns for column in columns_of(node)):
+            return None
+        if isinstance(node, And):
+            return self._of_all(node)
+        if isinstance(node, Or):
+            return self._of_any(node)
+        if isinstance(node, Leaf):
+            return self._of_leaf(node)
+        over = over_term(node, self.term)
+        return None if over is None else Implied(over, over)
+
+    def _of_all(self, node: And) -> Implied | None:
+        parts = [self.of(child) for child in node.children]
+        known = [part for part in parts if part is not None]
+        if known and all(part is not None and part.exact for part in parts):
+            both = all_of(part.maybe for part in known)
+            return Implied(both, both)
+        leaves = [child for child in node.children if isinstance(child, Leaf)]
+        several = pinned(leaves, self.term) if len(columns_in(self.term.expression)) > 1 else None
+        maybes = [part.maybe for part in known] + ([] if several is None else [several])
+        if not maybes:
+            return None
+        sures = [part.sure for part in parts if part is not None and part.sure is not None]
+        return Implied(all_of(sures) if len(sures) == len(parts) else None, all_of(maybes))
+
+    def _of_any(self, node: Or) -> Implied | None:
+        parts = [self.of(child) for child in node.children]
+        known = [part for part in parts if part is not None]
+        if len(known) < len(parts):
+            return None
+        maybe = any_of(part.maybe for part in known)
+        if all(part.exact for part in known):
+            return Implied(maybe, maybe)
+        sures = [part.sure for part in known if part.sure is not None]
+        return Implied(any_of(sures) if sures else None, maybe)
+
+    def _of_leaf(self, leaf: Leaf) -> Implied | None:
+        if leaf.column.id == self.term.id:
+            return Implied(leaf, leaf)
+        try:
+            sure, maybe = _image(self.term, leaf.true)
+        except NotRising:
+            few = pinned([leaf], self.term)
+            return None if few is None else Implied(None, few)
+        possible = Leaf(self.term, maybe, maybe.inverse(), leaf.text)
+        if sure == maybe:
+            return Implied(possible, possible)
+        certain = None if sure == NOTHING else Leaf(self.term, sure, sure.inverse(), leaf.text)
+        return None if certain is None and maybe == _ALL else Implied(certain, possible)
+
+
+_ALL = VALUES.union(NULL)
+
+
+def _image(term: IndexedTerm, arguments: ValueSet) -> Image:
+    return _of_truth(term, arguments) if term.type == BOOLEAN else image(term, arguments)
+
+
+def _of_truth(term: IndexedTerm, arguments: ValueSet) -> Image:
+    """Return the outcomes of a condition that only values of a set have, and those that they may have.
+
+    Raises:
+        NotRising: the condition is no set of values.
+    """
+    truth = truth_of(term.expression)
+    if truth is None:
+        raise NotRising
+    true, false = truth
+    outcomes = (
+        (true, ValueSet.points([True])),
+        (false, ValueSet.points([False])),
+        (true.union(false).inverse(), NULL),
+    )
+    touched = [outcome for values, outcome in outcomes if values.intersect(arguments) != NOTHING]
+    whole = [outcome for values, outcome in outcomes if values.intersect(arguments.inverse()) == NOTHING]
+    return ValueSet.union_of([o for o in whole if o in touched]), ValueSet.union_of(touched)

@@ -1,0 +1,52 @@
+"""What the postings of an expression say of conditions on the columns that it reads.
+
+Example, for the term `date_trunc('HOUR', ts)`: `ts >= '10:30'` is TRUE for every row of 11:00 and later, may
+be TRUE for rows of 10:00, and these are rechecked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tailbit.index.evaluation.bounds import EMPTY, Bounds
+from tailbit.index.evaluation.choice import Choice
+from tailbit.index.evaluation.evaluate import Evaluation
+from tailbit.index.evaluation.row_space import SpaceView
+from tailbit.index.expression.indexed_term import IndexedTerm
+from tailbit.index.functions.tree import columns_in
+from tailbit.index.implication.implied import implied
+from tailbit.index.model import Definition
+from tailbit.index.predicate.tree import And, Node
+
+
+@dataclass(frozen=True)
+class TermAccess:
+    """The postings of a term of one definition, asked through the columns that the term reads."""
+
+    definition: Definition
+    term: IndexedTerm
+
+    def same(self, node: Node) -> Node | None:
+        """Return the condition on the term that is TRUE for the same rows, or None."""
+        found = implied(node, self.term)
+        return found.maybe if found is not None and found.exact else None
+
+    def serves(self, node: Node) -> bool:
+        """Return whether a condition implies anything for the term; of an AND, more than its parts do."""
+        if isinstance(node, And) and len(columns_in(self.term.expression)) < 2:
+            return False
+        return implied(node, self.term) is not None
+
+    def bounds(self, node: Node, space: SpaceView) -> Bounds:
+        """Return the bounds of a condition by the term's keys.
+
+        Raises:
+            CorruptIndexError: a segment is damaged.
+        """
+        found = implied(node, self.term)
+        if found is None:
+            return Bounds.between(EMPTY, space.visible)
+        maybe = Evaluation(Choice(found.maybe), space).whole().maybe
+        if found.sure is None:
+            return Bounds.between(EMPTY, maybe)
+        return Bounds.between(Evaluation(Choice(found.sure), space).whole().sure, maybe)
