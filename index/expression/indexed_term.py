@@ -6,7 +6,7 @@ the expression on them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -54,6 +54,23 @@ def sources_of(columns: Iterable[Column]) -> list[Column]:
     """Return the columns of the table that some columns and terms read, each once, in order of mention."""
     read = (columns_in(c.expression) if isinstance(c, IndexedTerm) else (c,) for c in columns)
     return list({column.id: column for several in read for column in several}.values())
+
+
+def with_terms(table: pa.Table, columns: Sequence[Column]) -> tuple[pa.Table, dict[str, Mask]]:
+    """Compute the terms among some columns over a table of the columns that they read, named by id.
+
+    Returns: the table with a column for each term, NULL where the term raises; and for each term that raises,
+    by id, where.
+    """
+    raising: dict[str, Mask] = {}
+    for term in columns:
+        if isinstance(term, IndexedTerm):
+            read = {column.id: table[column.id].combine_chunks() for column in sources_of([term])}
+            values, raised = values_of(term, read, table.num_rows)
+            table = table.append_column(term.id, values)
+            if raised is not None:
+                raising[term.id] = raised
+    return table, raising
 
 
 def values_of(term: IndexedTerm, columns: Mapping[str, pa.Array], rows: int) -> tuple[pa.Array, Mask | None]:

@@ -13,6 +13,7 @@ from pyroaring import BitMap
 from tailbit.arrays import Longs
 from tailbit.errors import CorruptIndexError, SourceError
 from tailbit.index.evaluation.row_space import SpaceView
+from tailbit.index.expression.indexed_term import sources_of, with_terms
 from tailbit.index.keys import NO_KEYS, posting_type_of, widen_keys
 from tailbit.index.kinds.kind import Blame, CheckedSource, Problem
 from tailbit.index.roaring.elements import coding_of
@@ -108,8 +109,8 @@ _ROW = (1 << _ROW_BITS) - 1
 def _keys_of_rows(source: CheckedSource, slice_: FileSlice, column: Column) -> _Pairs:
     """Return the keys of every physical row of a file, from its data."""
     coding, start = coding_of(column, posting_type_of(column.type)), 0
-    for table in fetch(source.storage, slice_, [column], None):
-        coding.add(start, table[column.id])
+    for table in fetch(source.storage, slice_, sources_of([column]), None):
+        coding.add(start, with_terms(table, [column])[0][column.id])
         start += table.num_rows
     coded = coding.finish()
     codes, at = coded.at(np.arange(start))

@@ -11,6 +11,7 @@ from pyroaring import BitMap
 
 from tailbit.errors import CorruptIndexError, SourceError
 from tailbit.index.evaluation.row_space import SpaceView
+from tailbit.index.expression.indexed_term import sources_of, with_terms
 from tailbit.index.keys import posting_type_of, widen_keys
 from tailbit.index.kinds.kind import Blame, CheckedSource, Problem
 from tailbit.index.postings.segment import Segment
@@ -82,7 +83,8 @@ def _read(
 ) -> list[pa.Array]:
     """Return the values at ascending positions, each as an array of one; fewer if the file ends before."""
     at, place = np.unique(np.array(positions, dtype=np.uint64), return_inverse=True)
-    tables = fetch(source.storage, slice_, [column], at)
+    read = fetch(source.storage, slice_, sources_of([column]), at)
+    tables = (with_terms(table, [column])[0] for table in read)
     values = [
         chunk[n : n + 1] for table in tables for chunk in table[column.id].chunks for n in range(len(chunk))
     ]

@@ -21,6 +21,7 @@ from tailbit.index.model import Standing
 from tailbit.index.parquet.index_file import open_index_file
 from tailbit.index.query.coverage import Coverage, HiddenRowsOf
 from tailbit.index.query.damages import Damages
+from tailbit.index.sql.terms import indexed_columns_of
 from tailbit.index.store.state import IndexState
 from tailbit.index.verification.claims import check_claims, check_recorded, claims_of
 from tailbit.index.verification.derived import check_derived
@@ -67,7 +68,7 @@ def verify(
         rng = random.Random(seed)
         for problem in _check(index, coverage, source, standing, report, samples, rng, progress):
             report.note(problem)
-        columns = [leaf for leaf in coverage.snapshot.schema.leaves() if leaf.id in _ids(index)]
+        columns = indexed_columns_of(index.settings.definitions, coverage.snapshot.schema)
         for problem in check_derived(coverage.spaces, columns, source, wanted, derive, rng, report):
             report.note(problem)
     except CorruptIndexError as damage:
@@ -88,7 +89,7 @@ def _check_checksums(index: IndexState, report: Report) -> Iterator[Problem]:
 
 
 def _ids(index: IndexState) -> list[str]:
-    return [column.id for column in index.settings.columns]
+    return [definition.id for definition in index.settings.definitions if definition.has_postings]
 
 
 def _source(coverage: Coverage, storage: Storage, at_head: bool) -> CheckedSource:
@@ -117,7 +118,8 @@ def _check(
     progress: Progress | None,
 ) -> Iterator[Problem]:
     """Run every check; the records come first, because the other checks rest on them."""
-    columns = {column.id: column for column in coverage.snapshot.schema.leaves()}
+    definitions = index.settings.definitions
+    columns = {c.id: c for c in indexed_columns_of(definitions, coverage.snapshot.schema)}
     ids = _ids(index)
     for kind in index.kinds:
         yield from kind.check(index, source)

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.errors import CommitConflictError, CorruptIndexError, DataFileError
-from tailbit.index.expression.indexed_term import IndexedTerm, sources_of, values_of
+from tailbit.index.expression.indexed_term import sources_of, with_terms
 from tailbit.index.keys import element_type, encode_array
 from tailbit.index.kinds.value_counts import Tally
 from tailbit.index.model import RAISED_KEY, RAISED_TYPE, FileRecord, raised_id
@@ -33,6 +33,8 @@ from tailbit.tables.storage import Storage
 
 Columns = Mapping[str, tuple[Column, str]]
 """Column id to the present column and its key type."""
+
+_RAISED_KEYS = pa.array([RAISED_KEY], pa.binary())
 
 
 class Counting:
@@ -109,18 +111,18 @@ class Counting:
             for table in fetch(self._source, slice_, sources_of(c for c, _ in columns), at.astype(np.uint64)):
                 rows = at[start : start + table.num_rows]
                 start += table.num_rows
+                values, raising = with_terms(table, [column for column, _ in columns])
                 for column, key_type in columns:
-                    values, raised = _values(column, table)
                     coding = coding_of(column, key_type)
-                    coding.add(0, values)
+                    coding.add(0, values[column.id])
                     coded = coding.finish()
                     codes, places = coded.at(np.arange(len(rows)))
                     pairs = entering if sign > 0 else leaving
                     changes = pairs(coded.keys, codes, rows[places])
                     counted.append((column.id, key_type, coded.keys, changes.counts()))
-                    if raised:
-                        raised_count = np.array([sign * raised], dtype=np.int64)
-                        counted.append((raised_id(column.id), RAISED_TYPE, _RAISED_KEYS, raised_count))
+                    if column.id in raising:
+                        raised = np.array([sign * np.count_nonzero(raising[column.id])])
+                        counted.append((raised_id(column.id), RAISED_TYPE, _RAISED_KEYS, raised))
         except DataFileError:
             return False
         for column_id, key_type, keys, counts in counted:
@@ -169,15 +171,3 @@ class Counting:
             raise CommitConflictError(version=index.version, path=index.path)
         reason = f"its data file is gone, and postings of column {column} do not hold all its rows"
         raise CorruptIndexError(file=record.path, reason=reason)
-
-
-_RAISED_KEYS = pa.array([RAISED_KEY], pa.binary())
-
-
-def _values(column: Column, table: pa.Table) -> tuple[pa.ChunkedArray, int]:
-    """Return the values of a column or term at the rows of a table of columns, and how many rows raise."""
-    if not isinstance(column, IndexedTerm):
-        return table[column.id], 0
-    arrays = {c.id: table[c.id].combine_chunks() for c in sources_of([column])}
-    values, raised = values_of(column, arrays, table.num_rows)
-    return pa.chunked_array([values]), 0 if raised is None else int(raised.sum())
