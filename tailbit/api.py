@@ -173,7 +173,7 @@ class IndexedTable(MaintainedTable):
         snapshot = self._table.snapshot(self._version(version, as_of, zone))
         self._freshness.check(self._table, snapshot.version, self._covered())
         schema = snapshot.schema_in(written)
-        node: Node = Constant(True) if sql is None else bind(sql, schema, zone, table=self._name)
+        node: Node = Constant(True) if sql is None else bind(sql, schema, zone, table=self.table_name)
         damages = Damages() if self.damage is None else Damages(self.damage)
         selection = Selection(node, self._cover(snapshot), self._table.storage, schema, damages)
         if self._index is None or self._index.state.ledger is None or not self._trusted():
@@ -181,11 +181,6 @@ class IndexedTable(MaintainedTable):
         recorded = RecordedCounts.now(self._index.state, self._index.state.ledger)
         covered = self._index.state.ledger.covered
         return Answer(self.path, sql, selection, covered, recorded, zone, self._table)
-
-    @property
-    def _name(self) -> str:
-        """Return the table's name, the last part of its path, by which a condition may qualify columns."""
-        return self.path.rstrip("/").rpartition("/")[2]
 
     def transitions(self, column: str, from_version: int, to_version: int) -> dict[Any, Transition]:
         """Count per value of a column the rows that left and that came between two versions, most first.

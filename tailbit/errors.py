@@ -204,6 +204,20 @@ class StatementError(UsageError):
     hint = "Statements: CREATE INDEX, DROP INDEX, ALTER INDEX ... REBUILD, SHOW INDEXES and DESCRIBE INDEX."
 
 
+class IndexNameTakenError(UsageError):
+    """An index to be created has the name or the terms of one that there is."""
+
+    template = "index {name} cannot be created: {reason}"
+    hint = "Take another name, drop that index first, or write IF NOT EXISTS."
+
+
+class UnknownIndexError(UsageError):
+    """A statement names an index that the table does not have."""
+
+    template = "the index at {path} has no index {name}"
+    hint = "It has: {indexes}.{nearest}"
+
+
 class AggregateError(UsageError):
     """A sum or an average is beyond its type; Spark raises ARITHMETIC_OVERFLOW or the like."""
 

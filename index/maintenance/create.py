@@ -84,13 +84,28 @@ def _open(path: str, options: StorageOptions) -> MetadataTable | None:
     return index
 
 
-def _create(path: str, columns: tuple[Definition, ...], options: StorageOptions) -> MetadataTable:
+def _create(path: str, definitions: tuple[Definition, ...], options: StorageOptions) -> MetadataTable:
     """Create an index; if another process creates it at this moment and is first, open that one."""
-    settings = Settings(1, uuid.uuid4().hex, format_of(columns), columns)
+    settings = Settings(1, uuid.uuid4().hex, format_of(definitions), definitions)
     try:
         return MetadataTable.create(path, settings, options=options)
     except CommitConflictError:
         return MetadataTable.open(path, options=options)
+
+
+def open_or_create(table: Table, path: str, definition: Definition) -> tuple[MetadataTable, bool]:
+    """Open the index at `path`, or create it with one definition; return whether it was created.
+
+    Raises:
+        CorruptIndexError: the index cannot be read.
+        IndexFormatError: another release wrote the index.
+    """
+    options = table.storage.options
+    index = _open(path, options)
+    if index is not None:
+        return index, False
+    index = _create(path, (definition,), options)
+    return index, definition in index.state.settings.definitions
 
 
 def indexed_columns(table: Table, columns: Sequence[str]) -> tuple[Definition, ...]:

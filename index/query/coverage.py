@@ -66,8 +66,9 @@ def cover(
 
     Invariant: every live file is in exactly one row space or in `uncovered`; all are in `uncovered` if the
     records cannot be read. `accesses`: what definitions say of conditions on other columns. `before`: the
-    coverage of another version, whose visible rows are reused where they are the same. Cost: vectorised joins over the live files; hidden rows are loaded only for the row
-    spaces that are evaluated, and only where they have changed.
+    coverage of another version, whose visible rows are reused where they are the same. Cost: vectorised joins
+    over the live files; hidden rows are loaded only for the row spaces that are evaluated, and only where
+    they have changed.
     """
     damages = Damages()
     hidden_of = HiddenRowsOf(snapshot, storage, index, damages)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from tailbit.arguments.keywords import checks_keywords_of_methods
 from tailbit.arguments.values import flag, function, names, number, whole
 from tailbit.errors import CorruptIndexError, NoIndexError, UnknownColumnError, UsageError
-from tailbit.handle import Handle
 from tailbit.index.model import Definition, Standing
+from tailbit.upkeep.definitions import DefinedTable
 
 if TYPE_CHECKING:
     from tailbit.index.advice.advise import Advice
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @checks_keywords_of_methods()
 @dataclass(eq=False, repr=False)
-class MaintainedTable(Handle):
+class MaintainedTable(DefinedTable):
     """A source table and the maintenance of its index; the base of `IndexedTable`."""
 
     def verify(
