@@ -120,8 +120,7 @@ def _spaces(
     rows = numpy_of(mine["rows"], dtype=np.int64)
     numbers, lists = column_sets(mine["columns"])
     sets, posted_codes = list(map(frozenset, lists)), numpy_of(numbers, dtype=np.int64)
-    hidden = hidden_ids(snapshot)
-    partitions = PartitionTexts(snapshot.files)
+    hidden, partitions = hidden_ids(snapshot), PartitionTexts(snapshot.files)
     views = []
     for part in _by_space(codes, bases, rows):
         space = str(names.dictionary[int(codes[part[0]])])

@@ -60,10 +60,8 @@ class DefinedTable(Handle):
         `zone`: the session time zone, recorded if the values of a term depend on it.
 
         Raises:
-            StatementError, PredicateError: a term is no deterministic expression of one row, or there is no
-                such kind or option.
-            UnknownColumnError: there is no such column.
-            ColumnTypeError: values of a term cannot be indexed.
+            StatementError, PredicateError: a term is no expression of one row; no such kind or option.
+            UnknownColumnError, ColumnTypeError: there is no such column, or its values cannot be indexed.
             IndexNameTakenError: there is an index of the name, or of the same terms.
 
         >>> flights.create_index("by_place", "lower(dest)").state
@@ -118,7 +116,7 @@ class DefinedTable(Handle):
         return True
 
     def indexes(self) -> list[IndexDescription]:
-        """Return the indexes of the table, in order of creation; none if there is no index yet.
+        """Return the indexes of the table; none if there is none yet.
 
         >>> [(index.name, index.kind, index.terms) for index in flights.indexes()]
         [('carrier', 'bitmap', ('carrier',))]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -239,7 +240,7 @@ def _judged(node: Node, table: pa.Table) -> tuple[Any, Any]:
 
 
 def shown(node: Node | None) -> str:
-    """What a condition on a term asks of its values: `{2, 5..7, NULL}`, the text of a computed one, or `-`."""
+    """What a condition on a term asks of its values: `{2, 5..7, NULL}`, the text if computed, or `-`."""
     if node is None:
         return "-"
     if not isinstance(node, Leaf):
@@ -251,7 +252,10 @@ def shown(node: Node | None) -> str:
 
 
 def _interval(interval: Interval, column: Column) -> str:
-    low, high = ("" if end is None else show(Literal(column.type, end)) for end in (interval.lo, interval.hi))
+    ends = (interval.lo, interval.hi)
+    texts = ("" if end is None else show(Literal(column.type, end)) for end in ends)
+    low, high = (re.sub(r"^(?:timestamp|date) '(.*?)(?:\.0+Z)?'$", r"'\1'", text) for text in texts)
     if interval.lo is not None and low == high:
         return low
-    return f"{low}{'<' * (low > '' and not interval.lo_closed)}..{'<' * (high > '' and not interval.hi_closed)}{high}"
+    above, below = low > "" and not interval.lo_closed, high > "" and not interval.hi_closed
+    return f"{low}{'<' * above}..{'<' * below}{high}"

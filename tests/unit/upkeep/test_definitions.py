@@ -1,0 +1,151 @@
+"""Indexes by name: created over columns and expressions, asked, dropped and described."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+import tailbit
+from tailbit.api import IndexedTable
+from tailbit.errors import (
+    EvaluationError,
+    IndexNameTakenError,
+    PredicateError,
+    StatementError,
+    UnknownColumnError,
+    UnknownIndexError,
+)
+
+HOURS = [dt.datetime(2024, 1, day, hour, 30, tzinfo=dt.timezone.utc) for day in (1, 2) for hour in range(24)]
+CITIES = ["Rome", "rome", "ROME", "Paris", "12", None]
+
+
+def rows(times: list[dt.datetime], part: str) -> pa.Table:
+    return pa.table(
+        {
+            "city": [CITIES[n % 6] for n in range(len(times))],
+            "k": pa.array(range(len(times)), pa.int32()),
+            "at": pa.array(times, pa.timestamp("us", "UTC")),
+            "part": [part] * len(times),
+        }
+    )
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Iterator[IndexedTable]:
+    path = str(tmp_path / "trips")
+    for part in ("a", "b"):
+        write_deltalake(path, rows(HOURS, part), mode="append", partition_by=["part"])
+    yield tailbit.open(path)
+
+
+def test_an_index_of_an_expression_is_made_where_there_was_none_and_serves_the_expression(
+    table: IndexedTable,
+) -> None:
+    made = table.create_index("by_city", "lower(city)")
+    assert (made.state, made.terms, made.files_left, made.indexer) == ("complete", ("lower(city)",), 0, None)
+    answer = table.where("lower(city) = 'rome'")
+    assert (answer.count(), answer.files_scanned) == (48, 0)
+    assert table.verify().problems == []
+
+
+def test_what_an_expression_implies_of_its_columns_is_rechecked(table: IndexedTable) -> None:
+    table.create_index("by_city", "lower(city)")
+    table.create_index("by_hour", "date_trunc('HOUR', at)")
+    assert table.where("city = 'Rome'").count() == 16
+    between = table.where("at >= TIMESTAMP'2024-01-01 10:10:00Z' AND at < TIMESTAMP'2024-01-01 13:00:00Z'")
+    assert between.count() == 6
+    whole = table.where("date_trunc('HOUR', at) = TIMESTAMP'2024-01-01 10:00:00Z'")
+    assert (whole.count(), whole.files_scanned) == (2, 0)
+
+
+def test_a_row_for_which_an_expression_raises_raises_in_the_question_that_asks_for_it(
+    table: IndexedTable,
+) -> None:
+    table.create_index("numbers", "CAST(city AS INT)")
+    with pytest.raises(EvaluationError, match="CAST_INVALID_INPUT"):
+        table.where("CAST(city AS INT) = 12").count()
+    assert table.where("CAST(city AS INT) = 12 AND city = '12'").count() == 16
+    assert table.verify().problems == []
+
+
+def test_an_index_follows_the_table_through_removed_files_and_hidden_rows(table: IndexedTable) -> None:
+    from deltalake import DeltaTable
+
+    table.create_index("by_city", "lower(city)")
+    DeltaTable(table.path).delete("k < 6 AND part = 'a'")
+    assert table.where("lower(city) = 'rome'").count() == 45
+    table.repair()
+    assert table.where("lower(city) = 'rome'").count() == 45
+
+
+def test_an_index_of_a_part_leaves_the_other_files_to_a_scan(table: IndexedTable) -> None:
+    assert table.create_index("of_a", "k", only="part = 'a'").only == "part = 'a'"
+    assert table.where("k = 7").count() == 2
+
+
+def test_an_expression_is_known_however_it_is_written(table: IndexedTable) -> None:
+    made = table.create_index("by_city", "LOWER( city )")
+    assert made.terms == ("LOWER( city )",)
+    assert table.where("lower(trips.city) = 'rome'").files_scanned == 0
+
+
+def test_names_are_told_dropped_and_described(table: IndexedTable) -> None:
+    table.create_index("by_city", "lower(city)", options={"counts": "on"})
+    table.create_index("k", "k")
+    assert {index.name for index in table.indexes()} == {"by_city", "k"}
+    assert table.describe_index("BY_CITY").options == {"counts": "on"}
+    assert table.drop_index("by_city")
+    assert not table.drop_index("by_city", if_exists=True)
+    assert [index.name for index in table.indexes()] == ["k"]
+    assert table.where("lower(city) = 'rome'").count() == 48
+
+
+def test_a_taken_name_and_taken_terms_are_refused_and_nothing_changes(table: IndexedTable) -> None:
+    table.create_index("by_city", "lower(city)")
+    with pytest.raises(IndexNameTakenError, match=r"it is an index of lower\(city\)"):
+        table.create_index("By_City", "k")
+    with pytest.raises(IndexNameTakenError, match=r"by_city is an index of lower\(city\) already"):
+        table.create_index("again", "lower(city)")
+    assert table.create_index("by_city", "k", if_not_exists=True).terms == ("lower(city)",)
+    assert len(table.indexes()) == 1
+
+
+def test_an_unknown_index_is_refused_with_those_that_there_are(table: IndexedTable) -> None:
+    table.create_index("by_city", "lower(city)")
+    with pytest.raises(UnknownIndexError) as refused:
+        table.drop_index("by_citi")
+    assert refused.value.hint == "It has: by_city. Did you mean by_city?"
+
+
+@pytest.mark.parametrize(
+    ("on", "error", "reason"),
+    [
+        ("now()", PredicateError, "present moment"),
+        ("current_date() > '2024-01-01'", PredicateError, "present moment"),
+        ("1 + 1", PredicateError, "constant"),
+        ("rand()", PredicateError, "rand"),
+        ("count(k)", PredicateError, "count"),
+        ("my_udf(k)", PredicateError, "my_udf"),
+        ("split(city, 'o')", PredicateError, "array|split"),
+        ("nothing", UnknownColumnError, "nothing"),
+        (["k", "city", "at", "part", "k + 1"], StatementError, "4 terms at most"),
+    ],
+)
+def test_a_term_that_no_index_keeps_is_refused_by_name(
+    table: IndexedTable, on: str | list[str], error: type[Exception], reason: str
+) -> None:
+    with pytest.raises(error, match=reason):
+        table.create_index("i", on)
+    assert table.indexes() == []
+
+
+def test_a_condition_for_a_part_reads_partition_columns_alone(table: IndexedTable) -> None:
+    with pytest.raises(StatementError, match="k is no partition column") as refused:
+        table.create_index("i", "city", only="k > 1")
+    assert refused.value.hint == "Partition columns: part."
