@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -37,11 +36,11 @@ def rows(times: list[dt.datetime], part: str) -> pa.Table:
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> Iterator[IndexedTable]:
+def table(tmp_path: Path) -> IndexedTable:
     path = str(tmp_path / "trips")
     for part in ("a", "b"):
         write_deltalake(path, rows(HOURS, part), mode="append", partition_by=["part"])
-    yield tailbit.open(path)
+    return tailbit.open(path)
 
 
 def test_an_index_of_an_expression_is_made_where_there_was_none_and_serves_the_expression(
