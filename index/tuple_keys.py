@@ -39,7 +39,10 @@ from tailbit.tables.model import Column, DataType
 PART, NULL_PART, BEHIND = ELEMENT, NULL_ELEMENT, b"\x03"
 """The mark of a value, that of NULL, and a byte that is greater than any mark."""
 
-_END, _ZERO, _ESCAPED = b"\x00", b"\x00", b"\x00\xff"
+END = b"\x00"
+"""The end of a text that another part follows."""
+
+_ZERO, _ESCAPED = b"\x00", b"\x00\xff"
 
 
 def tuple_of(types: Sequence[DataType]) -> DataType:
@@ -81,8 +84,18 @@ def join_part(key: bytes | None, place: int, key_type: str) -> bytes:
     if key is None:
         return NULL_PART
     if place + 1 < len(types) and is_textual(types[place]):
-        return PART + key.replace(_ZERO, _ESCAPED) + _END
+        return PART + escaped(key) + END
     return PART + key
+
+
+def escaped(text: bytes) -> bytes:
+    """Return a text as it stands in a key in front of another part."""
+    return text.replace(_ZERO, _ESCAPED)
+
+
+def unescaped(text: bytes) -> bytes:
+    """Return the text of `escaped` bytes."""
+    return text.replace(_ESCAPED, _ZERO)
 
 
 def split_parts(keys: pa.BinaryArray, key_type: str) -> list[pa.BinaryArray]:
@@ -94,14 +107,14 @@ def split_parts(keys: pa.BinaryArray, key_type: str) -> list[pa.BinaryArray]:
     for place, type_ in enumerate(types, 1):
         null, low = data[begin] == NULL_PART[0], begin + 1
         if not is_textual(type_):
-            out.append(_fixed_slices(data, low, _width(type_), null))
-            begin = np.where(null, low, low + _width(type_))
+            out.append(_fixed_slices(data, low, part_width(type_), null))
+            begin = np.where(null, low, low + part_width(type_))
         elif place == len(types):
             out.append(_slices(data, low, ends[1:], null))
         else:
             high = np.where(null, low, texts_end[np.searchsorted(texts_end, low)])
-            escaped = _slices(data, low, high, null)
-            out.append(pc.replace_substring(escaped, pattern=_ESCAPED, replacement=_ZERO))
+            texts = _slices(data, low, high, null)
+            out.append(pc.replace_substring(texts, pattern=_ESCAPED, replacement=_ZERO))
             begin = np.where(null, low, high + 1)
     return out
 
@@ -134,13 +147,13 @@ def _longer(keys: pa.BinaryArray) -> Mask:
 def _piece(part: pa.BinaryArray, ends: bool) -> list[bytes | pa.BinaryArray]:
     """Return what of a part is joined; `ends`: whether the part is a text whose end has to be marked."""
     whole = pc.replace_substring(part, pattern=_ZERO, replacement=_ESCAPED) if ends else part
-    pieces = [PART, whole, _END] if ends else [PART, whole]
+    pieces = [PART, whole, END] if ends else [PART, whole]
     if not part.null_count:
         return pieces
     return [filled(pc.binary_join_element_wise(*pieces, b""), NULL_PART)]
 
 
-def _width(key_type: str) -> int:
+def part_width(key_type: str) -> int:
     """Return the bytes of a key that is no text."""
     return 1 if key_type == "boolean" else 8 if scale_of(key_type) is None else 16
 

@@ -88,7 +88,7 @@ class Analysis:
             return self._measured([column, *more], measures)
         if not more:
             return Facets(as_facets(self._counts(column)))
-        return Facets(group_facets(self._selection, self._resolved([column, *more])))
+        return Facets(group_facets(self._selection, self._resolved([column, *more]), self._recorded))
 
     def facet_table(
         self,
@@ -150,7 +150,7 @@ class Analysis:
         if not more:
             key_counts = self._counts(column, ordered=False)
             return len(key_counts.keys) - (key_counts.nulls > 0)
-        return count_distinct(self._selection, self._resolved([column, *more]))
+        return count_distinct(self._selection, self._resolved([column, *more]), self._recorded)
 
     def min(self, column: str) -> Any:
         """Return the least value of a column; None if all are NULL. NaN is greater than every number.
@@ -273,7 +273,8 @@ class Analysis:
         """
         from tailbit.index.analytics.facets import crosstab
 
-        return crosstab(self._selection, *self._resolved([rows, columns]))
+        by_row, by_column = self._resolved([rows, columns])
+        return crosstab(self._selection, by_row, by_column, self._recorded)
 
     def _measures(self, wanted: Mapping[str, str | Iterable[str]]) -> list[Measure]:
         """Return the requested aggregates, function by function.

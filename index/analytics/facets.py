@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,15 +12,21 @@ import numpy.typing as npt
 from tailbit.errors import UsageError
 from tailbit.index.grouping.counting import key_counts
 from tailbit.index.grouping.dictionary import all_texts, python_values
-from tailbit.index.grouping.groups import count_groups
+from tailbit.index.grouping.groups import GroupCounts, count_groups
 from tailbit.index.grouping.key_counts import KeyCounts
 from tailbit.index.grouping.rows import Rows
 from tailbit.index.keys import is_textual
 from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.selection import Selection
+from tailbit.once import lazy
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.model import Column
 from tailbit.wording import counted
+
+if TYPE_CHECKING:
+    from tailbit.index.grouping import tuples
+else:
+    tuples = lazy("tailbit.index.grouping.tuples")
 
 K = TypeVar("K")
 
@@ -45,13 +51,31 @@ def most_frequent(key_counts: KeyCounts, n: int) -> dict[Any, int]:
     return dict(zip(values, key_counts.counts[places].tolist(), strict=True))
 
 
-def group_facets(selection: Selection, columns: Sequence[Column]) -> dict[tuple[Any, ...], int]:
+def group_counts(
+    selection: Selection, columns: Sequence[Column], recorded: RecordedCounts | None
+) -> GroupCounts:
+    """Count the rows of a selection per combination of keys of some columns.
+
+    `recorded`: the value counts of the index, if they describe this source.
+
+    Raises:
+        ColumnTypeError: a column's type has no keys (struct, array, map ...).
+    """
+    groups = None
+    if recorded is not None and recorded.of_tuples:
+        groups = tuples.recorded_groups(selection, columns, recorded)
+    return groups or count_groups(Rows.of(selection), columns)
+
+
+def group_facets(
+    selection: Selection, columns: Sequence[Column], recorded: RecordedCounts | None = None
+) -> dict[tuple[Any, ...], int]:
     """Return the number of matching rows by tuple of values, most frequent first, ties by key order.
 
     Raises:
         ColumnTypeError: a column's type has no keys (struct, array, map ...).
     """
-    groups = count_groups(Rows.of(selection), columns)
+    groups = group_counts(selection, columns, recorded)
     order = np.argsort(-groups.counts, kind="stable")
     listed = [
         [values[code] for code in codes[order].tolist()]
@@ -81,18 +105,20 @@ def steps_of(
     counted_rows = (
         key_counts(selection, columns[0], recorded)
         if len(columns) == 1
-        else count_groups(Rows.of(selection), columns)
+        else group_counts(selection, columns, recorded)
     )
     return [step.account() for step in counted_rows.steps]
 
 
-def count_distinct(selection: Selection, columns: Sequence[Column]) -> int:
+def count_distinct(
+    selection: Selection, columns: Sequence[Column], recorded: RecordedCounts | None = None
+) -> int:
     """Return the number of distinct combinations of values without a NULL.
 
     Raises:
         ColumnTypeError: a column's type has no keys (struct, array, map ...).
     """
-    groups = count_groups(Rows.of(selection), columns)
+    groups = group_counts(selection, columns, recorded)
     present = np.ones(len(groups.counts), dtype=np.bool_)
     for keys, codes in zip(groups.keys, groups.codes, strict=True):
         if keys.null_count:
@@ -149,14 +175,16 @@ _SHOWN = 20
 """Most rows and columns of a cross-tab that `repr` shows."""
 
 
-def crosstab(selection: Selection, rows: Column, columns: Column) -> Crosstab:
+def crosstab(
+    selection: Selection, rows: Column, columns: Column, recorded: RecordedCounts | None = None
+) -> Crosstab:
     """Return the matching rows by the values of two columns.
 
     Raises:
         ColumnTypeError: a column's type has no keys (struct, array, map ...).
         UsageError: there would be more than MOST_CELLS cells.
     """
-    groups = count_groups(Rows.of(selection), [rows, columns])
+    groups = group_counts(selection, [rows, columns], recorded)
     (row_values, column_values), (at_row, at_column) = groups.values(), groups.codes
     rows_at, columns_at = np.unique(at_row), np.unique(at_column)
     if len(rows_at) * len(columns_at) > MOST_CELLS:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 
 import numpy as np
 import pyarrow as pa
 
 from tailbit.arrays import Mask
 from tailbit.index.expression.evaluate import evaluate
-from tailbit.index.functions.tree import Expression, columns_in, key_of
+from tailbit.index.functions.tree import Call, Expression, Ref, columns_in, key_of
+from tailbit.index.tuple_keys import tuple_of
 from tailbit.tables.arrow import arrow_array, numpy_of
 from tailbit.tables.model import Column
 
@@ -50,6 +52,24 @@ def indexed_term(id_: str, text: str, expression: Expression) -> IndexedTerm:
     return IndexedTerm((text,), (id_,), expression.type, expression=expression)
 
 
+@dataclass(frozen=True, slots=True)
+class IndexedTuple(IndexedTerm):
+    """The values of two to four columns or terms of one row, together; `parts` are those."""
+
+    parts: tuple[Column, ...] = field(kw_only=True)
+
+
+def indexed_tuple(id_: str, texts: Sequence[str], expressions: Sequence[Expression]) -> IndexedTuple:
+    """Return the tuple of some expressions under the id of its definition; `texts` are shown to people."""
+    type_ = tuple_of([expression.type for expression in expressions])
+    parts = tuple(
+        expression.column if isinstance(expression, Ref) else indexed_term(f"{id_}.{n}", text, expression)
+        for n, (text, expression) in enumerate(zip(texts, expressions, strict=True), 1)
+    )
+    whole = Call("tuple", tuple(expressions), type_)
+    return IndexedTuple((", ".join(texts),), (id_,), type_, expression=whole, parts=parts)
+
+
 def sources_of(columns: Iterable[Column]) -> list[Column]:
     """Return the columns of the table that some columns and terms read, each once, in order of mention."""
     read = (columns_in(c.expression) if isinstance(c, IndexedTerm) else (c,) for c in columns)
@@ -79,11 +99,31 @@ def values_of(term: IndexedTerm, columns: Mapping[str, pa.Array], rows: int) -> 
     `columns`: by column id, the values of the columns that the term reads. A dictionary-coded column that is
     the only one is computed per distinct value, and stays coded.
     """
+    if isinstance(term, IndexedTuple):
+        return _of_parts(term, columns, rows)
     coded = next(iter(columns.values())) if len(columns) == 1 else None
     if coded is not None and pa.types.is_dictionary(coded.type):
         return _of_coded(term, next(iter(columns)), coded)
     outcome = evaluate(term.expression, {id_: _plain(values) for id_, values in columns.items()}, rows)
     return outcome.values, outcome.failed if outcome.raised is not None and outcome.raised.any() else None
+
+
+def _of_parts(
+    term: IndexedTuple, columns: Mapping[str, pa.Array], rows: int
+) -> tuple[pa.StructArray, Mask | None]:
+    """Compute the parts of a tuple, each by itself; the tuple raises where any part does."""
+    values: list[pa.Array] = []
+    raised: list[Mask] = []
+    for part in term.parts:
+        if isinstance(part, IndexedTerm):
+            own = {column.id: columns[column.id] for column in sources_of([part])}
+            part_values, raising = values_of(part, own, rows)
+            raised += [] if raising is None else [raising]
+        else:
+            part_values = columns[part.id]
+        values.append(part_values)
+    names = [part.name[0] for part in term.type.fields]
+    return pa.StructArray.from_arrays(values, names), reduce(np.logical_or, raised) if raised else None
 
 
 def _of_coded(term: IndexedTerm, id_: str, coded: pa.DictionaryArray) -> tuple[pa.Array, Mask | None]:

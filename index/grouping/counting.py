@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -38,12 +38,18 @@ from tailbit.index.model import key_type_of_column
 from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.selection import Selection
 from tailbit.index.roaring.coding import order_with_nulls
+from tailbit.once import lazy
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.column_codes.numbered import numbered
 from tailbit.tables.parquet.rows import fetch_files
 from tailbit.tables.partition_values import partition_array
+
+if TYPE_CHECKING:
+    from tailbit.index.grouping import tuples
+else:
+    tuples = lazy("tailbit.index.grouping.tuples")
 
 
 def key_counts(
@@ -58,7 +64,10 @@ def key_counts(
         ColumnTypeError: the column's type has no keys (struct, array, map ...).
     """
     key_type_of_column(column)
-    return _recorded(selection, column, recorded) or count_keys(Rows.of(selection), column, ordered=ordered)
+    counts = _recorded(selection, column, recorded)
+    if counts is None and recorded is not None and recorded.of_tuples:
+        counts = tuples.recorded_part(selection, column, recorded)
+    return counts or count_keys(Rows.of(selection), column, ordered=ordered)
 
 
 def _recorded(selection: Selection, column: Column, recorded: RecordedCounts | None) -> KeyCounts | None:

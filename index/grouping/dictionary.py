@@ -20,12 +20,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tailbit.arrays import Longs, Mask
+from tailbit.arrays import Longs
 from tailbit.index.evaluation.row_space import Segments
-from tailbit.index.keys import MAX_KEY, NO_KEYS, decode_keys, encode_array, is_textual, widen_keys
+from tailbit.index.keys import NO_KEYS, decode_keys, encode_array, is_textual, part_types, widen_keys
 from tailbit.index.roaring.coding import order_with_nulls
+from tailbit.index.tuple_keys import join_parts, split_parts
 from tailbit.tables import compute as pc
-from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, numpy_of
+from tailbit.tables.arrow import arrow_array, numpy_of
 from tailbit.tables.cache import Cache, share
 from tailbit.tables.date_text import date_texts
 from tailbit.tables.model import Column
@@ -82,7 +83,7 @@ def united(inputs: Sequence[pa.BinaryArray]) -> Dictionary:
     """
     if len(inputs) == 1:
         return Dictionary(inputs[0], [np.arange(len(inputs[0]))])
-    keys, places = _distinct(pa.concat_arrays([NO_KEYS, *inputs]))
+    keys, places = distinct(pa.concat_arrays([NO_KEYS, *inputs]))
     ends = np.cumsum([len(part) for part in inputs])[:-1]
     return Dictionary(keys, np.split(places, ends))
 
@@ -93,11 +94,11 @@ def coded(values: pa.Array | pa.ChunkedArray, key_type: str) -> tuple[pa.BinaryA
     Equal values are merged before keys are made; different values (0.0 and -0.0) may share a key.
     """
     encoded = one_array(values).dictionary_encode(null_encoding="encode")
-    keys, places = _distinct(full_keys(encoded.dictionary, key_type))
+    keys, places = distinct(full_keys(encoded.dictionary, key_type))
     return keys, places[numpy_of(encoded.indices, dtype=np.int64)]
 
 
-def _distinct(keys: pa.BinaryArray) -> tuple[pa.BinaryArray, Longs]:
+def distinct(keys: pa.BinaryArray) -> tuple[pa.BinaryArray, Longs]:
     """Return the distinct keys in order, null first, and per key its place among them."""
     encoded = pc.dictionary_encode(keys, null_encoding="encode")
     order = order_with_nulls(encoded.dictionary)
@@ -109,6 +110,10 @@ def _distinct(keys: pa.BinaryArray) -> tuple[pa.BinaryArray, Longs]:
 def full_keys(values: pa.Array | pa.ChunkedArray, key_type: str) -> pa.BinaryArray:
     """Encode values as keys, never truncated."""
     whole = one_array(values)
+    types = part_types(key_type)
+    if types is not None:
+        pairs = zip(whole.flatten(), types, strict=True)
+        return join_parts([full_keys(part, type_) for part, type_ in pairs], key_type)
     return whole.cast(pa.binary()) if is_textual(key_type) else encode_array(whole, key_type)
 
 
@@ -120,15 +125,12 @@ def one_array(values: pa.Array | pa.ChunkedArray) -> pa.Array:
     return whole.cast(whole.type.value_type) if pa.types.is_dictionary(whole.type) else whole
 
 
-def truncated(keys: pa.BinaryArray, key_type: str) -> Mask | None:
-    """Return the mask of truncated keys; None if no key is truncated."""
-    if not is_textual(key_type) or (pc.max(pc.binary_length(keys)).as_py() or 0) <= MAX_KEY:
-        return None
-    return numpy_of(filled(pc.greater(pc.binary_length(keys), arrow_scalar(MAX_KEY)), False), dtype=bool)
-
-
 def python_values(keys: pa.BinaryArray, key_type: str, column: Column) -> list[Any]:
     """Decode whole keys to Python values; text that is not UTF-8 gets replacement characters."""
+    types = part_types(key_type)
+    if types is not None:
+        parts = zip(split_parts(keys, key_type), types, column.type.fields, strict=True)
+        return list(zip(*(python_values(*part) for part in parts), strict=True))
     if key_type == "binary":
         python: list[Any] = keys.to_pylist()
         return python

@@ -24,7 +24,7 @@ from pyroaring import BitMap
 from tailbit.arrays import Longs
 from tailbit.index.evaluation.row_space import Serving, SpaceView
 from tailbit.index.grouping.choice import Choice, CountingWay, choose_codes
-from tailbit.index.grouping.dictionary import coded, python_values, truncated, united
+from tailbit.index.grouping.dictionary import coded, python_values, united
 from tailbit.index.grouping.folding import (
     Coded,
     Combinations,
@@ -41,6 +41,7 @@ from tailbit.index.keys import NO_KEYS, widen_keys
 from tailbit.index.model import key_type_of_column
 from tailbit.index.postings.codes import PostingCodes, SegmentCodes, codes_of
 from tailbit.index.postings.segment import Segment
+from tailbit.index.tuple_keys import truncated
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.column_codes.numbered import numbered

@@ -16,8 +16,8 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.arrays import Longs, Mask
-from tailbit.index.grouping.dictionary import truncated
 from tailbit.index.grouping.folding import CHUNK, Coded, Combinations, Folded, unfold
+from tailbit.index.tuple_keys import truncated
 from tailbit.tables.cache import Cache, share
 from tailbit.tables.positions import BitPositions, bitmap_of, positions_in
 

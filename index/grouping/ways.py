@@ -14,12 +14,12 @@ from pyroaring import BitMap
 
 from tailbit.arrays import Longs
 from tailbit.index.grouping.choice import CountingWay
-from tailbit.index.grouping.dictionary import truncated
 from tailbit.index.keys import KeyRange, key_type_of
 from tailbit.index.postings.codes import codes_of
 from tailbit.index.postings.segment import Segment
 from tailbit.index.predicate.key_ranges import key_ranges
 from tailbit.index.predicate.value_sets import ValueSet
+from tailbit.index.tuple_keys import truncated
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.model import Column

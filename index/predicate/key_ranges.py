@@ -9,10 +9,25 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
-from tailbit.index.keys import MAX_KEY, KeyRange, encode_value, is_truncated, scale_of, widening_factor
+from tailbit.index.keys import (
+    MAX_KEY,
+    KeyRange,
+    encode_value,
+    is_truncated,
+    part_types,
+    scale_of,
+    widening_factor,
+)
 from tailbit.index.ordered import Value
 from tailbit.index.predicate.value_sets import Interval, ValueSet
+from tailbit.once import lazy
+
+if TYPE_CHECKING:
+    from tailbit.index.predicate import tuple_sets
+else:
+    tuple_sets = lazy("tailbit.index.predicate.tuple_sets")
 
 _HASHES = b"\xff" * 17
 """Greater than any hash that follows a prefix."""
@@ -48,6 +63,9 @@ def key_ranges(values: ValueSet, current: str, stored: str) -> KeyRanges:
 
 
 def _ranges(values: ValueSet, current: str, stored: str) -> KeyRanges:
+    if part_types(current) is not None:
+        ranges, truncated = tuple_sets.stored_keys(values, current)
+        return KeyRanges(tuple(ranges), tuple(truncated))
     factor = widening_factor(stored, current)
     intervals: tuple[Interval | None, ...] = values.intervals
     if stored != current:

@@ -7,18 +7,21 @@ ledger. This module checks every condition for using these counts.
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-import pyarrow as pa
+from typing import TYPE_CHECKING
 
 from tailbit.errors import ColumnTypeError, CorruptIndexError
-from tailbit.index.keys import MAX_KEY, is_textual
 from tailbit.index.kinds.value_counts import Counts
 from tailbit.index.model import RAISED_TYPE, Ledger, LedgerState, is_of_term, raised_id
 from tailbit.index.predicate.tree import Constant
 from tailbit.index.query.selection import Selection
 from tailbit.index.store.state import IndexState
-from tailbit.tables import compute as pc
+from tailbit.once import lazy
 from tailbit.tables.model import Column
+
+if TYPE_CHECKING:
+    from tailbit.index import tuple_keys
+else:
+    tuple_keys = lazy("tailbit.index.tuple_keys")
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,11 @@ class RecordedCounts:
         """Return the counts of an index in its current state, with the ledger that says what they count."""
         return cls(index, ledger, (index.index_id, index.seq))
 
+    @property
+    def of_tuples(self) -> bool:
+        """Return whether the index counts tuples of several columns or terms."""
+        return any(len(definition.terms) > 1 for definition in self.index.settings.definitions)
+
     def of(self, selection: Selection, column: Column, key_type: str) -> Counts | None:
         """Return the counts of a column if they answer a selection; else None.
 
@@ -53,7 +61,7 @@ class RecordedCounts:
         except CorruptIndexError as damage:
             selection.damages.note(damage)
             return None
-        return None if counts is None or has_truncated(counts[0], key_type) else counts
+        return None if counts is None or tuple_keys.truncated(counts[0], key_type) is not None else counts
 
     def _stored(self, column_id: str, key_type: str) -> Counts | None:
         """Read the counts of a column from the index; None if the index has changed or lacks the column."""
@@ -80,8 +88,3 @@ def _whole_column(selection: Selection, column: Column) -> bool:
     """Return whether a selection has all rows, and every file postings of the column in its time zone."""
     everything = selection.node == Constant(True) and selection.coverage.posts_everywhere(column.id)
     return everything and column.zone == "UTC"
-
-
-def has_truncated(keys: pa.BinaryArray, key_type: str) -> bool:
-    """Return whether any key is truncated."""
-    return is_textual(key_type) and (pc.max(pc.binary_length(keys)).as_py() or 0) > MAX_KEY

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from tailbit.errors import ColumnTypeError, PredicateError, UnknownColumnError
-from tailbit.index.expression.indexed_term import indexed_term
+from tailbit.index.expression.indexed_term import indexed_term, indexed_tuple
 from tailbit.index.expression.present import may_ask_for_present
 from tailbit.index.functions.tree import Expression, Ref, columns_in, key_of, spelled
 from tailbit.index.keys import key_type_of
@@ -112,16 +112,25 @@ class _Same:
 @lru_cache(maxsize=1024)
 def _column_of(id_: str, terms: Sequence[Term], key: _Same) -> Column | None:
     present = {column.id: column for column in _every(key.schema.columns)}
-    (term,) = terms
-    if [column.id for column in term.columns] == [id_]:
+    if [column.id for term in terms for column in term.columns] == [id_]:
         return present.get(id_)
+    expressions = [_bound_again(term, key.schema, present) for term in terms]
+    known = [expression for expression in expressions if expression is not None]
+    if len(known) < len(terms):
+        return None
+    texts = [term.text for term in terms]
+    return indexed_term(id_, texts[0], known[0]) if len(known) == 1 else indexed_tuple(id_, texts, known)
+
+
+def _bound_again(term: Term, schema: Schema, present: Mapping[str, Column]) -> Expression | None:
+    """Return the expression of a recorded term; None if a column of it is gone or has another type."""
     found = [(name_parts(was.label), was.type, present.get(was.id)) for was in term.columns]
     known = {parts: now for parts, type_, now in found if now is not None and spelled(now.type) == type_}
     if len(known) < len(found):
         return None
-    names = _TermNames(key.schema.columns, {_lower(parts): column for parts, column in known.items()})
+    names = _TermNames(schema.columns, {_lower(parts): column for parts, column in known.items()})
     try:
-        return indexed_term(id_, term.text, expression_of(term.text, names, term.zone))
+        return expression_of(term.text, names, term.zone)
     except (PredicateError, UnknownColumnError, ColumnTypeError):
         return None
 

@@ -1,0 +1,204 @@
+"""Sets of tuples: conditions on the first parts of a tuple as one value set, and the keys that it has stored.
+
+The canonical value of a tuple is its key as if no part were truncated: such bytes sort as the tuples do. All
+parts but the last of those with a condition have few values; the last may have any.
+
+Worked example: tuples of type (integer, string, boolean), 7 for the key of the integer.
+
+    a = 7                          all tuples from 02 7 on, below 02 7 03
+    a = 7 AND b = 'x'              from 02 7 02 x 00 on, below 02 7 02 x 00 03
+    a IN (7, 8) AND b > 'x'        from 02 7 02 x 00 03 on, below 02 7 03; and the same with 8
+    a = 7 AND b IS NULL            from 02 7 01 on, below 02 7 02
+    a = 7 AND b = 'x' AND c        the tuple 02 7 02 x 00 02 01
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from tailbit.index.keys import MAX_KEY, KeyRange, encode_value, is_textual
+from tailbit.index.ordered import Value
+from tailbit.index.predicate.value_sets import Interval, ValueSet
+from tailbit.index.tuple_keys import (
+    BEHIND,
+    END,
+    NULL_PART,
+    PART,
+    escaped,
+    join_part,
+    part_width,
+    types_of,
+    unescaped,
+)
+
+_MOST = 1 << 12
+"""Most combinations of values that a set of tuples lists."""
+
+_EVERY = ValueSet((Interval(None, False, None, False),))
+"""Every value but NULL, as an interval."""
+
+_TEXT_END = re.compile(rb"\x00(?!\xff)")
+_HASHES = b"\xff" * 33
+"""Greater than what follows the first bytes of a truncated part: a hash of 16 bytes, escaped or not."""
+
+
+def tuple_set(conditions: Sequence[ValueSet], key_type: str) -> tuple[ValueSet, int]:
+    """Return the tuples whose first parts lie in some value sets, and how many of the sets are used.
+
+    A set behind one with ranges, or behind too many combinations of values, is not.
+    """
+    listed: list[list[bytes]] = []
+    used, combinations = len(conditions), 1
+    for place, values in enumerate(conditions[:-1]):
+        points = _points(values, place, key_type)
+        combinations *= len(points or ())
+        if points is None or combinations > _MOST:
+            used = place + 1
+            break
+        listed.append(points)
+    firsts = [b"".join(parts) for parts in product(*listed)]
+    last = list(_intervals(conditions[used - 1], used - 1, key_type))
+    if used > 1 and len(firsts) * len(last) > _MOST:
+        return tuple_set(conditions[: used - 1], key_type)
+    return ValueSet.of(_behind(first, interval) for first in firsts for interval in last), used
+
+
+def _points(values: ValueSet, place: int, key_type: str) -> list[bytes] | None:
+    """Return the bytes of a part that has one of few values; None if the values are not listed."""
+    type_ = types_of(key_type)[place]
+    ends = [(_whole(i.lo, type_), _whole(i.hi, type_)) for i in values.intervals]
+    if values.complement or any(low is None or low != high for low, high in ends):
+        return None
+    keys = [low for low, _ in ends] + [None] * values.nulls
+    return [join_part(key, place, key_type) for key in keys]
+
+
+def _whole(value: Value | None, key_type: str) -> bytes | None:
+    """Return the key of a value, never truncated."""
+    return value if value is None or isinstance(value, bytes) else encode_value(value, key_type)
+
+
+def _intervals(values: ValueSet, place: int, key_type: str) -> Iterator[Interval]:
+    """Yield the intervals of a part's bytes, and of all that follows, for the values of a set."""
+    types = types_of(key_type)
+    type_, last = types[place], place + 1 == len(types)
+    for interval in (values.intersect(_EVERY) if values.complement else values).intervals:
+        low, high = _whole(interval.lo, type_), _whole(interval.hi, type_)
+        first = PART if low is None else join_part(low, place, key_type)
+        end = BEHIND if high is None else join_part(high, place, key_type)
+        from_first, to_end = low is None or interval.lo_closed, high is not None and interval.hi_closed
+        if not last:
+            first, from_first = first if from_first else first + BEHIND, True
+            end, to_end = end + BEHIND if to_end else end, False
+        yield Interval(first, from_first, end, to_end)
+    if values.nulls:
+        yield Interval(NULL_PART, True, NULL_PART if last else PART, last)
+
+
+def _behind(first: bytes, interval: Interval) -> Interval:
+    """Return an interval of bytes behind other bytes."""
+    assert isinstance(interval.lo, bytes)
+    assert isinstance(interval.hi, bytes)
+    return Interval(first + interval.lo, interval.lo_closed, first + interval.hi, interval.hi_closed)
+
+
+def stored_keys(values: ValueSet, key_type: str) -> tuple[list[KeyRange], list[KeyRange]]:
+    """Return the keys that a segment has for the intervals of a set: those surely and those perhaps inside.
+
+    A value is perhaps inside if a part of its key is truncated. Complement and NULL are left to the caller.
+    """
+    sure: list[KeyRange] = []
+    maybe: list[KeyRange] = []
+    for interval in values.intervals:
+        assert isinstance(interval.lo, bytes)
+        assert isinstance(interval.hi, bytes)
+        bounds = interval.lo, interval.lo_closed, interval.hi, interval.hi_closed
+        _add(bounds, types_of(key_type), 0, sure, maybe)
+    return sure, maybe
+
+
+_Bounds = tuple[bytes, bool, bytes, bool]
+
+
+def _add(
+    bounds: _Bounds, types: Sequence[str], begin: int, sure: list[KeyRange], maybe: list[KeyRange]
+) -> None:
+    """Add the stored keys of an interval; `begin`: how many bytes of both bounds are already as stored."""
+    low, low_closed, high, high_closed = bounds
+    if max(len(low), len(high)) <= MAX_KEY:
+        sure.append(bounds)
+        return
+    first, last = _long_part(low, types, begin), _long_part(high, types, begin)
+    if first is not None and first == last:
+        # All tuples in the interval have this part, and share its stored key with some others.
+        key = first.stored(types)
+        bounds = key + low[first.end :], low_closed, key + high[last.end :], high_closed
+        _add(bounds, types, len(key), maybe, maybe)
+        return
+    if first is not None:
+        maybe.append(first.truncated)
+        low, low_closed = first.cut + _HASHES, False
+    if last is not None:
+        if first is None or first.truncated != last.truncated:
+            maybe.append(last.truncated)
+        high, from_there, _, _ = last.truncated
+        high_closed = not from_there
+    if low < high or (low == high and low_closed and high_closed):
+        sure.append((low, low_closed, high, high_closed))
+
+
+@dataclass(frozen=True)
+class _LongPart:
+    """The first part of some bytes that is stored truncated: `value`, its own bytes, behind `before`.
+
+    `end`: where the next part begins. `place`: which part this is, and `last`: whether no other follows.
+    """
+
+    before: bytes
+    value: bytes
+    end: int
+    place: int
+    last: bool
+
+    @property
+    def cut(self) -> bytes:
+        """Return the bytes that the keys of values share with this one."""
+        return self.before + PART + (self.value[:MAX_KEY] if self.last else escaped(self.value[:MAX_KEY]))
+
+    @property
+    def truncated(self) -> _Bounds:
+        """Return the range of all truncated keys with these bytes; the key of these bytes alone is less."""
+        low = (self.cut, False) if self.last else (self.cut + END + BEHIND, True)
+        return (*low, self.cut + _HASHES, False)
+
+    def stored(self, types: Sequence[str]) -> bytes:
+        """Return the bytes up to the end of this part as keys have them."""
+        key = encode_value(self.value, types[self.place])
+        return self.before + PART + (key if self.last else escaped(key) + END)
+
+
+def _long_part(bound: bytes, types: Sequence[str], begin: int) -> _LongPart | None:
+    """Return the first part behind `begin` bytes that is stored truncated, if there is one."""
+    at = 0
+    for place, type_ in enumerate(types):
+        mark, last = bound[at : at + 1], place + 1 == len(types)
+        at += 1
+        if mark != PART:
+            if mark == NULL_PART:
+                continue
+            return None
+        if not is_textual(type_):
+            at += part_width(type_)
+            continue
+        ending = None if last else _TEXT_END.search(bound, at)
+        if ending is None and not last:
+            return None
+        end = len(bound) if ending is None else ending.end()
+        value = bound[at:] if ending is None else unescaped(bound[at : ending.start()])
+        if at > begin and len(value) > MAX_KEY:
+            return _LongPart(bound[: at - 1], value, end, place, last)
+        at = end
+    return None

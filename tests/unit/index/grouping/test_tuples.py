@@ -1,0 +1,110 @@
+"""Recorded counts of tuples group rows by any of their parts; what they cannot tell is counted otherwise."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+import tailbit
+from support.racers import merge_everything
+from support.tables import index_of
+from support.tuples import define_tuples
+from tailbit.errors import EvaluationError
+from tailbit.index.keys import MAX_KEY
+
+WAYS = [["a"], ["s"], ["p"], ["a", "s"], ["s", "a"], ["p", "d"], ["d", "s", "p"], ["d", "p", "a", "s"]]
+
+
+def some_rows(seed: int, many: int = 60, longest: int = 3) -> pa.Table:
+    rng = random.Random(seed)
+    texts = [None, "", "\0", *(rng.choice("xyz") * rng.randint(1, longest) for _ in range(4))]
+    rows = {
+        "a": pa.array([rng.choice([None, 1, 2, 3]) for _ in range(many)], pa.int64()),
+        "s": pa.array(rng.choices(texts, k=many), pa.string()),
+        "d": pa.array([rng.choice([None, 0.0, -0.0, 1.5]) for _ in range(many)], pa.float64()),
+        "p": pa.array(rng.choices(["north", "south", None], k=many), pa.string()),
+    }
+    return pa.table(rows)
+
+
+def counted(path: str, columns: Sequence[str]) -> Counter[Any]:
+    rows = DeltaTable(path).to_pyarrow_table(columns=list(columns)).to_pylist()
+    if len(columns) == 1:
+        return Counter(row[columns[0]] for row in rows)
+    return Counter(tuple(row[column] for column in columns) for row in rows)
+
+
+def ways(path: str, columns: Sequence[str], where: str | None = None) -> set[str]:
+    steps = tailbit.open(path).where(where).explain(facets=columns)["facets"]
+    return {step["way"] for step in steps}
+
+
+@pytest.fixture
+def table(table_path: str) -> str:
+    write_deltalake(table_path, some_rows(1), partition_by=["p"])
+    index_of(table_path, ["s"])
+    define_tuples(table_path, "p", "a", "s", "d")
+    write_deltalake(table_path, some_rows(2), mode="append")
+    DeltaTable(table_path).delete("a = 2 AND s = 'x'")
+    index_of(table_path)
+    return table_path
+
+
+@pytest.mark.parametrize("columns", WAYS, ids=",".join)
+def test_facets_of_any_parts_come_from_the_counts_of_tuples(table: str, columns: list[str]) -> None:
+    assert dict(tailbit.open(table).where().facets(*columns)) == counted(table, columns)
+    assert ways(table, columns) == {"recorded counts"}
+
+
+def test_distinct_combinations_and_cross_tabs_come_from_the_counts_of_tuples(table: str) -> None:
+    expected = counted(table, ["a", "s"])
+    answer = tailbit.open(table).where()
+    assert answer.count_distinct("a", "s") == sum(None not in pair for pair in expected)
+    assert answer.count_distinct("a") == len({a for a, _ in expected} - {None})
+    cross = answer.crosstab("s", "a")
+    cells = {
+        (a, s): int(cross.counts[i, j]) for i, s in enumerate(cross.rows) for j, a in enumerate(cross.columns)
+    }
+    assert {pair: rows for pair, rows in cells.items() if rows} == expected
+
+
+def test_a_condition_or_an_index_that_lags_is_answered_by_other_methods(table: str) -> None:
+    assert "recorded counts" not in ways(table, ["a", "s"], "s = 'x'")
+    write_deltalake(table, some_rows(3), mode="append")
+    assert "recorded counts" not in ways(table, ["a", "s"])
+    assert dict(tailbit.open(table).where().facets("a", "s")) == counted(table, ["a", "s"])
+    index_of(table)
+    assert ways(table, ["a", "s"]) == {"recorded counts"}
+    assert dict(tailbit.open(table).where().facets("a", "s")) == counted(table, ["a", "s"])
+
+
+def test_tuples_with_a_truncated_part_are_counted_on_the_rows(table_path: str) -> None:
+    write_deltalake(table_path, some_rows(4, longest=MAX_KEY * 2))
+    index_of(table_path, ["d"])
+    define_tuples(table_path, "s", "a")
+    assert "recorded counts" not in ways(table_path, ["a", "s"])
+    assert dict(tailbit.open(table_path).where().facets("s", "a")) == counted(table_path, ["s", "a"])
+
+
+def test_tuples_whose_expression_raises_for_a_row_group_nothing(table_path: str) -> None:
+    write_deltalake(table_path, some_rows(5))
+    index_of(table_path, ["d"])
+    define_tuples(table_path, "s", "10 / (a - 2)")
+    assert "recorded counts" not in ways(table_path, ["s"])
+    assert dict(tailbit.open(table_path).where().facets("s")) == counted(table_path, ["s"])
+    with pytest.raises(EvaluationError):
+        tailbit.open(table_path).where("10 / (a - 2) = 1").count()
+
+
+def test_the_postings_of_tuples_are_right_after_deletes_and_merges(table: str) -> None:
+    assert tailbit.open(table).verify(samples=50, derive=5).problems == []
+    merge_everything(f"{table}/_tailbit")
+    handle = tailbit.open(table)
+    assert handle.verify(samples=50, derive=5).problems == []
+    assert dict(handle.where().facets("p", "a", "s", "d")) == counted(table, ["p", "a", "s", "d"])
