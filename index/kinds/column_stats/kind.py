@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from tailbit.arrays import Longs, Mask
-from tailbit.errors import DataFileError
+from tailbit.errors import CorruptIndexError, DataFileError
 from tailbit.index.kinds.column_stats.reader import ColumnStats, cells_of
 from tailbit.index.kinds.column_stats.rows import (
     ENCODINGS,
@@ -36,6 +36,7 @@ from tailbit.tables.parquet.layout import layout_of
 from tailbit.tables.storage import Storage
 
 if TYPE_CHECKING:
+    from tailbit.index.evaluation.row_space import Access
     from tailbit.index.kinds import merging
 else:
     merging = lazy("tailbit.index.kinds.merging")
@@ -65,6 +66,19 @@ class ColumnStatsKind(Kind[ColumnStats]):
         """Return a reader that keeps what was read of the files that stay."""
         paths = view.paths_of(self)
         return reader if paths == reader.paths else reader.renewed(paths)
+
+    def accesses(self, view: View, columns: Sequence[Column]) -> Sequence[Access]:
+        """Return the access of each definition; none if it is not recorded which files the index has."""
+        from tailbit.index.kinds.column_stats.access import StatsAccess, StatsOfClaims
+
+        definitions = _definitions(view)
+        if not definitions:
+            return ()
+        try:
+            of_claims = StatsOfClaims(view.reader(self), view.reader(FILES).table())
+        except CorruptIndexError:
+            return ()
+        return [StatsAccess(made, _ids(made), of_claims) for made in definitions]
 
     def build(self, entering: Sequence[Entering], columns: Sequence[Column]) -> Iterator[pa.Table]:
         """Yield the statistics of columns in data files. Cost: their footers, which the task has read."""
@@ -184,11 +198,17 @@ def _definitions(view: View) -> list[Definition]:
     return [made for made in view.settings.definitions if made.kind == ColumnStatsKind.name]
 
 
+def _ids(definition: Definition) -> frozenset[str] | None:
+    """Return the ids of the columns that a definition names; None if it is of all columns."""
+    return frozenset(c.id for term in definition.terms for c in term.columns) or None
+
+
 def _columns(definitions: Sequence[Definition]) -> pa.Array | None:
     """Return the ids of the columns that definitions name; None if one is of all columns."""
-    if not all(definition.terms for definition in definitions):
+    ids = [_ids(definition) for definition in definitions]
+    if None in ids:
         return None
-    return arrow_array([c.id for made in definitions for t in made.terms for c in t.columns], pa.string())
+    return arrow_array(sorted(frozenset().union(*filter(None, ids))), pa.string())
 
 
 def _renumbered(batches: Iterator[pa.Table], numbers: Longs, columns: pa.Array | None) -> Iterator[pa.Table]:

@@ -1,0 +1,150 @@
+"""What column statistics say of a condition: the row groups of a row space where it may be or surely is TRUE.
+
+Example: a row space of two files, `a` of two row groups and `b` of one, and the condition `k > 60`.
+
+    position       0         100       200       300
+    row group      a 0       a 1       b 0
+    k from, to     3, 50     40, 90    70, 99    no row of b is NULL
+    may be TRUE              x         x
+    surely TRUE                        x
+
+A file without statistics may match anywhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from pyroaring import BitMap
+
+from tailbit.arrays import Longs, Mask
+from tailbit.index.evaluation.bounds import EMPTY, Bounds
+from tailbit.index.evaluation.row_space import SpaceView, claims
+from tailbit.index.kinds.column_stats.reader import ColumnStats
+from tailbit.index.model import Definition
+from tailbit.index.predicate.statistics import ColumnBounds
+from tailbit.index.predicate.tree import Leaf, Node
+from tailbit.once import once
+from tailbit.tables import compute as pc
+from tailbit.tables.arrow import arrow_array, filled, numpy_of
+from tailbit.tables.cache import Cache
+from tailbit.tables.model import Column
+
+_LEAVES = 64
+"""Number of conditions whose row groups are kept."""
+
+
+class Placed(NamedTuple):
+    """The row groups of a row space: their units, and the positions of their rows; the files without any."""
+
+    units: Longs
+    bases: Longs
+    rows: Longs
+    unknown: BitMap
+
+
+@dataclass(eq=False)
+class StatsOfClaims:
+    """Column statistics, placed in the row spaces of one state of an index. Threads may share it.
+
+    `recorded`: the rows of kind `files` of that state.
+    """
+
+    stats: ColumnStats
+    recorded: pa.Table
+    _placed: dict[SpaceView, Placed] = field(default_factory=dict)
+    _bounds: dict[Column, ColumnBounds | None] = field(default_factory=dict)
+    _judged: Cache[Leaf, tuple[Mask, Mask]] = field(default_factory=lambda: Cache(_LEAVES))
+
+    def judged(self, leaf: Leaf) -> tuple[Mask, Mask] | None:
+        """Return, per unit, whether a row may make a leaf TRUE, and whether all do; None without bounds."""
+        column = leaf.column
+        if column not in self._bounds:
+            self._bounds[column] = self.stats.bounds(column)
+        bounds = self._bounds[column]
+        if bounds is None:
+            return None
+        return self._judged.get(leaf, lambda: ((bounds.can_match(leaf), bounds.all_match(leaf)), 1))
+
+    def placed(self, space: SpaceView) -> Placed:
+        """Return where the row groups of a row space's files lie. Cost: once per row space, vectorised."""
+        placed = self._placed.get(space)
+        if placed is None:
+            placed = self._placed[space] = self._place(space)
+        return placed
+
+    def _place(self, space: SpaceView) -> Placed:
+        files = self._files_at(space)
+        counts = np.zeros(len(files), dtype=np.int64)
+        counts[files >= 0] = np.diff(self.stats.starts)[files[files >= 0]]
+        first = np.repeat(np.cumsum(counts) - counts, counts)
+        units = np.repeat(self.stats.starts[files], counts) + np.arange(len(first)) - first
+        rows = self.stats.rows[units]
+        before = np.cumsum(rows) - rows
+        bases = np.repeat(space.bases, counts) + before - before[first]
+        unknown = counts == 0
+        return Placed(units, bases, rows, claims(space.bases[unknown], space.rows[unknown]))
+
+    def _files_at(self, space: SpaceView) -> Longs:
+        """Return the number in `stats.footers` of each file of a row space; -1 if it has no statistics."""
+        known = self._by_space.get(space.space)
+        if known is None:
+            return np.full(len(space.bases), -1, dtype=np.int64)
+        bases, files = known
+        at = np.minimum(np.searchsorted(bases, space.bases), len(bases) - 1)
+        return np.where(bases[at] == space.bases, files[at], -1)
+
+    @once
+    def _by_space(self) -> dict[str, tuple[Longs, Longs]]:
+        """Map row space to the bases of its claims, ascending, and the number of the footer of each."""
+        table = self.recorded
+        table = table.filter(pc.and_(pc.is_valid(table["space"]), pc.greater(table["rows"], 0)))
+        if not len(table):
+            return {}
+        spaces = pc.dictionary_encode(table["space"].combine_chunks())
+        codes, bases = numpy_of(spaces.indices, dtype=np.int64), numpy_of(table["base"], dtype=np.int64)
+        files = numpy_of(filled(pc.index_in(table["footer"], value_set=self.stats.footers), -1), np.int64)
+        order = np.lexsort((bases, codes))
+        cuts = np.flatnonzero(np.diff(codes[order])) + 1
+        names = spaces.dictionary.take(arrow_array(codes[order][np.r_[0, cuts]])).to_pylist()
+        parts = zip(np.split(bases[order], cuts), np.split(files[order], cuts), strict=True)
+        return dict(zip(names, parts, strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class StatsAccess:
+    """The column statistics of one definition; `columns`: ids of its columns, None for all."""
+
+    definition: Definition
+    columns: frozenset[str] | None
+    of_claims: StatsOfClaims
+
+    def same(self, node: Node) -> Node | None:
+        """Return None: statistics have no values of their own."""
+        return None
+
+    def serves(self, node: Node) -> bool:
+        """Return whether a condition is on one column of the definition."""
+        if not isinstance(node, Leaf) or node.column.partition:
+            return False
+        return self.columns is None or node.column.id in self.columns
+
+    def bounds(self, node: Node, space: SpaceView) -> Bounds:
+        """Return the row groups where a condition may be and surely is TRUE.
+
+        Raises:
+            CorruptIndexError: a file of column statistics is damaged.
+        """
+        judged = self.of_claims.judged(node) if isinstance(node, Leaf) else None
+        if judged is None:
+            return Bounds.between(EMPTY, space.visible)
+        placed = self.of_claims.placed(space)
+        may, surely = (mask[placed.units] for mask in judged)
+        sure = claims(placed.bases[surely], placed.rows[surely])
+        if may.all():
+            return Bounds.between(sure & space.visible, space.visible)
+        maybe = claims(placed.bases[may], placed.rows[may]) | placed.unknown
+        return Bounds.between(sure & space.visible, maybe & space.visible)

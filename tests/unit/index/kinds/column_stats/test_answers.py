@@ -1,0 +1,172 @@
+"""Questions about columns without a bitmap, by column statistics: right answers, and few files read."""
+
+from __future__ import annotations
+
+import random
+from decimal import Decimal
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import tailbit
+from support.column_stats import definition
+from support.delta_builder import DeltaBuilder
+from support.drive import Drive
+from support.tables import flipped_pages, index_files
+from tailbit.index.maintenance.alter import alter
+from tailbit.index.query.candidates import candidates
+from tailbit.index.store.table import MetadataTable
+
+SCHEMA = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("k", pa.int64()),
+        ("s", pa.string()),
+        ("d", pa.decimal128(9, 2)),
+        ("f", pa.float64()),
+        ("n", pa.struct([("a", pa.int32())])),
+    ]
+)
+
+
+def rows(rng: random.Random, number: int, count: int = 30) -> pa.Table:
+    """Rows whose values rise with the number of their file, some of them NULL."""
+
+    def some(value: object) -> object:
+        return None if rng.random() < 0.1 else value
+
+    numbers = [number * 10 + rng.randrange(20) for _ in range(count)]
+    columns = {
+        "id": [number * 1000 + n for n in range(count)],
+        "k": [some(n) for n in numbers],
+        "s": [some(rng.choice(["", "x" * 70, "é"]) + f"{n:04}") for n in numbers],
+        "d": [some(Decimal(n).scaleb(-2)) for n in numbers],
+        "f": [some(rng.choice([float(n), float("nan"), -0.0])) for n in numbers],
+        "n": [some({"a": some(n)}) for n in numbers],
+    }
+    return pa.table(columns, schema=SCHEMA)
+
+
+class Asked:
+    """A table of files whose values rise, indexed by `id` alone, with statistics of all columns."""
+
+    def __init__(self, folder: Path, files: int = 8, vectors: bool = False) -> None:
+        features = ["deletionVectors"] if vectors else []
+        self.builder = DeltaBuilder(str(folder / "t")).create(SCHEMA, features=features)
+        self.rng, self.hidden = random.Random(7), dict[str, list[int]]()
+        self.path, self.index = self.builder.path, str(folder / "t" / "_tailbit")
+        for number in range(files):
+            self.append(number)
+        Drive(self.path, self.index, ["id"]).drain()
+        alter(MetadataTable.open(self.index), [definition()], [])
+        Drive(self.path, self.index).drain()
+
+    def append(self, number: int) -> None:
+        table = rows(self.rng, number)
+        options = {"row_group_size": 7, "store_decimal_as_integer": True}
+        add = self.builder.data_file(table, f"f{number}.parquet", stats=None, **options)
+        self.builder.commit([add])
+
+    def hide(self, path: str, positions: list[int]) -> None:
+        vector = self.builder.inline_vector(positions)
+        self.builder.commit(self.builder.hide(path, vector))
+        self.hidden[path] = positions
+
+    def expected(self, condition: str) -> int:
+        """What DuckDB counts in the rows that are not hidden, read without bounds, which do not know NaN."""
+        parts = []
+        for path in self.builder.live:
+            table = pq.read_table(Path(self.path, path))
+            shown = [n for n in range(len(table)) if n not in self.hidden.get(path, ())]
+            parts.append(table.take(pa.array(shown, pa.int64())))
+        every = pa.concat_tables(parts)
+        (found,) = duckdb.execute(f"SELECT count(*) FROM every WHERE {condition}").fetchone() or (-1,)
+        assert len(every) >= found
+        return int(found)
+
+
+CONDITIONS = [
+    "k = 35",
+    "k > 72",
+    "k <= 3",
+    "k BETWEEN 20 AND 24",
+    "k IS NULL",
+    "k IS NOT NULL AND k < 12",
+    "k IN (1, 2, 88)",
+    "k NOT IN (1, 2, 88)",
+    "NOT (k > 5)",
+    "s = '0012'",
+    "s > 'x'",
+    "s LIKE 'é00%'",
+    "d < 0.10",
+    "d >= 0.40 AND d < 0.45",
+    "f > 75",
+    "f IS NULL",
+    "n.a = 44",
+    "n.a IS NULL",
+    "k < 15 AND d > 0.70",
+    "k < 15 OR d > 0.70",
+    "k = 35 AND id >= 3000",
+    "id = 2003 OR k = 70",
+    "k < 10000",
+    "k > 10000",
+]
+
+
+@pytest.fixture
+def asked(tmp_path: Path) -> Asked:
+    return Asked(tmp_path)
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_a_question_by_statistics_has_the_answer_of_a_scan(asked: Asked, condition: str) -> None:
+    assert tailbit.open(asked.path).where(condition).count() == asked.expected(condition)
+
+
+@pytest.mark.parametrize(
+    ("condition", "files"),
+    [("k = 35", 2), ("k > 10000", 0), ("s > 'éé'", 0), ("n.a = 3", 1), ("k < 15 AND d > 0.70", 0)],
+)
+def test_files_without_a_row_group_that_may_match_are_not_read(
+    asked: Asked, condition: str, files: int
+) -> None:
+    assert tailbit.open(asked.path).where(condition).files_scanned <= files
+
+
+def test_row_groups_that_match_as_a_whole_are_counted_without_data(tmp_path: Path) -> None:
+    asked = Asked(tmp_path)
+    whole = tailbit.open(asked.path).where("id >= 0 AND (k < 10000 OR k IS NULL)")
+    assert whole.files_scanned == 0
+    assert whole.count() == 8 * 30
+
+
+def test_hidden_rows_are_no_part_of_row_groups_that_match_as_a_whole(tmp_path: Path) -> None:
+    asked = Asked(tmp_path, vectors=True)
+    asked.hide("f2.parquet", [0, 1, 8])
+    asked.hide("f3.parquet", list(range(30)))
+    for state in ("behind", "covered"):
+        for condition in [*CONDITIONS, "k < 10000 OR k IS NULL"]:
+            found = tailbit.open(asked.path).where(condition).count()
+            assert found == asked.expected(condition), (state, condition)
+        Drive(asked.path, asked.index).drain()
+
+
+def test_files_that_the_index_does_not_have_yet_are_scanned(asked: Asked) -> None:
+    asked.append(8)
+    for condition in CONDITIONS:
+        assert tailbit.open(asked.path).where(condition).count() == asked.expected(condition), condition
+    assert tailbit.open(asked.path).where("k = 15").files_scanned <= 3
+
+
+def test_candidates_are_the_files_that_statistics_admit(asked: Asked) -> None:
+    found = {slice_.path for slice_ in candidates(tailbit.open(asked.path).where("k = 35")._selection)}
+    assert found <= {"f2.parquet", "f3.parquet"}
+
+
+def test_damaged_statistics_cost_time_and_no_rows(asked: Asked) -> None:
+    flipped_pages(index_files(asked.path, "column_stats")[0])
+    for condition in CONDITIONS:
+        assert tailbit.open(asked.path).where(condition).count() == asked.expected(condition), condition
