@@ -60,15 +60,15 @@ class _Choosing:
     def __init__(self, space: SpaceView) -> None:
         self.space = space
         self.bounding: dict[int, Sequence[Bounding]] = {}
-        self._known: dict[int, Node] = {}
+        self._known: dict[int, tuple[Node, Node]] = {}
 
     def best(self, node: Node) -> Node:
         """Return a condition as served best, with its parts; note what else bounds them."""
         if id(node) not in self._known:
-            self._known[id(node)] = (
-                self._connected(node) if isinstance(node, (And, Or)) else self._single(node)
-            )
-        return self._known[id(node)]
+            best = self._connected(node) if isinstance(node, (And, Or)) else self._single(node)
+            # Each condition is kept, so that no later one gets its identity.
+            self._known[id(node)] = node, best
+        return self._known[id(node)][1]
 
     def _connected(self, node: And | Or) -> Node:
         whole = self._instead(node) if isinstance(node, And) else None

@@ -62,13 +62,18 @@ class BitmapIndexKind(Kind[Segments]):
         return reader.replaced(view)
 
     def accesses(self, view: View, columns: Sequence[Column]) -> Sequence[Access]:
-        """Return the access of each expression; the postings of a column are found by its id."""
-        from tailbit.index.expression.indexed_term import IndexedTerm
+        """Return the access of each tuple and expression; the postings of a column are found by its id."""
+        from tailbit.index.expression.indexed_term import IndexedTerm, IndexedTuple
         from tailbit.index.kinds.bitmap_index.access import TermAccess
+        from tailbit.index.kinds.bitmap_index.tuple_access import TupleAccess
 
         terms = {column.id: column for column in columns if isinstance(column, IndexedTerm)}
-        definitions = (d for d in view.settings.definitions if d.id in terms)
-        return [TermAccess(definition, terms[definition.id]) for definition in definitions]
+        pairs = [(d, terms[d.id]) for d in view.settings.definitions if d.id in terms]
+        # What serves more conditions of an AND at once comes first.
+        tuples = [TupleAccess(d, term) for d, term in pairs if isinstance(term, IndexedTuple)]
+        tuples.sort(key=lambda access: len(access.term.parts), reverse=True)
+        others = [TermAccess(d, term) for d, term in pairs if not isinstance(term, IndexedTuple)]
+        return [*tuples, *others]
 
     def due(self, view: View, earliest: int | None) -> Iterator[MergeGroup]:
         """Yield the row spaces of a full size class, and each row space of mostly unreachable rows."""

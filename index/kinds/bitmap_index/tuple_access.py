@@ -1,0 +1,115 @@
+"""What the postings of tuples say of conditions on the columns and terms that are their parts.
+
+Example, for tuples of (country, lower(city), zip):
+
+    country = 'IT' AND zip > 9 AND x = 1                  country = 'IT' is served; all else is left to others
+    country = 'IT' AND lower(city) = 'rome' AND x = 1     one range of tuples, and x = 1
+    country IN ('IT', 'FR') AND city = 'Rome'             two ranges of tuples, in which rows are rechecked
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from tailbit.index.evaluation.bounds import EMPTY, Bounds
+from tailbit.index.evaluation.choice import Choice
+from tailbit.index.evaluation.evaluate import Evaluation
+from tailbit.index.evaluation.row_space import SpaceView
+from tailbit.index.expression.indexed_term import IndexedTuple
+from tailbit.index.implication.prefix import TuplePrefix, tuple_prefix
+from tailbit.index.keys import key_type_of
+from tailbit.index.model import Definition
+from tailbit.index.predicate.tree import And, Leaf, Node, all_of
+from tailbit.index.predicate.tuple_sets import tuple_set
+from tailbit.index.predicate.value_sets import ValueSet
+from tailbit.index.predicate.walks import columns_of
+
+
+@dataclass(frozen=True)
+class TupleAccess:
+    """The postings of the tuples of one definition, asked through conditions on their first parts."""
+
+    definition: Definition
+    term: IndexedTuple
+
+    def same(self, node: Node) -> Node | None:
+        """Return the condition on the tuples that is TRUE for the same rows, with what they do not serve."""
+        found = _served(_Asked(node, self.term))
+        return found.whole if found is not None and found.exact else None
+
+    def serves(self, node: Node) -> bool:
+        """Return whether a condition says anything of the tuples; of an AND, several parts of it."""
+        return _served(_Asked(node, self.term)) is not None
+
+    def bounds(self, node: Node, space: SpaceView) -> Bounds:
+        """Return the bounds of a condition by the keys of the tuples.
+
+        Raises:
+            CorruptIndexError: a segment is damaged.
+        """
+        found = _served(_Asked(node, self.term))
+        if found is None:
+            return Bounds.between(EMPTY, space.visible)
+        bounds = Evaluation(Choice(found.leaf), space).whole()
+        return bounds if found.exact and found.whole is found.leaf else Bounds.between(EMPTY, bounds.maybe)
+
+
+@dataclass(frozen=True, eq=False)
+class _Served:
+    """A condition as one on tuples: `leaf`, TRUE wherever the condition is.
+
+    `whole`: the leaf, and the parts of the condition that it does not serve. `exact`: the whole is TRUE for
+    no other rows than the condition.
+    """
+
+    leaf: Leaf
+    whole: Node
+    exact: bool
+
+
+class _Asked:
+    """A condition, compared by identity, and the tuples that it is asked of."""
+
+    def __init__(self, node: Node, term: IndexedTuple) -> None:
+        self.node, self.term = node, term
+
+    def __hash__(self) -> int:
+        return hash((id(self.node), self.term.id))
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, _Asked)
+            and other.node is self.node
+            and (other.term.id, other.term.key) == (self.term.id, self.term.key)
+        )
+
+
+@lru_cache(maxsize=4096)
+def _served(asked: _Asked) -> _Served | None:
+    node, term = asked.node, asked.term
+    conjuncts = node.children if isinstance(node, And) else (node,)
+    # Tuples hold the values of partition columns as they are in UTC.
+    prefix = tuple_prefix([part for part in conjuncts if _is_in_utc(part)], term.parts)
+    if prefix is None or (isinstance(node, And) and len(prefix.served) < 2):
+        return None
+    conditions = _conditions(prefix)
+    values, used = tuple_set(conditions, key_type_of(term.type))
+    leaf = Leaf(term, values, values.inverse(), f"({term.label}) in some tuples")
+    served = {id(part) for part in prefix.served}
+    rest = [part for part in conjuncts if id(part) not in served]
+    whole = all_of([leaf, *rest]) if rest else leaf
+    return _Served(leaf, whole, prefix.exact and used == len(conditions))
+
+
+def _is_in_utc(node: Node) -> bool:
+    return all(column.zone == "UTC" for column in columns_of(node))
+
+
+def _conditions(prefix: TuplePrefix) -> list[ValueSet]:
+    """Return the values of each of the first parts as sets."""
+    points = [
+        ValueSet.points([value for value in listed if value is not None], nulls=None in listed)
+        for listed in prefix.points
+    ]
+    return points if prefix.last is None else [*points, prefix.last]
