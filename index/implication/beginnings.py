@@ -71,6 +71,9 @@ def image(characters: int, span: Span) -> tuple[Interval, Interval]:
     cut = None if high is None else _first_characters(high, characters)
     if cut is not None:
         sure_high, possible_high, high = False, cut != high or possible_high, cut
+    whole = low is not None and _first_characters(low, characters) == low
+    if low and whole and high == beyond_prefix(low) and not possible_high:
+        high, sure_high, possible_high = low, sure_low, True  # between the two lies no other prefix
     return Interval(low, sure_low, high, sure_high), Interval(low, possible_low, high, possible_high)
 
 

@@ -1,4 +1,4 @@
-"""The values of a rising function where its argument lies in a set: surely, and possibly.
+"""The values of a monotonic function where its argument lies in a set: surely, and possibly.
 
 Worked example, for `date_trunc('HOUR', ts)`, `year(day)` and `substr(s, 1, 2)`:
 
@@ -6,32 +6,33 @@ Worked example, for `date_trunc('HOUR', ts)`, `year(day)` and `substr(s, 1, 2)`:
     ts >= 10:00                    >= 10:00                       >= 10:00
     ts >= 10:30                    > 10:00                        >= 10:00
     day < 1996-01-01               <= 1995                        <= 1995
-    s LIKE 'ab%'                   from 'ab' until before 'ac'    the same
+    s LIKE 'ab%'                   'ab'                           'ab'
     s > 'abc'                      > 'ab'                         >= 'ab'
 
-A value is sure if the least argument that has it and the last one lie in the set. The function is NULL where
-its argument is NULL, and nowhere else.
+A value is possible between those of the first and the last argument of a range, and sure if no argument next
+to the range has it. Where clocks go back, a day may begin twice; there the values at all changes of clocks
+nearby count. The function is NULL where its argument is NULL, and nowhere else.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-import numpy as np
-
-from tailbit.arrays import Longs
 from tailbit.index.expression.evaluate import evaluate
 from tailbit.index.expression.indexed_term import IndexedTerm
 from tailbit.index.functions.tree import Expression, columns_in
 from tailbit.index.functions.vectors import canonical, from_canonical
-from tailbit.index.implication import beginnings, least
-from tailbit.index.implication.least import NotRising, domain_of, edge_days
-from tailbit.index.ordered import Value, float_at, ordered_int
+from tailbit.index.implication import beginnings
+from tailbit.index.implication.least import NotRising, Number, domain_of, edge_days
+from tailbit.index.implication.monotonic import course
+from tailbit.index.ordered import float_at, ordered_int
 from tailbit.index.predicate.value_sets import Interval, Span, ValueSet
+from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import Column
+from tailbit.tables.zones.times import changes_between
 
 MOST_SPANS = 1000
 """From this many spans on, only the first and the last end of a set are considered."""
@@ -61,7 +62,7 @@ def _image(term: IndexedTerm, column: Column, spans: Sequence[Span], arguments: 
         parts = [beginnings.image(characters, span) for span in spans]
         sure, possible = ([part[n] for part in parts] for n in (0, 1))
         return ValueSet.of(sure, nulls=arguments.nulls), ValueSet.of(possible, nulls=arguments.nulls)
-    return _rising(_Same(term)).image(spans, arguments)
+    return _function(_Same(term)).image(spans, arguments)
 
 
 class _Same:
@@ -78,82 +79,89 @@ class _Same:
 
 
 @lru_cache(maxsize=256)
-def _rising(same: _Same) -> _Rising:
-    return _Rising(same.term.expression)
+def _function(same: _Same) -> _Function:
+    return _Function(same.term.expression)
 
 
 class _Edges(NamedTuple):
     """Arguments at one end of the domain where the function does not rise, with their values.
 
-    `known`: what each value has for arguments; `lonely`: the values that no other argument has.
+    `lonely`: the values that no other argument has.
     """
 
-    days: list[Value]
-    values: list[Value | None]
-    lonely: frozenset[Value]
+    days: list[int]
+    values: list[Number | None]
+    lonely: frozenset[Number]
 
 
-class _Rising:
-    """A function of one column that rises between two arguments, which are its ranks: `first` and `last`.
+class _Cut(NamedTuple):
+    """A place between two arguments, where a range of them begins or ends.
+
+    `inner`: of the values in the range, the nearest to those outside. `outer`: of the values outside, the
+    nearest to those in the range. None: the function raises there.
+    """
+
+    inner: Number | None
+    outer: Number | None
+
+
+_FAR_APART = 3 * DAY_US
+"""Of two instants so far apart, the later one is never cut to an earlier time, whatever clocks do."""
+
+
+class _Function:
+    """A function of one column, monotonic between two arguments, which are its ranks: `first` and `last`.
 
     A rank is the whole number itself, or of a double the integer in the order of doubles.
     """
 
     def __init__(self, expression: Expression) -> None:
-        least.least(expression, 0)
+        self.course = course(expression)
         (self.column,) = columns_in(expression)
         self.expression = expression
         self.double = self.column.type.name == "double"
         low, high = domain_of(self.column.type)
         self.first, self.last = self._rank(low), self._rank(math.nan if self.double else high)
-        self.edges: _Edges | None = None
         days = edge_days(expression)
-        if days is not None:
-            self._leave_out(days)
+        self.edges = None if days is None else self._left_out(days.tolist())
 
-    def _leave_out(self, days: Longs) -> None:
-        """End the domain before the days at its end where the function overflows."""
-        values = self._values(days.tolist())
-        within = {value: self._arguments(value) for value in set(values) if value is not None}
-        odd = np.array([v is None or day not in within[v] for day, v in zip(days, values, strict=True)])
-        if not odd.any():
-            return
-        if days[0] == self.first:
-            end = int(np.flatnonzero(odd)[-1]) + 1
-            self.first, kept = int(days[end - 1]) + 1, slice(0, end)
+    def _left_out(self, days: list[int]) -> _Edges | None:
+        """End the domain before the days at its end where the function overflows, and return these days."""
+        values = self._values(days)
+        at_start, before = days[0] == self.first, [values[0], *values[:-1]]
+        odd = [
+            n for n, (a, b) in enumerate(zip(before, values, strict=True)) if a is None or b is None or b < a
+        ]
+        if not odd:
+            return None
+        if not self.course.rising:
+            raise NotRising
+        kept = slice(0, odd[-1] + 1) if at_start else slice(odd[0], None)
+        if at_start:
+            self.first = days[odd[-1]] + 1
         else:
-            end = int(np.flatnonzero(odd)[0])
-            self.last, kept = int(days[end]) - 1, slice(end, None)
-        lonely = frozenset(v for v in values[kept] if v is not None and not self._arguments(v))
-        self.edges = _Edges(days[kept].tolist(), values[kept], lonely)
+            self.last = days[odd[0]] - 1
+        low, high = self._values([self.first, self.last])
+        distinct = {value for value in values[kept] if value is not None}
+        alone = {v for v in distinct if low is not None and high is not None and not low <= v <= high}
+        return _Edges(days[kept], values[kept], frozenset(alone))
 
-    def _rank(self, value: Value) -> int:
-        assert not isinstance(value, bytes)
+    def _rank(self, value: Number) -> int:
         return ordered_int(value, "double") if self.double else int(value)
 
-    def _values(self, ranks: Sequence[int]) -> list[Value | None]:
+    def _values(self, ranks: Sequence[int]) -> list[Number | None]:
         """Return the values of the function for some arguments; None where it raises."""
         arguments = [float_at(rank) for rank in ranks] if self.double else ranks
         given = {self.column.id: from_canonical(arguments, self.column.type)}
         return canonical(evaluate(self.expression, given, len(ranks)).values, self.expression.type)
 
-    def _arguments(self, value: Value) -> range:
-        """Return the ranks of the arguments with a value, or all ranks if they are not known."""
-        assert isinstance(value, (int, float))
-        try:
-            ends = least.ends(self.expression, value)
-        except NotRising:
-            return range(self.first, self.last + 1)
-        low, high = (min(max(self._rank(at) + behind, self.first), self.last + 1) for at, behind in ends)
-        return range(low, high)
-
     def image(self, spans: Sequence[Span], arguments: ValueSet) -> Image:
         """Return the values that only arguments in the spans have, and those that they may have."""
         ranges = [found for span in spans if (found := self._ranks(span))]
-        lows = {found[0] for found in ranges if found[0] > self.first}
-        ends = sorted(lows.union(found[-1] for found in ranges if found[-1] < self.last))
-        known = dict(zip(ends, self._values(ends), strict=True)) if ends else {}
-        parts = [self._interval(found, known) for found in ranges]
+        near = {cut: self._near(cut) for found in ranges for cut in (found.start, found.stop)}
+        ranks = sorted({rank for sides in near.values() for side in sides for rank in side})
+        known = dict(zip(ranks, self._values(ranks), strict=True)) if ranks else {}
+        parts = [self._interval(found, near, known) for found in ranges]
         sure = ValueSet.of([part for part, _ in parts if part is not None], nulls=arguments.nulls)
         possible = ValueSet.of([part for _, part in parts], nulls=arguments.nulls)
         return (sure, possible) if self.edges is None else _at_edges(self.edges, arguments, sure, possible)
@@ -167,26 +175,72 @@ class _Rising:
             stop = min(stop, self._rank(math.inf) + 1)
         return range(start, stop)
 
-    def _interval(self, ranks: range, known: dict[int, Value | None]) -> tuple[Interval | None, Interval]:
+    def _near(self, cut: int) -> tuple[list[int], list[int]]:
+        """Return the arguments before a place that have the greatest value there, and the least ones behind.
+
+        At the ends of the domain there are none.
+        """
+        if not self.first < cut <= self.last:
+            return [], []
+        low, high = max(self.first, cut - _FAR_APART), min(self.last, cut + _FAR_APART)
+        changes = changes_between(low + 1, high, self.course.zone) if self.course.zone else []
+        return [cut - 1, *(at - 1 for at in changes if at < cut)], [cut, *(at for at in changes if at > cut)]
+
+    def _interval(
+        self,
+        ranks: range,
+        near: Mapping[int, tuple[list[int], list[int]]],
+        known: Mapping[int, Number | None],
+    ) -> tuple[Interval | None, Interval]:
         """Return the values that only arguments of a range have, and those that they may have.
 
-        The first and the last argument of the range have the least and the greatest value; nothing is sure
-        where the function raises for one of these two.
+        Nothing is sure where the function raises next to an end of the range.
         """
-        least_known, last_known = ranks[0] > self.first, ranks[-1] < self.last
-        low = known[ranks[0]] if least_known else None
-        high = known[ranks[-1]] if last_known else None
-        possible = Interval(low, low is not None, high, high is not None)
-        if (least_known and low is None) or (last_known and high is None):
+        start, stop = self._cut(near[ranks.start], known, True), self._cut(near[ranks.stop], known, False)
+        low, high = (start, stop) if self.course.rising else (stop, start)
+        first, last = (None if side is None else side.inner for side in (low, high))
+        possible = Interval(first, first is not None, last, last is not None)
+        if any(side is not None and None in side for side in (low, high)):
             return None, possible
-        whole_low = low is not None and self._arguments(low).start >= ranks[0]
-        whole_high = high is not None and self._arguments(high).stop <= ranks.stop
-        return Interval(low, whole_low, high, whole_high), possible
+        (lo, lo_closed), (hi, hi_closed) = _beyond(low, 1), _beyond(high, -1)
+        return Interval(lo, lo_closed, hi, hi_closed), possible
+
+    def _cut(
+        self, near: tuple[list[int], list[int]], known: Mapping[int, Number | None], begins: bool
+    ) -> _Cut | None:
+        """Return the values next to a place where a range begins or ends; None at the ends of the domain."""
+        before, behind = ([known[rank] for rank in side] for side in near)
+        if not before:
+            return None
+        rising = self.course.rising
+        below, above = _extreme(before, greatest=rising), _extreme(behind, greatest=not rising)
+        return _Cut(above, below) if begins else _Cut(below, above)
+
+
+def _extreme(values: Sequence[Number | None], greatest: bool) -> Number | None:
+    """Return the greatest or the least of some values; None if one is not known."""
+    known = [value for value in values if value is not None]
+    if len(known) < len(values):
+        return None
+    return (max if greatest else min)(known, key=_order)
+
+
+def _order(value: Number) -> int:
+    return ordered_int(value, "double") if isinstance(value, float) else value
+
+
+def _beyond(cut: _Cut | None, sign: int) -> tuple[Number | None, bool]:
+    """Return the end of the values that no argument outside of a cut has, and whether it is such a value."""
+    if cut is None or cut.inner is None or cut.outer is None:
+        return None, False
+    inner, outer = _order(cut.inner), _order(cut.outer)
+    inside = inner > outer if sign > 0 else inner < outer
+    return (cut.inner, True) if inside else (cut.outer, False)
 
 
 def _at_edges(edges: _Edges, arguments: ValueSet, sure: ValueSet, possible: ValueSet) -> Image:
     """Correct the image, value by value, for the arguments where the function does not rise."""
-    inside: dict[Value, list[bool]] = {}
+    inside: dict[Number, list[bool]] = {}
     for day, value in zip(edges.days, edges.values, strict=True):
         if value is not None:
             inside.setdefault(value, []).append(arguments.contains(day))

@@ -23,13 +23,14 @@ from tailbit.index.expression.indexed_term import IndexedTerm
 from tailbit.index.functions.tree import columns_in
 from tailbit.index.implication.images import Image, image
 from tailbit.index.implication.least import NotRising
-from tailbit.index.implication.pinned import pinned
+from tailbit.index.implication.pinned import few_values, pinned
 from tailbit.index.implication.rising import truth_of
 from tailbit.index.implication.substituted import over_term
 from tailbit.index.predicate.tree import And, Constant, Leaf, Node, Or, all_of, any_of
 from tailbit.index.predicate.value_sets import NOTHING, NULL, VALUES, ValueSet
 from tailbit.index.predicate.walks import columns_of
 from tailbit.index.values.literals import BOOLEAN
+from tailbit.tables.model import Column
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +168,12 @@ def _of_truth(term: IndexedTerm, arguments: ValueSet) -> Image:
         (false, ValueSet.points([False])),
         (true.union(false).inverse(), NULL),
     )
-    touched = [outcome for values, outcome in outcomes if values.intersect(arguments) != NOTHING]
-    whole = [outcome for values, outcome in outcomes if values.intersect(arguments.inverse()) == NOTHING]
-    return ValueSet.union_of([o for o in whole if o in touched]), ValueSet.union_of(touched)
+    (column,), others = columns_in(term.expression), arguments.inverse()
+    touched = [outcome for values, outcome in outcomes if _has_value(values.intersect(arguments), column)]
+    left = [outcome for values, outcome in outcomes if _has_value(values.intersect(others), column)]
+    return ValueSet.union_of([o for o in touched if o not in left]), ValueSet.union_of(touched)
+
+
+def _has_value(values: ValueSet, column: Column) -> bool:
+    """Return whether a column may hold a value of a set."""
+    return few_values(values, column.type, 0) != []

@@ -72,6 +72,18 @@ def least(e: Expression, y: Number) -> Number:
     return y
 
 
+def argument(call: Call) -> Expression:
+    """Return the argument with which a call rises.
+
+    Raises:
+        NotRising: the call is not known to be monotonic.
+    """
+    step = _STEPS_DOWN.get(call.name)
+    if step is None:
+        raise NotRising
+    return step(call, 0)[1]
+
+
 def ends(e: Expression, y: Number) -> tuple[End, End]:
     """Return the least arguments for which a function is `y` or more, and for which it is more than `y`.
 

@@ -170,6 +170,21 @@ def offsets_of_starts(local: Longs, zone: str) -> Longs:
     return _looked_up(local, zone, of_starts)
 
 
+def changes_between(low: int, high: int, zone: str) -> list[int]:
+    """Return the instants from `low` to `high`, less than a hundred years apart, at which clocks change.
+
+    Raises:
+        ValueError: there is no such zone.
+    """
+    if fixed_offset(zone) is not None:
+        return []
+    cycles = (low - _REPEATED_FROM) // _CYCLE * _CYCLE if low >= _REPEATED_FROM else 0
+    near = [max(-_FAR, min(at - cycles, _FAR)) for at in (low, high)]
+    instants = _changes(zone).instants
+    start, stop = np.searchsorted(instants, near[0]), np.searchsorted(instants, near[1], side="right")
+    return [at + cycles for at in instants[start:stop].tolist()]
+
+
 def to_instant(local: int, zone: str) -> int:
     """Return the instant of a local time.
 

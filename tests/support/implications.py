@@ -32,7 +32,17 @@ from tailbit.index.values.literals import Literal
 from tailbit.tables.model import Column
 
 TABLE, SCHEMA = rows(), schema()
-ZONES = ("UTC", "+05:30", "-08:00", "Europe/Berlin", "America/New_York")
+ZONES = (
+    "UTC",
+    "+05:30",
+    "-08:00",
+    "Europe/Berlin",
+    "America/New_York",
+    "America/Sao_Paulo",
+    "America/St_Johns",
+    "Australia/Lord_Howe",
+    "Pacific/Apia",
+)
 
 TERMS = (
     # rising
@@ -43,13 +53,17 @@ TERMS = (
     "round(p)", "round(p, 1)", "round(i)", "CAST(i AS BIGINT)", "CAST(b AS DOUBLE)", "CAST(p AS BIGINT)",
     "CAST(q AS DECIMAL(20,2))", "d + 1", "d * 2", "d / 3", "2.5D + d", "d - 1e300", "CAST(i AS DOUBLE) / 1000",
     "substr(s, 1, 2)", "left(s, 1)", "substring(n, 0, 3)", "date_trunc('DAY', CAST(dt AS TIMESTAMP))",
+    "i + 1", "i - 7", "10 - i", "-l", "l * 3", "i * -2", "l div 10", "p * 2", "p / 3", "q - 0.5", "unix_seconds(ts)",
+    "unix_micros(ts)", "unix_date(dt)", "CAST(d AS INT)", "CAST(l AS INT)", "CAST(q AS INT)", "CAST(p AS DECIMAL(8,1))",
+    "CAST(i AS FLOAT)", "CAST(dt AS TIMESTAMP_NTZ)", "year(ts) * 100", "1000 - year(dt)", "unix_timestamp(ts)",
+    "CAST(l AS DOUBLE)", "date_from_unix_date(i)", "round(l - 5)", "year(CAST(ts AS DATE))",
     # any
     "lower(s)", "upper(n)", "length(s)", "trim(s)", "reverse(s)", "substr(s, 2, 2)", "concat(s, '-', n)", "s || s",
     "pmod(hash(i), 64)", "hash(s)", "hash(d)", "i % 7", "10 / i", "1 / d", "-d", "abs(l)",
-    "i + 1", "i + l", "i * sh", "b + 1Y", "month(dt)", "dayofweek(dt)", "hour(ts)", "date_format(ts, 'yyyy-MM')",
+    "i + l", "i * sh", "b + 1Y", "month(dt)", "dayofweek(dt)", "hour(ts)", "date_format(ts, 'yyyy-MM')",
     "CAST(n AS INT)", "TRY_CAST(n AS INT)", "CAST(t AS DATE)", "try_divide(i, sh)", "coalesce(s, n)",
     "CASE WHEN i > 0 THEN 'p' WHEN i < 0 THEN 'n' END", "nullif(i, 0)", "greatest(i, l)", "f + 1", "sqrt(d)",
-    "unix_micros(ts)", "datediff(dt, CAST(ts AS DATE))", "get_json_object(j, '$.a')", "md5(s)", "st.city || s",
+    "datediff(dt, CAST(ts AS DATE))", "get_json_object(j, '$.a')", "md5(s)", "st.city || s",
     "size(tags)", "tags[0]", "split_part(s, 'b', 1)", "octet_length(x)", "last_day(dt) = dt", "i > 10", "s LIKE 'a%'",
     "i < l", "NOT (i = l)", "length(s) > 2", "bo AND i > 0", "isnan(d)", "s = n", "i > 0 AND s = 'a'", "dt < ts",
 )  # fmt: skip
@@ -57,6 +71,14 @@ TERMS = (
 
 _EDGES = {"integer": 1 << 31, "long": 1 << 63, "short": 1 << 15, "byte": 1 << 7, "date": 1 << 31}
 _DAY, _HOUR = 86_400_000_000, 3_600_000_000
+_DAYS = [
+    0, 59, 14920, 14920, 15338, 15339, 17579, 17580, 17839, 18262, 18321, 19358, 19428, 19448, 19442, 19443, 19659, 19660, 19666, 19844, -719162, 2932896,
+]  # fmt: skip
+"""Days since 1970, among them those at which the clocks of `ZONES` change."""
+_MOMENTS = [
+    0, 1, -1, _HOUR, 2 * _HOUR, 5 * _HOUR - 1, _DAY // 2, *(_HOUR * seconds // 3600 for seconds in (5400, 9000, 9030, 9060, 10800, 12600, 52200, 53100, 54000, 54900)),
+]  # fmt: skip
+"""Microseconds of a day, among them those around which clocks change."""
 _TEXTS = [
     b"", b"a", b"ab", b"abc", b"abd", b"ac", b"A", b"Abc", "äÖß".encode(), "ä".encode(), "ÿ".encode(), "Āb".encode(),
     "\U0001d11ex".encode(), b"a%c", b"\x00", b"a\x00", b"ab\x00", b" a", b"a ", b"1", b"12", b"-7", b"x" * 300,
@@ -85,10 +107,8 @@ def pool(column: Column, rng: random.Random) -> Any:
         near = rng.randint(-3, 3) * unit + rng.choice([0, 1, -1, unit // 2, unit // 2 - 1])
         return max(-most, min(most, rng.choice([near, near, most, -most, most - unit])))
     if name in ("timestamp", "timestamp_ntz"):
-        day = rng.choice([0, 18321, 18262, 19358, -719162, 2932896, 19448, 19449, 19661, 17816, 59])
-        moment = day * _DAY + rng.choice(
-            [0, 0, 1, -1, _HOUR, 90 * 60_000_000, 2 * _HOUR, _DAY // 2, 5 * _HOUR - 1]
-        )
+        day = rng.choice(_DAYS)
+        moment = day * _DAY + rng.choice(_MOMENTS)
         return moment if rng.random() < 0.95 else rng.choice([-(1 << 63), (1 << 63) - 1]) + rng.choice([0, 0])
     edge = _EDGES[name]
     if name == "date" and rng.random() < 0.8:

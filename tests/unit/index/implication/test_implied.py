@@ -59,6 +59,12 @@ EXACT = [
     ("d * 2", "d * 2 = 6", "{6.0}"),
     ("d * 2", "d >= 3", "{6.0..}"),
     ("substr(s, 1, 2)", "substr(s, 1, 2) = 'a'", "{'a'}"),
+    ("substr(s, 1, 2)", "substr(s, 1, 2) IN ('ab', 'é')", "{'ab', 'é'}"),
+    ("substr(s, 1, 2)", "s LIKE 'ab%'", "{'ab'}"),
+    ("i + 1", "i > 4", "{6..}"),
+    ("10 - i", "i > 4", "{..5}"),
+    ("l * -3", "l BETWEEN 2 AND 4", "{-12..-6}"),
+    ("unix_micros(ts)", "ts < '1970-01-01 00:00:01'", "{..999999}"),
     ("substr(s, 1, 2)", "s LIKE 'a%'", "{'a'..<'b'}"),
     ("substr(s, 1, 2)", "s >= 'ab'", "{'ab'..}"),
     ("i < l", "i < l", "{TRUE}"),
@@ -66,6 +72,7 @@ EXACT = [
     ("i < l", "i >= l", "{FALSE}"),
     ("i > 10", "i > 10", "{TRUE}"),
     ("i > 10", "NOT (i > 10)", "{FALSE}"),
+    ("i > 10", "i <= 10", "{FALSE}"),
     ("i > 10", "i IS NULL", "{NULL}"),
     ("length(s) > 2", "length(s) > 2", "{TRUE}"),
     ("length(s) > 2", "NOT (length(s) > 2)", "{FALSE}"),
@@ -81,6 +88,7 @@ WIDER = [
     ("to_date(ts)", "ts < '2024-01-01 10:30:00'", "{..<'2024-01-01'}", "{..'2024-01-01'}"),
     ("year(dt)", "dt BETWEEN DATE'1995-03-01' AND DATE'1997-03-01'", "{1995<..<1997}", "{1995..1997}"),
     ("floor(p)", "p >= 2.5", "{2<..}", "{2..}"),
+    ("unix_seconds(ts)", "ts < '1970-01-01 00:00:01.5'", "{..<1}", "{..1}"),
     ("substr(s, 1, 2)", "s LIKE 'abc%'", "-", "{'ab'}"),
     ("substr(s, 1, 2)", "s > 'abc'", "{'ab'<..}", "{'ab'..}"),
     ("pmod(hash(i), 64)", "i = 7", "-", "{11}"),
@@ -120,6 +128,34 @@ def test_a_condition_that_a_term_says_in_part_has_sure_and_possible_values(
     said = implied(bind(condition, SCHEMA), term(text))
     assert said is not None
     assert (shown(said.sure), shown(said.maybe)) == (sure, maybe)
+
+
+ZONED = [
+    ("to_date(ts)", "to_date(ts) = '2024-01-01'", "Europe/Berlin", "{'2024-01-01'}"),
+    ("to_date(ts)", "ts >= '2024-03-31' AND ts < '2024-04-01'", "Europe/Berlin", "{'2024-03-31'}"),
+    ("date_trunc('DAY', ts)", "date_trunc('DAY', ts) = '2024-01-01'", "Europe/Berlin", "{'2023-12-31 23:00:00'}"),
+    ("date_trunc('MONTH', ts)", "ts >= '2024-03-01' AND ts < '2024-04-01'", "America/New_York", "{'2024-03-01 05:00:00'}"),
+    ("year(ts)", "ts < '2024-01-01'", "Asia/Kolkata", "{..2023}"),
+]  # fmt: skip
+"""Term, condition, zone, and the condition on the term that is TRUE for the same rows."""
+
+
+@pytest.mark.parametrize(("text", "condition", "zone", "asked"), ZONED)
+def test_a_range_of_times_is_one_of_days_where_clocks_change(
+    text: str, condition: str, zone: str, asked: str
+) -> None:
+    said = implied(bind(condition, SCHEMA, zone), term(text, zone))
+    assert said is not None
+    assert said.exact
+    assert shown(said.maybe) == asked
+
+
+def test_a_day_that_begins_twice_is_not_sure_before_its_second_begin() -> None:
+    zone = "America/St_Johns"  # on 2010-11-07 at 00:01, clocks went back to 23:01 of the day before
+    begin = bind("ts >= TIMESTAMP'2010-11-07 02:30:00Z'", SCHEMA, zone)
+    said = implied(begin, term("to_date(ts)", zone))
+    assert said is not None
+    assert (shown(said.sure), shown(said.maybe)) == ("{'2010-11-06'<..}", "{'2010-11-06'..}")
 
 
 @pytest.mark.parametrize(("text", "condition"), NOTHING)

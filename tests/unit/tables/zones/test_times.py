@@ -16,6 +16,7 @@ from tailbit.arrays import Longs
 from tailbit.tables.partition_values import parse_micros
 from tailbit.tables.zones.rules import Change, YearlyRule, zone_rules
 from tailbit.tables.zones.times import (
+    changes_between,
     check_zone,
     first_instant,
     fixed_offset,
@@ -50,6 +51,15 @@ def us(text: str) -> int:
 )
 def test_a_local_time_is_an_instant(local: str, zone: str, instant: str) -> None:
     assert to_instant(us(local), zone) == us(instant)
+
+
+@pytest.mark.parametrize("year", ["1980", "2024", "2124", "2899"])
+def test_the_changes_of_clocks_in_a_year_are_two_in_any_century(year: str) -> None:
+    changes = changes_between(us(f"{year}-01-01 00:00:00"), us(f"{year}-12-31 00:00:00"), "Europe/Paris")
+    offsets = offsets_of_instants(np.array([at + by for at in changes for by in (-1, 0)]), "Europe/Paris")
+    assert (offsets // 3_600_000_000).tolist() == [1, 2, 2, 1]
+    assert changes_between(changes[0] + 1, changes[1] - 1, "Europe/Paris") == []
+    assert changes_between(changes[0], changes[1], "+01:00") == []
 
 
 def test_a_day_begins_after_the_gap_where_clocks_jumped_over_midnight() -> None:

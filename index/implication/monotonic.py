@@ -1,0 +1,111 @@
+"""Whether a function of one column rises or falls with it, wherever it does not raise.
+
+What rises for comparisons can be inverted, too (`tailbit.index.implication.least`); here it suffices that it
+rises: `i + 1`, `-l`, `p * 2`, `unix_seconds(ts)`, and times cut in a zone whose clocks change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from tailbit.index.functions.tree import Call, Expression, Ref
+from tailbit.index.implication import least
+from tailbit.index.implication.least import NotRising
+from tailbit.index.values.literals import NUMERIC, TIMES, WHOLE, Literal
+from tailbit.tables.zones.times import fixed_offset
+
+
+class Course(NamedTuple):
+    """How a function runs: `rising` or falling.
+
+    `zone`: it runs so between two changes of the clocks of this zone, and over times that are far apart.
+    """
+
+    rising: bool
+    zone: str = ""
+
+
+def course(expression: Expression) -> Course:
+    """Return how a function of one column runs.
+
+    Raises:
+        NotRising: the function is not known to rise or fall.
+    """
+    rising, zone, at = True, "", expression
+    while isinstance(at, Call):
+        if _is_cut_in_zone(at):
+            zone, at = str(at.setting[-1]), at.args[0]
+            continue
+        step = _EXACT.get(at.name)
+        turned, at = (False, least.argument(at)) if step is None else step(at)
+        rising = rising != turned
+    if not isinstance(at, Ref) or (at.type.name == "double" and not rising):
+        raise NotRising
+    return Course(rising, zone)
+
+
+def _is_cut_in_zone(call: Call) -> bool:
+    """Return whether a call cuts the times of a column to days or the like by clocks that change."""
+    if not isinstance(call.args[0], Ref) or call.args[0].type.name != "timestamp":
+        return False
+    cut = call.name == "date_trunc" or (call.name == "cast" and call.type.name == "date")
+    return cut and fixed_offset(str(call.setting[-1])) is None
+
+
+def _step(call: Call, turned: bool = False) -> tuple[bool, Expression]:
+    return turned, call.args[0]
+
+
+def _arithmetic(call: Call) -> tuple[bool, Expression]:
+    """Return whether an exact operator with a constant turns the course, and its other operand."""
+    if call.type.name == "double":
+        return _step_of_doubles(call)
+    left, right = call.args
+    swapped = isinstance(left, Literal)
+    operand, constant = (right, left) if swapped else (left, right)
+    if not isinstance(constant, Literal) or not isinstance(constant.value, int):
+        raise NotRising
+    if call.name in ("+", "-"):
+        return call.name == "-" and swapped, operand
+    if constant.value == 0 or (call.name != "*" and swapped):
+        raise NotRising
+    return constant.value < 0, operand
+
+
+def _step_of_doubles(call: Call) -> tuple[bool, Expression]:
+    return False, least.argument(call)
+
+
+def _cast(call: Call) -> tuple[bool, Expression]:
+    """Return the operand of a cast that keeps the order of all values for which it does not raise."""
+    from_, to = call.args[0].type.name, call.type.name
+    numbers = from_ in (*WHOLE, "decimal", "double") and to in NUMERIC
+    to_time = from_ == "date" and to in TIMES and (to != "timestamp" or _is_fixed(call))
+    if numbers or to_time:
+        return _step(call)
+    return False, least.argument(call)
+
+
+def _is_fixed(call: Call) -> bool:
+    return fixed_offset(str(call.setting[0])) is not None
+
+
+def _of_days(call: Call) -> tuple[bool, Expression]:
+    """Return the operand of trunc or last_day: a column, or days that are far from the ends of 32 bits."""
+    operand = call.args[0]
+    near = isinstance(operand, Call) and operand.name == "cast" and operand.args[0].type.name != "string"
+    if not isinstance(operand, Ref) and not near:
+        raise NotRising
+    return _step(call)
+
+
+_EXACT: Mapping[str, Callable[[Call], tuple[bool, Expression]]] = {
+    **dict.fromkeys(("+", "-", "*", "/", "div"), _arithmetic),
+    "negative": lambda call: _step(call, turned=True),
+    "cast": _cast,
+    **dict.fromkeys(("trunc", "last_day"), _of_days),
+    **dict.fromkeys(("unix_date", "unix_seconds", "unix_millis", "unix_micros"), _step),
+    **dict.fromkeys(("seconds since 1970", "date_from_unix_date"), _step),
+}
+"""By function name: returns whether the course turns, and the operand that it follows."""
