@@ -20,6 +20,7 @@ from tailbit.arrays import Longs, Mask
 from tailbit.errors import CorruptIndexError
 from tailbit.index.evaluation.row_space import Access, FileNumbers, PartitionTexts, SpaceView
 from tailbit.index.kinds.files.rows import QUERY_COLUMNS, column_sets
+from tailbit.index.model import Definition
 from tailbit.index.query.damages import Damages
 from tailbit.index.store.state import IndexState
 from tailbit.tables import compute as pc
@@ -34,7 +35,7 @@ class Coverage:
 
     `hidden_of`: the hidden rows of a file by its number, None if none are hidden. `trusted`: whether the
     index describes this source log; `lineage`: the ledger's number of that history. `damages`: index files
-    that could not be read; the source was read instead.
+    that could not be read; the source was read instead. `definitions`: those of the index.
     """
 
     snapshot: Snapshot
@@ -44,6 +45,7 @@ class Coverage:
     trusted: bool = False
     lineage: int = -1
     damages: Damages = field(default_factory=Damages)
+    definitions: Sequence[Definition] = ()
 
     def posts_everywhere(self, column_id: str) -> bool:
         """Return whether every file of the snapshot is covered and has postings of this column."""
@@ -93,7 +95,8 @@ def cover(
     known = {s.space: s for s in before.spaces} if before is not None and before.lineage == lineage else {}
     mine = pc.filter(mine, arrow_array(covered))
     spaces = _spaces(everything[covered], mine, snapshot, index, hidden_of, known, accesses)
-    return Coverage(snapshot, spaces, everything[~covered], hidden_of, trusted, lineage, damages)
+    uncovered, definitions = everything[~covered], index.settings.definitions
+    return Coverage(snapshot, spaces, uncovered, hidden_of, trusted, lineage, damages, definitions)
 
 
 def _all(*masks: pa.ChunkedArray) -> Mask:

@@ -19,6 +19,7 @@ from tailbit.index.predicate.tree import And, Compare, Constant, Node, Or
 from tailbit.index.predicate.walks import columns_of
 from tailbit.index.query.reasons import Reason, reason_of_scan, reasons_of_recheck
 from tailbit.index.query.selection import FileHits, HitSource, Selection
+from tailbit.index.query.served import served
 from tailbit.index.scanning.row_groups import can_match
 from tailbit.tables.model import FileSlice, Version
 from tailbit.tables.parquet.data_file import open_layout
@@ -47,12 +48,13 @@ def explain(selection: Selection, covered_version: Version | None) -> Mapping[st
     Keys: `version`, `covered_version`, `predicate`, `count`, `files` (a list of per-file accounts: path,
     covered, outcome (a word of `Outcome`), reason (a code of `Reason`), by, rows, matching, row_groups and
     row_groups_read, None where the footer was not read), `files_scanned`, `segments`, `bytes_touched` (of
-    bitmaps, read by this process so far), `encodings` (per indexed column of the predicate the form of its
-    postings, keys, sparse keys, bytes, bytes a row), `damaged`, `set_aside` (a line for each unreadable part
-    of the log that was not used), `took_ms` (ms to find the rows; none if they were found before). `by`
-    names, for a pruned file, the part of the predicate that none of its rows can satisfy (for an uncovered
-    file also the proof); for a rechecked file, the condition that left rows open. Cost: answers the question,
-    then evaluates each leaf once more.
+    bitmaps, read by this process so far), `conditions` (of each condition the names of the indexes `by` which
+    it was served, and of those that `also` could), `encodings` (per indexed column of the predicate the form
+    of its postings, keys, sparse keys, bytes, bytes a row), `damaged`, `set_aside` (a line for each
+    unreadable part of the log that was not used), `took_ms` (ms to find the rows; none if they were found
+    before). `by` names, for a pruned file, the part of the predicate that none of its rows can satisfy (for
+    an uncovered file also the proof); for a rechecked file, the condition that left rows open. Cost: answers
+    the question, then evaluates each leaf once more.
     """
     begun = time.perf_counter()
     matching = {hit.slice_.path: len(hit.positions) for hit in selection.hits()}
@@ -76,6 +78,7 @@ def explain(selection: Selection, covered_version: Version | None) -> Mapping[st
         "files_scanned": selection.files_scanned,
         "segments": len(touched),
         "bytes_touched": sum(touched.values()),
+        "conditions": [{"condition": render(node), **account} for node, account in served(selection)],
         "encodings": _encodings(selection),
         "damaged": [str(d) for d in selection.damaged],
         "set_aside": selection.snapshot.set_aside(selection.to_scan),

@@ -297,6 +297,10 @@ def _print_explanation(account: Mapping[str, Any]) -> None:
         click.echo(line)
     for column, encoding in account["encodings"].items():
         click.echo(f"postings of {column}: {encoding_text(encoding)}")
+    for part in account["conditions"]:
+        by = f"by {', '.join(part['by'])}" if part["by"] else "by no index"
+        also = f"; {', '.join(part['also'])} could have" if part["also"] else ""
+        click.echo(visible(f"{part['condition']}: {by}{also}"))
     _print_files(account["files"])
     for step in account.get("facets", ()):
         _print_step(step)

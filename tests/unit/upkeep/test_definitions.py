@@ -148,3 +148,21 @@ def test_a_condition_for_a_part_reads_partition_columns_alone(table: IndexedTabl
     with pytest.raises(StatementError, match="k is no partition column") as refused:
         table.create_index("i", "city", only="k > 1")
     assert refused.value.hint == "Partition columns: part."
+
+
+def test_explain_names_the_index_that_served_each_condition_and_those_that_could_have(
+    table: IndexedTable,
+) -> None:
+    table.create_index("by_city", "lower(city)")
+    table.create_index("by_letter", "substr(lower(city), 1, 1)")
+    table.create_index("k", "k")
+    account = table.where("lower(city) = 'rome' AND k < 10 AND part = 'a'").explain()
+    assert account["conditions"] == [
+        {"condition": "lower(city) = 'rome'", "by": ["by_city"], "also": []},
+        {"condition": "k < 10", "by": ["k"], "also": []},
+        {"condition": "part = 'a'", "by": [], "also": []},
+    ]
+    account = table.where("city = 'Rome'").explain()
+    assert account["conditions"] == [
+        {"condition": "city = 'Rome'", "by": ["by_city", "by_letter"], "also": []}
+    ]
