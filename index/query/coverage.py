@@ -86,12 +86,8 @@ def cover(
     lineage = index.ledger.lineage
     live = snapshot.files.core
     mine = pc.take(recorded, pc.index_in(live["path"], value_set=recorded["path"].combine_chunks()))
-    covered = _all(
-        pc.equal(mine["size"], live["size"]),
-        pc.equal(mine["mtime"], live["mtime"]),
-        pc.equal(mine["lineage"], arrow_scalar(lineage)),
-        pc.is_valid(mine["space"]),
-    )
+    same = [pc.equal(mine[name], live[name]) for name in ("size", "mtime")]
+    covered = _all(*same, pc.equal(mine["lineage"], arrow_scalar(lineage)), pc.is_valid(mine["space"]))
     known = {s.space: s for s in before.spaces} if before is not None and before.lineage == lineage else {}
     mine = pc.filter(mine, arrow_array(covered))
     spaces = _spaces(everything[covered], mine, snapshot, index, hidden_of, known, accesses)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import islice
 from typing import Any
 
@@ -63,11 +63,7 @@ def explain(selection: Selection, covered_version: Version | None) -> Mapping[st
     files: dict[str, dict[str, Any]] = {}
     for space, _ in selection.bounds:
         files |= _covered_files(selection, space, matching, rechecked)
-    reason, by_log = reason_of_scan(selection), _by_log(selection, selection.to_scan)
-    hits = {hit.slice_.path: hit for hit in selection.read_hits if hit.slice_.path not in files}
-    for number in selection.to_scan:
-        path = selection.snapshot.files.paths[number].as_py()
-        files[path] = _uncovered_file(selection, hits[path], reason(number), by_log[number])
+    files |= _uncovered_files(selection, files.keys())
     touched = _segments(selection)
     return {
         "version": selection.version,
@@ -170,6 +166,16 @@ def _row_groups(selection: Selection, slice_: FileSlice, rows: Positions | None)
     layout = open_layout(selection.storage, slice_.path, slice_.size)
     may = can_match(selection.node, layout, slice_)
     return len(may), int(np.count_nonzero(may[layout.groups_with(rows)]))
+
+
+def _uncovered_files(selection: Selection, covered: Set[str]) -> dict[str, dict[str, Any]]:
+    reason, by_log = reason_of_scan(selection), _by_log(selection, selection.to_scan)
+    hits = {hit.slice_.path: hit for hit in selection.read_hits if hit.slice_.path not in covered}
+    out = {}
+    for number in selection.to_scan:
+        path = selection.snapshot.files.paths[number].as_py()
+        out[path] = _uncovered_file(selection, hits[path], reason(number), by_log[number])
+    return out
 
 
 def _uncovered_file(

@@ -341,7 +341,7 @@ def test_explain_prints_a_line_per_file_or_json(table: str) -> None:
     text = said("explain", table, "v = 'v1' AND k < 5")
     assert text.splitlines()[:2] == ["version 2, covered up to 1", "predicate: v = 'v1' AND k < 5"]
     assert text.splitlines()[3].startswith("postings of v: sparse, ")
-    assert len(text.splitlines()) == 3 + 1 + 1 + 3
+    assert len(text.splitlines()) == 3 + 1 + 2 + 1 + 3
     found = json_of("explain", table, "v = 'v1' AND k < 5", "--json")
     assert {f["outcome"] for f in found["files"]} == {"rechecked", "pruned"}
     told = {"path", "covered", "outcome", "reason", "by", "rows", "matching", "row_groups", "row_groups_read"}
