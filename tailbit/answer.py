@@ -369,11 +369,15 @@ class Answer(Analysis):
         [('a.parquet', 'pruned', "carrier = 'DL'", 0), ('b.parquet', 'kept', None, 1)]
         """
         from tailbit.index.analytics.facets import steps_of
+        from tailbit.index.analytics.unserved import unserved
         from tailbit.index.query.explain import explain
         from tailbit.index.query.read import ways_of
         from tailbit.outputs.display import Explanation
 
-        account = dict(explain(self._selection, self._covered))
+        account = {
+            **explain(self._selection, self._covered),
+            "not_used": unserved(self._selection, self._zone),
+        }
         counted, wanted = self._resolved(facets), self._resolved(columns)
         if counted:
             account["facets"] = steps_of(self._selection, counted, self._recorded)

@@ -1,4 +1,4 @@
-"""Which indexes served each condition of an answer, which could have, and why others did not."""
+"""Which indexes served each condition of an answer, and which could have."""
 
 from __future__ import annotations
 
@@ -8,55 +8,56 @@ from typing import Any
 from tailbit.errors import CorruptIndexError
 from tailbit.index.evaluation.choice import choose
 from tailbit.index.evaluation.row_space import SpaceView
-from tailbit.index.model import Definition
 from tailbit.index.predicate.tree import And, Constant, Node, Or
 from tailbit.index.predicate.walks import columns_of, nodes_of
 from tailbit.index.query.selection import Selection
 
-Account = dict[str, Any]
 
-
-def served(selection: Selection) -> list[tuple[Node, Account]]:
-    """Return each condition of a predicate with the names of the indexes that served it or could have.
+def served(selection: Selection) -> Iterator[tuple[Node, dict[str, Any]]]:
+    """Yield each condition of a predicate with the names of the indexes that served it or could have.
 
     Keys of an account: `by` (indexes whose postings or bounds were used in some row space), `also` (others
-    that bound the condition). A conjunction stands for itself where one index serves it as a whole.
+    that bound the condition). Conditions that one index serves together are one AND.
     """
-    accounts = ((node, _account(selection, node)) for node in _conditions(selection))
-    return [(node, account) for node, account in accounts if not isinstance(node, And) or account["by"]]
-
-
-def _conditions(selection: Selection) -> Iterator[Node]:
-    for node in nodes_of(selection.node):
-        if not isinstance(node, (Or, Constant)):
-            yield node
-
-
-def _account(selection: Selection, node: Node) -> Account:
     names = {definition.id: definition.name for definition in selection.coverage.definitions}
-    used: dict[str, None] = {}
-    able: dict[str, None] = {}
-    for space in selection.coverage.spaces:
-        try:
-            chosen = _chosen(node, space, selection.coverage.definitions)
-        except CorruptIndexError:
+    spaces = [space for space in selection.coverage.spaces if _is_sound(space)]
+    together: set[int] = set()
+    for node in nodes_of(selection.node):
+        if isinstance(node, And):
+            parts = _together(node, spaces)
+            together |= set(map(id, parts))
+            node = And(tuple(parts))
+        if isinstance(node, (Or, Constant)) or id(node) in together or node == And(()):
             continue
-        used |= dict.fromkeys(chosen)
-        able |= dict.fromkeys(a.definition.id for a in space.accesses if a.serves(node))
-    return {
-        "by": [names[id_] for id_ in used if id_ in names],
-        "also": [names[id_] for id_ in able if id_ in names and id_ not in used],
-    }
+        used, able = dict[str, None](), dict[str, None]()
+        for space in spaces:
+            used |= dict.fromkeys(_chosen(node, space))
+            able |= dict.fromkeys(a.definition.id for a in space.accesses if a.serves(node))
+        by = [names[id_] for id_ in used if id_ in names]
+        yield node, {"by": by, "also": [n for id_ in able if (n := names.get(id_)) and n not in by]}
 
 
-def _chosen(node: Node, space: SpaceView, definitions: Sequence[Definition]) -> list[str]:
+def _is_sound(space: SpaceView) -> bool:
+    """Return whether the footers of a row space's segments can be read."""
+    try:
+        return all(segment.columns is not None for segment in space.segments)
+    except CorruptIndexError:
+        return False
+
+
+def _together(node: And, spaces: Sequence[SpaceView]) -> list[Node]:
+    """Return the parts of a conjunction in whose place one condition on an index stands in some row space."""
+    parts: dict[int, Node] = {}
+    for space in spaces:
+        best = choose(node, space).node
+        kept = set(map(id, best.children if isinstance(best, And) else (best,)))
+        lost = [part for part in node.children if id(choose(part, space).node) not in kept]
+        parts |= {id(part): part for part in lost if len(lost) > 1}
+    return list(parts.values())
+
+
+def _chosen(node: Node, space: SpaceView) -> list[str]:
     """Return the ids of the definitions by which a condition is bounded in a row space."""
     choice = choose(node, space)
     bounding = [access.definition.id for access, _ in choice.bounding.get(id(choice.node), ())]
-    own = {definition.id for definition in definitions}
-    columns = [column for column in columns_of(choice.node) if column.id in own]
-    parts = node.children if isinstance(node, And) else ()
-    # Of a conjunction, only what serves several of its parts at once: each part has its own account.
-    apart = {column.id for part in parts for column in columns_of(choose(part, space).node)}
-    ids = [column.id for column in columns if column.id not in apart]
-    return [id_ for id_ in ids if space.posts(id_)] + bounding
+    return [column.id for column in columns_of(choice.node) if space.posts(column.id)] + bounding

@@ -92,7 +92,7 @@ def kept_columns(definition: Definition, schema: Schema) -> tuple[Column, ...]:
     A definition without terms is of all columns, and of the fields of structs.
     """
     wanted = {column.id for term in definition.terms for column in term.columns}
-    present = (column for column in _every(schema.columns) if not column.partition)
+    present = (column for column in every_column(schema) if not column.partition)
     return tuple(column for column in present if not definition.terms or column.id in wanted)
 
 
@@ -111,7 +111,7 @@ class _Same:
 
 @lru_cache(maxsize=1024)
 def _column_of(id_: str, terms: Sequence[Term], key: _Same) -> Column | None:
-    present = {column.id: column for column in _every(key.schema.columns)}
+    present = {column.id: column for column in every_column(key.schema)}
     if [column.id for term in terms for column in term.columns] == [id_]:
         return present.get(id_)
     expressions = [_bound_again(term, key.schema, present) for term in terms]
@@ -133,6 +133,11 @@ def _bound_again(term: Term, schema: Schema, present: Mapping[str, Column]) -> E
         return expression_of(term.text, names, term.zone)
     except (PredicateError, UnknownColumnError, ColumnTypeError):
         return None
+
+
+def every_column(schema: Schema) -> Iterator[Column]:
+    """Yield the columns of a schema, and the fields of structs among them."""
+    return _every(schema.columns)
 
 
 def _every(columns: Iterable[Column]) -> Iterator[Column]:

@@ -301,6 +301,8 @@ def _print_explanation(account: Mapping[str, Any]) -> None:
         by = f"by {', '.join(part['by'])}" if part["by"] else "by no index"
         also = f"; {', '.join(part['also'])} could have" if part["also"] else ""
         click.echo(visible(f"{part['condition']}: {by}{also}"))
+    for other in account["not_used"]:
+        click.echo(visible(f"index {other['index']} is not used: {other['reason']}"))
     _print_files(account["files"])
     for step in account.get("facets", ()):
         _print_step(step)

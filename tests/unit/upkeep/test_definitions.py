@@ -166,3 +166,27 @@ def test_explain_names_the_index_that_served_each_condition_and_those_that_could
     assert account["conditions"] == [
         {"condition": "city = 'Rome'", "by": ["by_city", "by_letter"], "also": []}
     ]
+
+
+def test_explain_names_one_index_for_the_conditions_that_it_serves_together(table: IndexedTable) -> None:
+    table.create_index("city_and_k", ["city", "k"])
+    answer = table.where("city = 'Rome' AND k < 10 AND at IS NOT NULL")
+    assert answer.explain()["conditions"] == [
+        {"condition": "city = 'Rome' AND k < 10", "by": ["city_and_k"], "also": []},
+        {"condition": "NOT (at IS NULL)", "by": [], "also": []},
+    ]
+    assert answer.count() == 4
+
+
+def test_an_index_kept_in_another_time_zone_is_not_used_and_explain_says_so(table: IndexedTable) -> None:
+    table.create_index("by_day", "date_trunc('DAY', at)", zone="Asia/Kathmandu")
+    condition = "date_trunc('DAY', at) = TIMESTAMP'2024-01-01 00:00:00'"
+    answer = table.where(condition)
+    assert (answer.count(), answer.files_scanned) == (48, 2)
+    (reason,) = answer.explain()["not_used"]
+    assert reason == {
+        "index": "by_day",
+        "reason": "it keeps values in time zone Asia/Kathmandu, and the question is asked in UTC",
+    }
+    there = table.where(condition, zone="Asia/Kathmandu")
+    assert (there.count(), there.files_scanned, there.explain()["not_used"]) == (36, 0, [])
