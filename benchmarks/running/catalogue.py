@@ -98,6 +98,13 @@ BENCHMARKS = (
         quick=("--rows", "80000", "--repeats", "2"),
     ),
     Benchmark(
+        "tuples",
+        "An index of two columns together, beside one of a stored column of the same values",
+        ("question",),
+        (Target("tuples / stored, cpu", most=1.2, quick=10),),
+        quick=("--rows", "80000", "--repeats", "2"),
+    ),
+    Benchmark(
         "unindexed",
         "Counts, rows and groups by columns without an index, warm",
         ("question",),

@@ -22,7 +22,7 @@ class Upkeep:
     """One table and its index, kept by hand."""
 
     def __init__(
-        self, table: pathlib.Path, columns: Sequence[str], index: pathlib.Path | None = None
+        self, table: pathlib.Path, columns: Sequence[str] | None, index: pathlib.Path | None = None
     ) -> None:
         self.table = open_table(str(table))
         self.index = _prepared(self.table, str(index or table / "_tailbit"), columns)
@@ -48,7 +48,7 @@ class Upkeep:
             run_merge(self.index, plan)
 
 
-def _prepared(table: Table, path: str, columns: Sequence[str]) -> MetadataTable:
+def _prepared(table: Table, path: str, columns: Sequence[str] | None) -> MetadataTable:
     """The index of a table; one of another format, which an earlier release left, is made anew."""
     try:
         return prepare_index(table, path, columns)
@@ -58,9 +58,12 @@ def _prepared(table: Table, path: str, columns: Sequence[str]) -> MetadataTable:
 
 
 def index_without_spark(
-    table: pathlib.Path, columns: Sequence[str], index: pathlib.Path | None = None
+    table: pathlib.Path, columns: Sequence[str] | None, index: pathlib.Path | None = None
 ) -> Upkeep:
-    """The index of a table, brought up to date; beside the table unless it is to be elsewhere."""
+    """The index of a table, brought up to date; beside the table unless it is to be elsewhere.
+
+    `columns`: None for those of an index that there is.
+    """
     upkeep = Upkeep(table, columns, index)
     upkeep.catch_up()
     return upkeep

@@ -78,7 +78,7 @@ def group_facets(
     groups = group_counts(selection, columns, recorded)
     order = np.argsort(-groups.counts, kind="stable")
     listed = [
-        [values[code] for code in codes[order].tolist()]
+        map(values.__getitem__, codes[order].tolist())
         for values, codes in zip(groups.values(), groups.codes, strict=True)
     ]
     counts = groups.counts[order].tolist()

@@ -73,7 +73,7 @@ class _Choosing:
     def _connected(self, node: And | Or) -> Node:
         whole = self._instead(node) if isinstance(node, And) else None
         if whole is not None:
-            return self.best(whole)
+            return self.best(whole) if isinstance(whole, (And, Or)) else whole
         children = tuple(map(self.best, node.children))
         same = all(new is old for new, old in zip(children, node.children, strict=True))
         best = node if same else And(children) if isinstance(node, And) else Or(children)
