@@ -16,7 +16,7 @@ from dataclasses import replace
 from tailbit.index.expression.indexed_term import IndexedTerm
 from tailbit.index.functions.tree import Call, Expression, Ref, columns_in, key_of
 from tailbit.index.implication.rising import truth_of
-from tailbit.index.predicate.computed import Computed, TruthValue, TruthValues
+from tailbit.index.predicate.computed import IS_FALSE, IS_TRUE, Computed, TruthValue, TruthValues
 from tailbit.index.predicate.leaves import Truth
 from tailbit.index.predicate.tree import Compare, Leaf, Node, negate
 from tailbit.index.predicate.value_sets import ValueSet
@@ -79,6 +79,8 @@ def _may_raise(expression: Expression, node: Computed) -> bool:
 def _where(outcomes: TruthValues, truth: Truth) -> ValueSet:
     """Return the values for which a condition with a truth has one of some outcomes."""
     true, false = truth
+    if outcomes == IS_TRUE or outcomes == IS_FALSE:
+        return true if outcomes == IS_TRUE else false
     sets = {TruthValue.TRUE: true, TruthValue.FALSE: false, TruthValue.NULL: true.union(false).inverse()}
     return ValueSet.union_of([sets[outcome] for outcome in outcomes])
 
