@@ -93,7 +93,7 @@ class _Choosing:
         """Return the same condition on the values of another definition, if this row space has them all."""
         for access in self.space.accesses:
             same = access.same(node)
-            if same is not None and self._says_all(access.definition.id):
+            if same is not None and same is not node and self._says_all(access.definition.id):
                 return same
         return None
 

@@ -84,7 +84,7 @@ class _Implication:
 
     def __init__(self, term: IndexedTerm) -> None:
         self.term = term
-        self.columns = {term.id, *(column.id for column in columns_in(term.expression))}
+        self.columns = {column.id for column in columns_in(term.expression)} | {term.id}
         self.known: dict[int, Implied | None] = {}
 
     def of(self, node: Node) -> Implied | None:
@@ -95,7 +95,10 @@ class _Implication:
     def _of(self, node: Node) -> Implied | None:
         if isinstance(node, Constant):
             return Implied(node, node)
-        if not any(column.id in self.columns for column in columns_of(node)):
+        read = {column.id for column in columns_of(node)}
+        if read == {self.term.id}:
+            return Implied(node, node)
+        if read.isdisjoint(self.columns):
             return None
         if isinstance(node, And):
             return self._of_all(node)
@@ -132,8 +135,6 @@ class _Implication:
         return Implied(any_of(sures) if sures else None, maybe)
 
     def _of_leaf(self, leaf: Leaf) -> Implied | None:
-        if leaf.column.id == self.term.id:
-            return Implied(leaf, leaf)
         try:
             sure, maybe = _image(self.term, leaf.true)
         except NotRising:

@@ -53,6 +53,12 @@ def test_an_index_of_an_expression_is_made_where_there_was_none_and_serves_the_e
     assert table.verify().problems == []
 
 
+def test_several_conditions_on_one_expression_are_asked_of_its_values(table: IndexedTable) -> None:
+    table.create_index("by_city", "lower(city)")
+    answer = table.where("lower(city) LIKE '%me' AND length(lower(city)) = 4 AND lower(city) <> 'paris'")
+    assert (answer.count(), answer.files_scanned) == (48, 0)
+
+
 def test_what_an_expression_implies_of_its_columns_is_rechecked(table: IndexedTable) -> None:
     table.create_index("by_city", "lower(city)")
     table.create_index("by_hour", "date_trunc('HOUR', at)")

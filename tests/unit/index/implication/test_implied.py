@@ -168,6 +168,15 @@ def test_an_implication_is_found_once_for_a_condition_and_a_term() -> None:
     assert implied(node, term("date_trunc('HOUR', ts)")) is implied(node, term("date_trunc('HOUR', ts)"))
 
 
+def test_a_condition_on_a_term_is_not_made_anew() -> None:
+    of = term("lower(s)")
+    first = implied(bind("lower(s) LIKE '%b' AND length(lower(s)) > 3", SCHEMA), of)
+    assert first is not None
+    again = implied(first.maybe, of)
+    assert again is not None
+    assert again.maybe is first.maybe is again.sure
+
+
 def test_an_indexed_term_is_a_column_whose_id_no_column_has() -> None:
     of = term("lower(s)")
     plain = Column(("#0000abcd",), ("#0000abcd",), DataType("string"))
