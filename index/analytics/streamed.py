@@ -12,12 +12,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tailbit.errors import CorruptIndexError
 from tailbit.index.analytics.aggregates import Totals
+from tailbit.index.evaluation.stated import stated
 from tailbit.index.grouping.dictionary import full_keys, python_values
 from tailbit.index.grouping.rows import Rows
-from tailbit.index.keys import decode_keys, integer_keys
+from tailbit.index.keys import decode_keys, encode_value, integer_keys
 from tailbit.index.model import key_type_of_column
 from tailbit.index.ordered import ordered_ints
+from tailbit.index.predicate.tree import Constant
 from tailbit.index.query.selection import Selection
 from tailbit.index.values.literals import FLOATING
 from tailbit.tables import compute as pc
@@ -43,23 +46,63 @@ def totals_of_data(selection: Selection, column: Column) -> Totals:
 
 
 def extremes_of_data(selection: Selection, column: Column) -> tuple[Any, Any]:
-    """Return the least and the greatest value; (None, None) without values. Cost: the column is read.
+    """Return the least and the greatest value; (None, None) without values.
+
+    Cost: the column is read. Of all rows of a table, it is not read in files whose extremes are stated, nor
+    in those that cannot have others.
 
     Raises:
         ColumnTypeError: the column's type has no keys.
     """
     key_type = key_type_of_column(column)
-    ends = [_ends(values, column) for values in _present(selection, column) if len(values)]
-    if not ends:
+    whole = selection.node == Constant(True)
+    keys, left = _stated_ends(selection, column, key_type) if whole else ([], None)
+    values_of_files = _present(selection, column, left)
+    ends = [_ends(values, column) for values in values_of_files if len(values)]
+    if ends:
+        keys += full_keys(_ends(pa.concat_arrays(ends), column), key_type).to_pylist()
+    if not keys:
         return None, None
-    least, most = python_values(full_keys(_ends(pa.concat_arrays(ends), column), key_type), key_type, column)
+    least, most = python_values(pa.array([min(keys), max(keys)], pa.binary()), key_type, column)
     return least, most
 
 
-def _present(selection: Selection, column: Column) -> Iterator[pa.Array]:
-    """Yield the values that are not NULL, batch by batch."""
+def _stated_ends(selection: Selection, column: Column, key_type: str) -> tuple[list[bytes], set[int] | None]:
+    """Return the keys of the extremes that statistics state, and the numbers of the files that are left.
+
+    None: all files are left.
+    """
+    try:
+        found = [(space, stated(column, space)) for space, _ in selection.bounds]
+    except CorruptIndexError as damage:
+        selection.damages.note(damage)
+        return [], None
+    known = [(space, of_space) for space, of_space in found if of_space is not None]
+    sure = [of_space for _, of_space in known if (of_space.tight & of_space.bounded).any()]
+    if not known:
+        return [], None
+    low = min((int(s.low[s.tight & s.bounded].min()) for s in sure), default=None)
+    high = max((int(s.high[s.tight & s.bounded].max()) for s in sure), default=None)
+    left = {int(n) for n in selection.to_scan}
+    left |= {int(n) for space, of_space in found if of_space is None for n in space.files.tolist()}
+    for space, s in known:
+        done = s.tight
+        if low is not None and high is not None:
+            done = done | (s.bounded & (s.low >= low) & (s.high <= high))
+        left |= set(space.files[~done].tolist())
+    return [] if low is None or high is None else [encode_value(n, key_type) for n in (low, high)], left
+
+
+def _present(selection: Selection, column: Column, left: set[int] | None = None) -> Iterator[pa.Array]:
+    """Yield the values that are not NULL, batch by batch; with `left`, only of files of these numbers."""
+    if left is not None and not left:
+        return
     rows = Rows.of(selection)
-    for table in fetch_files(rows.storage, list(rows.reads()), [column]):
+    reads = list(rows.reads())
+    if left is not None:
+        paths = {selection.snapshot.files[number].path for number in left}
+        reads = [read for read in reads if read[0].path in paths]
+    for table in fetch_files(rows.storage, reads, [column]):
         for chunk in table[column.id].chunks:
             yield chunk.drop_null()
 

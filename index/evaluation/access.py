@@ -23,6 +23,7 @@ from tailbit.index.evaluation.choice import Choice, choose
 from tailbit.index.evaluation.evaluate import Evaluation
 from tailbit.index.evaluation.key_spans import covering, filter_of, key_cardinalities
 from tailbit.index.evaluation.row_space import SpaceView
+from tailbit.index.evaluation.stated import count_of_nulls
 from tailbit.index.keys import posting_type_of
 from tailbit.index.predicate.tree import And, Computed, Leaf, Node, key_ranges
 from tailbit.once import lazy, once
@@ -100,6 +101,14 @@ class EvaluatedBounds:
         return len(bounds.sure) if bounds is not None and bounds.exact else None
 
 
+class StatedNulls:
+    """The NULLs that statistics state of a column whose rows are all visible. Cost: one sum over files."""
+
+    def count(self, question: SpaceQuestion) -> int | None:
+        """Count `x IS NULL` and `x IS NOT NULL`; no row is looked at."""
+        return count_of_nulls(question.node, question.space) if question.space.accesses else None
+
+
 class KeyCardinalities:
     """The recorded cardinalities of a range over many keys, where every row of the row space is visible.
 
@@ -160,7 +169,13 @@ class DisjointPostings:
         return sum(left.intersection_cardinality(part) for part in parts)
 
 
-PATHS: Sequence[AccessPath] = (EvaluatedBounds(), KeyCardinalities(), CodesByPosition(), DisjointPostings())
+PATHS: Sequence[AccessPath] = (
+    EvaluatedBounds(),
+    StatedNulls(),
+    KeyCardinalities(),
+    CodesByPosition(),
+    DisjointPostings(),
+)
 """The access paths, by rising cost."""
 
 

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 from pyroaring import BitMap
 
+from tailbit.arrays import Longs, Mask
+
 EMPTY = BitMap()
 
 
@@ -36,6 +38,22 @@ class Bounds:
     def between(cls, sure: BitMap, maybe: BitMap) -> Bounds:
         """Return bounds whose `maybe - sure` rows need a recheck. Cost: counts two bitmaps."""
         return cls(sure, maybe, len(sure) == len(maybe))
+
+
+@dataclass(frozen=True, eq=False)
+class Stated:
+    """Statistics of one column per file of a row space, in the order of its files.
+
+    `bounded`: whether `low` and `high` bound the values that are not NULL (as ranks, `value_sets`). `tight`:
+    whether `low` and `high` are values of visible rows, or all rows are NULL if the file is not `bounded`.
+    `nulls`: visible rows that are NULL, -1 if unknown.
+    """
+
+    low: Longs
+    high: Longs
+    bounded: Mask
+    tight: Mask
+    nulls: Longs
 
 
 def intersection(parts: list[BitMap]) -> BitMap:

@@ -29,7 +29,7 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.arrays import Longs
-from tailbit.index.evaluation.bounds import Bounds
+from tailbit.index.evaluation.bounds import Bounds, Stated
 from tailbit.index.keys import widens
 from tailbit.index.model import RAISED_KEY, Definition, is_of_term, raised_id
 from tailbit.index.postings.segment import Segment
@@ -79,6 +79,9 @@ class Access(Protocol):
         Raises:
             CorruptIndexError: an index file is damaged; the caller scans the files of this row space.
         """
+
+    def stated(self, column: Column, space: SpaceView) -> Stated | None:
+        """Return extremes and NULLs of a column in the files of a row space; None without statistics."""
 
 
 class PartitionTexts:

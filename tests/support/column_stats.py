@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from support.index_records import settings
+from support.delta_builder import DeltaBuilder
+from support.index_records import ledger, settings
 from tailbit.index.kinds.column_stats.kind import COLUMN_STATS
 from tailbit.index.kinds.column_stats.reader import ColumnStats
-from tailbit.index.kinds.column_stats.rows import Footer, built, stored_type
+from tailbit.index.kinds.column_stats.rows import SCHEMA, Footer, built, directory, stored_type
 from tailbit.index.kinds.files.recorded import RecordedFiles
 from tailbit.index.kinds.files.rows import files_to_arrow
 from tailbit.index.kinds.kind import Kind
 from tailbit.index.kinds.merging import Merged, MergeGroup
 from tailbit.index.model import Definition, FileRecord, IndexFile, Settings, Term, TermColumn
+from tailbit.index.store.table import MetadataTable
+from tailbit.tables import open_table
 from tailbit.tables.model import Column, DataType
 from tailbit.tables.parquet.data_file import footer_hash, open_layout
 from tailbit.tables.storage import LocalStorage, Storage
@@ -107,3 +112,49 @@ class StatsOfFiles:
             for n, name in enumerate(self.claimed)
         ]
         return RecordedFiles(files_to_arrow(records))
+
+
+def wide_table(path: str, files: int, columns: int, stated: int = 0) -> None:
+    """Write the log of a table whose data files do not exist, and an index with statistics of all columns.
+
+    File n holds the values n * 10 to n * 10 + 9 of each column, which are `stated` in the log for the first.
+    """
+    names = [f"c{n:03}" for n in range(columns)]
+    builder = DeltaBuilder(path).create(pa.schema([(name, pa.int64()) for name in names]))
+    builder.commit([_absent(n, names[:stated]) for n in range(files)])
+    made = replace(settings(), definitions=(definition(),))
+    table, index = open_table(path), MetadataTable.create(f"{path}/_tailbit", made)
+    ids = ("#57a75000",)
+    records = [
+        FileRecord(f"f{n:06}", 1000, 1, 10, f"{n:032x}", {}, "a" * 32, 10 * n, ids, True, "", 1, 1, None)
+        for n in range(files)
+    ]
+    written = COLUMN_STATS.write_stream(index.storage, _rows_of(files, names))
+    told = ledger(1, fingerprint=table.fingerprint(1))
+    index.commit(files_to_arrow(records), written, told)
+
+
+def _absent(number: int, stated: Sequence[str]) -> dict[str, Any]:
+    low, high = dict.fromkeys(stated, 10 * number), dict.fromkeys(stated, 10 * number + 9)
+    nulls = dict.fromkeys(stated, 0)
+    stats = {"numRecords": 10, "minValues": low, "maxValues": high, "nullCount": nulls}
+    add = {"path": f"f{number:06}", "partitionValues": {}, "size": 1000}
+    return {"add": {**add, "modificationTime": 1, "dataChange": True, "stats": json.dumps(stats)}}
+
+
+def _rows_of(files: int, names: Sequence[str]) -> Iterator[pa.Table]:
+    yield directory([f"{n:032x}" for n in range(files)], [10] * files)
+    units = np.arange(files)
+    sizes = np.random.default_rng(1).integers(1_000, 9_000, files)
+    for name in names:
+        values = {
+            "column": pa.repeat(name, files),
+            "key_type": pa.repeat("integer", files),
+            "unit": pa.array(units),
+            "low": pa.array(10 * units),
+            "high": pa.array(10 * units + 9),
+            "nulls": pa.array(np.zeros(files, np.int64)),
+            "bytes": pa.array(sizes),
+            "exact": pa.array(np.ones(files, bool)),
+        }
+        yield pa.table({f.name: values.get(f.name, pa.nulls(files, f.type)) for f in SCHEMA}, schema=SCHEMA)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tailbit.index.evaluation.bounds import EMPTY, Bounds
+from tailbit.index.evaluation.bounds import EMPTY, Bounds, Stated
 from tailbit.index.evaluation.choice import Choice
 from tailbit.index.evaluation.evaluate import Evaluation
 from tailbit.index.evaluation.row_space import SpaceView
@@ -17,6 +17,7 @@ from tailbit.index.functions.tree import columns_in
 from tailbit.index.implication.implied import implied
 from tailbit.index.model import Definition
 from tailbit.index.predicate.tree import And, Node
+from tailbit.tables.model import Column
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,10 @@ class TermAccess:
         if isinstance(node, And) and len(columns_in(self.term.expression)) < 2:
             return False
         return implied(node, self.term) is not None
+
+    def stated(self, column: Column, space: SpaceView) -> Stated | None:
+        """Return None: postings of a term state nothing of a column."""
+        return None
 
     def bounds(self, node: Node, space: SpaceView) -> Bounds:
         """Return the bounds of a condition by the term's keys.

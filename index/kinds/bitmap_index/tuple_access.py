@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from tailbit.index.evaluation.bounds import EMPTY, Bounds
+from tailbit.index.evaluation.bounds import EMPTY, Bounds, Stated
 from tailbit.index.evaluation.choice import Choice
 from tailbit.index.evaluation.evaluate import Evaluation
 from tailbit.index.evaluation.row_space import SpaceView
@@ -24,6 +24,7 @@ from tailbit.index.predicate.tree import And, Leaf, Node, all_of
 from tailbit.index.predicate.tuple_sets import tuple_set
 from tailbit.index.predicate.value_sets import ValueSet
 from tailbit.index.predicate.walks import columns_of
+from tailbit.tables.model import Column
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,10 @@ class TupleAccess:
     def serves(self, node: Node) -> bool:
         """Return whether a condition says anything of the tuples; of an AND, several parts of it."""
         return _served(_Asked(node, self.term)) is not None
+
+    def stated(self, column: Column, space: SpaceView) -> Stated | None:
+        """Return None: postings of tuples state nothing of a column."""
+        return None
 
     def bounds(self, node: Node, space: SpaceView) -> Bounds:
         """Return the bounds of a condition by the keys of the tuples.

@@ -21,10 +21,12 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.arrays import Longs, Mask
-from tailbit.index.evaluation.bounds import EMPTY, Bounds
+from tailbit.index.evaluation.bounds import EMPTY, Bounds, Stated
 from tailbit.index.evaluation.row_space import SpaceView, claims
+from tailbit.index.keys import key_type_of
 from tailbit.index.kinds.column_stats.reader import ColumnStats
 from tailbit.index.model import Definition
+from tailbit.index.ordered import SIGN
 from tailbit.index.predicate.statistics import ColumnBounds
 from tailbit.index.predicate.tree import Leaf, Node
 from tailbit.once import once
@@ -38,9 +40,13 @@ _LEAVES = 64
 
 
 class Placed(NamedTuple):
-    """The row groups of a row space: their units, and the positions of their rows; the files without any."""
+    """The row groups of a row space: their units, and the positions of their rows; the files without any.
+
+    `files`: the place of each row group's file in the row space.
+    """
 
     units: Longs
+    files: Longs
     bases: Longs
     rows: Longs
     unknown: BitMap
@@ -86,7 +92,43 @@ class StatsOfClaims:
         before = np.cumsum(rows) - rows
         bases = np.repeat(space.bases, counts) + before - before[first]
         unknown = counts == 0
-        return Placed(units, bases, rows, claims(space.bases[unknown], space.rows[unknown]))
+        files = np.repeat(np.arange(len(files)), counts)
+        return Placed(units, files, bases, rows, claims(space.bases[unknown], space.rows[unknown]))
+
+    def stated(self, column: Column, space: SpaceView) -> Stated | None:
+        """Return extremes and NULLs of a column per file; None if its values have no integer ranks now."""
+        if key_type_of(column.type) not in [cells.key_type for cells in self.stats.cells(column.id)]:
+            return None
+        cells = next(c for c in self.stats.cells(column.id) if c.key_type == key_type_of(column.type))
+        placed, every = self.placed(space), len(space.files)
+        tight = space.hidden_ids == ""
+        low, high = np.full(every, SIGN - 1, dtype=np.int64), np.full(every, -SIGN, dtype=np.int64)
+        bounded, whole = np.zeros(every, dtype=bool), np.zeros(every, dtype=bool)
+        whole[placed.files] = True
+        ends = cells.bounded[placed.units]
+        bounded[placed.files[ends]] = True
+        if isinstance(cells.low, np.ndarray) and isinstance(cells.high, np.ndarray):
+            np.minimum.at(low, placed.files[ends], cells.low[placed.units[ends]])
+            np.maximum.at(high, placed.files[ends], cells.high[placed.units[ends]])
+        else:
+            bounded[:] = False
+        some_nulls = cells.nulls[placed.units]
+        nulls = np.zeros(every, dtype=np.int64)
+        np.add.at(nulls, placed.files, np.maximum(some_nulls, 0))
+        open_ = np.zeros(every, dtype=bool)
+        open_[placed.files[~ends & (some_nulls != placed.rows)]] = True
+        inexact = np.zeros(every, dtype=bool)
+        inexact[placed.files[~cells.exact[placed.units]]] = True
+        empty = space.rows == 0
+        unknown = ~whole & ~empty
+        unknown[placed.files[some_nulls < 0]] = True
+        return Stated(
+            low,
+            high,
+            bounded & ~open_ & whole,
+            np.asarray(tight & ~inexact & ~open_ & (whole | empty), dtype=bool),
+            np.where(np.asarray(tight & ~unknown, dtype=bool), nulls, -1),
+        )
 
     def _files_at(self, space: SpaceView) -> Longs:
         """Return the number in `stats.footers` of each file of a row space; -1 if it has no statistics."""
@@ -131,6 +173,15 @@ class StatsAccess:
         if not isinstance(node, Leaf) or node.column.partition:
             return False
         return self.columns is None or node.column.id in self.columns
+
+    def stated(self, column: Column, space: SpaceView) -> Stated | None:
+        """Return extremes and NULLs of a column of the definition in the files of a row space.
+
+        Raises:
+            CorruptIndexError: a file of column statistics is damaged.
+        """
+        mine = self.columns is None or column.id in self.columns
+        return self.of_claims.stated(column, space) if mine and not column.partition else None
 
     def bounds(self, node: Node, space: SpaceView) -> Bounds:
         """Return the row groups where a condition may be and surely is TRUE.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from threading import Lock
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +30,9 @@ from tailbit.tables.storage import Storage
 
 CACHE_BYTES = share(1 / 32)
 """Bytes of column statistics that one index keeps in memory."""
+
+_OPEN = 8
+"""Index files that stay open between the columns of a question: in an object store, opening is a request."""
 
 _CELLS = ("column", "key_type", "unit", "low", "high", "low_text", "high_text", "nulls", "bytes", "exact")
 
@@ -70,6 +74,7 @@ class ColumnStats:
         self._storage, self.paths = storage, frozenset(paths)
         self._parts: Parts = Cache(CACHE_BYTES) if parts is None else parts
         self._cells: dict[str, list[Cells]] = {}
+        self._lock, self._open = Lock(), Cache[str, ParquetFile](_OPEN, dropped=ParquetFile.close)
 
     def renewed(self, paths: Iterable[str]) -> ColumnStats:
         """Return a reader of other index files, which reads only what this one has not read."""
@@ -171,7 +176,8 @@ class ColumnStats:
 
     def _read(self, path: str, column_id: str) -> tuple[pa.Table, int]:
         """Read the rows of one column, or the directory, of an index file."""
-        with reading(path), open_index_file(self._storage, path) as file:
+        with self._lock, reading(path):
+            file = self._open.get(path, lambda: (open_index_file(self._storage, path), 1))
             groups = _groups(file, column_id)
             names = _CELLS if column_id else ("column", "footer", "rows")
             rows = file.read_row_groups(groups, columns=names)

@@ -21,6 +21,10 @@ RESERVED = frozenset("AS FROM IF IN ON OPTIONS PARTITION REBUILD TABLE USING WHE
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
+EVERY = "*"
+"""The term of an index that is of all columns."""
+
+
 @dataclass(frozen=True)
 class WrittenExpression:
     """A term of an index, or a condition on its partitions, as written; its text is one expression.
@@ -36,6 +40,9 @@ class WrittenExpression:
     place: int = field(default=0, compare=False, repr=False)
 
     def __post_init__(self) -> None:
+        if self.text.strip() == EVERY:
+            object.__setattr__(self, "text", EVERY)
+            return
         parse_predicate(self.text)
         tokens = tokens_of(self.text)
         # Without comments and blanks around, so that the text can stand in a list.
@@ -49,7 +56,7 @@ class WrittenExpression:
     @property
     def column(self) -> tuple[str, ...]:
         """Return the names of a column and of fields in it; empty for any other expression."""
-        return self.tree.names if self.tree.kind == "column" else ()
+        return self.tree.names if self.text != EVERY and self.tree.kind == "column" else ()
 
     def refuse(self, reason: str, hint: str | None = None) -> NoReturn:
         """Raise a StatementError that points at the expression.

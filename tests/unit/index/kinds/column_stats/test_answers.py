@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -75,14 +76,22 @@ class Asked:
         self.builder.commit(self.builder.hide(path, vector))
         self.hidden[path] = positions
 
-    def expected(self, condition: str) -> int:
-        """What DuckDB counts in the rows that are not hidden, read without bounds, which do not know NaN."""
+    def live_rows(self) -> pa.Table:
+        """The rows of the live files, hidden rows apart."""
         parts = []
         for path in self.builder.live:
             table = pq.read_table(Path(self.path, path))
             shown = [n for n in range(len(table)) if n not in self.hidden.get(path, ())]
             parts.append(table.take(pa.array(shown, pa.int64())))
-        every = pa.concat_tables(parts)
+        return pa.concat_tables(parts)
+
+    def shown(self) -> list[dict[str, Any]]:
+        """The same rows as Python values."""
+        return list(self.live_rows().to_pylist())
+
+    def expected(self, condition: str) -> int:
+        """What DuckDB counts in the rows that are not hidden, read without bounds, which do not know NaN."""
+        every = self.live_rows()
         (found,) = duckdb.execute(f"SELECT count(*) FROM every WHERE {condition}").fetchone() or (-1,)
         assert len(every) >= found
         return int(found)
@@ -170,3 +179,46 @@ def test_damaged_statistics_cost_time_and_no_rows(asked: Asked) -> None:
     flipped_pages(index_files(asked.path, "column_stats")[0])
     for condition in CONDITIONS:
         assert tailbit.open(asked.path).where(condition).count() == asked.expected(condition), condition
+
+
+@pytest.mark.parametrize("column", ["k", "d", "n.a", "s", "f"])
+def test_extremes_and_nulls_are_those_of_the_data_with_and_without_hidden_rows(
+    tmp_path: Path, column: str
+) -> None:
+    asked = Asked(tmp_path, vectors=True)
+    for hidden in ({}, {"f0.parquet": list(range(20)), "f7.parquet": [0, 5, 9], "f3.parquet": [4]}):
+        for path, positions in hidden.items():
+            asked.hide(path, positions)
+        for _ in ("behind", "covered"):
+            values = [value for row in asked.shown() if (value := inner(row, column)) is not None]
+            answer = tailbit.open(asked.path).where()
+            ends = sorted(values, key=lambda value: (value != value, value))
+            found = (answer.min(column), answer.max(column))
+            assert repr(found) == repr((ends[0] + zero(ends[0]), ends[-1]))
+            for test, rows_ in (("IS NULL", len(asked.shown()) - len(values)), ("IS NOT NULL", len(values))):
+                assert tailbit.open(asked.path).where(f"{column} {test}").count() == rows_
+            Drive(asked.path, asked.index).drain()
+
+
+def inner(row: dict[str, Any], column: str) -> Any:
+    """The value of a column or of a field of a struct."""
+    value: Any = row
+    for name in column.split("."):
+        value = None if value is None else value[name]
+    return value
+
+
+def zero(value: Any) -> Any:
+    """What to add to -0.0, which is 0.0 to Spark."""
+    return 0.0 if isinstance(value, float) else type(value)()
+
+
+def test_extremes_of_a_table_without_hidden_rows_are_known_without_its_files(asked: Asked) -> None:
+    expected = [row["k"] for row in asked.shown() if row["k"] is not None]
+    nulls = sum(row["f"] is None for row in asked.shown())
+    for file in Path(asked.path).glob("*.parquet"):
+        file.unlink()
+    answer = tailbit.open(asked.path).where()
+    assert (answer.min("k"), answer.max("k")) == (min(expected), max(expected))
+    assert answer.min("d") == Decimal(min(expected)).scaleb(-2)
+    assert tailbit.open(asked.path).where("f IS NULL").count() == nulls

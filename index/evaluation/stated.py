@@ -1,0 +1,36 @@
+"""What is stated of a column in each file of a row space, without postings: extremes and NULLs."""
+
+from __future__ import annotations
+
+from tailbit.index.evaluation.bounds import Stated
+from tailbit.index.evaluation.row_space import SpaceView
+from tailbit.index.predicate.tree import Leaf, Node
+from tailbit.index.predicate.value_sets import VALUES
+from tailbit.tables.model import Column
+
+
+def stated(column: Column, space: SpaceView) -> Stated | None:
+    """Return what the definitions of an index state of a column in a row space; None without any.
+
+    Raises:
+        CorruptIndexError: an index file is damaged.
+    """
+    found = (access.stated(column, space) for access in space.accesses)
+    return next((statement for statement in found if statement is not None), None)
+
+
+def count_of_nulls(node: Node, space: SpaceView) -> int | None:
+    """Count the visible rows where `x IS NULL` or `x IS NOT NULL` is TRUE as stated; None if not stated.
+
+    Raises:
+        CorruptIndexError: an index file is damaged.
+    """
+    if not isinstance(node, Leaf) or node.column.partition or node.true.spans() not in ([], VALUES.spans()):
+        return None
+    if bool(node.true.spans()) == node.true.nulls:
+        return None
+    statement = stated(node.column, space)
+    if statement is None or (statement.nulls < 0).any():
+        return None
+    nulls = int(statement.nulls.sum())
+    return nulls if node.true.nulls else space.extent - nulls
