@@ -98,6 +98,16 @@ BENCHMARKS = (
         quick=("--rows", "80000", "--repeats", "2"),
     ),
     Benchmark(
+        "definitions",
+        "Indexes of expressions beside those of stored columns, and twenty definitions beside one",
+        ("question",),
+        (
+            Target("expression / stored", most=1.2, quick=20),
+            Target("twenty / one", most=3, quick=20),
+        ),
+        quick=("--rows", "80000", "--repeats", "2"),
+    ),
+    Benchmark(
         "tuples",
         "An index of two columns together, beside one of a stored column of the same values",
         ("question",),

@@ -43,9 +43,23 @@ class Choice:
 
 
 def choose(node: Node, space: SpaceView) -> Choice:
-    """Choose the indexes that serve a condition in a row space. Cost: a look at the footers of segments."""
+    """Choose the indexes that serve a condition in a row space; kept for when it is asked again.
+
+    Cost: a look at the footers of segments.
+    """
     if not space.accesses:
         return Choice(node)
+    return space.choices.get(id(node), lambda: (_Kept(node, _chosen(node, space)), 1)).choice
+
+
+class _Kept(NamedTuple):
+    """A choice, and the condition that it is for, so that no other has its identity meanwhile."""
+
+    node: Node
+    choice: Choice
+
+
+def _chosen(node: Node, space: SpaceView) -> Choice:
     choosing = _Choosing(space)
     try:
         return Choice(choosing.best(node), choosing.bounding)

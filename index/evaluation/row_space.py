@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -143,6 +143,7 @@ class SpaceView:
     partitions: PartitionTexts
     accesses: Sequence[Access] = ()
     before: SpaceView | None = None
+    choices: Cache[int, Any] = field(default_factory=lambda: Cache(_LEAVES), repr=False)
     _leaves: dict[str, _Leaves] = field(default_factory=dict, repr=False)
     _leaves_before: Mapping[str, _Leaves] = field(default_factory=dict, repr=False)
 

@@ -40,6 +40,8 @@ from tailbit.tables.positions import positions_in
 from tailbit.tables.storage import Storage
 
 _OPEN_FILES = 64
+_KEPT_BYTES = 64 << 20
+"""Bytes of decoded columns that a task keeps for the next term that reads them."""
 _ROWS_AT_ONCE = 1 << 20
 """Rows (or elements of arrays) that are decoded together."""
 
@@ -72,6 +74,7 @@ class DataFiles:
         self._storage = storage
         self._coded = [c for c in sources_of(columns) if not c.partition]
         self._open: Cache[str, DataFile] = Cache(_OPEN_FILES, dropped=DataFile.close)
+        self._small: Cache[tuple[str, str], list[pa.ChunkedArray]] = Cache(_KEPT_BYTES)
 
     def open(self, slice_: FileSlice) -> DataFile:
         """Return the data file of a slice.
@@ -110,10 +113,21 @@ class DataFiles:
     ) -> Iterator[tuple[pa.ChunkedArray, Mask | None]]:
         """Yield the values of a term in row order, and where it raises; None if it raises nowhere."""
         sources = sources_of([term])
-        for arrays in _side_by_side([self.values(slice_, rows, column) for column in sources]):
+        for arrays in _side_by_side([self._kept_values(slice_, rows, column) for column in sources]):
             columns = {column.id: array for column, array in zip(sources, arrays, strict=True)}
             values, raised = values_of(term, columns, len(arrays[0]))
             yield pa.chunked_array([values]), raised
+
+    def _kept_values(self, slice_: FileSlice, rows: int, column: Column) -> Iterator[pa.ChunkedArray]:
+        """Yield the values of a column that several terms may read; those of a small file are kept."""
+        if rows > _ROWS_AT_ONCE:
+            return self.values(slice_, rows, column)
+
+        def decoded() -> tuple[list[pa.ChunkedArray], int]:
+            values = list(self.values(slice_, rows, column))
+            return values, sum(part.nbytes for part in values)
+
+        return iter(self._small.get((slice_.path, column.id), decoded))
 
 
 def _side_by_side(columns: Sequence[Iterator[pa.ChunkedArray]]) -> Iterator[list[pa.Array]]:

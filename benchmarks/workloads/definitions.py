@@ -1,0 +1,139 @@
+"""Is an index of an expression as quick as one of a stored column, and what do twenty definitions cost a
+commit?
+
+Usage: python workloads/definitions.py [--rows N] [--repeats N]. A table of N rows in eight files holds a
+text, the same in lower case, a time and its hour. One index is of `lower(name)` and `date_trunc('HOUR', at)`,
+the other of the stored columns; the same questions are asked of both, warm and in turns. Then commits of
+1,000 rows are indexed under one definition and under twenty; no Spark, one core.
+"""
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+import shutil
+import tempfile
+import time
+from collections.abc import Sequence
+
+import deltalake
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from index_of import Upkeep
+from lineitem import FILES
+from timing import medians, same, tell
+
+import tailbit
+
+NAMES, SECONDS_OF_A_MONTH = 2000, 30 * 86_400
+QUESTIONS = {
+    "equality": ("lower(name) = 'n77'", "lowered = 'n77'"),
+    "IN of five": (
+        "lower(name) IN ('n1', 'n2', 'n3', 'n4', 'n5')",
+        "lowered IN ('n1', 'n2', 'n3', 'n4', 'n5')",
+    ),
+    "beginning": ("lower(name) LIKE 'n1%'", "lowered LIKE 'n1%'"),
+    "range of hours": (
+        "date_trunc('HOUR', at) >= TIMESTAMP'2024-01-03 05:00:00' AND date_trunc('HOUR', at) < '2024-01-09'",
+        "hour >= TIMESTAMP'2024-01-03 05:00:00' AND hour < '2024-01-09'",
+    ),
+    "range of the time": (
+        "at >= TIMESTAMP'2024-01-03 05:00:00' AND at < '2024-01-09'",
+        "hour >= TIMESTAMP'2024-01-03 05:00:00' AND hour < '2024-01-09'",
+    ),
+    "AND": (
+        "lower(name) = 'n77' AND date_trunc('HOUR', at) = '2024-01-03 05:00:00'",
+        "lowered = 'n77' AND hour = '2024-01-03 05:00:00'",
+    ),
+}
+COMMIT_ROWS, COMMITS = 1000, 9
+
+
+def _rows(rng: np.random.Generator, count: int) -> pa.Table:
+    numbers, cases = rng.integers(0, NAMES, count), rng.integers(0, 2, count)
+    spelled = [f"{letter}{number}" for number in range(NAMES) for letter in "nN"]
+    names = pa.array(spelled).take(pa.array(2 * numbers + cases))
+    seconds = rng.integers(0, SECONDS_OF_A_MONTH, count) + 1_704_067_200
+    at = pa.array(seconds * 1_000_000).cast(pa.timestamp("us", "UTC"))
+    hour = pc.floor_temporal(at, unit="hour")
+    return pa.table({"name": names, "lowered": pc.utf8_lower(names), "at": at, "hour": hour, "k": numbers})
+
+
+def _written(table: pathlib.Path, rows: int) -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(FILES):
+        part = _rows(rng, rows // FILES)
+        deltalake.write_deltalake(str(table), part, mode="append", target_file_size=1 << 40)
+
+
+def _asked(folder: pathlib.Path, repeats: int) -> None:
+    """Tell a line of each question, and of the build of both indexes."""
+    table = folder / "table"
+    built: dict[str, float] = {}
+    for name, terms in {"terms": ["lower(name)", "date_trunc('HOUR', at)"], "stored": ["lowered",
+    "hour"]}.items():
+        shutil.copytree(table, folder / name)
+        opened, begun = tailbit.open(str(folder / name)), time.process_time()
+        for number, term in enumerate(terms):
+            opened.create_index(f"i{number}", term)
+        built[name] = time.process_time() - begun
+    _tell("build", built["terms"], built["stored"])
+    terms, stored = tailbit.open(str(folder / "terms")), tailbit.open(str(folder / "stored"))
+    for question, (asked, plain) in QUESTIONS.items():
+        calls = {
+            "terms": lambda asked=asked: terms.where(asked).count(),
+            "stored": lambda plain=plain: stored.where(plain).count(),
+        }
+        same({name: call() for name, call in calls.items()})
+        took = medians(calls, repeats)
+        _tell(question, took["terms"], took["stored"])
+    sizes = [sum(f.stat().st_size for f in (folder / name / "_tailbit").rglob("*.parquet")) for name in built]
+    _tell("bytes", *sizes, unit="MB", scale=1e-6)
+
+
+def _tell(question: str, terms: float, stored: float, unit: str = "ms", scale: float = 1e3) -> None:
+    figures = {f"expression {unit}": round(terms * scale, 3), f"stored {unit}": round(stored * scale, 3)}
+    tell({"question": question, **figures, "expression / stored": round(terms / stored, 2)})
+
+
+def _commit_cost(folder: pathlib.Path, terms: Sequence[str]) -> float:
+    """Return the least CPU seconds to index a commit under some definitions."""
+    table, rng = folder / f"commits-{len(terms)}", np.random.default_rng(2)
+    deltalake.write_deltalake(str(table), _rows(rng, COMMIT_ROWS))
+    opened = tailbit.open(str(table))
+    for number, term in enumerate(terms):
+        opened.create_index(f"i{number}", term)
+    upkeep, took = Upkeep(table, None), []
+    for _ in range(COMMITS):
+        deltalake.write_deltalake(str(table), _rows(rng, COMMIT_ROWS), mode="append")
+        begun = time.process_time()
+        upkeep.catch_up()
+        took.append(time.process_time() - begun)
+    return min(took)
+
+
+def _twenty() -> list[str]:
+    of_names = [f"substr(lower(name), 1, {n})" for n in range(1, 6)] + [f"length(name) + {n}" for n in
+    range(5)] return of_names + [f"k % {n}" for n in range(2, 7)] + ["name", "at", "k", "hour(at)",
+    "lower(name)"]
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--rows", type=int, default=4_000_000)
+    options.add_argument("--repeats", type=int, default=9)
+    given = options.parse_args()
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="tailbit-definitions-"))
+    try:
+        _written(folder / "table", given.rows)
+        _asked(folder, given.repeats)
+        one, twenty = _commit_cost(folder, ["k"]), _commit_cost(folder, _twenty())
+    finally:
+        shutil.rmtree(folder)
+    figures = {"twenty ms": round(twenty * 1e3, 1), "one ms": round(one * 1e3, 1)}
+    tell({"question": "a commit of 1,000 rows", **figures, "twenty / one": round(twenty / one, 2)})
+
+
+if __name__ == "__main__":
+    main()
