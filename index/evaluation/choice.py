@@ -49,7 +49,8 @@ def choose(node: Node, space: SpaceView) -> Choice:
     """
     if not space.accesses:
         return Choice(node)
-    return space.choices.get(id(node), lambda: (_Kept(node, _chosen(node, space)), 1)).choice
+    kept: _Kept = space.choices.get(id(node), lambda: (_Kept(node, _chosen(node, space)), 1))
+    return kept.choice
 
 
 class _Kept(NamedTuple):
