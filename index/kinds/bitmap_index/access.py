@@ -17,6 +17,7 @@ from tailbit.index.functions.tree import columns_in
 from tailbit.index.implication.implied import implied
 from tailbit.index.model import Definition
 from tailbit.index.predicate.tree import And, Node
+from tailbit.index.predicate.walks import columns_of
 from tailbit.tables.model import Column
 
 
@@ -28,7 +29,9 @@ class TermAccess:
     term: IndexedTerm
 
     def same(self, node: Node) -> Node | None:
-        """Return the condition on the term that is TRUE for the same rows, or None."""
+        """Return the condition on the term that is TRUE for the same rows; None if there is no other."""
+        if all(column.id == self.term.id for column in columns_of(node)):
+            return None
         found = implied(node, self.term)
         return found.maybe if found is not None and found.exact else None
 

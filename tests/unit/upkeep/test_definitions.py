@@ -111,6 +111,13 @@ def test_names_are_told_dropped_and_described(table: IndexedTable) -> None:
     assert table.where("lower(city) = 'rome'").count() == 48
 
 
+def test_a_condition_on_the_values_of_an_expression_alone_is_chosen_once(table: IndexedTable) -> None:
+    table.create_index("late", "k > 40")
+    of_term_alone = "length(CAST(k > 40 AS STRING)) > 2 AND k >= NULL AND (k > 40) IS TRUE"
+    assert table.where(of_term_alone).count() == 0
+    assert table.where(f"NOT ({of_term_alone})").count() == 82
+
+
 def test_a_taken_name_and_taken_terms_are_refused_and_nothing_changes(table: IndexedTable) -> None:
     table.create_index("by_city", "lower(city)")
     with pytest.raises(IndexNameTakenError, match=r"it is an index of lower\(city\)"):
