@@ -67,6 +67,10 @@ class Access(Protocol):
     def definition(self) -> Definition:
         """Return the definition."""
 
+    @property
+    def values(self) -> Column | None:
+        """Return the term whose values have postings; None if the definition has no postings."""
+
     def same(self, node: Node) -> Node | None:
         """Return a condition on the definition's own values that is TRUE for the same rows, or None."""
 

@@ -28,6 +28,7 @@ from tailbit.index.grouping.dictionary import (
     python_values,
     united,
 )
+from tailbit.index.grouping.folding import Combinations
 from tailbit.index.grouping.grouping import Grouping
 from tailbit.index.grouping.key_counts import KeyCounts, Step
 from tailbit.index.grouping.rows import Read, Rows
@@ -191,6 +192,13 @@ class _KeyGrouping(Grouping[_StoredCounts | CountedKeys]):
         for segment, mine in zip(segments, counts, strict=True):
             left |= shortened(segment, self.column, mine, bits)
         return _StoredCounts(segments, np.concatenate(counts)), left
+
+    def of_tuples(self, combinations: Combinations) -> CountedKeys:
+        """Add up the rows of each key."""
+        (column,) = combinations.columns
+        sums = np.zeros(len(column.keys), dtype=np.int64)
+        np.add.at(sums, column.codes, combinations.counts)
+        return CountedKeys(column.keys, sums)
 
     def by_data(self, reads: Sequence[Read]) -> Iterator[CountedKeys]:
         """Count the values of the column in the rows."""

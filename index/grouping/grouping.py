@@ -11,7 +11,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
 from pyroaring import BitMap
 
@@ -20,10 +20,17 @@ from tailbit.errors import CorruptIndexError
 from tailbit.index.evaluation.row_space import Serving, SpaceView
 from tailbit.index.evaluation.side_by_side import each_space, unread_of
 from tailbit.index.grouping.choice import Choice, CountingWay
+from tailbit.index.grouping.folding import Combinations
 from tailbit.index.grouping.key_counts import Step
 from tailbit.index.grouping.rows import Read, Rows
 from tailbit.index.model import key_type_of_column
+from tailbit.once import lazy
 from tailbit.tables.model import Column
+
+if TYPE_CHECKING:
+    from tailbit.index.grouping import by_tuples
+else:
+    by_tuples = lazy("tailbit.index.grouping.by_tuples")
 
 
 class Counted(Protocol):
@@ -69,6 +76,10 @@ class Grouping(ABC, Generic[Part]):
         """Group positions of a row space by a method; also return the positions with truncated keys."""
 
     @abstractmethod
+    def of_tuples(self, combinations: Combinations) -> Part:
+        """Return grouped rows, of which some may be of the same group."""
+
+    @abstractmethod
     def by_data(self, reads: Sequence[Read]) -> Iterator[Part]:
         """Yield the grouped rows of files, read from their data."""
 
@@ -103,7 +114,7 @@ class Grouping(ABC, Generic[Part]):
         """
         serving = {column.id: space.serving(column) for column in self.stored}
         if not bits or not all(serving.values()):
-            return _InSpace(None, bits)
+            return self._by_tuples(space, bits)
         left = BitMap()
         for column in self.stored:
             unposted = space.unposted(column.id)
@@ -123,3 +134,19 @@ class Grouping(ABC, Generic[Part]):
             raise CorruptIndexError(file=next(iter(serving.values()))[0].path, reason=reason)
         took = (time.perf_counter() - begun) * 1e3
         return _InSpace(part, left | short, [Step(choice.way, choice.rows, took, choice)])
+
+    def _by_tuples(self, space: SpaceView, bits: BitMap) -> _InSpace[Part]:
+        """Group the rows that postings of tuples of the columns can serve, and return the others.
+
+        Raises:
+            CorruptIndexError: a segment is damaged; the caller reads the whole row space from data.
+        """
+        begun = time.perf_counter()
+        grouped = None
+        if bits and space.accesses:
+            grouped = by_tuples.grouped_by_tuples(space, bits, self.columns, self.way)
+        if grouped is None:
+            return _InSpace(None, bits)
+        combinations, left, choice = grouped
+        step = Step(choice.way, choice.rows, (time.perf_counter() - begun) * 1e3, choice)
+        return _InSpace(self.of_tuples(combinations), left, [step])

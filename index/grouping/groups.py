@@ -172,6 +172,10 @@ class _Grouping(Grouping[Combinations]):
 
         return Lookup(all_keys.keys, codes)
 
+    def of_tuples(self, combinations: Combinations) -> Combinations:
+        """Return the combinations."""
+        return combinations
+
     def by_data(self, reads: Sequence[Read]) -> Iterator[Combinations]:
         """Group the rows by the values of the columns."""
         for columns, rest in numbered(self.rows.storage, reads, self.columns):

@@ -12,12 +12,13 @@ Worked example: tuples of (carrier, dest), grouped by dest.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-from tailbit.index.expression.indexed_term import IndexedTerm, IndexedTuple, sources_of
+from tailbit.index.expression.indexed_term import IndexedTuple
+from tailbit.index.grouping.by_tuples import holding, parts_of
 from tailbit.index.grouping.choice import CountingWay
-from tailbit.index.grouping.dictionary import distinct, python_values
+from tailbit.index.grouping.dictionary import python_values
 from tailbit.index.grouping.folding import fold
 from tailbit.index.grouping.groups import GroupCounts
 from tailbit.index.grouping.key_counts import KeyCounts, Step
@@ -26,7 +27,6 @@ from tailbit.index.kinds.value_counts import Counts
 from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.selection import Selection
 from tailbit.index.sql.terms import indexed_columns_of
-from tailbit.index.tuple_keys import split_parts
 from tailbit.tables.cache import Cache, share
 from tailbit.tables.model import Column
 
@@ -42,7 +42,9 @@ def recorded_groups(
     Cost: reading the counts; the first time also a sort of the keys of each part.
     """
     begun = time.perf_counter()
-    for tuple_, places in _holding(recorded, selection, columns):
+    several = [definition for definition in recorded.index.settings.definitions if len(definition.terms) > 1]
+    several.sort(key=lambda definition: len(definition.terms))
+    for tuple_, places in holding(indexed_columns_of(several, selection.schema), columns):
         counts = recorded.of(selection, tuple_, key_type_of(tuple_.type))
         if counts is not None:
             groups = _groups(recorded, tuple_, counts, places)
@@ -62,31 +64,6 @@ def recorded_part(selection: Selection, column: Column, recorded: RecordedCounts
     )
 
 
-def _holding(
-    recorded: RecordedCounts, selection: Selection, columns: Sequence[Column]
-) -> Iterator[tuple[IndexedTuple, list[int]]]:
-    """Yield the indexed tuples that have all the columns as parts, and their places; fewest parts first."""
-    several = [definition for definition in recorded.index.settings.definitions if len(definition.terms) > 1]
-    several.sort(key=lambda definition: len(definition.terms))
-    for tuple_ in indexed_columns_of(several, selection.schema):
-        if isinstance(tuple_, IndexedTuple) and all(c.zone == "UTC" for c in sources_of([*columns, tuple_])):
-            places = [_place(tuple_, column) for column in columns]
-            known = [place for place in places if place is not None]
-            if len(known) == len(columns):
-                yield tuple_, known
-
-
-def _place(tuple_: IndexedTuple, column: Column) -> int | None:
-    """Return which part of a tuple a column is, if it is one."""
-    for place, part in enumerate(tuple_.parts):
-        if isinstance(part, IndexedTerm) and isinstance(column, IndexedTerm):
-            if part.key == column.key:
-                return place
-        elif part.id == column.id:
-            return place
-    return None
-
-
 def _groups(
     recorded: RecordedCounts, tuple_: IndexedTuple, counts: Counts, places: Sequence[int]
 ) -> GroupCounts:
@@ -94,10 +71,9 @@ def _groups(
 
     def added_up() -> tuple[GroupCounts, int]:
         keys, rows = counts
-        parts = split_parts(keys, key_type_of(tuple_.type))
-        coded = [distinct(parts[place]) for place in places]
-        codes, sums = fold([codes for _, codes in coded], [len(some) for some, _ in coded], rows)
-        groups = GroupCounts((), [some for some, _ in coded], codes, sums)
+        parts = parts_of(keys, tuple_, places)
+        codes, sums = fold([part.codes for part in parts], [len(part.keys) for part in parts], rows)
+        groups = GroupCounts((), [part.keys for part in parts], codes, sums)
         return groups, sum(array.nbytes for array in (*groups.keys, *codes, sums))
 
     return _KEPT.get((*recorded.stand, tuple_.id, *places), added_up)

@@ -28,6 +28,11 @@ class TermAccess:
     definition: Definition
     term: IndexedTerm
 
+    @property
+    def values(self) -> IndexedTerm:
+        """Return the term."""
+        return self.term
+
     def same(self, node: Node) -> Node | None:
         """Return the condition on the term that is TRUE for the same rows; None if there is no other."""
         if all(column.id == self.term.id for column in columns_of(node)):

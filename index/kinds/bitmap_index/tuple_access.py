@@ -34,6 +34,11 @@ class TupleAccess:
     definition: Definition
     term: IndexedTuple
 
+    @property
+    def values(self) -> IndexedTuple:
+        """Return the term."""
+        return self.term
+
     def same(self, node: Node) -> Node | None:
         """Return the condition on the tuples that is TRUE for the same rows, with what they do not serve."""
         found = _served(_Asked(node, self.term))

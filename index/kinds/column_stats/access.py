@@ -164,6 +164,10 @@ class StatsAccess:
     columns: frozenset[str] | None
     of_claims: StatsOfClaims
 
+    @property
+    def values(self) -> None:
+        """Return None: statistics are no postings."""
+
     def same(self, node: Node) -> Node | None:
         """Return None: statistics have no values of their own."""
         return None

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
@@ -16,6 +17,10 @@ from support.racers import merge_everything
 from support.tables import index_of
 from support.tuples import define_tuples
 from tailbit.errors import EvaluationError
+from tailbit.index.grouping.choice import CountingWay
+from tailbit.index.grouping.counting import count_keys
+from tailbit.index.grouping.groups import count_groups
+from tailbit.index.grouping.rows import Rows
 from tailbit.index.keys import MAX_KEY
 
 WAYS = [["a"], ["s"], ["p"], ["a", "s"], ["s", "a"], ["p", "d"], ["d", "s", "p"], ["d", "p", "a", "s"]]
@@ -45,26 +50,36 @@ def ways(path: str, columns: Sequence[str], where: str | None = None) -> set[str
     return {step["way"] for step in steps}
 
 
+def built(path: str) -> str:
+    write_deltalake(path, some_rows(1), partition_by=["p"])
+    index_of(path, ["s"])
+    define_tuples(path, "p", "a", "s", "d")
+    write_deltalake(path, some_rows(2), mode="append")
+    DeltaTable(path).delete("a = 2 AND s = 'x'")
+    index_of(path)
+    return path
+
+
 @pytest.fixture
 def table(table_path: str) -> str:
-    write_deltalake(table_path, some_rows(1), partition_by=["p"])
-    index_of(table_path, ["s"])
-    define_tuples(table_path, "p", "a", "s", "d")
-    write_deltalake(table_path, some_rows(2), mode="append")
-    DeltaTable(table_path).delete("a = 2 AND s = 'x'")
-    index_of(table_path)
-    return table_path
+    return built(table_path)
+
+
+@pytest.fixture(scope="module")
+def still(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The same table for the tests that only ask."""
+    return built(str(tmp_path_factory.mktemp("t") / "tuples"))
 
 
 @pytest.mark.parametrize("columns", WAYS, ids=",".join)
-def test_facets_of_any_parts_come_from_the_counts_of_tuples(table: str, columns: list[str]) -> None:
-    assert dict(tailbit.open(table).where().facets(*columns)) == counted(table, columns)
-    assert ways(table, columns) == {"recorded counts"}
+def test_facets_of_any_parts_come_from_the_counts_of_tuples(still: str, columns: list[str]) -> None:
+    assert dict(tailbit.open(still).where().facets(*columns)) == counted(still, columns)
+    assert ways(still, columns) == {"recorded counts"}
 
 
-def test_distinct_combinations_and_cross_tabs_come_from_the_counts_of_tuples(table: str) -> None:
-    expected = counted(table, ["a", "s"])
-    answer = tailbit.open(table).where()
+def test_distinct_combinations_and_cross_tabs_come_from_the_counts_of_tuples(still: str) -> None:
+    expected = counted(still, ["a", "s"])
+    answer = tailbit.open(still).where()
     assert answer.count_distinct("a", "s") == sum(None not in pair for pair in expected)
     assert answer.count_distinct("a") == len({a for a, _ in expected} - {None})
     cross = answer.crosstab("s", "a")
@@ -82,6 +97,38 @@ def test_a_condition_or_an_index_that_lags_is_answered_by_other_methods(table: s
     index_of(table)
     assert ways(table, ["a", "s"]) == {"recorded counts"}
     assert dict(tailbit.open(table).where().facets("a", "s")) == counted(table, ["a", "s"])
+
+
+CONDITIONS = ["s = 'x'", "a = 1", "a IS NULL OR s <> 'x'", "p = 'north' AND d = 0", "s LIKE 'y%'"]
+
+
+@pytest.mark.parametrize("where", CONDITIONS)
+@pytest.mark.parametrize("columns", [["a"], ["d", "a"], ["p", "d", "s"]], ids=",".join)
+def test_matching_rows_are_grouped_by_the_parts_of_tuples(still: str, columns: list[str], where: str) -> None:
+    rows = DeltaTable(still).to_pyarrow_table()  # noqa: F841  DuckDB finds it by its name
+    listed = ", ".join(columns)
+    expected = duckdb.sql(f"SELECT {listed}, count(*) FROM rows WHERE {where} GROUP BY {listed}").fetchall()
+    facets = tailbit.open(still).where(where).facets(*columns)
+    assert dict(facets) == {(row[:-1] if len(columns) > 1 else row[0]): row[-1] for row in expected}
+
+
+@pytest.mark.parametrize("way", [CountingWay.CODES, CountingWay.INTERSECTIONS])
+def test_columns_without_postings_are_grouped_by_the_postings_of_tuples(still: str, way: CountingWay) -> None:
+    selection = tailbit.open(still).where("s = 'x'")._selection
+    columns = selection.schema.resolve_all(["d", "a"])
+    by_tuples = count_groups(Rows.of(selection), columns, way)
+    assert [step.way for step in by_tuples.steps] == [way] * len(by_tuples.steps) != []
+    by_data = count_groups(Rows.of(selection), columns, CountingWay.DATA)
+    assert {step.way for step in by_data.steps} == {CountingWay.DATA}
+    pairs = [
+        [(values[0][d], values[1][a], n) for d, a, n in zip(*groups.codes, groups.counts, strict=True)]
+        for groups in (by_tuples, by_data)
+        for values in [groups.values()]
+    ]
+    assert pairs[0] == pairs[1]
+    by_key = count_keys(Rows.of(selection), columns[1], way)
+    in_data = count_keys(Rows.of(selection), columns[1], CountingWay.DATA)
+    assert (by_key.values(), by_key.counts.tolist()) == (in_data.values(), in_data.counts.tolist())
 
 
 def test_tuples_with_a_truncated_part_are_counted_on_the_rows(table_path: str) -> None:
