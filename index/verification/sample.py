@@ -39,7 +39,7 @@ def check_sample(
     choices = [space for space in spaces if space.extent]
     weights = [space.extent for space in choices]
     drawn: dict[tuple[int, int, str], list[int]] = {}
-    for _ in range(samples if choices else 0):
+    for _ in range(samples if choices and ids else 0):
         (which,) = rng.choices(range(len(choices)), weights)
         space = choices[which]
         order = int(rng.choice(np.flatnonzero(space.rows).tolist()))

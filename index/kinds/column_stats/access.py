@@ -137,7 +137,8 @@ class StatsOfClaims:
             return np.full(len(space.bases), -1, dtype=np.int64)
         bases, files = known
         at = np.minimum(np.searchsorted(bases, space.bases), len(bases) - 1)
-        return np.where(bases[at] == space.bases, files[at], -1)
+        # A file without rows begins where the next one does.
+        return np.where((bases[at] == space.bases) & (space.rows > 0), files[at], -1)
 
     @once
     def _by_space(self) -> dict[str, tuple[Longs, Longs]]:

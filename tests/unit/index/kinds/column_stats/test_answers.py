@@ -222,3 +222,27 @@ def test_extremes_of_a_table_without_hidden_rows_are_known_without_its_files(ask
     assert (answer.min("k"), answer.max("k")) == (min(expected), max(expected))
     assert answer.min("d") == Decimal(min(expected)).scaleb(-2)
     assert tailbit.open(asked.path).where("f IS NULL").count() == nulls
+
+
+def test_nulls_are_counted_once_where_a_file_has_no_rows(tmp_path: Path) -> None:
+    builder = DeltaBuilder(str(tmp_path / "t")).create(SCHEMA)
+    for number, count in enumerate((30, 0, 0, 30, 0)):
+        table = rows(random.Random(number), number, count)
+        builder.commit([builder.data_file(table, f"f{number}.parquet", stats=None)])
+    table = tailbit.open(builder.path)
+    table.create_index("stats", "*", kind="column_stats")
+    read = pa.concat_tables(pq.read_table(Path(builder.path, path)) for path in builder.live)
+    for column in ("k", "s", "d", "f", "n.a"):
+        parts = column.split(".")
+        values = read.flatten()["n.a"] if parts[1:] else read[column]
+        assert table.where(f"{column} IS NULL").count() == values.null_count
+        assert table.where(f"{column} IS NOT NULL").count() == len(read) - values.null_count
+
+
+def test_an_index_of_column_statistics_alone_is_verified_and_repaired(tmp_path: Path) -> None:
+    builder = DeltaBuilder(str(tmp_path / "t")).create(SCHEMA)
+    builder.commit([builder.data_file(rows(random.Random(1), 1), "f.parquet")])
+    table = tailbit.open(builder.path)
+    table.create_index("stats", "*", kind="column_stats")
+    assert table.verify().problems == []
+    assert table.repair().problems == ()
