@@ -36,9 +36,10 @@ def _reason(definition: Definition, selection: Selection, zone: str) -> str | No
         return f"{_changed(definition, selection.schema)}: ALTER INDEX ... REBUILD makes it anew"
     in_zone = replace(definition, terms=tuple(replace(term, zone=zone) for term in definition.terms))
     elsewhere = column_of(in_zone, selection.schema)
-    if here == elsewhere or not isinstance(elsewhere, IndexedTerm):
+    if here == elsewhere or not isinstance(here, IndexedTerm) or not isinstance(elsewhere, IndexedTerm):
         return None
-    if any(implied(node, elsewhere) is not None for node in nodes_of(selection.node)):
+    nodes = nodes_of(selection.node)
+    if any(implied(node, here) is None and implied(node, elsewhere) is not None for node in nodes):
         zones = ", ".join(sorted({term.zone for term in definition.terms}))
         return f"it keeps values in time zone {zones}, and the question is asked in {zone}"
     return None

@@ -74,7 +74,8 @@ class Builder:
             return self._cast_constant(value, to, tried)
         if not casting.is_castable(value.type, to):
             raise NotRead(*casting.why_not_cast(value.type, to))
-        return call("try_cast" if tried else "cast", [value], to, (self.zone,))
+        zone = self.zone if _depends_on_zone(value.type, to) else "UTC"
+        return call("try_cast" if tried else "cast", [value], to, (zone,))
 
     def _cast_constant(self, value: Literal, to: DataType, tried: bool) -> Literal:
         try:
@@ -299,6 +300,12 @@ class Builder:
         if isinstance(pattern.value, bytes):
             at_once.check_pattern(name, pattern.value.decode(), escape)
         return call(name, [value, pattern], BOOLEAN, (escape,))
+
+
+def _depends_on_zone(from_: DataType, to: DataType) -> bool:
+    """Return whether a cast gives other values in another time zone."""
+    kinds = {from_.name, to.name}
+    return "timestamp" in kinds and bool(kinds & {"date", "timestamp_ntz", "string"})
 
 
 def _check_common(type_: DataType) -> None:

@@ -57,7 +57,8 @@ def _plain(b: Builder, name: str, function: Function, args: Sequence[Expression]
     takes = function.takes
     _count(name, args, len(takes) if function.least < 0 else function.least, len(takes))
     given = [_taken(b, name, kind, arg) for kind, arg in zip(takes, args, strict=False)]
-    return call(function.kernel, given, function.gives, (b.zone,) if function.zoned else ())
+    zone = b.zone if any(arg.type.name == "timestamp" for arg in given) else "UTC"
+    return call(function.kernel, given, function.gives, (zone,) if function.zoned else ())
 
 
 _EXACTLY = "exactly "
