@@ -53,6 +53,7 @@ class Column:
     `name`: logical path, one part per nesting level. `physical`: the path in data files, statistics and
     partition values; the index stores this path, so a rename costs nothing. `field_ids`: one id per level if
     the table maps columns by id, else empty. `zone`: the time zone of partition values without an offset.
+    `generated`: the SQL expression of which the column always holds the value; empty for none.
     """
 
     name: tuple[str, ...]
@@ -64,6 +65,7 @@ class Column:
     metadata: Mapping[str, Any] = field(default_factory=dict, compare=False, hash=False)
     field_ids: tuple[int, ...] = ()
     zone: str = "UTC"
+    generated: str = ""
 
     @property
     def id(self) -> str:

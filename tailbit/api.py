@@ -29,6 +29,7 @@ from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.selection import Selection
 from tailbit.index.sql.bind import bind
 from tailbit.once import lazy
+from tailbit.tables.schema import Schema
 from tailbit.tables.storage import one_look
 from tailbit.tables.table import Table
 from tailbit.upkeep.table import MaintainedTable
@@ -175,7 +176,8 @@ class IndexedTable(MaintainedTable):
         schema = snapshot.schema_in(written)
         node: Node = Constant(True) if sql is None else bind(sql, schema, zone, table=self.table_name)
         damages = Damages() if self.damage is None else Damages(self.damage)
-        selection = Selection(node, self._cover(snapshot), self._table.storage, schema, damages)
+        by_file = _by_file(node, schema)
+        selection = Selection(node, self._cover(snapshot), self._table.storage, schema, damages, by_file)
         if self._index is None or self._index.state.ledger is None or not self._trusted():
             return Answer(self.path, sql, selection, _zone=zone, _table=self._table)
         recorded = RecordedCounts.now(self._index.state, self._index.state.ledger)
@@ -210,6 +212,15 @@ class IndexedTable(MaintainedTable):
         if version is not None:
             raise UsageError(reason="both a version and a time were given", hint="Give one of them.")
         return self._table.version_at(to_millis(as_of, zone))
+
+
+def _by_file(node: Node, schema: Schema) -> Node | None:
+    """Return a predicate with what it implies for generated partition columns; None without such columns."""
+    if not any(column.partition and column.generated for column in schema.columns):
+        return None
+    from tailbit.index.sql.generated import with_generated
+
+    return with_generated(node, schema)
 
 
 def _version_by_name(params: Any, version: int | None) -> tuple[Any, int | None]:

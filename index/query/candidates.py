@@ -17,7 +17,7 @@ def candidates(selection: Selection) -> list[FileSlice]:
     """
     files, numbers = selection.snapshot.files, list(selection.to_scan)
     uncovered = [files[number] for number in numbers]
-    truths = FileTruths(selection.node, uncovered)
+    truths = FileTruths(selection.pruning, uncovered)
     candidate_numbers = [number for number, can in zip(numbers, truths.can_match, strict=True) if can]
     for space, bounds in selection.bounds:
         candidate_numbers += space.files[np.flatnonzero(space.counts_by_file(bounds.maybe))].tolist()

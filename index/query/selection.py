@@ -85,6 +85,8 @@ class Selection:
     """The rows of one version of a table where a predicate is TRUE, computed on demand.
 
     `schema`: of the table at that version. `damages`: index files that could not be read for this selection.
+    `by_file`: the predicate with what it implies for generated partition columns.
+
     Invariant: a selection does not change while table and index move on. Threads may share it: a value that
     two threads compute is the same.
     """
@@ -94,6 +96,12 @@ class Selection:
     storage: Storage
     schema: Schema
     damages: Damages = field(default_factory=Damages)
+    by_file: Node | None = None
+
+    @property
+    def pruning(self) -> Node:
+        """Return the predicate by which files are pruned: TRUE for the same rows."""
+        return self.by_file or self.node
 
     @property
     def snapshot(self) -> Snapshot:
@@ -183,7 +191,7 @@ class Selection:
         whole, rest = space.split_whole(bounds.maybe - bounds.sure)
         left = [Scan(self.snapshot.files[n], self.node, self.coverage.hidden_of(n)) for n in whole]
         left += [Scan(slice_, self.node, None, among) for slice_, among in self.by_slice(space, rest)]
-        truths = file_truth.FileTruths(self.node, [search.slice_ for search in left])
+        truths = file_truth.FileTruths(self.pruning, [search.slice_ for search in left])
         for order, search in enumerate(left):
             if truths.can_match[order]:
                 yield replace(search, node=truths.narrowed(order))
@@ -195,7 +203,7 @@ class Selection:
 
         known, scans, whole = list[FileHits](), list[Scan](), list[tuple[FileSlice, BitMap | None]]()
         numbers = self.to_scan
-        truths = file_truth.FileTruths(self.node, [self.snapshot.files[number] for number in numbers])
+        truths = file_truth.FileTruths(self.pruning, [self.snapshot.files[number] for number in numbers])
         for order, number in enumerate(numbers):
             slice_ = truths.slices[order].of_any_size()
             if not truths.can_match[order]:

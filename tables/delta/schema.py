@@ -150,6 +150,7 @@ class _SchemaReader:
             partition=not above.name and name in self.partitions,
             field_id=number,
             metadata=metadata,
+            generated=str(metadata.get("delta.generationExpression") or ""),
             field_ids=at.ids,
         )
 

@@ -1,0 +1,61 @@
+"""What a predicate says of generated partition columns, whose values follow from other columns of the row.
+
+Example: `day` is generated as `CAST(ts AS DATE)` and the table is partitioned by it.
+
+    ts >= TIMESTAMP_NTZ'2024-01-02 10:30'    implies    day >= DATE'2024-01-02'
+
+As in Spark, what is implied prunes files alone. A generation expression whose values depend on a time zone
+says nothing: which zone its writer had is recorded nowhere. Source: Delta protocol, Generated Columns.
+"""
+
+from __future__ import annotations
+
+from tailbit.errors import PredicateError, UnknownColumnError
+from tailbit.index.expression.indexed_term import IndexedTerm, indexed_term
+from tailbit.index.functions.tree import key_of
+from tailbit.index.implication.implied import implied
+from tailbit.index.predicate.tree import And, Constant, Leaf, Node, Or, all_of
+from tailbit.index.sql.terms import expression_of
+from tailbit.tables.model import Column
+from tailbit.tables.schema import Schema
+
+_NO_TERM = "#generated"
+
+
+def with_generated(node: Node, schema: Schema) -> Node:
+    """Return a predicate AND what it implies for the table's generated partition columns."""
+    generated = [column for column in schema.columns if column.partition and column.generated]
+    conditions = (_condition(node, column, schema) for column in generated)
+    implied_conditions = [condition for condition in conditions if condition is not None]
+    return all_of([node, *implied_conditions]) if implied_conditions else node
+
+
+def _condition(node: Node, column: Column, schema: Schema) -> Node | None:
+    term = _term(column, schema)
+    found = None if term is None else implied(node, term)
+    return None if found is None else _asked_of(found.maybe, column)
+
+
+def _term(column: Column, schema: Schema) -> IndexedTerm | None:
+    """Return the values of a generated column as a term; None if they depend on a zone, or cannot be read."""
+    try:
+        expressions = [expression_of(column.generated, schema, zone) for zone in ("UTC", "Asia/Kathmandu")]
+    except (PredicateError, UnknownColumnError):
+        return None
+    same = key_of(expressions[0]) == key_of(expressions[1]) and expressions[0].type == column.type
+    return indexed_term(_NO_TERM, column.generated, expressions[0]) if same else None
+
+
+def _asked_of(node: Node, column: Column) -> Node | None:
+    """Return a condition on a term, asked of the column that holds its values; None if it is computed."""
+    if isinstance(node, Constant):
+        return node
+    if isinstance(node, Leaf):
+        return Leaf(column, node.true, node.false, f"{column.label}, as it is generated: {node.text}")
+    if not isinstance(node, (And, Or)):
+        return None
+    parts = [_asked_of(child, column) for child in node.children]
+    known = tuple(part for part in parts if part is not None)
+    if isinstance(node, Or):
+        return Or(known) if len(known) == len(parts) else None
+    return And(known) if known else None

@@ -1,0 +1,63 @@
+"""Generated partition columns prune files of conditions on the columns that they are generated from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import tailbit
+from support.tables import index_of
+
+ROWS = "SELECT id AS k, DATE'2024-01-01' + CAST(id % 90 AS INT) AS day FROM range(900)"
+
+
+@pytest.fixture(scope="module")
+def table(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
+    from delta.tables import DeltaTable
+
+    path = str(tmp_path_factory.mktemp("generated") / "t")
+    (
+        DeltaTable.create(spark)
+        .location(path)
+        .addColumn("k", "BIGINT")
+        .addColumn("day", "DATE")
+        .addColumn("month", "INT", generatedAlwaysAs="month(day)")
+        .addColumn("bucket", "INT", generatedAlwaysAs="pmod(hash(k), 8)")
+        .partitionedBy("month", "bucket")
+        .execute()
+    )
+    spark.sql(ROWS).write.format("delta").mode("append").save(path)
+    return path
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("condition", "most"),
+    [
+        ("k = 7", 3),
+        ("k IN (7, 8) AND day < '2024-02-01'", 2),
+        ("day = '2024-02-03'", 16),
+        ("k = 7 OR day = '2024-02-03'", 19),
+        ("NOT (k = 7)", 48),
+        ("k = 7 AND month = 1", 1),
+        ("k IS NULL", 3),
+    ],
+)
+def test_a_condition_prunes_by_what_it_implies_for_a_generated_partition_column(
+    spark: Any, table: str, condition: str, most: int
+) -> None:
+    rows = spark.read.format("delta").load(table)
+    answer = tailbit.open(table).where(condition)
+    assert answer.count() == rows.where(condition).count()
+    assert answer.files_scanned <= most
+    assert len(answer.files()) <= most
+
+
+@pytest.mark.spark
+def test_the_files_of_an_index_are_pruned_so_too(spark: Any, table: str) -> None:
+    index_of(table, ["month"])
+    answer = tailbit.open(table).where("k = 7")
+    assert (answer.count(), answer.files_scanned) == (1, 1)
+    pruned = {file["by"] for file in answer.explain()["files"] if file["outcome"] == "pruned"}
+    assert "bucket, as it is generated: k = 7 (partition values)" in pruned
