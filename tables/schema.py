@@ -138,6 +138,19 @@ class Schema:
         )
 
 
+class SameSchema:
+    """A schema as a cache key, compared by identity: hashing its contents at every call costs too much."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+
+    def __hash__(self) -> int:
+        return id(self.schema)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SameSchema) and other.schema is self.schema
+
+
 def arrow_type(type_: DataType, label: str) -> pa.DataType:
     """Return the Arrow type to which values of a logical type are decoded.
 

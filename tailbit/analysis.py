@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, cast
 import numpy as np
 import pyarrow as pa
 
+from tailbit.arguments.conditions import Condition, condition_text, expression_texts, is_expression
 from tailbit.arguments.keywords import checks_keywords_of_methods
 from tailbit.arguments.moments import known_zone
-from tailbit.arguments.values import names, text, whole
+from tailbit.arguments.values import text, whole
 from tailbit.errors import UsageError
 from tailbit.vacuumed import tells_vacuumed
 
@@ -37,9 +38,15 @@ if TYPE_CHECKING:
 class Analysis:
     """The part of an answer that groups and sums its rows. Every method may raise UnknownColumnError.
 
-    A column whose type has no keys (struct, array, map ...) is a ColumnTypeError.
+    In place of a column's name, each method takes an expression over columns: `date_trunc('month', ts)` as
+    text, built with `tailbit.col`, or a Column of pyspark. A column that is named so comes first. A text that
+    is no expression of one value per row is a PredicateError; a row for which it raises is an
+    EvaluationError, as in `where`. A column whose type has no keys (struct, array, map ...) is a
+    ColumnTypeError.
     """
 
+    _path: str
+    _zone: str
     _selection: Selection
     _recorded: RecordedCounts | None
     _table: Table | None
@@ -52,12 +59,12 @@ class Analysis:
     @tells_vacuumed
     def facets(
         self,
-        column: str,
-        *more: str,
-        sum: str | Iterable[str] = (),
-        min: str | Iterable[str] = (),
-        max: str | Iterable[str] = (),
-        avg: str | Iterable[str] = (),
+        column: str | Condition,
+        *more: str | Condition,
+        sum: str | Condition | Iterable[str | Condition] = (),
+        min: str | Condition | Iterable[str | Condition] = (),
+        max: str | Condition | Iterable[str | Condition] = (),
+        avg: str | Condition | Iterable[str | Condition] = (),
     ) -> dict[Any, Any]:
         """Count the matching rows per value of a column, most frequent first; None stands for NULL.
 
@@ -88,16 +95,16 @@ class Analysis:
             return self._measured([column, *more], measures)
         if not more:
             return Facets(as_facets(self._counts(column)))
-        return Facets(group_facets(self._selection, self._resolved([column, *more]), self._recorded))
+        return Facets(group_facets(self._selection, self._keys(column, *more), self._recorded))
 
     def facet_table(
         self,
-        column: str,
-        *more: str,
-        sum: str | Iterable[str] = (),
-        min: str | Iterable[str] = (),
-        max: str | Iterable[str] = (),
-        avg: str | Iterable[str] = (),
+        column: str | Condition,
+        *more: str | Condition,
+        sum: str | Condition | Iterable[str | Condition] = (),
+        min: str | Condition | Iterable[str | Condition] = (),
+        max: str | Condition | Iterable[str | Condition] = (),
+        avg: str | Condition | Iterable[str | Condition] = (),
     ) -> pa.Table:
         """Return the facets as a table: a row per value, with `count` and the requested measures.
 
@@ -112,10 +119,10 @@ class Analysis:
         facets = self.facets(column, *more, sum=sum, min=min, max=max, avg=avg)
         if isinstance(facets, Measured):
             return facets.table
-        fields = self._selection.schema.arrow(self._resolved([column, *more]))
+        fields = self._selection.schema.arrow(self._keys(column, *more))
         return facet_table(list(fields), facets)
 
-    def top(self, column: str, n: int = 10) -> dict[Any, int]:
+    def top(self, column: str | Condition, n: int = 10) -> dict[Any, int]:
         """Return the `n` most frequent values of a column with their rows; ties by value, the lesser first.
 
         Raises:
@@ -130,7 +137,7 @@ class Analysis:
         n = whole("n", n)
         return Facets(most_frequent(self._counts(column, ordered=False), n))
 
-    def distinct(self, column: str) -> list[Any]:
+    def distinct(self, column: str | Condition) -> list[Any]:
         """Return the values of a column in the matching rows, each once, in order; None (NULL) is first.
 
         >>> flights.where().distinct("carrier")
@@ -139,7 +146,7 @@ class Analysis:
         return list(dict.fromkeys(self._counts(column).values()))
 
     @tells_vacuumed
-    def count_distinct(self, column: str, *more: str) -> int:
+    def count_distinct(self, column: str | Condition, *more: str | Condition) -> int:
         """Count the distinct values, or combinations of values, without NULL, as COUNT(DISTINCT ...).
 
         >>> flights.where().count_distinct("carrier"), flights.where().count_distinct("carrier", "dest")
@@ -150,9 +157,9 @@ class Analysis:
         if not more:
             key_counts = self._counts(column, ordered=False)
             return len(key_counts.keys) - (key_counts.nulls > 0)
-        return count_distinct(self._selection, self._resolved([column, *more]), self._recorded)
+        return count_distinct(self._selection, self._keys(column, *more), self._recorded)
 
-    def min(self, column: str) -> Any:
+    def min(self, column: str | Condition) -> Any:
         """Return the least value of a column; None if all are NULL. NaN is greater than every number.
 
         >>> flights.where("carrier = 'UA'").min("dep_delay"), flights.where("carrier = 'UA'").max("dep_delay")
@@ -160,7 +167,7 @@ class Analysis:
         """
         return self._extremes(column)[0]
 
-    def max(self, column: str) -> Any:
+    def max(self, column: str | Condition) -> Any:
         """Return the greatest value of a column; None if all are NULL. NaN is greater than every number.
 
         >>> flights.where().max("carrier"), flights.where("carrier = 'ZZ'").max("carrier")
@@ -168,7 +175,7 @@ class Analysis:
         """
         return self._extremes(column)[1]
 
-    def sum(self, column: str) -> int | float | Decimal | None:
+    def sum(self, column: str | Condition) -> int | float | Decimal | None:
         """Return the exact sum of a column, in the type that Spark gives the sum; None if all rows are NULL.
 
         A double is the exact sum, rounded once: Spark rounds at each step, so its last digits depend on the
@@ -185,7 +192,7 @@ class Analysis:
 
         return total(self._totals(column, "sum"))
 
-    def avg(self, column: str) -> float | Decimal | None:
+    def avg(self, column: str | Condition) -> float | Decimal | None:
         """Return the average of a column, in Spark's type for it; None if all rows are NULL.
 
         Raises:
@@ -199,7 +206,7 @@ class Analysis:
 
         return mean(self._totals(column, "avg"))
 
-    def summary(self, column: str) -> Summary:
+    def summary(self, column: str | Condition) -> Summary:
         """Return rows, NULLs, distinct values, extremes, sum and average of a column, in one pass.
 
         Sum and average are None if the column is not numeric.
@@ -216,7 +223,7 @@ class Analysis:
 
         return summary(self._counts(column))
 
-    def histogram(self, column: str, bins: int | Iterable[Any] = 10) -> list[Bin]:
+    def histogram(self, column: str | Condition, bins: int | Iterable[Any] = 10) -> list[Bin]:
         """Count the matching rows in bins of a column, between rising edges or in bins of equal width.
 
         A bin includes its lower edge; the last bin includes both edges. NULL, NaN and values beyond the edges
@@ -234,7 +241,7 @@ class Analysis:
 
         return histogram(self._counts(column), _bins(bins))
 
-    def date_histogram(self, column: str, part: str, zone: str = "UTC") -> dict[Any, int]:
+    def date_histogram(self, column: str | Condition, part: str, zone: str = "UTC") -> dict[Any, int]:
         """Count the matching rows by a unit of a date or time, such as year, month, week, day or hour.
 
         `part`: the unit: year, quarter, month, week, day, hour, minute or second.
@@ -257,7 +264,7 @@ class Analysis:
         return by_part(self._counts(column), text("part", part), known_zone("zone", zone))
 
     @tells_vacuumed
-    def crosstab(self, rows: str, columns: str) -> Crosstab:
+    def crosstab(self, rows: str | Condition, columns: str | Condition) -> Crosstab:
         """Count the matching rows by the values of two columns, as a matrix with sorted rows and columns.
 
         Raises:
@@ -273,29 +280,29 @@ class Analysis:
         """
         from tailbit.index.analytics.facets import crosstab
 
-        by_row, by_column = self._resolved([rows, columns])
+        by_row, by_column = self._keys(rows, columns)
         return crosstab(self._selection, by_row, by_column, self._recorded)
 
-    def _measures(self, wanted: Mapping[str, str | Iterable[str]]) -> list[Measure]:
+    def _measures(self, wanted: Mapping[str, str | Condition | Iterable[str | Condition]]) -> list[Measure]:
         """Return the requested aggregates, function by function.
 
         `wanted`: maps a function (`sum`, `min`, `max`, `avg`) to the names of the columns.
         """
         given = {f: some for f, some in wanted.items() if not isinstance(some, tuple) or some}
-        every = {f: names(f, [some] if isinstance(some, str) else some) for f, some in given.items()}
+        every = {f: expression_texts(f, [some] if _is_one(some) else some) for f, some in given.items()}
         if not any(every.values()):
             return []
         from tailbit.index.analytics.measures import Measure
 
-        resolve = self._selection.schema.resolve
-        return list(dict.fromkeys(Measure(f, resolve(name)) for f, some in every.items() for name in some))
+        measures = (Measure(f, self._key(name)) for f, some in every.items() for name in some)
+        return list(dict.fromkeys(measures))
 
-    def _measured(self, by: list[str], measures: list[Measure]) -> Measured:
+    def _measured(self, by: list[str | Condition], measures: list[Measure]) -> Measured:
         from tailbit.index.analytics.measures import measured
         from tailbit.outputs.display import Measured
         from tailbit.outputs.facets import measured_table
 
-        columns = self._resolved(by)
+        columns = self._keys(*by)
         keys, counts, by_measure = measured(self._selection, columns, measures)
         values = [key[0] for key in keys] if len(by) == 1 else keys
         fields = list(self._selection.schema.arrow(columns))
@@ -307,35 +314,48 @@ class Analysis:
         return Measured(dict(zip(values, records, strict=True)), table)
 
     @tells_vacuumed
-    def _counts(self, column: str, ordered: bool = True) -> KeyCounts:
-        from tailbit.index.grouping.counting import key_counts
+    def _counts(self, column: str | Condition, ordered: bool = True) -> KeyCounts:
+        from tailbit.index.analytics.terms import key_counts
 
-        resolved = self._selection.schema.resolve(text("column", column))
-        return key_counts(self._selection, resolved, self._recorded, ordered)
+        return key_counts(self._selection, self._key(column), self._recorded, ordered)
 
     @tells_vacuumed
-    def _totals(self, column: str, function: str) -> Totals:
+    def _totals(self, column: str | Condition, function: str) -> Totals:
         from tailbit.index.analytics.aggregates import check_numeric, totals
         from tailbit.index.analytics.streamed import reads_data, totals_of_data
 
-        resolved = self._selection.schema.resolve(text("column", column))
+        resolved = self._key(column)
         check_numeric(resolved, function)
         if reads_data(self._selection, resolved):
             return totals_of_data(self._selection, resolved)
         return totals(self._counts(column))
 
     @tells_vacuumed
-    def _extremes(self, column: str) -> tuple[Any, Any]:
+    def _extremes(self, column: str | Condition) -> tuple[Any, Any]:
         from tailbit.index.analytics.aggregates import extremes
         from tailbit.index.analytics.streamed import extremes_of_data, reads_data
 
-        resolved = self._selection.schema.resolve(text("column", column))
+        resolved = self._key(column)
         if reads_data(self._selection, resolved):
             return extremes_of_data(self._selection, resolved)
         return extremes(self._counts(column))
 
-    def _resolved(self, columns: Iterable[str]) -> list[Column]:
-        return [self._selection.schema.resolve(name) for name in names("columns", columns)]
+    def _keys(self, *columns: str | Condition) -> list[Column]:
+        return [self._key(column) for column in columns]
+
+    def _key(self, column: str | Condition) -> Column:
+        """Return the column of a name, or the term of an expression, that of the index if it holds it."""
+        from tailbit.index.sql.group_keys import group_key, with_definition
+
+        table = self._path.rstrip("/").rpartition("/")[2]
+        key = group_key(condition_text("column", column), self._selection.schema, self._zone, table)
+        definitions = () if self._recorded is None else self._recorded.index.settings.definitions
+        return with_definition(key, definitions, self._selection.snapshot.schema)
+
+
+def _is_one(columns: Any) -> bool:
+    """Return whether a measure is asked of one column or expression, and not of a list."""
+    return isinstance(columns, str) or is_expression(columns)
 
 
 def _bins(bins: int | Iterable[Any]) -> int | list[Any]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tailbit.analysis import Analysis
+from tailbit.arguments.conditions import Condition, expression_texts
 from tailbit.arguments.keywords import checks_keywords_of_methods
 from tailbit.arguments.values import names, path_text, whole
 from tailbit.errors import CorruptIndexError
@@ -355,11 +356,13 @@ class Answer(Analysis):
         return data_frame(self._selection, self._text, self._zone, spark)
 
     @tells_vacuumed
-    def explain(self, facets: Iterable[str] = (), columns: Iterable[str] = ()) -> Mapping[str, Any]:
+    def explain(
+        self, facets: Iterable[str | Condition] = (), columns: Iterable[str] = ()
+    ) -> Mapping[str, Any]:
         """Explain per file: covered or not, kept or pruned, why and by what; rows, segments, bytes read.
 
-        `facets`: columns for which to explain how facets are counted, with estimates and times. `columns`:
-        columns for which to explain how `read` would decode them, file by file.
+        `facets`: columns or expressions for which to explain how facets are counted, with estimates and
+        times. `columns`: columns for which to explain how `read` would decode them, file by file.
 
         Raises:
             UnknownColumnError: no such column.
@@ -378,7 +381,8 @@ class Answer(Analysis):
             **explain(self._selection, self._covered),
             "not_used": unserved(self._selection, self._zone),
         }
-        counted, wanted = self._resolved(facets), self._resolved(columns)
+        counted = self._keys(*expression_texts("facets", facets))
+        wanted = [self._selection.schema.resolve(name) for name in names("columns", columns)]
         if counted:
             account["facets"] = steps_of(self._selection, counted, self._recorded)
         if wanted:

@@ -20,7 +20,7 @@ from tailbit.answer import Answer
 from tailbit.arguments.conditions import Condition, condition_text
 from tailbit.arguments.keywords import checks_keywords, checks_keywords_of_methods
 from tailbit.arguments.moments import known_zone, to_millis
-from tailbit.arguments.values import text, whole
+from tailbit.arguments.values import whole
 from tailbit.errors import UsageError
 from tailbit.handle import opened
 from tailbit.index.predicate.tree import Constant, Node
@@ -184,8 +184,10 @@ class IndexedTable(MaintainedTable):
         covered = self._index.state.ledger.covered
         return Answer(self.path, sql, selection, covered, recorded, zone, self._table)
 
-    def transitions(self, column: str, from_version: int, to_version: int) -> dict[Any, Transition]:
-        """Count per value of a column the rows that left and that came between two versions, most first.
+    def transitions(
+        self, column: str | Condition, from_version: int, to_version: int
+    ) -> dict[Any, Transition]:
+        """Count per value of a column or expression the rows that left and came between two versions.
 
         A row is known by its file and position: one that was rewritten to another file has left and come.
 
@@ -202,9 +204,9 @@ class IndexedTable(MaintainedTable):
 
         before = self.where(version=whole("from_version", from_version))
         after = self.where(version=whole("to_version", to_version))
-        later = max(before, after, key=lambda answer: answer.version)._selection.schema
+        later = max(before, after, key=lambda answer: answer.version)
         with vacuumed_told(before, after):
-            return transitions(before._selection, after._selection, later.resolve(text("column", column)))
+            return transitions(before._selection, after._selection, later._key(column))
 
     def _version(self, version: int | None, as_of: datetime.date | str | None, zone: str) -> int:
         if as_of is None:

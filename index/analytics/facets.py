@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tailbit.errors import UsageError
-from tailbit.index.grouping.counting import key_counts
+from tailbit.index.analytics.terms import count_groups, key_counts
 from tailbit.index.grouping.dictionary import all_texts, python_values
-from tailbit.index.grouping.groups import GroupCounts, count_groups
+from tailbit.index.grouping.groups import GroupCounts
 from tailbit.index.grouping.key_counts import KeyCounts
 from tailbit.index.grouping.rows import Rows
 from tailbit.index.keys import is_textual

@@ -18,16 +18,15 @@ import pyarrow as pa
 from tailbit.arrays import Longs
 from tailbit.index.analytics.aggregates import Totals, check_numeric, mean, total
 from tailbit.index.analytics.streamed import reads_data
+from tailbit.index.analytics.terms import count_groups
 from tailbit.index.grouping.dictionary import coded, python_values
 from tailbit.index.grouping.folding import unfold
-from tailbit.index.grouping.groups import count_groups
-from tailbit.index.grouping.rows import Rows
+from tailbit.index.grouping.rows import Rows, fetch_values
 from tailbit.index.keys import decode_keys
 from tailbit.index.model import key_type_of_column
 from tailbit.index.query.selection import Selection
 from tailbit.index.values.literals import FLOATING, WHOLE
 from tailbit.tables.model import Column
-from tailbit.tables.parquet.rows import fetch_files
 from tailbit.tables.schema import arrow_type
 
 _SAFE = 1 << 62
@@ -228,7 +227,7 @@ def _counted(rows: Rows, by: Sequence[Column], columns: Sequence[_Column], group
 def _read(rows: Rows, by: Sequence[Column], columns: Sequence[_Column], groups: _Groups) -> None:
     """Aggregate row by row, from the data files with matching rows. Cost: the columns are read there."""
     wanted = list({c.id: c for c in (*by, *(measured_column.column for measured_column in columns))}.values())
-    for table in fetch_files(rows.storage, list(rows.reads()), wanted):
+    for table in fetch_values(rows.storage, list(rows.reads()), wanted):
         if not table.num_rows:
             continue
         group_of_row = _numbered(table, by, groups)

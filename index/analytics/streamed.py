@@ -14,9 +14,10 @@ import pyarrow as pa
 
 from tailbit.errors import CorruptIndexError
 from tailbit.index.analytics.aggregates import Totals
+from tailbit.index.analytics.terms import is_counted
 from tailbit.index.evaluation.stated import stated
 from tailbit.index.grouping.dictionary import full_keys, python_values
-from tailbit.index.grouping.rows import Rows
+from tailbit.index.grouping.rows import Rows, fetch_values
 from tailbit.index.keys import decode_keys, encode_value, integer_keys
 from tailbit.index.model import key_type_of_column
 from tailbit.index.ordered import ordered_ints
@@ -25,16 +26,12 @@ from tailbit.index.query.selection import Selection
 from tailbit.index.values.literals import FLOATING
 from tailbit.tables import compute as pc
 from tailbit.tables.model import Column
-from tailbit.tables.parquet.rows import fetch_files
 from tailbit.tables.schema import arrow_type
 
 
 def reads_data(selection: Selection, column: Column) -> bool:
-    """Return whether a column has neither postings nor partition values in the log, so data is read."""
-    spaces = selection.coverage.spaces
-    return not column.partition and not any(
-        column.id in s.columns for space in spaces for s in space.segments
-    )
+    """Return whether neither postings nor partition values tell the values of a column, so data is read."""
+    return not is_counted(selection.coverage.spaces, column)
 
 
 def totals_of_data(selection: Selection, column: Column) -> Totals:
@@ -102,7 +99,7 @@ def _present(selection: Selection, column: Column, left: set[int] | None = None)
     if left is not None:
         paths = {selection.snapshot.files[number].path for number in left}
         reads = [read for read in reads if read[0].path in paths]
-    for table in fetch_files(rows.storage, reads, [column]):
+    for table in fetch_values(rows.storage, reads, [column]):
         for chunk in table[column.id].chunks:
             yield chunk.drop_null()
 

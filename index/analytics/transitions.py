@@ -25,6 +25,7 @@ from pyroaring import BitMap
 from tailbit.arrays import Longs, Mask
 from tailbit.errors import ColumnTypeError
 from tailbit.index.evaluation.row_space import SpaceView, claims
+from tailbit.index.expression.indexed_term import IndexedTerm, sources_of
 from tailbit.index.grouping.counting import count_keys
 from tailbit.index.grouping.dictionary import united
 from tailbit.index.grouping.rows import Read, Rows
@@ -53,8 +54,8 @@ def transitions(before: Selection, after: Selection, column: Column) -> dict[Any
     Args:
         before: every row of the one version.
         after: every row of the other.
-        column: a column of the later version; rows older than the column have NULL. If its type was
-            widened in between, values are compared in the wider type.
+        column: a column of the later version, or a term over its columns; rows older than the column have
+            NULL. If its type was widened in between, values are compared in the wider type.
 
     Cost: a join of the two lists of files; then that of counting the rows that differ.
 
@@ -62,7 +63,7 @@ def transitions(before: Selection, after: Selection, column: Column) -> dict[Any
         ColumnTypeError: the column's type has no keys (struct, array, map ...), or neither of its two types
             is the wider one.
     """
-    old, new = _columns_of(before, after, column)
+    old, new = _terms_of(before, after, column)
     left = count_keys(_only_in(before, after, old, new), old)
     came = count_keys(_only_in(after, before, new, old), new)
     union = united([left.keys, came.keys])
@@ -75,6 +76,22 @@ def transitions(before: Selection, after: Selection, column: Column) -> dict[Any
         here = moved[:, place].tolist()
         out[values[place]] = Transition(known.left + here[0], known.came + here[1])
     return out
+
+
+def _terms_of(before: Selection, after: Selection, column: Column) -> list[Column]:
+    """Return the column of each version, or a term that reads columns of the same types in both.
+
+    Raises:
+        ColumnTypeError: the two versions have no common type of a column.
+    """
+    if not isinstance(column, IndexedTerm):
+        return _columns_of(before, after, column)
+    for source in sources_of([column]):
+        for then in _columns_of(before, after, source):
+            if then.type != source.type:
+                reason = f"it is {then.type} at the earlier of the two versions"
+                raise ColumnTypeError(column=source.label, type=str(source.type), reason=reason)
+    return [column, column]
 
 
 def _columns_of(before: Selection, after: Selection, column: Column) -> list[Column]:
@@ -115,8 +132,9 @@ def _only_in(mine: Selection, other: Selection, column: Column, theirs: Column) 
     of a file whose partition value differs between the versions count as missing from `other`.
     """
     difference = _Difference(mine.coverage, other.coverage)
-    if column.partition and theirs.partition:
-        difference.tell_apart(column)
+    for source, other_source in zip(sources_of([column]), sources_of([theirs]), strict=True):
+        if source.partition and other_source.partition:
+            difference.tell_apart(source)
     spaces = [(space, difference.in_space(space)) for space in mine.coverage.spaces]
     loose = list(difference.uncovered(mine))
     return Rows(mine.snapshot, mine.storage, [(s, bits) for s, bits in spaces if bits], loose, mine.damages)

@@ -9,16 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from tailbit.arrays import Mask
-from tailbit.index.expression.evaluate import evaluate
 from tailbit.index.functions.tree import Call, Expression, Ref, columns_in, key_of
 from tailbit.index.tuple_keys import tuple_of
+from tailbit.once import lazy
 from tailbit.tables.arrow import arrow_array, numpy_of
 from tailbit.tables.model import Column
+
+if TYPE_CHECKING:
+    from tailbit.index.expression import evaluate as evaluation
+else:
+    evaluation = lazy("tailbit.index.expression.evaluate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +110,9 @@ def values_of(term: IndexedTerm, columns: Mapping[str, pa.Array], rows: int) -> 
     coded = next(iter(columns.values())) if len(columns) == 1 else None
     if coded is not None and pa.types.is_dictionary(coded.type):
         return _of_coded(term, next(iter(columns)), coded)
-    outcome = evaluate(term.expression, {id_: _plain(values) for id_, values in columns.items()}, rows)
+    outcome = evaluation.evaluate(
+        term.expression, {id_: _plain(values) for id_, values in columns.items()}, rows
+    )
     return outcome.values, outcome.failed if outcome.raised is not None and outcome.raised.any() else None
 
 

@@ -31,7 +31,7 @@ from tailbit.index.grouping.dictionary import (
 from tailbit.index.grouping.folding import Combinations
 from tailbit.index.grouping.grouping import Grouping
 from tailbit.index.grouping.key_counts import KeyCounts, Step
-from tailbit.index.grouping.rows import Read, Rows
+from tailbit.index.grouping.rows import Read, Rows, fetch_values, number_values
 from tailbit.index.grouping.tally import Tally
 from tailbit.index.grouping.ways import COUNT, shortened
 from tailbit.index.keys import NO_KEYS
@@ -43,8 +43,6 @@ from tailbit.once import lazy
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.model import Column
-from tailbit.tables.parquet.column_codes.numbered import numbered
-from tailbit.tables.parquet.rows import fetch_files
 from tailbit.tables.partition_values import partition_array
 
 if TYPE_CHECKING:
@@ -203,10 +201,10 @@ class _KeyGrouping(Grouping[_StoredCounts | CountedKeys]):
     def by_data(self, reads: Sequence[Read]) -> Iterator[CountedKeys]:
         """Count the values of the column in the rows."""
         tally = Tally(self.key_type)
-        for columns_of_files, rest in numbered(self.rows.storage, reads, [self.column]):
+        for columns_of_files, rest in number_values(self.rows.storage, reads, [self.column]):
             for values in columns_of_files:
                 tally.add(values.values, values.counts)
-            for table in fetch_files(self.rows.storage, rest, [self.column]):
+            for table in fetch_values(self.rows.storage, rest, [self.column]):
                 tally.add(table[self.column.id])
         yield CountedKeys(*tally.keys(), ordered=False)
 

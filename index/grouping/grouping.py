@@ -85,7 +85,7 @@ class Grouping(ABC, Generic[Part]):
 
     def parts(self) -> Iterator[Part]:
         """Yield the grouped rows of each row space, then those read from data."""
-        left, spaces = list(self.rows.loose), self.rows.spaces
+        left, spaces = list[Read](), self.rows.spaces
         grouped_spaces = each_space(
             spaces, lambda work: self._in_space(*work), lambda work: unread_of(self.stored, work[0])
         )
@@ -97,6 +97,7 @@ class Grouping(ABC, Generic[Part]):
                 yield outcome.part
             self.steps += outcome.steps
             left += self.rows.by_slice(space, outcome.left)
+        left += self.rows.loose
         if left:
             begun = time.perf_counter()
             yield from self.by_data(left)

@@ -36,7 +36,7 @@ from tailbit.index.grouping.folding import (
 from tailbit.index.grouping.grouping import Grouping
 from tailbit.index.grouping.key_counts import Step
 from tailbit.index.grouping.lookups import AllRows, Lookup, looked_up
-from tailbit.index.grouping.rows import Read, Rows
+from tailbit.index.grouping.rows import Read, Rows, fetch_values, number_values
 from tailbit.index.keys import NO_KEYS, widen_keys
 from tailbit.index.model import key_type_of_column
 from tailbit.index.postings.codes import PostingCodes, SegmentCodes, codes_of
@@ -44,8 +44,6 @@ from tailbit.index.postings.segment import Segment
 from tailbit.index.tuple_keys import truncated
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.model import Column
-from tailbit.tables.parquet.column_codes.numbered import numbered
-from tailbit.tables.parquet.rows import fetch_files
 from tailbit.tables.partition_values import partition_array
 from tailbit.tables.positions import BitPositions
 
@@ -178,10 +176,10 @@ class _Grouping(Grouping[Combinations]):
 
     def by_data(self, reads: Sequence[Read]) -> Iterator[Combinations]:
         """Group the rows by the values of the columns."""
-        for columns, rest in numbered(self.rows.storage, reads, self.columns):
+        for columns, rest in number_values(self.rows.storage, reads, self.columns):
             if columns:
                 yield grouped_numbers(columns, self.key_types)
-            for table in fetch_files(self.rows.storage, rest, self.columns):
+            for table in fetch_values(self.rows.storage, rest, self.columns):
                 pairs = zip(self.columns, self.key_types, strict=True)
                 yield grouped([Coded(*coded(table[column.id], key_type)) for column, key_type in pairs])
 

@@ -17,7 +17,7 @@ from tailbit.index.sql.conditions import DEEPEST, ConditionReader
 from tailbit.index.sql.operands import OperandReader
 from tailbit.index.sql.refusals import refuse
 from tailbit.index.sql.syntax.parser import FLATTEN, parse_predicate
-from tailbit.tables.schema import Schema
+from tailbit.tables.schema import SameSchema, Schema
 from tailbit.tables.zones.times import check_zone
 
 
@@ -36,24 +36,11 @@ def bind(
     """
     if may_ask_for_present(text):
         return _bound(text, schema, zone, clock(), table)
-    return _kept(text, _Same(schema), zone, table)
-
-
-class _Same:
-    """A schema as a cache key, compared by identity: hashing its contents at every call costs too much."""
-
-    def __init__(self, schema: Schema) -> None:
-        self.schema = schema
-
-    def __hash__(self) -> int:
-        return id(self.schema)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.schema is self.schema
+    return _kept(text, SameSchema(schema), zone, table)
 
 
 @lru_cache(maxsize=512)
-def _kept(text: str, key: _Same, zone: str, table: str) -> Node:
+def _kept(text: str, key: SameSchema, zone: str, table: str) -> Node:
     return _bound(text, key.schema, zone, 0, table)
 
 

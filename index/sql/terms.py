@@ -22,21 +22,21 @@ from tailbit.index.sql.operands import OperandReader
 from tailbit.index.sql.refusals import refuse
 from tailbit.index.sql.syntax.parser import parse_predicate
 from tailbit.tables.model import Column
-from tailbit.tables.schema import Schema, name_parts
+from tailbit.tables.schema import SameSchema, Schema, name_parts
 
 _NOT_UTC = "Asia/Kathmandu"
 MOST_COLUMNS = 4
 """Most columns that an indexed expression reads."""
 
 
-def expression_of(text: str, schema: Schema, zone: str = "UTC", table: str = "") -> Expression:
-    """Bind the text of an expression to a schema.
+def expression_of(text: str, schema: Schema, zone: str = "UTC", table: str = "", now: int = 0) -> Expression:
+    """Bind the text of an expression to a schema; `now`: the present moment, in microseconds since 1970.
 
     Raises:
         PredicateError: the text does not parse, or holds an unsupported construct; the error says where.
         UnknownColumnError: there is no such column.
     """
-    return ExpressionReader(OperandReader(text, schema, zone, table), zone, 0).read(parse_predicate(text))
+    return ExpressionReader(OperandReader(text, schema, zone, table), zone, now).read(parse_predicate(text))
 
 
 def term_of(text: str, schema: Schema, zone: str = "UTC", table: str = "") -> Term:
@@ -83,7 +83,9 @@ def column_of(definition: Definition, schema: Schema) -> Column | None:
 
     Cost: nothing the second time, for the same schema object.
     """
-    return _column_of(definition.id, definition.terms, _Same(schema)) if definition.has_postings else None
+    return (
+        _column_of(definition.id, definition.terms, SameSchema(schema)) if definition.has_postings else None
+    )
 
 
 def kept_columns(definition: Definition, schema: Schema) -> tuple[Column, ...]:
@@ -96,21 +98,8 @@ def kept_columns(definition: Definition, schema: Schema) -> tuple[Column, ...]:
     return tuple(column for column in present if not definition.terms or column.id in wanted)
 
 
-class _Same:
-    """A schema as a cache key, compared by identity: hashing its contents costs too much."""
-
-    def __init__(self, schema: Schema) -> None:
-        self.schema = schema
-
-    def __hash__(self) -> int:
-        return id(self.schema)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.schema is self.schema
-
-
 @lru_cache(maxsize=1024)
-def _column_of(id_: str, terms: Sequence[Term], key: _Same) -> Column | None:
+def _column_of(id_: str, terms: Sequence[Term], key: SameSchema) -> Column | None:
     present = {column.id: column for column in every_column(key.schema)}
     if [column.id for term in terms for column in term.columns] == [id_]:
         return present.get(id_)

@@ -11,7 +11,7 @@ from typing import Any
 
 from tailbit.arguments.constants import constant_text
 from tailbit.arguments.spark_columns import column_text, is_spark_column
-from tailbit.arguments.values import text
+from tailbit.arguments.values import names, text
 from tailbit.errors import UsageError
 from tailbit.tables.schema import name_parts
 
@@ -268,6 +268,22 @@ def sql_of(value: Any) -> str:
         UsageError: a value that is no constant.
     """
     return value._operand if isinstance(value, Condition) else constant_text(value)
+
+
+def is_expression(value: Any) -> bool:
+    """Return whether a value is a `Condition` or a pyspark Column."""
+    return isinstance(value, Condition) or is_spark_column(value)
+
+
+def expression_texts(name: str, values: Any) -> list[str]:
+    """Return the texts of a list of names and expressions; each is given as `condition_text` takes it.
+
+    Raises:
+        UsageError: not a list of these, or a text alone.
+    """
+    if isinstance(values, (list, tuple)):
+        values = [condition_text(name, value) if is_expression(value) else value for value in values]
+    return names(name, values)
 
 
 def condition_text(name: str, value: Any) -> str:

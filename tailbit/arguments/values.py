@@ -153,14 +153,28 @@ def texts_by_name(name: str, value: Any) -> dict[str, str]:
     return dict(value)
 
 
-def split_names(text: str) -> list[str]:
-    """Return the names in a comma-separated list; a name in backticks may hold a comma.
+_PIECE = re.compile(r"""`(?:[^`]|``)*`|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|.""", re.DOTALL)
 
-    >>> split_names("carrier, `air,time`")
-    ['carrier', '`air,time`']
+
+def split_names(text: str) -> list[str]:
+    """Return the names and expressions in a comma-separated list.
+
+    A comma in backticks, quotes or parentheses splits nothing; where parentheses do not match, each comma
+    outside of backticks and quotes does.
+
+    >>> split_names("carrier, `air,time`, concat(dest, ', ', carrier)")
+    ['carrier', '`air,time`', "concat(dest, ', ', carrier)"]
     """
-    names = [n.strip() for n in re.findall(r"(?:`(?:[^`]|``)*`|[^,`])+", text)]
-    return [n for n in names if n]
+    pieces = _PIECE.findall(text)
+    matched = pieces.count("(") == pieces.count(")")
+    names, depth = [""], 0
+    for piece in pieces:
+        depth += matched * ((piece == "(") - (piece == ")"))
+        if piece == "," and depth <= 0:
+            names.append("")
+        else:
+            names[-1] += piece
+    return [name.strip() for name in names if name.strip()]
 
 
 def function(name: str, value: Any) -> None:

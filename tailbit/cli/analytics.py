@@ -98,6 +98,7 @@ def crosstab(table: str, rows: str, columns: str, where: str | None, as_json: bo
 
     \b
     tailbit crosstab flights carrier origin --where "dep_delay > 60"
+    tailbit crosstab flights carrier "dep_delay > 60"
 
     With --json: {"rows": {"column", "values"}, "columns": {"column", "values"}, "version", "counts"}.
     """

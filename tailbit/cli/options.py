@@ -237,7 +237,7 @@ def or_dash(value: Any) -> Any:
 
 
 def split_columns(text: str | None) -> list[str] | None:
-    """Return the names in a comma-separated list; a name in backticks may hold a comma."""
+    """Return the names and expressions in a comma-separated list, as `split_names` does."""
     from tailbit.arguments.values import split_names
 
     return None if text is None else split_names(text)

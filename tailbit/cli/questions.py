@@ -98,12 +98,13 @@ def facets(
 
     \b
     tailbit facets flights carrier --where "origin = 'JFK'" --top 10
-    tailbit facets flights origin,dest --top 10
+    tailbit facets flights "origin, dep_delay > 60" --top 10
     tailbit facets flights carrier --sum distance --avg dep_delay,arr_delay
 
-    With --json: {"column", "version", "facets": [{"value", "count"}, ...]}; a value that JSON lacks (a date,
-    a decimal, NaN) is text, bytes are hex digits, NULL is null. Of several columns, a value is a list. What
-    --sum and its like tell has a name such as "sum(distance)". With --format json, a line per value.
+    A column may be an expression. With --json: {"column", "version", "facets": [{"value", "count"}, ...]}; a
+    value that JSON lacks (a date, a decimal, NaN) is text, bytes are hex digits, NULL is null. Of several
+    columns, a value is a list. What --sum and its like tell has a name such as "sum(distance)". With --format
+    json, a line per value.
     """
     to_rows(form, output)
     as_rows = (form, output) != ("table", None)
@@ -254,7 +255,9 @@ def positions(table: str, condition: str | None, where: str | None, as_json: boo
 @click.argument("table")
 @click.argument("condition", required=False)
 @where_option
-@click.option("--facets", metavar="A,B", help="Tell also how facets of these columns are counted.")
+@click.option(
+    "--facets", metavar="A,B", help="Tell also how facets of these columns or expressions are counted."
+)
 @click.option("--columns", metavar="A,B", help="Tell also how rows of these columns would be read.")
 @query_options
 @json_option

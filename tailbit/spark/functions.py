@@ -123,7 +123,8 @@ def rows_of(answer: Answer, zone: str) -> OfVersion:
 class Facets:
     """`tailbit_facets(path, column, predicate, version)`: matching rows per value, most frequent first.
 
-    For several columns, such as "a, b", rows are counted per combination of values.
+    For several columns, such as "a, b", rows are counted per combination of values. In place of a column may
+    stand an expression, such as "date_trunc('month', ts)".
     """
 
     def __init__(self, analyzed: OfVersion) -> None:
@@ -141,7 +142,7 @@ class Facets:
 def facets_of(answer: Answer, named: str, zone: str) -> OfVersion:
     """Return the facet columns in their types, and `count`."""
     schema = answer._selection.schema
-    facet_columns = [schema.resolve(name) for name in _named(named)]
+    facet_columns = answer._keys(*_named(named))
     for column in facet_columns:
         key_type_of_column(column)
     header = facet_table(list(schema.arrow(facet_columns)), {}).schema
@@ -153,7 +154,7 @@ def facets_of(answer: Answer, named: str, zone: str) -> OfVersion:
 
 
 def _named(columns: str) -> list[str]:
-    """Return the column names in an argument such as "carrier, dest"."""
+    """Return the column names and expressions in an argument such as "carrier, year(day)"."""
     return split_names(columns) or [columns]
 
 

@@ -22,8 +22,9 @@ def spark_schema(columns: Sequence[Column], arrow: pa.Schema) -> StructType:
         ColumnTypeError: a variant, which Spark takes from no data source in Python.
     """
     fields = [
-        {"name": name, "type": _of_spark(c.type.raw), "nullable": c.nullable, "metadata": _own(c.metadata)}
+        {"name": name, "type": _of_spark(raw), "nullable": c.nullable, "metadata": _own(c.metadata)}
         for c, name in zip(columns, arrow.names, strict=True)
+        for raw in [c.type.raw or str(c.type)]
     ]
     for column in columns:
         if "variant" in str(column.type.raw):

@@ -1,0 +1,151 @@
+"""Counts by terms that no index holds, from counts by the columns that the terms read.
+
+Where postings or partition values tell the rows per key of those columns, a term is computed once per key, or
+per combination of keys, and no data file is read.
+
+Worked example: facets of `lower(city)`, of which only `city` is indexed.
+
+    rows by city      Rome 3   rome 1   Oslo 2
+    lower(city)       rome     rome     oslo
+    counted           rome 4   oslo 2
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from tailbit.arrays import Mask
+from tailbit.index.evaluation.row_space import SpaceView
+from tailbit.index.expression.indexed_term import IndexedTerm, sources_of, values_of
+from tailbit.index.grouping import counting, groups
+from tailbit.index.grouping.dictionary import coded, python_values
+from tailbit.index.grouping.folding import FEW, Coded, fold
+from tailbit.index.grouping.groups import GroupCounts
+from tailbit.index.grouping.key_counts import KeyCounts
+from tailbit.index.grouping.rows import Rows, raise_first
+from tailbit.index.grouping.tally import Tally
+from tailbit.index.keys import KEY_TYPES, decode_keys, is_textual
+from tailbit.index.model import key_type_of_column
+from tailbit.index.query.recorded_counts import RecordedCounts
+from tailbit.index.query.selection import Selection
+from tailbit.index.roaring.coding import order_with_nulls
+from tailbit.tables.arrow import arrow_array
+from tailbit.tables.model import Column
+from tailbit.tables.schema import arrow_type
+
+
+def is_counted(spaces: Sequence[SpaceView], column: Column) -> bool:
+    """Return whether row spaces or the log tell the rows per value of a column or term, at least for some."""
+    return _has_keys(spaces, column) or _is_of_keys(spaces, column)
+
+
+def _has_keys(spaces: Sequence[SpaceView], column: Column) -> bool:
+    """Return whether a column or term has postings itself, or is a partition column."""
+    return column.partition or any(column.id in s.columns for space in spaces for s in space.segments)
+
+
+def _is_of_keys(spaces: Sequence[SpaceView], column: Column) -> bool:
+    """Return whether a term without postings can be computed from the keys of the columns that it reads."""
+    if not isinstance(column, IndexedTerm) or _has_keys(spaces, column):
+        return False
+    sources = sources_of([column])
+    if not all(_has_values(source) and _has_keys(spaces, source) for source in sources):
+        return False
+    return len(sources) == 1 or math.prod(_keys(spaces, source) for source in sources) <= FEW
+
+
+def _has_values(column: Column) -> bool:
+    """Return whether the keys of a column hold its values as they are."""
+    return column.type.name in KEY_TYPES or column.type.name == "decimal"
+
+
+def _keys(spaces: Sequence[SpaceView], column: Column) -> int:
+    """Return about how many keys a column has; 1 for a partition column."""
+    segments = (s for space in spaces for s in space.segments if column.id in s.columns)
+    return max((segment.weight(column.id)[0] for segment in segments), default=1)
+
+
+def key_counts(
+    selection: Selection, column: Column, recorded: RecordedCounts | None, ordered: bool = True
+) -> KeyCounts:
+    """Count the rows of a selection per key of a column or term, as `counting.key_counts` does.
+
+    Raises:
+        ColumnTypeError: the column's type has no keys (struct, array, map ...).
+        EvaluationError: a term raises for a row.
+    """
+    if not _is_of_keys(selection.coverage.spaces, column):
+        return counting.key_counts(selection, column, recorded, ordered)
+    assert isinstance(column, IndexedTerm)
+    sources, key_type = sources_of([column]), key_type_of_column(column)
+    if len(sources) == 1:
+        by_key = counting.key_counts(selection, sources[0], recorded, ordered=False)
+        keys, counts, steps = [by_key.keys], by_key.counts, by_key.steps
+    else:
+        found = groups.count_groups(Rows.of(selection), sources)
+        keys = [k.take(arrow_array(at)) for k, at in zip(found.keys, found.codes, strict=True)]
+        counts, steps = found.counts, found.steps
+    values, raised = _values(column, keys)
+    if raised is not None:
+        rows = Rows.of(selection)
+        raise_first(rows.storage, list(rows.reads()), [column])
+    tally = Tally(key_type)
+    tally.add(values, counts)
+    term_keys, sums = tally.keys()
+    if ordered:
+        order = order_with_nulls(term_keys)
+        term_keys, sums = term_keys.take(arrow_array(order)), sums[order]
+
+    def listed() -> list[object]:
+        return python_values(term_keys, key_type, column)
+
+    return KeyCounts(column, key_type, term_keys, sums, listed, steps, ordered)
+
+
+def count_groups(rows: Rows, columns: Sequence[Column]) -> GroupCounts:
+    """Count rows per combination of keys of columns and terms, as `groups.count_groups` does.
+
+    Raises:
+        ColumnTypeError: a column's type has no keys (struct, array, map ...).
+        EvaluationError: a term raises for a row.
+    """
+    spaces = [space for space, _ in rows.spaces]
+    terms = {c.id: c for c in columns if isinstance(c, IndexedTerm) and _is_of_keys(spaces, c)}
+    if not terms:
+        return groups.count_groups(rows, columns)
+    read = [source for c in columns for source in (sources_of([c]) if c.id in terms else [c])]
+    counted = list({column.id: column for column in read}.values())
+    found = groups.count_groups(rows, counted)
+    by_id = {c.id: Coded(*of) for c, *of in zip(counted, found.keys, found.codes, strict=True)}
+    by_id |= {id_: _coded(rows, term, by_id) for id_, term in terms.items()}
+    parts = [by_id[column.id] for column in columns]
+    codes, counts = fold([part.codes for part in parts], [len(part.keys) for part in parts], found.counts)
+    return GroupCounts(columns, [part.keys for part in parts], codes, counts, found.steps)
+
+
+def _coded(rows: Rows, term: IndexedTerm, by_id: dict[str, Coded]) -> Coded:
+    """Compute a term for groups of rows, of which the keys of the columns that it reads are known."""
+    sources = [by_id[source.id] for source in sources_of([term])]
+    alone = len(sources) == 1
+    keys = [sources[0].keys] if alone else [of.keys.take(arrow_array(of.codes)) for of in sources]
+    values, raised = _values(term, keys)
+    if raised is not None and (raised[sources[0].codes] if alone else raised).any():
+        raise_first(rows.storage, list(rows.reads()), [term])
+    term_keys, codes = coded(values, key_type_of_column(term))
+    return Coded(term_keys, codes[sources[0].codes] if alone else codes)
+
+
+def _values(term: IndexedTerm, keys: Sequence[pa.BinaryArray]) -> tuple[pa.Array, Mask | None]:
+    """Compute a term per whole key of the column that it reads, or per combination of keys."""
+    columns = {source.id: _decoded(of, source) for source, of in zip(sources_of([term]), keys, strict=True)}
+    return values_of(term, columns, len(keys[0]))
+
+
+def _decoded(keys: pa.BinaryArray, column: Column) -> pa.Array:
+    key_type = key_type_of_column(column)
+    if is_textual(key_type):
+        return keys.view(arrow_type(column.type, column.label))
+    return decode_keys(keys, key_type, column.type)

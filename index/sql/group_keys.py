@@ -1,0 +1,110 @@
+"""What rows are grouped by: the text of a column's name or of an expression becomes a column or a term.
+
+A name comes first: of a column that is named as an expression is written, its values are taken. An expression
+that an index definition holds becomes the term of the definition, so that its postings, counts and codes
+serve; any other expression becomes a term that no index has.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from tailbit.errors import ColumnTypeError, PredicateError, UnknownColumnError
+from tailbit.index.expression.indexed_term import IndexedTerm, indexed_term
+from tailbit.index.expression.present import may_ask_for_present, micros_now
+from tailbit.index.expression.show import show
+from tailbit.index.functions.tree import Call, Expression, Ref, columns_in, key_of
+from tailbit.index.keys import key_type_of
+from tailbit.index.model import Definition
+from tailbit.index.sql.conditions import DEEPEST
+from tailbit.index.sql.refusals import refuse
+from tailbit.index.sql.syntax.parser import FLATTEN
+from tailbit.index.sql.terms import column_of, expression_of
+from tailbit.once import lazy
+from tailbit.tables.model import Column
+from tailbit.tables.schema import SameSchema, Schema
+
+if TYPE_CHECKING:
+    from tailbit.index.expression import evaluate as evaluation
+else:
+    evaluation = lazy("tailbit.index.expression.evaluate")
+
+_NAME = re.compile(r"(?:[\w\s.]|`(?:[^`]|``)*`)*")
+"""A text that may be meant as a name; the signs of any other text mean an expression."""
+
+
+def group_key(text: str, schema: Schema, zone: str = "UTC", table: str = "") -> Column:
+    """Return the column that a text names, else the term of the expression that it is.
+
+    `zone`: the session time zone. `table`: the table's own name, which may qualify column names. Cached per
+    text and schema; `now()` and the like are bound anew each time.
+
+    Raises:
+        PredicateError: the text is no expression with a value for each row; the error says where and why.
+        UnknownColumnError: there is no such column.
+        ColumnTypeError: a column whose values cannot be computed with.
+    """
+    if may_ask_for_present(text):
+        return _bound(text, schema, zone, table, micros_now())
+    return _kept(text, SameSchema(schema), zone, table)
+
+
+@lru_cache(maxsize=512)
+def _kept(text: str, key: SameSchema, zone: str, table: str) -> Column:
+    return _bound(text, key.schema, zone, table, 0)
+
+
+def _bound(text: str, schema: Schema, zone: str, table: str, now: int) -> Column:
+    try:
+        return schema.resolve(text)
+    except UnknownColumnError as wrong:
+        unknown = wrong
+    try:
+        expression = expression_of(text, schema, zone, table, now)
+    except RecursionError:
+        refuse(text, "it is nested too deeply", hint=FLATTEN)
+    except (PredicateError, UnknownColumnError, ColumnTypeError):
+        if _NAME.fullmatch(text):
+            raise unknown from None
+        raise
+    if isinstance(expression, Ref):
+        return expression.column
+    _check(text, expression)
+    # No definition has such an id: it has more digits, and other signs.
+    return indexed_term(f"#{key_of(expression)}", text, expression)
+
+
+def _check(text: str, expression: Expression) -> None:
+    """Raise unless an expression has a plain value for each row."""
+    if not isinstance(expression, Call) or not columns_in(expression):
+        hint = "Name a column in it; to count all rows, ask for the count."
+        refuse(text, "it reads no column: it is a constant", 0, hint)
+    if expression.depth > DEEPEST:
+        refuse(text, "it is nested too deeply", 0, FLATTEN)
+    try:
+        key_type_of(expression.type)
+    except ColumnTypeError as wrong:
+        hint = "Group by an expression of one value, such as a field, an element or size(tags)."
+        refuse(text, f"its values are of type {expression.type}: {wrong.fields['reason']}", 0, hint)
+    if (constant := evaluation.raising_constant(expression)) is not None:
+        error = evaluation.error_of(constant)
+        raised = f" ({error} in Spark)" if error else ""
+        refuse(text, f"{show(constant)} raises for every row{raised}", 0)
+
+
+def with_definition(column: Column, definitions: Iterable[Definition], schema: Schema) -> Column:
+    """Return a term as that of the definition that holds its expression, if there is one; else as it is.
+
+    `schema`: the columns of the table as definitions are bound to them, whatever the time zone of a question.
+    """
+    if not isinstance(column, IndexedTerm):
+        return column
+    for definition in definitions:
+        if definition.has_postings and len(definition.terms) == 1 and not definition.is_of_column:
+            held = column_of(definition, schema)
+            if isinstance(held, IndexedTerm) and held.key == column.key:
+                return indexed_term(definition.id, column.label, column.expression)
+    return column
