@@ -195,6 +195,18 @@ BENCHMARKS = (
         (Target("tailbit / DuckDB", most=1.1),),
     ),
     Benchmark(
+        "column_stats",
+        "Questions over 10,000 files by column statistics, beside Delta's own",
+        ("question",),
+        (
+            Target("column statistics ms", most="Delta's own ms", quick=1000),
+            Target("column statistics ms", most=5, of={"question": "no file, warm"}, quick=1000),
+            Target("bytes per cell", most=14, quick=100),
+            Target("us per cell", most=50, quick=5000),
+        ),
+        quick=("300", "40"),
+    ),
+    Benchmark(
         "run_once",
         "A whole `run --once` beside the kernel",
         ("columns",),

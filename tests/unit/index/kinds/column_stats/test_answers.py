@@ -246,3 +246,11 @@ def test_an_index_of_column_statistics_alone_is_verified_and_repaired(tmp_path: 
     table.create_index("stats", "*", kind="column_stats")
     assert table.verify().problems == []
     assert table.repair().problems == ()
+
+
+def test_an_index_of_all_columns_is_made_by_a_star_and_names_what_served(asked: Asked) -> None:
+    opened = tailbit.open(asked.path)
+    assert opened.drop_index("stats")
+    made = opened.create_index("every", "*", kind="column_stats")
+    assert (made.kind, made.terms, made.state) == ("column_stats", ("*",), "complete")
+    assert tailbit.open(asked.path).where("k > 10000").files_scanned == 0
