@@ -76,7 +76,12 @@ class _Question:
 
 @lru_cache(maxsize=4096)
 def _cached(question: _Question) -> Implied | None:
-    return _Implication(question.term).of(question.node)
+    node, term = question.node, question.term
+    zones = {column.id: column.zone for column in columns_in(term.expression)}
+    if any(column.zone != zones.get(column.id, column.zone) for column in columns_of(node)):
+        # The texts of partition values are other moments in another zone.
+        return None
+    return _Implication(term).of(node)
 
 
 class _Implication:

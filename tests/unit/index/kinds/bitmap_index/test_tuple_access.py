@@ -122,3 +122,22 @@ def test_what_the_keys_of_tuples_leave_open_is_rechecked(table_path: str, condit
     ((_, bounds),) = answer._selection.bounds
     assert not bounds.exact
     assert (len(bounds.maybe) < 200) == (condition != "s = 'x'")
+
+
+@pytest.mark.parametrize("terms", [("ts", "s"), ("s", "ts"), ("hash(ts, s)",), ("s", "hash(ts, s)")])
+def test_partition_times_asked_in_another_zone_are_not_looked_up_as_moments_of_utc(
+    table_path: str, terms: tuple[str, ...]
+) -> None:
+    hours = [datetime.datetime(2024, 1, 1, hour, tzinfo=datetime.timezone.utc) for hour in (0, 5, 10)] * 4
+    times = pa.array(hours, pa.timestamp("us", "UTC"))
+    write_deltalake(table_path, pa.table({"ts": times, "s": ["a", "b"] * 6}), partition_by=["ts"])
+    condition = "ts = TIMESTAMP '2024-01-01 05:00:00' AND s = 'b'"
+    assert [tailbit.open(table_path).where(condition, zone=zone).count() for zone in ZONES] == [2, 2]
+    index_of(table_path, ["ts"])
+    tailbit.open(table_path).create_index("several", list(terms))
+    opened = tailbit.open(table_path)
+    assert [opened.where(condition, zone=zone).count() for zone in ZONES] == [2, 2]
+
+
+ZONES = ["UTC", "Asia/Tokyo"]
+"""Partition values hold no offset: they are moments of the zone in which a question is asked."""
