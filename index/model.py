@@ -66,6 +66,9 @@ class IndexFile:
 BITMAP = "bitmap"
 """The kind of definitions whose values have postings."""
 
+COUNTS, COUNTS_REASON = "counts", "counts.reason"
+"""Options of a bitmap: whether its values are counted, "on" (the default) or "off"; and why they are not."""
+
 
 RAISED_TYPE, RAISED_KEY = "boolean", b"\x01"
 """Key type and the only key of the postings of rows for which an expression raises an error."""
@@ -153,6 +156,11 @@ class Definition:
     def has_postings(self) -> bool:
         """Whether the index keeps postings of its values."""
         return self.kind == BITMAP
+
+    @property
+    def has_counts(self) -> bool:
+        """Whether the index keeps the number of visible rows of each of its values."""
+        return self.has_postings and self.options.get(COUNTS) != "off"
 
     @property
     def key_type(self) -> str:

@@ -143,6 +143,7 @@ class Indexer:
                 for definition in definitions
                 if not definition.has_postings
             ),
+            uncounted=frozenset(d.id for d in definitions if d.has_postings and not d.has_counts),
         )
 
     def _changes(self, plan: BatchPlan, target: Version) -> Changes | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from tailbit.index.advice.measure import Measure
+from tailbit.index.advice.measure import KeysSeen, Measure
 from tailbit.index.model import ROWS_PER_SPACE
 from tailbit.index.parquet.sorted_rows import GROUP_BYTES
 
@@ -69,7 +69,7 @@ def estimate(measure: Measure, table_rows: int) -> Estimate:
     )
 
 
-def distinct_keys(measure: Measure, table_rows: int) -> int:
+def distinct_keys(measure: KeysSeen, table_rows: int) -> int:
     """Estimate the number of keys of the whole column: at least those seen, at most the rows."""
     seen, once, m = measure.distinct, measure.once, measure.blocks
     blocks = m * table_rows / measure.rows

@@ -33,22 +33,30 @@ _OF_POSTINGS = ("bitmap", *gaps.COLUMNS)
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
-    """The size and the keys of one column's index over the sampled rows.
+class KeysSeen:
+    """The keys of a column in some sampled blocks.
 
-    `distinct`: keys, NULL among them. `once`, `twice`: keys that occur in exactly one, in exactly two sampled
-    blocks. `positions_bytes`, `keys_bytes`: compressed bytes of the positions, and of the rest, of the
-    segment. `sparse`: share of the rows whose keys are stored as gaps. `cut`: share of the keys that are
-    longer than `MAX_KEY`. `stored_bytes`: bytes of the column in the data files. `decode_s`, `build_s`:
-    seconds of one core to decode the values, to build the segment.
+    `distinct`: keys, NULL among them. `once`, `twice`: keys that occur in exactly one, in exactly two blocks.
     """
 
     rows: int
     blocks: int
     distinct: int
-    nulls: int
     once: int
     twice: int
+
+
+@dataclass(frozen=True, slots=True)
+class Measure(KeysSeen):
+    """The size and the keys of one column's index over the sampled rows.
+
+    `positions_bytes`, `keys_bytes`: compressed bytes of the positions, and of the rest, of the
+    segment. `sparse`: share of the rows whose keys are stored as gaps. `cut`: share of the keys that are
+    longer than `MAX_KEY`. `stored_bytes`: bytes of the column in the data files. `decode_s`, `build_s`:
+    seconds of one core to decode the values, to build the segment.
+    """
+
+    nulls: int
     positions_bytes: int
     keys_bytes: int
     sparse: float
@@ -67,11 +75,11 @@ def measured(blocks: Sequence[SampledBlock], column: Column) -> Measure:
     key_type, began = posting_type_of(column.type), time.thread_time()
     values = values_of(blocks, column)
     decoded = time.thread_time()
-    coded = _coded(values, column, key_type)
+    coded = coded_values(values, column, key_type)
     buffer = _segment(coded, column, key_type, sum(map(len, values)))
     built = time.thread_time()
     positions, rest, sparse = _weighed(buffer)
-    counts, present = _by_block(coded, blocks)
+    seen, counts = keys_seen(coded, [block.rows for block in blocks])
     keys = coded.keys.filter(pa.array(counts > 0))
     rows = sum(map(len, values))
     longest = pc.greater(pc.binary_length(keys), MAX_KEY + len(ELEMENT))
@@ -80,8 +88,8 @@ def measured(blocks: Sequence[SampledBlock], column: Column) -> Measure:
         blocks=len(blocks),
         distinct=len(keys),
         nulls=rows - sum(int(pc.count(part).as_py()) for part in values),
-        once=int((present == 1).sum()),
-        twice=int((present == 2).sum()),
+        once=seen.once,
+        twice=seen.twice,
         positions_bytes=positions,
         keys_bytes=rest,
         sparse=sparse / rows if rows else 0.0,
@@ -92,7 +100,8 @@ def measured(blocks: Sequence[SampledBlock], column: Column) -> Measure:
     )
 
 
-def _coded(values: Sequence[pa.ChunkedArray], column: Column, key_type: str) -> Coded:
+def coded_values(values: Sequence[pa.ChunkedArray], column: Column, key_type: str) -> Coded:
+    """Return the codes of a column's values in some blocks, end to end."""
     coding, at = coding_of(column, key_type), 0
     for part in values:
         coding.add(at, part)
@@ -127,16 +136,15 @@ def _weighed(buffer: pa.Buffer) -> tuple[int, int, int]:
     return positions, rest, int(sparse)
 
 
-def _by_block(
-    coded: Coded, blocks: Sequence[SampledBlock]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return for each key its number of rows, and the number of sampled blocks with the key."""
+def keys_seen(coded: Coded, rows: Sequence[int]) -> tuple[KeysSeen, npt.NDArray[np.int64]]:
+    """Return the keys of blocks with numbers of rows, and for each key its number of rows."""
     counts = np.zeros(len(coded.keys), dtype=np.int64)
     present = np.zeros(len(coded.keys), dtype=np.int64)
     at = 0
-    for block in blocks:
-        in_block = coded.counts(at, at + block.rows)
+    for block_rows in rows:
+        in_block = coded.counts(at, at + block_rows)
         counts += in_block
         present += in_block > 0
-        at += block.rows
-    return counts, present
+        at += block_rows
+    distinct, once, twice = (int(some.sum()) for some in (counts > 0, present == 1, present == 2))
+    return KeysSeen(sum(rows), len(rows), distinct, once, twice), counts

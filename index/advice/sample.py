@@ -15,24 +15,35 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tailbit.index.expression.indexed_term import IndexedTerm, sources_of
+from tailbit.index.expression.indexed_term import values_of as values_of_term
 from tailbit.index.roaring.containers import BLOCK
+from tailbit.index.write.posting import one_array
 from tailbit.tables.file_list import FileList
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.data_file import DataFile, find_column, open_data_file, read_columns
+from tailbit.tables.partition_values import partition_array
 from tailbit.tables.storage import Storage
 
 
 @dataclass(frozen=True, slots=True)
 class SampledBlock:
-    """Rows `[first, first + rows)` of a row group of an open data file."""
+    """Rows `[first, first + rows)` of a row group of an open data file, which is that of `slice`."""
 
     file: DataFile
+    slice: FileSlice
     group: int
     first: int
     rows: int
 
     def stored_bytes(self, column: Column) -> float:
-        """Return the compressed bytes of a column that belong to the block's rows, from the footer."""
+        """Return the compressed bytes of a column, or of those a term reads, that belong to the rows.
+
+        They are taken from the footer.
+        """
+        return sum(self._stored_bytes(source) for source in sources_of([column]) if not source.partition)
+
+    def _stored_bytes(self, column: Column) -> float:
         steps = find_column(self.file.tree, column, self.file.path)
         group = self.file.metadata.row_group(self.group)
         if not steps or not group.num_rows:
@@ -55,15 +66,34 @@ class Sample:
 
 
 def values_of(blocks: Sequence[SampledBlock], column: Column) -> list[pa.ChunkedArray]:
-    """Return the values of a column in each block, in row order. Cost: each row group is decoded once.
+    """Return the values of a column or term in each block, in row order.
+
+    Cost: each row group is decoded once.
 
     Raises:
         DataFileError: the values cannot be decoded.
         ColumnTypeError: the type cannot be decoded.
     """
+    if isinstance(column, IndexedTerm):
+        return _computed(blocks, column)
+    if column.partition:
+        texts = [block.slice.partition.get(column.physical[0]) for block in blocks]
+        sized = zip(texts, blocks, strict=True)
+        return [pa.chunked_array([partition_array(column, text, block.rows)]) for text, block in sized]
     decoded = {(block.file.path, block.group): block for block in blocks}
     groups = {at: read_columns(b.file, [column], [b.group])[column.id] for at, b in decoded.items()}
     return [groups[block.file.path, block.group].slice(block.first, block.rows) for block in blocks]
+
+
+def _computed(blocks: Sequence[SampledBlock], term: IndexedTerm) -> list[pa.ChunkedArray]:
+    """Compute a term in each block."""
+    sources = sources_of([term])
+    by_source = [values_of(blocks, source) for source in sources]
+    out = []
+    for block, *values in zip(blocks, *by_source, strict=True):
+        columns = {column.id: one_array(part) for column, part in zip(sources, values, strict=True)}
+        out.append(pa.chunked_array([values_of_term(term, columns, block.rows)[0]]))
+    return out
 
 
 def sampled(storage: Storage, files: FileList, columns: Sequence[Column], blocks: int, seed: int) -> Sample:
@@ -81,7 +111,7 @@ def sampled(storage: Storage, files: FileList, columns: Sequence[Column], blocks
     rows = sum(file.metadata.num_rows for file in opened.values())
     size = sum(int(sizes[n]) for n in opened)
     table_rows = rows if len(opened) == len(sizes) else round(rows * int(sizes.sum()) / max(1, size))
-    every = [block for file in opened.values() for block in _blocks(file)]
+    every = [block for n, file in opened.items() for block in _blocks(file, files[n])]
     if table_rows == rows and len(every) <= blocks:
         return Sample(tuple(every), rows)
     weights = [block.rows for block in every]
@@ -94,12 +124,12 @@ def _by_size(rng: random.Random, sizes: npt.NDArray[np.int64], blocks: int) -> l
 
 
 def _opened(storage: Storage, slice_: FileSlice, columns: Sequence[Column]) -> DataFile:
-    return open_data_file(storage, slice_.path, None, [c for c in columns if not c.partition])
+    return open_data_file(storage, slice_.path, None, [c for c in sources_of(columns) if not c.partition])
 
 
-def _blocks(file: DataFile) -> Iterator[SampledBlock]:
+def _blocks(file: DataFile, slice_: FileSlice) -> Iterator[SampledBlock]:
     """Yield the blocks of a file: the row groups of the file, cut into blocks."""
     for group in range(file.metadata.num_row_groups):
         rows = file.metadata.row_group(group).num_rows
         for first in range(0, rows, BLOCK):
-            yield SampledBlock(file, group, first, min(BLOCK, rows - first))
+            yield SampledBlock(file, slice_, group, first, min(BLOCK, rows - first))

@@ -13,6 +13,7 @@ from tailbit.errors import (
     NoIndexError,
     UsageError,
 )
+from tailbit.index.advice.counts import decided
 from tailbit.index.kinds.settings import format_of
 from tailbit.index.maintenance.start_over import check_columns, start_over
 from tailbit.index.model import Definition, Settings
@@ -52,7 +53,7 @@ def prepare_index(
             reason=f"no index at {path} yet, and no columns are given", hint="Give --columns a,b,c."
         )
     if index is None and wanted_columns is not None:
-        index = _create(path, wanted_columns, options)
+        index = _create(path, decided(table, wanted_columns), options)
     assert index is not None
     if wanted_columns is not None:
         check_columns(path, index.state.settings.columns, wanted_columns)

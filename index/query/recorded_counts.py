@@ -49,8 +49,8 @@ class RecordedCounts:
         """Return the counts of a column if they answer a selection; else None.
 
         They do if the selection has every row, at the version of a complete index whose counts include every
-        live file; if the column is posted for every file; if the index has not changed since; and if every
-        key holds its whole value in the column's current type.
+        live file; if the column is posted and counted for every file; if the index has not changed since; and
+        if every key holds its whole value in the column's current type.
         """
         if not (self._speak_of(selection) and _whole_column(selection, column)):
             return None
@@ -64,10 +64,10 @@ class RecordedCounts:
         return None if counts is None or tuple_keys.truncated(counts[0], key_type) is not None else counts
 
     def _stored(self, column_id: str, key_type: str) -> Counts | None:
-        """Read the counts of a column from the index; None if the index has changed or lacks the column."""
+        """Read the counts of a column from the index; None if the index has changed or does not count it."""
         with self.index.lock:
             settings, stand = self.index.settings, (self.index.index_id, self.index.seq)
-            if stand != self.stand or column_id not in {d.id for d in settings.definitions}:
+            if stand != self.stand or column_id not in {d.id for d in settings.definitions if d.has_counts}:
                 return None
             if is_of_term(column_id) and self._raises(column_id):
                 return None

@@ -31,7 +31,8 @@ from tailbit.tables import compute as pc
 class Expected:
     """Visible rows per key of a column, by its postings, in one key type.
 
-    `known` is False if damage, or keys of types that cannot be compared, make the rows unknown.
+    `known` is False if damage, or keys of types that cannot be compared, make the rows unknown; or if the
+    index does not count the column.
     """
 
     key_type: str

@@ -130,7 +130,8 @@ def _check(
     waiting = any(record.counted and record.space is None for record in index.recorded.live())
     steps = len(claims) * len(ids)
     for number, column in enumerate(ids):
-        expected = Expected(_key_type(index, column, columns.get(column)))
+        counted = index.settings.definition(column).has_counts
+        expected = Expected(_key_type(index, column, columns.get(column)), known=counted)
         for step, space in enumerate(sorted(claims)):
             if progress is not None:
                 progress(number * len(claims) + step, steps)

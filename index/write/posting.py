@@ -140,11 +140,12 @@ def _side_by_side(columns: Sequence[Iterator[pa.ChunkedArray]]) -> Iterator[list
         rows = min(map(len, held))
         if not rows:
             return
-        yield [_one_array(values.slice(0, rows)) for values in held]
+        yield [one_array(values.slice(0, rows)) for values in held]
         held = [values.slice(rows) for values in held]
 
 
-def _one_array(values: pa.ChunkedArray) -> pa.Array:
+def one_array(values: pa.ChunkedArray) -> pa.Array:
+    """Return values as one array; dictionary codes of several chunks become codes of one dictionary."""
     return values.unify_dictionaries().combine_chunks() if values.num_chunks != 1 else values.chunk(0)
 
 

@@ -36,6 +36,7 @@ from tailbit.index.write.work import (
     TaskResult,
     to_post,
 )
+from tailbit.tables.model import Column
 from tailbit.tables.parquet.data_file import footer_hash
 from tailbit.tables.storage import open_storage
 
@@ -69,7 +70,7 @@ class _Run:
         self._counting = Counting(self._source, self._hidden, self._tally)
         self._works = [self._settled(work) for work in task.works]
         self._footers: dict[str, str] = {}
-        self._unposted = {definition.id for definition in task.definitions}
+        self._uncounted = task.uncounted.union(definition.id for definition in task.definitions)
 
     def result(self) -> TaskResult:
         claims = self._claims()
@@ -165,9 +166,15 @@ class _Run:
         postings = (
             part
             for indexed in ordered
-            for part in post(self._data, indexed.column, indexed.key_type, claims, hidden, self._tally)
+            for part in post(
+                self._data, indexed.column, indexed.key_type, claims, hidden, self._tally_of(indexed.column)
+            )
         )
         return write_segment(self._index, space, extent, postings)
+
+    def _tally_of(self, column: Column) -> Tally:
+        """Return the tally of the task; for a column whose values are not counted, one that is not kept."""
+        return Tally() if column.id in self._uncounted else self._tally
 
     def _hidden_among(self, claims: list[Claim]) -> dict[str, BitMap]:
         """Map path to hidden rows of the files that have any."""
@@ -184,10 +191,10 @@ class _Run:
             if record.counted:
                 hidden = self._hidden.of_record(record)
                 other = isinstance(work, Replace) and not record.is_as_written(work.target)
-                counted = self._posted(record)
+                counted = self._counted(record)
                 self._counting.add(record, counted, columns, None, hidden, -1, overwritten=other)
             return
-        stay = tuple(c for c in self._posted(record) if c not in to_post(work))
+        stay = tuple(c for c in self._counted(record) if c not in to_post(work))
         now = self._hidden.of_slice(self._source, work.target)
         if not record.counted:
             self._counting.add(record, stay, columns, None, now, +1)
@@ -196,9 +203,9 @@ class _Run:
             self._counting.add(record, stay, columns, now - then, BitMap(), -1)
             self._counting.add(record, stay, columns, then - now, BitMap(), +1)
 
-    def _posted(self, record: FileRecord) -> list[str]:
+    def _counted(self, record: FileRecord) -> list[str]:
         """Return the ids of the definitions of a file that have postings and counts."""
-        return [id_ for id_ in record.built if id_ not in self._unposted]
+        return [id_ for id_ in record.built if id_ not in self._uncounted]
 
     def _newly_hidden(self) -> dict[str, BitMap]:
         """Map identity to rows of the deletion vectors that files are counted under from now on."""

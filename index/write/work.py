@@ -112,6 +112,7 @@ class BuildTask:
 
     `dropped`: ids of dropped columns, whose old postings may still lie in row spaces. `kinds`: the record
     kinds of the index. `options`: of the stores of both tables. `definitions`: those without postings.
+    `uncounted`: ids of the definitions with postings whose values are not counted.
     """
 
     root: str
@@ -124,6 +125,7 @@ class BuildTask:
     kinds: Kinds = KINDS
     options: StorageOptions = NO_OPTIONS
     definitions: tuple[TaskDefinition, ...] = ()
+    uncounted: frozenset[str] = frozenset()
 
     @property
     def ids(self) -> list[str]:

@@ -25,6 +25,7 @@ class IndexDescription:
     `terms`: columns or expressions, as SQL. `only`: the condition on partition columns of the files that it
     covers; empty for all. `state`: "complete", "building", or "deferred" until the first rebuild.
     `files_left`: live files that it is still to be built for. `indexer`: the running indexer that builds it.
+    `counts_reason`: why the values are not counted, if that was decided from a sample of the data.
     """
 
     name: str
@@ -35,6 +36,7 @@ class IndexDescription:
     only: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
     indexer: str | None = None
+    counts_reason: str = ""
 
 
 @checks_keywords_of_methods()
@@ -56,8 +58,8 @@ class DefinedTable(Handle):
         """Create an index of columns or expressions, and build it, unless an indexer runs that does.
 
         `on`: one to four terms in SQL. `kind`: "bitmap" or "column_stats". `only`: a condition on partition
-        columns; files elsewhere are not indexed. `deferred`: it is built by its first `rebuild_index`.
-        `zone`: the session time zone, recorded if the values of a term depend on it.
+        columns; files elsewhere are not indexed. `deferred`: its first `rebuild_index` builds it. `zone`: of
+        terms that depend on it. `options`: {"counts": "auto"}, which is off above 0.5 values a row, or "on".
 
         Raises:
             StatementError, PredicateError: a term is no expression of one row; no such kind or option.
@@ -85,6 +87,7 @@ class DefinedTable(Handle):
 
     def created(self, statement: CreateIndex, zone: str) -> IndexDescription:
         """Create the index of a statement; see `create_index`."""
+        from tailbit.index.advice.counts import decided
         from tailbit.index.maintenance.create import open_or_create
         from tailbit.index.maintenance.definitions import add, check_free, define, find
 
@@ -93,6 +96,7 @@ class DefinedTable(Handle):
         if statement.if_not_exists and find(known, statement.name) is not None:
             return self.describe_index(statement.name)
         check_free(known, definition)
+        (definition,) = decided(self._table, [definition])
         index, is_new = open_or_create(self._table, self.index_path, definition)
         if not is_new:
             add(index, definition)
@@ -171,7 +175,9 @@ class DefinedTable(Handle):
 
 def _described(index: MetadataTable, definition: Definition) -> IndexDescription:
     from tailbit.index.maintenance.definitions import DEFERRED
+    from tailbit.index.model import COUNTS_REASON
 
+    internal = (DEFERRED, COUNTS_REASON)
     left = index.state.recorded.unposted([definition.id])[definition.id]
     deferred = definition.options.get(DEFERRED) == "true"
     state = "deferred" if deferred else "building" if left else "complete"
@@ -182,5 +188,6 @@ def _described(index: MetadataTable, definition: Definition) -> IndexDescription
         state=state,
         files_left=left,
         only=definition.only,
-        options={key: value for key, value in definition.options.items() if key != DEFERRED},
+        options={key: text for key, text in definition.options.items() if key not in internal},
+        counts_reason=definition.options.get(COUNTS_REASON, ""),
     )

@@ -187,16 +187,19 @@ class MaintainedTable(DefinedTable):
         >>> altered.added, altered.dropped
         (('dest',), ())
         """
+        from tailbit.index.advice.counts import decided
         from tailbit.index.maintenance.alter import alter
 
         come, go = names("add", add), names("drop", drop)
         index, schema = self._apart()._needed(), self._table.snapshot().schema
         coming = [Definition.of_column(schema.resolve(name)) for name in come]
+        known = {definition.id for definition in index.state.settings.definitions}
         going = [_indexed_id(index.state.settings, schema, name) for name in go]
         both = [column.label for column in coming if column.id in going]
         if both:
             raise UsageError(reason=f"{', '.join(both)} is both added and dropped", hint="Name it once.")
-        return alter(index, coming, going)
+        new = decided(self._table, [definition for definition in coming if definition.id not in known])
+        return alter(index, new, going)
 
     def indexed(self) -> dict[str, str]:
         """Return for each indexed column its id and its name, a former name if the column is dropped.
