@@ -61,10 +61,18 @@ class Cells:
 
     def same(self, units: slice, other: Cells) -> bool:
         """Return whether the statistics of some units are those of all units of another column."""
-        return all(getattr(self, name)[units].tolist() == getattr(other, name).tolist() for name in _COMPARED)
+        if any(getattr(self, name)[units].tolist() != getattr(other, name).tolist() for name in _COMPARED):
+            return False
+        # Ends are compared where there are any: those of NULLs alone are of no type.
+        at = np.flatnonzero(other.bounded).tolist()
+        pairs = (
+            (self.low[units].tolist(), other.low.tolist()),
+            (self.high[units].tolist(), other.high.tolist()),
+        )
+        return all(mine[n] == theirs[n] for mine, theirs in pairs for n in at)
 
 
-_COMPARED = ("known", "bounded", "low", "high", "nulls", "packed", "exact")
+_COMPARED = ("known", "bounded", "nulls", "packed", "exact")
 
 
 class ColumnStats:

@@ -9,16 +9,24 @@ from collections.abc import Callable, Sequence
 
 import tailbit
 from support.drive import Drive
+from support.fuzzer.definitions import RandomDefinition, create, drop_one, name_only, random_definition
 from tailbit.streaming.settings import StreamSettings
 
 FILE_LIMITS = (1, 2, 5, 2000)
 
 
 class Follower:
-    """One index of one table; `columns` names what could be indexed now, as SQL."""
+    """One index of one table; `columns` names what could be indexed now, as SQL, `partitions` parts files."""
 
-    def __init__(self, path: str, rng: random.Random, columns: Callable[[], Sequence[str]]) -> None:
-        self.path, self.rng, self.columns = path, rng, columns
+    def __init__(
+        self,
+        path: str,
+        rng: random.Random,
+        columns: Callable[[], Sequence[str]],
+        partitions: Callable[[], Sequence[str]] = tuple,
+    ) -> None:
+        self.path, self.rng, self.columns, self.partitions = path, rng, columns, partitions
+        self._names = 0
         self.index, self._kept = f"{path}/_tailbit", f"{path}-kept-index"
         self.drive: Drive | None = None
         self._opened: tailbit.IndexedTable | None = None
@@ -36,13 +44,15 @@ class Follower:
         return self._opened
 
     def start(self) -> Drive:
-        """An indexer that begins now; where there is no index it makes one of some columns."""
-        columns = None
-        if not os.path.isdir(self.index):
+        """An indexer that begins now; where there is no index it makes one of columns and definitions."""
+        columns, is_new = None, not os.path.isdir(self.index)
+        if is_new:
             able = self.columns()
             columns = self.rng.sample(able, min(len(able), self.rng.randint(2, 12)))
         limit = self.rng.choice(FILE_LIMITS)
         self.drive = Drive(self.path, self.index, columns, StreamSettings(files=limit, versions=limit))
+        for _ in range(self.rng.choice((0, 1, 2, 4)) if is_new else 0):
+            self._define(name_only)
         return self.drive
 
     def step(self) -> None:
@@ -97,6 +107,24 @@ class Follower:
             gone = self.rng.choice([c for c in known if c not in add])
             tailbit.open(self.path).alter(drop=[gone])
 
+    def define(self) -> None:
+        """Indexes of expressions, of several columns or of their statistics come, built at once or later."""
+        for _ in range(self.rng.choice((1, 1, 2, 3))):
+            self._define(name_only if self.rng.random() < 0.3 and os.path.isdir(self.index) else create)
+
+    def _define(self, act: Callable[[str, str, RandomDefinition], bool]) -> None:
+        self._names += 1
+        act(
+            self.path,
+            f"index {self._names}",
+            random_definition(self.rng, self.columns(), self.partitions()),
+        )
+
+    def undefine(self) -> None:
+        """An index goes."""
+        if os.path.isdir(self.index):
+            drop_one(self.path, self.rng)
+
 
 MOVES: tuple[tuple[str, Callable[[Follower], None]], ...] = (
     *[("drained", Follower.drain)] * 5,
@@ -109,4 +137,6 @@ MOVES: tuple[tuple[str, Callable[[Follower], None]], ...] = (
     ("copied", Follower.keep),
     ("put back", Follower.put_back),
     ("altered", Follower.alter),
+    *[("defined", Follower.define)] * 4,
+    ("undefined", Follower.undefine),
 )

@@ -16,9 +16,11 @@ import tailbit
 from support.fuzzer.arrays import ArrayHistory
 from support.fuzzer.asks import Ask, Version, ask, new_predicate
 from support.fuzzer.built import BuiltHistory
+from support.fuzzer.columns import label
 from support.fuzzer.follower import Follower
 from support.fuzzer.foreign import ForeignHistory
 from support.fuzzer.judge import Verdict, by_duckdb, judge
+from support.fuzzer.model import State
 from support.fuzzer.varied import VariedHistory
 from support.predicates import Predicate
 
@@ -77,7 +79,7 @@ class Run:
         self.seed, self.checks = seed, checks
         self.rng = random.Random(seed)
         self.history = WRITERS[writer](os.path.join(folder, "t b"), self.rng)
-        self.follower = Follower(self.history.path, self.rng, self.indexable)
+        self.follower = Follower(self.history.path, self.rng, self.indexable, self.partitions)
         self.asks: list[Ask] = []
         self.wrong: list[str] = []
 
@@ -89,6 +91,11 @@ class Run:
     def indexable(self) -> list[str]:
         """The columns that an index could have now."""
         return [column.spark for column in self.history.head().asked]
+
+    def partitions(self) -> list[str]:
+        """The columns that part the files now."""
+        head = self.history.head()
+        return [label([name]) for name in head.shape.partitions] if isinstance(head, State) else ["region"]
 
     def go(self) -> None:
         """All of it: a third of the checks while the table changes, the rest in each state of the index."""

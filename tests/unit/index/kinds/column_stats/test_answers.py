@@ -299,3 +299,13 @@ def test_statistics_follow_a_column_that_is_renamed_and_widened(tmp_path: Path, 
     assert (opened.where().min("wide"), opened.where().max("wide")) == (0, 35)
     assert opened.where("wide IS NULL").count() == 4
     assert opened.verify().problems == []
+
+
+def test_statistics_of_nulls_alone_are_verified_beside_those_of_values(tmp_path: Path) -> None:
+    builder = DeltaBuilder(str(tmp_path / "t")).create(SCHEMA)
+    nulls = pa.table([pa.nulls(3, field.type) for field in SCHEMA], schema=SCHEMA)
+    for number, table in enumerate((nulls, rows(random.Random(1), 1), nulls)):
+        builder.commit([builder.data_file(table, f"f{number}.parquet", stats=None)])
+    table = tailbit.open(builder.path)
+    table.create_index("stats", "*", kind="column_stats")
+    assert table.verify().problems == []
