@@ -18,7 +18,7 @@ PACKAGES := tables index checkpoints streaming
 # As pip does for a wheel: a first question compiles nothing, also where Python may write no bytecode itself.
 COMPILED = $(BIN)/python -m compileall -q tailbit $(PACKAGES)
 
-.PHONY: help test lint audit demo support-page functions-page python-page cli-page site fuzz fuzz-analytics fuzz-histories fuzz-predicates fuzz-properties proof soak load bench time-zones constraints clean java
+.PHONY: help test lint audit demo support-page functions-page python-page cli-page site fuzz fuzz-analytics fuzz-definitions fuzz-histories fuzz-predicates fuzz-properties proof soak load bench time-zones constraints clean java
 
 help:
 	@echo "make demo             index a live table while it changes, and answer from it"
@@ -32,6 +32,7 @@ help:
 	@echo "make fuzz             the parsers under a coverage-guided fuzzer: SECONDS=60 each, TARGETS=all"
 	@echo "make fuzz-histories   random histories, indexes and predicates: CHECKS=200000 SEED=1"
 	@echo "make fuzz-analytics   random histories, and random groups, sums, histograms and transitions: CHECKS=20000 SEED=1"
+	@echo "make fuzz-definitions random indexes of every kind, any condition with them and without: CHECKS=20000 SEED=1"
 	@echo "make fuzz-predicates  random conditions of every type and function, judged by Spark: CONDITIONS=20000 SEED=1"
 	@echo "make fuzz-properties  the property and differential tests with many more examples"
 	@echo "make support-page     write docs/delta-support.md from the marks on the tests"
@@ -104,6 +105,10 @@ fuzz-histories: $(VENV)/.test-installed
 fuzz-analytics: CHECKS = 20000
 fuzz-analytics: $(VENV)/.test-installed
 	cd tests && $(BIN)/python -m support.fuzzer --analytics --seed $(SEED) --checks $(CHECKS) --record ../docs/guarantees.md
+
+fuzz-definitions: CHECKS = 20000
+fuzz-definitions: $(VENV)/.test-installed
+	cd tests && $(BIN)/python -m support.fuzzer --definitions --seed $(SEED) --checks $(CHECKS) --record ../docs/guarantees.md
 
 support-page: $(VENV)/.test-installed
 	$(BIN)/pytest -q --collect-only tests --support-page docs/delta-support.md >/dev/null

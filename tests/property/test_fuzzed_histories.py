@@ -16,6 +16,7 @@ import pytest
 from pyroaring import BitMap
 
 from support.fuzzer.built import BuiltHistory
+from support.fuzzer.cells_run import run_cells
 from support.fuzzer.judge import Truth, by_duckdb, judge
 from support.fuzzer.operations import OPERATIONS
 from support.fuzzer.run import Run, fuzz, run_history
@@ -49,6 +50,13 @@ def test_every_answer_about_arrays_in_any_history_is_right(seed: int) -> None:
     found = fuzz(seed, checks=150, each=75, writer="arrays")
     assert found.findings == []
     assert found.checks == 150
+
+
+@pytest.mark.parametrize("seed", seeds(2))
+def test_any_condition_is_answered_alike_with_indexes_of_every_kind_and_without(seed: int) -> None:
+    found = run_cells(seed, 60)
+    assert found.findings == []
+    assert found.checks == 60
 
 
 @pytest.mark.parametrize("name", NAMED)

@@ -1,6 +1,7 @@
 """The history fuzzer as a command: `python -m support.fuzzer --seed 1 --checks 200000`, in the folder tests.
 
-With `--analytics` groups, extremes, sums, histograms and transitions are asked for, not predicates alone.
+With `--analytics` groups, extremes, sums, histograms and transitions are asked for, not predicates alone;
+with `--definitions` any condition, of a table with indexes of every kind and without.
 Histories are made by several processes. Ctrl-C stops after those that are being made, and still says what was
 found. Exit status 1 where anything was.
 """
@@ -22,7 +23,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from support.analytics.run import run_analytics
-from support.fuzzer.record import ANALYTICS, HISTORIES, Record, record
+from support.fuzzer.cells_run import run_cells
+from support.fuzzer.record import ANALYTICS, DEFINITIONS, HISTORIES, Record, record
 from support.fuzzer.run import CHECKS_A_HISTORY, WRITERS, Report, history_seeds, run_history
 
 
@@ -37,11 +39,11 @@ def main() -> int:
     began, total = time.monotonic(), Report()
     whole = _all(seeds, asked, total, console)
     seconds = time.monotonic() - began
-    writer = "varied" if asked.analytics else asked.writer
+    writer = "varied" if asked.analytics else "cells" if asked.definitions else asked.writer
     found = Record(asked.seed, writer, total.histories, total.checks, len(total.findings), seconds)
     console.print(f"{found}{'' if whole else ' (stopped early)'}", highlight=False)
     if whole and asked.record is not None and asked.history is None:
-        marks = ANALYTICS if asked.analytics else HISTORIES
+        marks = ANALYTICS if asked.analytics else DEFINITIONS if asked.definitions else HISTORIES
         record(asked.record, found, datetime.datetime.now(datetime.timezone.utc).date(), marks)
     return 1 if total.findings else 0
 
@@ -57,6 +59,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--writer", choices=sorted(WRITERS), default="built")
     parser.add_argument(
         "--analytics", action="store_true", help="ask for groups, sums, histograms and the like"
+    )
+    parser.add_argument(
+        "--definitions", action="store_true", help="ask any condition, with indexes of every kind and without"
     )
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--record", type=Path, metavar="FILE", help="write the result of a whole run there")
@@ -89,6 +94,8 @@ def _reports(seeds: range, asked: argparse.Namespace) -> Generator[Report, None,
         made: list[Future[Report]] = [
             pool.submit(run_analytics, seed, asked.each)
             if asked.analytics
+            else pool.submit(run_cells, seed, asked.each)
+            if asked.definitions
             else pool.submit(run_history, seed, asked.each, asked.writer)
             for seed in seeds
         ]

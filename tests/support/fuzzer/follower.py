@@ -114,11 +114,11 @@ class Follower:
 
     def _define(self, act: Callable[[str, str, RandomDefinition], bool]) -> None:
         self._names += 1
-        act(
-            self.path,
-            f"index {self._names}",
-            random_definition(self.rng, self.columns(), self.partitions()),
-        )
+        act(self.path, f"index {self._names}", self.definition())
+
+    def definition(self) -> RandomDefinition:
+        """A definition that may be refused."""
+        return random_definition(self.rng, self.columns(), self.partitions())
 
     def undefine(self) -> None:
         """An index goes."""

@@ -10,7 +10,8 @@ from support.marks import write_row
 
 HISTORIES = "<!-- history fuzzer: begin -->", "<!-- history fuzzer: end -->"
 ANALYTICS = "<!-- analytics fuzzer: begin -->", "<!-- analytics fuzzer: end -->"
-"""Where the last run of predicates and that of analytics stand."""
+DEFINITIONS = "<!-- definitions fuzzer: begin -->", "<!-- definitions fuzzer: end -->"
+"""Where the last run of predicates, that of analytics and that of index definitions stand."""
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ import tailbit
 from support.fuzzer.arrays import ArrayHistory
 from support.fuzzer.asks import Ask, Version, ask, new_predicate
 from support.fuzzer.built import BuiltHistory
+from support.fuzzer.cells import CellsHistory
 from support.fuzzer.columns import label
 from support.fuzzer.follower import Follower
 from support.fuzzer.foreign import ForeignHistory
@@ -51,6 +52,7 @@ WRITERS: dict[str, Callable[[str, random.Random], History]] = {
     "built": BuiltHistory,
     "varied": VariedHistory,
     "arrays": ArrayHistory,
+    "cells": CellsHistory,
     "deltalake": ForeignHistory,
 }
 
