@@ -16,7 +16,7 @@ def candidates(selection: Selection) -> list[FileSlice]:
     of the files that the index does not cover.
     """
     files, numbers = selection.snapshot.files, list(selection.to_scan)
-    uncovered = [files[number] for number in numbers]
+    uncovered = files.at(numbers)
     truths = FileTruths(selection.pruning, uncovered)
     candidate_numbers = [number for number, can in zip(numbers, truths.can_match, strict=True) if can]
     for space, bounds in selection.bounds:

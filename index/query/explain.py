@@ -140,7 +140,7 @@ def _by_log(selection: Selection, numbers: Sequence[int]) -> dict[int, tuple[Rea
 
     Else None.
     """
-    slices, parts = [selection.snapshot.files[number] for number in numbers], _parts(selection.pruning)
+    slices, parts = selection.snapshot.files.at(numbers), _parts(selection.pruning)
     ruled_out = first_ruled_out(parts, slices)
     texts = {at: render(parts[at]) for at in {at for at, _ in filter(None, ruled_out)}}
 

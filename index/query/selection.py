@@ -203,7 +203,7 @@ class Selection:
 
         known, scans, whole = list[FileHits](), list[Scan](), list[tuple[FileSlice, BitMap | None]]()
         numbers = self.to_scan
-        truths = file_truth.FileTruths(self.pruning, [self.snapshot.files[number] for number in numbers])
+        truths = file_truth.FileTruths(self.pruning, self.snapshot.files.at(numbers))
         for order, number in enumerate(numbers):
             slice_ = truths.slices[order].of_any_size()
             if not truths.can_match[order]:
