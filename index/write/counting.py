@@ -57,8 +57,9 @@ class Counting:
         """Count the rows `among` (None: all) of a file minus the `hidden` rows, in the wanted columns.
 
         `sign`: +1 for rows that become visible, -1 for rows that are no longer visible. Values come from
-        the data file. They come from the postings instead if the table no longer has the column, or if the
-        file was `overwritten` (even if old and new footer are equal).
+        the data file. They come from the postings instead if the table no longer has the column, if it
+        has become a partition column or is none any more, or if the file was `overwritten` (even if old and
+        new footer are equal).
 
         Raises:
             CorruptIndexError, CommitConflictError: the values are only in lost postings.
@@ -71,9 +72,12 @@ class Counting:
         for name in wanted:
             if name not in columns:
                 left.append(name)
-            elif columns[name][0].physical[0] not in record.partition and not columns[name][0].partition:
+            elif columns[name][0].partition:
+                if not self._add_partition(record, *columns[name], sign * len(bits)):
+                    left.append(name)
+            elif all(_is_where_it_was(source, record) for source in sources_of([columns[name][0]])):
                 stored.append(columns[name])
-            elif not self._add_partition(record, *columns[name], sign * len(bits)):
+            else:
                 left.append(name)
         if stored and (overwritten or not self._add_from_data(record, stored, bits, sign)):
             left += [c.id for c, _ in stored]
@@ -86,7 +90,7 @@ class Counting:
         Count nothing and return False if the column was no partition column, or had another type, when the
         file was indexed.
         """
-        if not column.partition or column.physical[0] not in record.partition:
+        if not _is_where_it_was(column, record):
             return False
         segments = self._hidden.state.segments_of(record.space or "")
         if any(s.columns.get(column.id, key_type) != key_type for s in segments):
@@ -171,3 +175,8 @@ class Counting:
             raise CommitConflictError(version=index.version, path=index.path)
         reason = f"its data file is gone, and postings of column {column} do not hold all its rows"
         raise CorruptIndexError(file=record.path, reason=reason)
+
+
+def _is_where_it_was(column: Column, record: FileRecord) -> bool:
+    """Return whether a column is a partition column now as it was when the file was indexed, or neither."""
+    return column.partition == (column.physical[0] in record.partition)

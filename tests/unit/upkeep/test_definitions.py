@@ -10,6 +10,8 @@ import pytest
 from deltalake import write_deltalake
 
 import tailbit
+from support.delta_builder import DeltaBuilder
+from support.drive import Drive
 from tailbit.api import IndexedTable
 from tailbit.errors import (
     EvaluationError,
@@ -230,3 +232,23 @@ def test_days_of_another_time_zone_bound_the_times_of_a_day(table: IndexedTable)
     answer = table.where("date_trunc('DAY', at) = TIMESTAMP'2024-01-01 00:00:00'")
     assert (answer.count(), answer.explain()["not_used"]) == (48, [])
     assert answer.explain()["conditions"][0]["by"] == ["by_day"]
+
+
+@pytest.mark.parametrize("was_part", [False, True])
+def test_counts_of_terms_are_taken_back_when_a_column_of_theirs_changes_its_place(
+    tmp_path: Path, was_part: bool
+) -> None:
+    schema = pa.schema([("k", pa.int64()), ("city", pa.string())])
+    data = pa.table({"k": [1, 2, 3], "city": ["Rome", "Paris", None]}, schema=schema)
+    shapes = [((), data, None), (("city",), data.select(["k"]), {"city": "Rome"})]
+    (before, old, was), (after, new, now) = reversed(shapes) if was_part else shapes
+    builder = DeltaBuilder(str(tmp_path / "t")).create(schema, before)
+    builder.commit([builder.data_file(old, "old", was)])
+    table = tailbit.open(builder.path)
+    table.create_index("by_city", "lower(city)")
+    table.create_index("both", ["k", "city"])
+    metadata = {"metaData": builder.metadata_action(schema, after)}
+    builder.commit([metadata, builder.remove("old"), builder.data_file(new, "new", now)])
+    Drive(builder.path, f"{builder.path}/_tailbit").drain()
+    assert table.verify().problems == []
+    assert table.where().facets("city") == ({"Rome": 1, "Paris": 1, None: 1} if was_part else {"Rome": 3})
