@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from tailbit.errors import ColumnTypeError, DataFileError
 from tailbit.index.advice.estimate import Estimate, estimate
 from tailbit.index.advice.measure import Measure, measured
+from tailbit.index.advice.proposals import Asked, Proposal, Proposer
+from tailbit.index.advice.questions import Question
 from tailbit.index.advice.sample import Sample, sampled
 from tailbit.index.keys import MAX_KEY
-from tailbit.index.model import posting_type_of_column
+from tailbit.index.model import Definition, posting_type_of_column
+from tailbit.index.predicate.walks import columns_of
 from tailbit.tables.model import Column
 from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.storage import Storage
@@ -82,12 +86,14 @@ class Advice:
     """The advice on each column of the table, in the order of the schema.
 
     `rows`: row count of the table, hidden rows included; estimated if not every file was opened.
+    `definitions`: indexes of every kind that are worth it and do not exist yet.
     """
 
     version: int
     rows: int
     sampled_rows: int
     every: tuple[ColumnAdvice, ...]
+    definitions: tuple[Proposal, ...] = ()
 
     @property
     def columns(self) -> list[str]:
@@ -107,6 +113,7 @@ class Advice:
             "sampled_rows": self.sampled_rows,
             "columns": self.columns,
             "advice": [advised.account() for advised in self.every],
+            "definitions": [asdict(proposal) for proposal in self.definitions],
         }
 
     def __repr__(self) -> str:
@@ -117,14 +124,16 @@ class Advice:
 def advise(
     snapshot: Snapshot,
     storage: Storage,
-    question_counts: Mapping[str, int] | None,
+    questions: Sequence[Question] | None,
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
+    path: str = "",
+    existing: Sequence[Definition] = (),
 ) -> Advice:
-    """Sample a table, and judge for each column whether its index is worth the cost.
+    """Sample a table, and judge for each column, and what questions ask for, whether an index is worth it.
 
-    `question_counts`: column id to the number of questions that name the column; None if no questions are
-    known. Cost: a few row groups of each column.
+    `questions`: None if none are known. `path`: of the table, for the statements. `existing`: what is indexed
+    already. Cost: a few row groups of each column, and an index of the sampled rows for each candidate.
 
     Raises:
         DataFileError: a sampled file is missing or is not Parquet.
@@ -135,15 +144,21 @@ def advise(
     blocks = min(BLOCKS, max(FEWEST_BLOCKS, COLUMN_BLOCKS // max(1, len(readable))))
     sample = sampled(storage, snapshot.files, readable, blocks, seed)
     every = []
+    named_by = Counter(column.id for question in questions or () for column in columns_of(question.node))
     for done, leaf in enumerate(leaves):
         if progress is not None:
             progress(done, len(leaves))
-        named = None if question_counts is None else question_counts.get(leaf.id, 0)
+        named = None if questions is None else named_by[leaf.id]
         verdict, why, estimated = refused.get(leaf.id) or _sampled(leaf, sample, named)
         every.append(ColumnAdvice(leaf.label, str(leaf.type), verdict, why, named or 0, estimated))
     if progress is not None:
         progress(len(leaves), len(leaves))
-    return Advice(snapshot.version, sample.table_rows, sample.rows, tuple(every))
+    by_id = dict(zip((leaf.id for leaf in leaves), every, strict=True))
+    asked = None if questions is None else Asked.of(questions)
+    estimates = {id_: advised.estimate for id_, advised in by_id.items() if advised.estimate is not None}
+    worth = [id_ for id_, advised in by_id.items() if advised.worth]
+    proposer = Proposer(snapshot, sample, path, existing, asked, estimates, worth)
+    return Advice(snapshot.version, sample.table_rows, sample.rows, tuple(every), proposer.proposals())
 
 
 ColumnVerdict = tuple[AdviceReason, str, Estimate | None]

@@ -1,14 +1,19 @@
-"""How many questions in a file name each column: a question is a predicate, or a SELECT with a WHERE."""
+"""The questions in a file: each is a predicate, or a SELECT with a WHERE; and what they ask about."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
-from tailbit.errors import UsageError
-from tailbit.index.predicate.walks import columns_of
+from tailbit.errors import TailbitError, UsageError
+from tailbit.index.functions.tree import Call, Ref, columns_in
+from tailbit.index.model import Term
+from tailbit.index.predicate.tree import Node
 from tailbit.index.sql.bind import bind
+from tailbit.index.sql.syntax.parser import parse_predicate
 from tailbit.index.sql.syntax.tokens import tokens_of
+from tailbit.index.sql.syntax.tree import Tree
+from tailbit.index.sql.terms import expression_of, term_of
 from tailbit.tables.schema import Schema
 
 _COMMENTS = ("#", "--")
@@ -16,21 +21,54 @@ _COMMENTS = ("#", "--")
 _ENDS = frozenset("GROUP ORDER HAVING LIMIT OFFSET QUALIFY CLUSTER DISTRIBUTE SORT WINDOW".split())
 """Keywords that end the WHERE clause of a SELECT, outside parentheses."""
 
+_LOGIC = frozenset(("and", "or", "not", "parenthesis"))
+_CONDITIONS = frozenset(("compare", "in", "between", "like", "is"))
 
-def asked_about(lines: Iterable[str], schema: Schema) -> dict[str, int]:
-    """Return for each column id the number of questions that name the column.
 
-    Blank lines and those that begin with # or -- are no questions. The lines
+@dataclass(frozen=True, slots=True)
+class Question:
+    """The condition of a question: its text, and the same bound to the columns of a schema."""
 
-        carrier = 'UA'
-        SELECT * FROM flights WHERE carrier = 'DL' AND dest = 'SFO' LIMIT 5
+    text: str
+    node: Node
+    schema: Schema
 
-    give carrier 2 and dest 1.
+    def operands(self) -> Iterator[tuple[Term, Ref | Call]]:
+        """Yield the columns and expressions that the conditions compare, such as could be indexed."""
+        for tree in _operands(parse_predicate(self.text)):
+            text = self.text[tree.start : tree.end]
+            try:
+                term, expression = term_of(text, self.schema), expression_of(text, self.schema)
+            except TailbitError:
+                continue
+            if columns_in(expression) and isinstance(expression, (Ref, Call)):
+                yield term, expression
+
+
+def _operands(tree: Tree) -> Iterator[Tree]:
+    """Yield the operands of the comparisons in a condition."""
+    parts = [part for part in (tree.first, tree.second, *tree.items) if part is not None]
+    if tree.kind in _LOGIC:
+        for part in parts:
+            yield from _operands(part)
+    elif tree.kind in _CONDITIONS:
+        yield from map(_bare, parts)
+
+
+def _bare(tree: Tree) -> Tree:
+    """Return what stands in parentheses."""
+    return _bare(tree.first) if tree.kind == "parenthesis" and tree.first is not None else tree
+
+
+def read_questions(lines: Iterable[str], schema: Schema) -> list[Question]:
+    """Return the conditions of the questions, bound to a schema; a SELECT without WHERE has none.
+
+    Blank lines and those that begin with # or -- are no questions.
 
     Raises:
         UsageError: a question is not understood; says in which line.
     """
-    questions: Counter[str] = Counter()
+    out = []
     for number, line in enumerate(lines, 1):
         question = line.strip().rstrip(";")
         if not question or question.startswith(_COMMENTS):
@@ -38,13 +76,13 @@ def asked_about(lines: Iterable[str], schema: Schema) -> dict[str, int]:
         try:
             where = _where(question) if question[:6].upper() == "SELECT" else question
             if where is not None:
-                questions.update(column.id for column in columns_of(bind(where, schema)))
+                out.append(Question(where.strip(), bind(where.strip(), schema), schema))
         except UsageError as wrong:
             raise UsageError(
                 reason=f"question {number} is not understood: {wrong}",
                 hint="Write a predicate a line, or a SELECT of this table alone with its WHERE.",
             ) from wrong
-    return dict(questions)
+    return out
 
 
 def _where(statement: str) -> str | None:

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tailbit.cli.options import emit, json_option, open_for_question, split_columns, storage_option
+from tailbit.visible import visible
 from tailbit.wording import counted
 
 if TYPE_CHECKING:
     from tailbit.index.advice.advise import Advice, ColumnAdvice
+    from tailbit.index.advice.proposals import Proposal
 
 AUTO = "auto"
 """Value of `--columns` for the advised columns; a column of that name is written in backticks."""
@@ -31,7 +33,7 @@ def advise(table: str, queries: Any, seed: int, as_json: bool) -> None:
     r"""Say which columns of TABLE are worth an index, and what each would take, from a sample of the data.
 
     Nothing is written, and no index is needed. With --queries, only columns that the questions name are
-    advised.
+    advised. Behind the table follow the advised indexes of every kind, as statements that can be run.
 
     \b
     tailbit advise flights
@@ -105,6 +107,17 @@ def print_advice(advice: Advice) -> None:
         f"{counted(advice.rows, 'row')}, {advice.sampled_rows:,} sampled. "
         f"Advised: {', '.join(advice.columns) or '-'}; "
         f"about {sum(e.bytes for e in chosen):,} bytes, {sum(e.build_s for e in chosen):.1f} s of one core"
+    )
+    for proposal in advice.definitions:
+        click.echo(f"{visible(proposal.statement)};  -- {_gain(proposal)}")
+
+
+def _gain(proposal: Proposal) -> str:
+    """Return what a proposed index costs and saves."""
+    asked = f"{counted(proposal.questions, 'question')}, " if proposal.questions else ""
+    return (
+        f"{asked}about {proposal.bytes:,} bytes; a question reads {proposal.question_bytes:,} in place of "
+        f"{proposal.scan_bytes:,}, and {proposal.files_scanned} of {counted(proposal.files, 'data file')}"
     )
 
 

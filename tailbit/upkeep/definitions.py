@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tailbit.arguments.keywords import checks_keywords_of_methods
 from tailbit.arguments.moments import known_zone
 from tailbit.arguments.values import flag, names, text, texts_by_name
-from tailbit.errors import NoIndexError
+from tailbit.errors import CorruptIndexError, IndexFormatError, NoIndexError
 from tailbit.handle import Handle
 from tailbit.index.store.table import MetadataTable
 
@@ -155,6 +155,13 @@ class DefinedTable(Handle):
         try:
             return self._needed().state.settings.definitions
         except NoIndexError:
+            return ()
+
+    def _readable_definitions(self) -> Sequence[Definition]:
+        """Return the definitions of the index; none if there is no index, or if it cannot be read."""
+        try:
+            return self._definitions()
+        except (CorruptIndexError, IndexFormatError):
             return ()
 
     def _built(self, index: MetadataTable, name: str) -> IndexDescription:

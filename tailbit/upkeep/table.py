@@ -129,10 +129,11 @@ class MaintainedTable(DefinedTable):
         seed: int = 0,
         progress: Callable[[int, int], None] | None = None,
     ) -> Advice:
-        """Advise which columns are worth an index, and at what cost, from a sample of the data.
+        """Advise which columns and which indexes of every kind are worth it, from a sample of the data.
 
         `queries`: questions that are asked of the table, each a predicate or a SELECT; a column that none of
-        them names is not advised. `seed`: of the sample. No index is needed, and nothing is written.
+        them names is not advised. `seed`: of the sample. No index is needed, and nothing is written. The
+        `definitions` of the advice are CREATE INDEX statements, of what does not exist yet.
 
         Raises:
             DataFileError: a sampled file is missing or is not Parquet.
@@ -143,14 +144,15 @@ class MaintainedTable(DefinedTable):
         ([], 8)
         """
         from tailbit.index.advice.advise import advise
-        from tailbit.index.advice.questions import asked_about
+        from tailbit.index.advice.questions import read_questions
 
-        questions = None if queries is None else names("queries", queries)
+        lines = None if queries is None else names("queries", queries)
         if progress is not None:
             function("progress", progress)
         snapshot = self._apart()._table.snapshot()
-        question_counts = None if questions is None else asked_about(questions, snapshot.schema)
-        return advise(snapshot, self._table.storage, question_counts, whole("seed", seed), progress)
+        questions = None if lines is None else read_questions(lines, snapshot.schema)
+        seed, path, existing = whole("seed", seed), self.path, self._readable_definitions()
+        return advise(snapshot, self._table.storage, questions, seed, progress, path, existing)
 
     def compact(self) -> int:
         """Merge small segments until none is due; return the number of merges committed.

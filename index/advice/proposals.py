@@ -1,0 +1,327 @@
+"""Index definitions of every kind that the questions and a sample of the data speak for, as statements.
+
+| kind | proposed for | if |
+|---|---|---|
+| bitmap of a column | a column that is advised | not only questions by a smaller index name it |
+| bitmap of an expression | an operand of a condition | half of its column's bytes, or several columns |
+| bitmap of several columns | columns restricted to few values together | it reads half of what theirs read |
+| column_stats | columns asked by ranges, near values together | their bitmaps are not advised, or large |
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from tailbit.errors import ColumnTypeError, DataFileError
+from tailbit.index.advice.estimate import Estimate, estimate
+from tailbit.index.advice.measure import coded_values, measured
+from tailbit.index.advice.questions import Question
+from tailbit.index.advice.sample import Sample, values_of
+from tailbit.index.expression.indexed_term import IndexedTerm, IndexedTuple
+from tailbit.index.functions.tree import Call, Ref, columns_in
+from tailbit.index.implication.pinned import few_values
+from tailbit.index.keys import posting_type_of
+from tailbit.index.model import BITMAP, Definition, Term, new_id
+from tailbit.index.predicate.tree import And, Leaf
+from tailbit.index.predicate.walks import columns_of, nodes_of
+from tailbit.index.sql.ddl.statements import CreateIndex, TableReference, WrittenExpression
+from tailbit.index.sql.terms import column_of, kept_columns, term_of
+from tailbit.tables.model import Column
+from tailbit.tables.snapshot import Snapshot
+
+COLUMN_STATS = "column_stats"
+
+SMALLER = 0.5
+"""An index of an expression or of several columns is proposed if it takes at most this share."""
+
+TOGETHER = 0.5
+"""Values lie together if a block of rows spans at most this share of a column's keys, on average."""
+
+LARGE = 0.25
+"""Statistics are proposed in place of a bitmap of more than this share of the stored column's bytes."""
+
+_CELL_BYTES = 14
+"""Bytes of the statistics of one column in one row group."""
+
+_MOST = 16
+"""Most expressions, and most sets of columns, that are measured: those that most questions have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """An index that is worth its cost.
+
+    `statement`: the CREATE INDEX that makes it. `questions`: number of questions that it serves, 0 if none
+    are known. `bytes`: its estimated size. `question_bytes`, `scan_bytes`: what a question for one value
+    reads of the index, and what a scan reads instead. `files_scanned`: data files, of `files`, that a
+    question that the index serves alone still reads.
+    """
+
+    statement: str
+    name: str
+    kind: str
+    terms: tuple[str, ...]
+    questions: int
+    bytes: int
+    question_bytes: int
+    scan_bytes: int
+    files_scanned: int
+    files: int
+
+
+class _Candidate(NamedTuple):
+    """An index to propose; `left`: data files that a question still reads."""
+
+    name: str
+    kind: str
+    terms: tuple[str, ...]
+    questions: int
+    sizes: Estimate
+    left: int
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the questions ask about, each with its number of questions.
+
+    `columns`: ids of columns outside of expressions. `ranges`: ids of columns restricted to many values.
+    `expressions`: keys. `together`: ids of the columns that one conjunction restricts to few values each.
+    """
+
+    columns: Counter[str] = field(default_factory=Counter)
+    ranges: Counter[str] = field(default_factory=Counter)
+    points: Counter[str] = field(default_factory=Counter)
+    expressions: Counter[str] = field(default_factory=Counter)
+    together: Counter[tuple[str, ...]] = field(default_factory=Counter)
+    terms: dict[str, tuple[Term, Call]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, questions: Iterable[Question]) -> Asked:
+        """Return what some questions ask about."""
+        asked = cls()
+        for question in questions:
+            asked.add(question)
+        return asked
+
+    def add(self, question: Question) -> None:
+        """Add a question: what it names more than once counts once."""
+        operands = list(question.operands())
+        calls = [(term, e) for term, e in operands if isinstance(e, Call)]
+        within = {column.id for _, e in calls for column in columns_in(e)}
+        direct = {e.column.id for _, e in operands if isinstance(e, Ref)}
+        self.expressions.update({e.key for _, e in calls})
+        self.terms.update({e.key: (term, e) for term, e in calls if e.key not in self.terms})
+        self.columns.update(direct | {column.id for column in columns_of(question.node)} - within)
+        leaves = [node for node in nodes_of(question.node) if isinstance(node, Leaf)]
+        few = {leaf.column.id for leaf in leaves if _is_few(leaf)}
+        self.points.update(few)
+        self.ranges.update({leaf.column.id for leaf in leaves} - few)
+        conjunctions = (node for node in nodes_of(question.node) if isinstance(node, And))
+        self.together.update({some for node in conjunctions if 2 <= len(some := _few_of(node)) <= 4})
+
+
+def _is_few(leaf: Leaf) -> bool:
+    return few_values(leaf.true, leaf.column.type) is not None
+
+
+def _few_of(node: And) -> tuple[str, ...]:
+    """Return the ids of the columns that a conjunction restricts to few values, in order of ids."""
+    leaves = [child for child in node.children if isinstance(child, Leaf)]
+    return tuple(sorted({leaf.column.id for leaf in leaves if _is_few(leaf) and not leaf.column.partition}))
+
+
+@dataclass(frozen=True)
+class Proposer:
+    """The proposals for a table; `estimates`: by column id; `advised`: ids of the columns worth an index."""
+
+    snapshot: Snapshot
+    sample: Sample
+    path: str
+    existing: Sequence[Definition]
+    asked: Asked | None
+    estimates: Mapping[str, Estimate]
+    advised: Sequence[str]
+
+    def proposals(self) -> tuple[Proposal, ...]:
+        """Return what is proposed and does not exist. Cost: measures the terms on the sample."""
+        out = []
+        taken = {definition.name.lower() for definition in self.existing}
+        for name, kind, terms, questions, sizes, left in self._candidates():
+            unused = next(n for n in _numbered(name) if n.lower() not in taken)
+            taken.add(unused.lower())
+            written = tuple(map(WrittenExpression, terms))
+            statement = CreateIndex(unused, TableReference("path", (self.path,)), written, kind)
+            reads = (sizes.bytes, sizes.question_bytes, sizes.scan_bytes)
+            files = len(self.snapshot.files)
+            out.append(Proposal(str(statement), unused, kind, terms, questions, *reads, left, files))
+        return tuple(out)
+
+    def _candidates(self) -> Iterator[_Candidate]:
+        """Yield the indexes to propose, each with a name that may be taken."""
+        expressions, stats = dict(self._expressions()), self._statistics()
+        covered = self._covered_by({*expressions, *self._known_keys()}) | {column.id for column, _ in stats}
+        covered |= {column.id for column in self._known()}
+        kept = self._kept()
+        stats = [(column, share) for column, share in stats if column.id not in kept]
+        leaves = {leaf.id: leaf for leaf in self.snapshot.schema.leaves()}
+        asked = Asked() if self.asked is None else self.asked
+        for id_ in (id_ for id_ in self.advised if id_ not in covered):
+            label = leaves[id_].label
+            yield _Candidate(label, BITMAP, (label,), asked.columns[id_], self.estimates[id_], 0)
+        for key, (term, sizes) in expressions.items():
+            yield _Candidate(_named([term.text]), BITMAP, (term.text,), asked.expressions[key], sizes, 0)
+        for ids, sizes in self._tuples():
+            labels, questions = tuple(leaves[id_].label for id_ in ids), asked.together[tuple(sorted(ids))]
+            yield _Candidate(_named(labels), BITMAP, labels, questions, sizes, 0)
+        if stats:
+            questions = max(asked.ranges[column.id] for column, _ in stats)
+            share = max(share for _, share in stats)
+            left = max(1, math.ceil(share * len(self.snapshot.files)))
+            sizes = self._size_of_statistics([column for column, _ in stats], share)
+            labels = tuple(column.label for column, _ in stats)
+            yield _Candidate("statistics", COLUMN_STATS, labels, questions, sizes, left)
+
+    def _known(self) -> Iterator[Column]:
+        """Yield the columns and terms that have bitmaps."""
+        for definition in self.existing:
+            column = column_of(definition, self.snapshot.schema)
+            if column is not None:
+                yield column
+
+    def _known_keys(self) -> set[str]:
+        """Return the keys of the expressions that have bitmaps."""
+        return {column.key for column in self._known() if isinstance(column, IndexedTerm)}
+
+    def _kept(self) -> set[str]:
+        """Return the ids of the columns that have statistics in the index."""
+        kinds = [definition for definition in self.existing if definition.kind == COLUMN_STATS]
+        return {column.id for kept in kinds for column in kept_columns(kept, self.snapshot.schema)}
+
+    def _expressions(self) -> Iterator[tuple[str, tuple[Term, Estimate]]]:
+        """Yield the expressions to propose, by key."""
+        if self.asked is None:
+            return
+        known = self._known_keys()
+        for key, _ in self.asked.expressions.most_common(_MOST):
+            term, expression = self.asked.terms[key]
+            sizes = None if key in known else self._measured([term])
+            if sizes is None or not sizes.gains:
+                continue
+            columns = columns_in(expression)
+            alone = self.estimates.get(columns[0].id) if len(columns) == 1 else None
+            if len(columns) > 1 or alone is None or sizes.bytes <= SMALLER * alone.bytes:
+                yield key, (term, sizes)
+
+    def _tuples(self) -> Iterator[tuple[tuple[str, ...], Estimate]]:
+        """Yield the ids of columns to index together; the column that most questions restrict is first."""
+        if (asked := self.asked) is None:
+            return
+        leaves = {leaf.id: leaf for leaf in self.snapshot.schema.leaves()}
+        known = {
+            frozenset(part.id for part in column.parts)
+            for column in self._known()
+            if isinstance(column, IndexedTuple)
+        }
+        for ids, _ in asked.together.most_common(_MOST):
+            singles = [self.estimates.get(id_) for id_ in ids]
+            if frozenset(ids) in known or None in singles:
+                continue
+            ordered = tuple(sorted(ids, key=lambda id_: (-asked.points[id_], id_)))
+            sizes = self._measured([term_of(leaves[id_].label, self.snapshot.schema) for id_ in ordered])
+            apart = sum(single.question_bytes for single in singles if single is not None)
+            if sizes is not None and sizes.gains and sizes.question_bytes <= SMALLER * apart:
+                yield ordered, sizes
+
+    def _measured(self, terms: Sequence[Term]) -> Estimate | None:
+        """Return the estimate of the bitmap of some terms; None if they cannot be read."""
+        definition = Definition(new_id(), "", BITMAP, tuple(terms))
+        column = column_of(definition, self.snapshot.schema)
+        try:
+            measure = None if column is None else measured(self.sample.blocks, column)
+        except (DataFileError, ColumnTypeError):
+            return None
+        return None if measure is None else estimate(measure, self.sample.table_rows)
+
+    def _covered_by(self, expressions: Iterable[str]) -> set[str]:
+        """Return the ids of the columns that questions name only within some expressions, given by key."""
+        if self.asked is None:
+            return set()
+        inside = {key: columns_in(e) for key, (_, e) in self.asked.terms.items()}
+        proposed = inside.keys() & set(expressions)
+        left = {column.id for key, columns in inside.items() if key not in proposed for column in columns}
+        within = {column.id for key in proposed for column in inside[key]}
+        return {id_ for id_ in within - left if not self.asked.columns[id_]}
+
+    def _statistics(self) -> list[tuple[Column, float]]:
+        """Return the columns that statistics are to serve, and the share of the keys that a block spans."""
+        known = {column.id for column in self._known()}
+        out = []
+        for leaf in self.snapshot.schema.leaves():
+            if leaf.id in known or not self._wants_statistics(leaf):
+                continue
+            share = self._span(leaf)
+            if share <= TOGETHER:
+                out.append((leaf, share))
+        return out
+
+    def _wants_statistics(self, column: Column) -> bool:
+        """Return whether ranges are asked of a column whose bitmap is not advised, or is large."""
+        sizes = self.estimates.get(column.id)
+        if sizes is None or sizes.distinct <= 1:
+            return False
+        if self.asked is None:
+            return column.id not in self.advised
+        if not self.asked.ranges[column.id]:
+            return False
+        large = sizes.bytes > LARGE * sizes.stored_bytes and not self.asked.points[column.id]
+        return large or column.id not in self.advised
+
+    def _span(self, column: Column) -> float:
+        """Return the share of a column's keys between the least and the greatest of a block, on average."""
+        blocks = self.sample.blocks
+        if len(blocks) < 2:
+            return 1.0
+        try:
+            coded = coded_values(values_of(blocks, column), column, posting_type_of(column.type))
+        except (DataFileError, ColumnTypeError):
+            return 1.0
+        at, spans = 0, []
+        for block in blocks:
+            present = np.flatnonzero(coded.counts(at, at + block.rows))
+            spans.append(0 if not len(present) else int(present[-1] - present[0] + 1))
+            at += block.rows
+        return float(np.mean(spans)) / max(1, len(coded.keys))
+
+    def _size_of_statistics(self, columns: Sequence[Column], share: float) -> Estimate:
+        """Return the sizes of statistics: a cell per column and row group."""
+        groups = {(b.file.path, g) for b in self.sample.blocks for g in range(b.file.metadata.num_row_groups)}
+        rows = sum({b.file.path: b.file.metadata.num_rows for b in self.sample.blocks}.values())
+        cells = math.ceil(len(groups) * self.sample.table_rows / max(1, rows))
+        size = cells * _CELL_BYTES * len(columns)
+        scan = max(self.estimates[column.id].scan_bytes for column in columns)
+        return Estimate(0, size, 0.0, 0, 0.0, 0.0, size + round(share * scan), scan)
+
+
+def _named(terms: Sequence[str]) -> str:
+    """Return a name for an index of some terms.
+
+    >>> _named(["date_trunc('HOUR', at)"]), _named(["carrier", "dest"])
+    ('by_date_trunc_hour_at', 'by_carrier_dest')
+    """
+    return "by_" + re.sub(r"\W+", "_", "_".join(terms)).strip("_").lower()[:60]
+
+
+def _numbered(name: str) -> Iterator[str]:
+    """Yield a name, and then the same with numbers behind it."""
+    yield name
+    number = 2
+    while True:
+        yield f"{name}_{number}"
+        number += 1

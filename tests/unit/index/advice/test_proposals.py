@@ -1,0 +1,127 @@
+"""Advised indexes of every kind are made by their own statements, and do what was said of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+from deltalake import write_deltalake
+
+import tailbit
+from tailbit.api import IndexedTable
+from tailbit.cli.main import cli
+from tailbit.index.advice.advise import Advice
+from tailbit.index.advice.proposals import Proposal
+from tailbit.index.postings.encoding import encoding_of
+from tailbit.index.sql.ddl.parser import parse_statement
+from tailbit.index.sql.ddl.statements import CreateIndex
+
+ROWS, FILES = 1_200_000, 3
+BEGIN = np.datetime64("2024-01-01", "us")
+
+QUESTIONS = [
+    "date_trunc('HOUR', at) = TIMESTAMP'2024-01-01 10:00:00Z'",
+    "SELECT * FROM t WHERE date_trunc( 'hour', at ) IN (TIMESTAMP'2024-01-02 10:00:00Z')",
+    "a + b = 77",
+    "a = 5 AND b = 7",
+    "serial BETWEEN 1000 AND 900000",
+    "few = 2",
+]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    rng, path = np.random.default_rng(1), str(tmp_path / "t")
+    moments = BEGIN + rng.integers(0, 30 * 86_400_000_000, ROWS)
+    rows = pa.table(
+        {
+            "at": pa.array(moments, pa.timestamp("us")).cast(pa.timestamp("us", "UTC")),
+            "a": rng.integers(0, 300, ROWS),
+            "b": rng.integers(0, 300, ROWS),
+            "serial": np.arange(ROWS) * 1009 + rng.integers(0, 1009, ROWS),
+            "few": rng.integers(0, 3, ROWS),
+            "never": rng.integers(0, 3, ROWS),
+        }
+    )
+    for start in range(0, ROWS, ROWS // FILES):
+        write_deltalake(path, rows.slice(start, ROWS // FILES), mode="append")
+    return path
+
+
+def of(advice: Advice, *terms: str) -> Proposal:
+    return next(proposal for proposal in advice.definitions if proposal.terms == terms)
+
+
+def create(table: IndexedTable, proposal: Proposal) -> None:
+    """Make an index from the text of its statement alone."""
+    statement = parse_statement(proposal.statement)
+    assert isinstance(statement, CreateIndex)
+    assert statement.table.parts == (table.path,)
+    table.created(statement, "UTC")
+
+
+def test_indexes_of_every_kind_are_advised_by_questions_and_do_what_was_said(path: str) -> None:
+    table = tailbit.open(path)
+    advice = table.advise(QUESTIONS)
+    kinds = {proposal.terms: (proposal.kind, proposal.questions) for proposal in advice.definitions}
+    assert kinds == {
+        ("few",): ("bitmap", 1),
+        ("a",): ("bitmap", 1),
+        ("b",): ("bitmap", 1),
+        ("date_trunc('HOUR', at)",): ("bitmap", 2),
+        ("a + b",): ("bitmap", 1),
+        ("a", "b"): ("bitmap", 1),
+        ("serial",): ("column_stats", 1),
+    }
+    before = {question: table.where(question).count() for question in ("a + b = 77", "few = 2")}
+    for proposal in advice.definitions:
+        create(table, proposal)
+    assert {index.name for index in table.indexes()} == {p.name for p in advice.definitions}
+    for proposal, question in (
+        (of(advice, "date_trunc('HOUR', at)"), QUESTIONS[0]),
+        (of(advice, "a + b"), "a + b = 77"),
+        (of(advice, "a", "b"), "a = 5 AND b = 7"),
+        (of(advice, "few"), "few = 2"),
+        (of(advice, "serial"), "serial BETWEEN 1000 AND 900000"),
+    ):
+        answer = table.where(question)
+        assert answer.count() == before.get(question, answer.count())
+        assert answer.files_scanned <= proposal.files_scanned < proposal.files, proposal
+    assert table.verify(samples=20).problems == []
+    assert table.advise(QUESTIONS).definitions == ()
+
+
+def test_the_bytes_of_advised_indexes_are_foretold(path: str) -> None:
+    table = tailbit.open(path)
+    bitmaps = [proposal for proposal in table.advise(QUESTIONS).definitions if proposal.kind == "bitmap"]
+    for proposal in bitmaps:
+        create(table, proposal)
+    index = table._needed()
+    segments = [segment for held in index.state.spaces.values() for segment in held]
+    for proposal, definition in zip(bitmaps, index.state.settings.definitions, strict=True):
+        built = encoding_of(segments, definition.id).bytes
+        assert 0.75 <= proposal.bytes / built <= 1.25 or built < 100_000, (proposal, built)
+
+
+def test_without_questions_columns_alone_are_advised_and_nothing_that_exists(path: str) -> None:
+    table = tailbit.open(path)
+    advice = table.advise()
+    assert {proposal.terms for proposal in advice.definitions if proposal.kind == "bitmap"} == {
+        (column,) for column in advice.columns
+    }
+    table.create_index("mine", "few")
+    assert ("few",) not in {proposal.terms for proposal in table.advise().definitions}
+
+
+def test_the_command_prints_the_statements_and_json_holds_them(path: str, tmp_path: Path) -> None:
+    file = tmp_path / "questions"
+    file.write_text("\n".join(QUESTIONS), encoding="utf-8")
+    shown = CliRunner().invoke(cli, ["advise", path, "--queries", str(file)], catch_exceptions=False)
+    assert f"CREATE INDEX by_a_b_2 ON delta.`{path}` USING bitmap (a, b);" in shown.output
+    as_json = CliRunner().invoke(cli, ["advise", path, "--queries", str(file), "--json"])
+    named = [proposal["name"] for proposal in json.loads(as_json.output)["definitions"]]
+    assert "by_a_b_2" in named
