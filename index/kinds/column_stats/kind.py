@@ -81,8 +81,11 @@ class ColumnStatsKind(Kind[ColumnStats]):
         return [StatsAccess(made, _ids(made), of_claims) for made in definitions]
 
     def build(self, entering: Sequence[Entering], columns: Sequence[Column]) -> Iterator[pa.Table]:
-        """Yield the statistics of columns in data files. Cost: their footers, which the task has read."""
-        if not columns or not entering:
+        """Yield the statistics of columns in data files; of no column, that these files have none.
+
+        Cost: their footers, which the task has read.
+        """
+        if not entering:
             return iter(())
         files = ((file, file.open()) for file in entering)
         layouts = [(file, layout_of(opened.metadata, opened.tree, opened.head)) for file, opened in files]

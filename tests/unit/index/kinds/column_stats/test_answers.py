@@ -309,3 +309,20 @@ def test_statistics_of_nulls_alone_are_verified_beside_those_of_values(tmp_path:
     table = tailbit.open(builder.path)
     table.create_index("stats", "*", kind="column_stats")
     assert table.verify().problems == []
+
+
+def test_a_file_that_came_while_the_table_had_none_of_the_columns_has_no_statistics(tmp_path: Path) -> None:
+    both, one = pa.schema([("k", pa.int64()), ("c", pa.int64())]), pa.schema([("k", pa.int64())])
+    builder = DeltaBuilder(str(tmp_path / "t")).create(both)
+    builder.commit([builder.data_file(pa.table({"k": [1], "c": [5]}), "old.parquet", stats=None)])
+    table, index = tailbit.open(builder.path), f"{builder.path}/_tailbit"
+    table.create_index("stats", "c", kind="column_stats")
+    without = {"metaData": builder.metadata_action(one)}
+    new = builder.data_file(pa.table({"k": [2]}), "new.parquet", stats=None)
+    builder.commit([without, builder.remove("old.parquet"), new])
+    Drive(builder.path, index).drain()
+    assert table.verify().problems == []
+    builder.commit([{"metaData": builder.metadata_action(both)}])
+    Drive(builder.path, index).drain()
+    assert table.verify().problems == []
+    assert (table.where("c IS NULL").count(), table.where("c > 4").count()) == (1, 0)
