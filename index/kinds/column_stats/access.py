@@ -23,8 +23,8 @@ from pyroaring import BitMap
 from tailbit.arrays import Longs, Mask
 from tailbit.index.evaluation.bounds import EMPTY, Bounds, Stated
 from tailbit.index.evaluation.row_space import SpaceView, claims
-from tailbit.index.keys import key_type_of
 from tailbit.index.kinds.column_stats.reader import ColumnStats
+from tailbit.index.kinds.column_stats.rows import stored_type
 from tailbit.index.model import Definition
 from tailbit.index.ordered import SIGN
 from tailbit.index.predicate.statistics import ColumnBounds
@@ -97,9 +97,10 @@ class StatsOfClaims:
 
     def stated(self, column: Column, space: SpaceView) -> Stated | None:
         """Return extremes and NULLs of a column per file; None if its values have no integer ranks now."""
-        if key_type_of(column.type) not in [cells.key_type for cells in self.stats.cells(column.id)]:
+        key_type = stored_type(column)
+        cells = next((cells for cells in self.stats.cells(column.id) if cells.key_type == key_type), None)
+        if cells is None:
             return None
-        cells = next(c for c in self.stats.cells(column.id) if c.key_type == key_type_of(column.type))
         placed, every = self.placed(space), len(space.files)
         tight = space.hidden_ids == ""
         low, high = np.full(every, SIGN - 1, dtype=np.int64), np.full(every, -SIGN, dtype=np.int64)

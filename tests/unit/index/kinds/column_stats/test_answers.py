@@ -326,3 +326,12 @@ def test_a_file_that_came_while_the_table_had_none_of_the_columns_has_no_statist
     Drive(builder.path, index).drain()
     assert table.verify().problems == []
     assert (table.where("c IS NULL").count(), table.where("c > 4").count()) == (1, 0)
+
+
+def test_nulls_of_a_column_without_statistics_are_counted_in_data(tmp_path: Path) -> None:
+    table = pa.table({"tags": [["a"], None, []], "k": [1, None, 3]})
+    builder = DeltaBuilder(str(tmp_path / "t")).create(table.schema)
+    builder.commit([builder.data_file(table, "f.parquet", stats=None)])
+    opened = tailbit.open(builder.path)
+    opened.create_index("stats", "*", kind="column_stats")
+    assert (opened.where("tags IS NULL").count(), opened.where("tags IS NOT NULL").count()) == (1, 2)
