@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from tailbit.api import IndexedTable
     from tailbit.api import open_indexed as open
     from tailbit.arguments.conditions import Condition, call, col
+    from tailbit.upkeep.statements import sql
 
-__all__ = ["Answer", "Condition", "IndexedTable", "call", "col", "open"]
+__all__ = ["Answer", "Condition", "IndexedTable", "call", "col", "open", "sql"]
 
 if not os.path.isdir(os.path.join(__path__[0], "index")):
     # A checkout: its other packages lie beside this folder, and an editable install knows that. Python run in
@@ -34,6 +35,10 @@ def __getattr__(name: str) -> Any:
         from tailbit.api import open_indexed
 
         return open_indexed
+    if name == "sql":
+        from tailbit.upkeep.statements import sql
+
+        return sql
     if name == "IndexedTable":
         from tailbit.api import IndexedTable
 

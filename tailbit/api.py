@@ -174,7 +174,7 @@ class IndexedTable(MaintainedTable):
         snapshot = self._table.snapshot(self._version(version, as_of, zone))
         self._freshness.check(self._table, snapshot.version, self._covered())
         schema = snapshot.schema_in(written)
-        node: Node = Constant(True) if sql is None else bind(sql, schema, zone, table=self.table_name)
+        node: Node = Constant(True) if sql is None else bind(sql, schema, zone, table=self._table_name)
         damages = Damages() if self.damage is None else Damages(self.damage)
         by_file = _by_file(node, schema)
         selection = Selection(node, self._cover(snapshot), self._table.storage, schema, damages, by_file)

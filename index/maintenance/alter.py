@@ -35,18 +35,30 @@ class Altered:
     settings: Settings
 
 
-def alter(index: MetadataTable, add: Sequence[Definition], drop: Sequence[str]) -> Altered:
+def alter(
+    index: MetadataTable,
+    add: Sequence[Definition],
+    drop: Sequence[str],
+    check: Callable[[Sequence[Definition]], None] = lambda known: None,
+) -> Altered:
     """Add the definitions `add`, and drop those whose ids are in `drop`; keep the others.
 
-    Two concurrent alterations are applied one after the other, and both hold. Cost: for added definitions,
-    one small commit; for dropped ones, a record per file and a count per distinct value.
+    `check`: called with the definitions that there are, also after another writer changed them; what it
+    raises is raised, and nothing is changed. Two concurrent alterations are applied one after the other, and
+    both hold. Cost: for added definitions, one small commit; for dropped ones, a record per file and a count
+    per distinct value.
 
     Raises:
         SettingsError: no definition would be left.
         CommitConflictError: other writers were first again and again.
         CorruptIndexError: the value counts of a dropped definition cannot be read.
     """
-    return retried(index, lambda: _attempt(index, add, drop))
+
+    def attempt() -> Altered:
+        check(index.state.settings.definitions)
+        return _attempt(index, add, drop)
+
+    return retried(index, attempt)
 
 
 T = TypeVar("T")

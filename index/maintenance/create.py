@@ -53,7 +53,7 @@ def prepare_index(
             reason=f"no index at {path} yet, and no columns are given", hint="Give --columns a,b,c."
         )
     if index is None and wanted_columns is not None:
-        index = _create(path, decided(table, wanted_columns), options)
+        index, _ = _create(path, decided(table, wanted_columns), options)
     assert index is not None
     if wanted_columns is not None:
         check_columns(path, index.state.settings.columns, wanted_columns)
@@ -85,13 +85,15 @@ def _open(path: str, options: StorageOptions) -> MetadataTable | None:
     return index
 
 
-def _create(path: str, definitions: tuple[Definition, ...], options: StorageOptions) -> MetadataTable:
-    """Create an index; if another process creates it at this moment and is first, open that one."""
+def _create(
+    path: str, definitions: tuple[Definition, ...], options: StorageOptions
+) -> tuple[MetadataTable, bool]:
+    """Create an index, or open the one of a process that is first; return whether it was created."""
     settings = Settings(1, uuid.uuid4().hex, format_of(definitions), definitions)
     try:
-        return MetadataTable.create(path, settings, options=options)
+        return MetadataTable.create(path, settings, options=options), True
     except CommitConflictError:
-        return MetadataTable.open(path, options=options)
+        return MetadataTable.open(path, options=options), False
 
 
 def open_or_create(table: Table, path: str, definition: Definition) -> tuple[MetadataTable, bool]:
@@ -103,10 +105,7 @@ def open_or_create(table: Table, path: str, definition: Definition) -> tuple[Met
     """
     options = table.storage.options
     index = _open(path, options)
-    if index is not None:
-        return index, False
-    index = _create(path, (definition,), options)
-    return index, definition in index.state.settings.definitions
+    return (index, False) if index is not None else _create(path, (definition,), options)
 
 
 def indexed_columns(table: Table, columns: Sequence[str]) -> tuple[Definition, ...]:

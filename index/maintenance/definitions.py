@@ -7,11 +7,12 @@ from dataclasses import replace
 
 from tailbit.errors import IndexNameTakenError, UnknownIndexError
 from tailbit.index.functions.tree import Ref
-from tailbit.index.maintenance.alter import alter
+from tailbit.index.maintenance.alter import alter, retried
 from tailbit.index.model import BITMAP, Definition, Term, TermColumn, new_id
+from tailbit.index.predicate.tree import Node, Or
 from tailbit.index.predicate.walks import columns_of
 from tailbit.index.sql.bind import bind
-from tailbit.index.sql.ddl.statements import CreateIndex, WrittenExpression
+from tailbit.index.sql.ddl.statements import CreateIndex, RebuildIndex, WrittenExpression
 from tailbit.index.sql.terms import expression_of, term_of
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables.model import Column
@@ -20,6 +21,9 @@ from tailbit.wording import did_you_mean
 
 DEFERRED = "deferred"
 """The option of a definition that no file is built for until it is rebuilt."""
+
+BY_PARTITION = "by partition"
+"""The value of that option once partitions were rebuilt; before the first rebuild it is `true`."""
 
 _ALL = "*"
 
@@ -39,22 +43,28 @@ def define(statement: CreateIndex, schema: Schema, zone: str = "UTC", table: str
         options["comment"] = statement.comment
     if statement.deferred:
         options[DEFERRED] = "true"
-    only = "" if statement.only is None else _checked_partitions(statement.only, schema, zone, table)
+    only = "" if statement.only is None else _checked_partitions(statement.only, schema)
     if statement.kind != BITMAP:
         terms = _plain_columns(statement, schema, zone, table)
         return Definition(new_id(), statement.name, statement.kind, terms, options, only)
     alone = _column(statement.terms[0], schema, zone, table) if len(statement.terms) == 1 else None
     if alone is not None:
         return replace(Definition.of_column(alone), name=statement.name, options=options, only=only)
-    terms = tuple(term_of(term.text, schema, zone, table) for term in statement.terms)
+    terms = tuple(_term(term, schema, zone, table) for term in statement.terms)
     return Definition(new_id(), statement.name, BITMAP, terms, options, only)
+
+
+def _term(term: WrittenExpression, schema: Schema, zone: str, table: str) -> Term:
+    with term.placed():
+        return term_of(term.text, schema, zone, table)
 
 
 def _column(term: WrittenExpression, schema: Schema, zone: str, table: str) -> Column | None:
     """Return the column that a term names; None if it is another expression."""
     if not term.column:
         return None
-    expression = expression_of(term.text, schema, zone, table)
+    with term.placed():
+        expression = expression_of(term.text, schema, zone, table)
     return expression.column if isinstance(expression, Ref) else None
 
 
@@ -72,14 +82,17 @@ def _plain_columns(statement: CreateIndex, schema: Schema, zone: str, table: str
     return tuple(terms)
 
 
-def _checked_partitions(only: WrittenExpression, schema: Schema, zone: str, table: str) -> str:
+def _checked_partitions(only: WrittenExpression, schema: Schema) -> str:
     """Return the text of a condition on partition columns.
 
     Raises:
         StatementError: the condition reads a column by which the table is not partitioned.
     """
     partitions = [column.label for column in schema.columns if column.partition]
-    others = [c.label for c in columns_of(bind(only.text, schema, zone, table=table)) if not c.partition]
+    with only.placed():
+        # As it is bound again for each file that comes.
+        condition = bind(only.text, schema)
+    others = [column.label for column in columns_of(condition) if not column.partition]
     if others:
         hint = f"Partition columns: {', '.join(partitions)}." if partitions else "The table has none."
         only.refuse(f"{others[0]} is no partition column; an index is made of whole files", hint)
@@ -108,14 +121,13 @@ def found(index: MetadataTable, name: str) -> Definition:
 
 
 def add(index: MetadataTable, definition: Definition) -> None:
-    """Add a definition to an index.
+    """Add a definition to an index; of two processes that take one name at once, one succeeds.
 
     Raises:
         IndexNameTakenError: another definition has the name, or is of the same terms; nothing is changed.
         CommitConflictError: other writers were first again and again.
     """
-    check_free(index.state.settings.definitions, definition)
-    alter(index, [definition], [])
+    alter(index, [definition], [], lambda known: check_free(known, definition))
 
 
 def check_free(definitions: Iterable[Definition], definition: Definition) -> None:
@@ -146,3 +158,52 @@ def drop(index: MetadataTable, name: str) -> Definition:
     same = [d.id for d in index.state.settings.definitions if d.name.lower() == name.lower()]
     alter(index, [], same)
     return definition
+
+
+def begin(index: MetadataTable, statement: RebuildIndex, schema: Schema) -> Definition:
+    """Let a deferred definition be built, or one of a part be built of a further partition; return it.
+
+    Nothing is changed by a statement that names no partition, of a definition that is not deferred. Cost: one
+    small commit.
+
+    Raises:
+        UnknownIndexError: there is none of the name; lists those that there are.
+        StatementError: a partition is named of a definition that covers every file already.
+        CommitConflictError: other writers were first again and again.
+    """
+
+    def attempt() -> Definition:
+        before = found(index, statement.name)
+        after = _begun(before, statement, schema)
+        if after != before:
+            settings = index.state.settings
+            definitions = tuple(after if known.id == before.id else known for known in settings.definitions)
+            version = settings.version + 1
+            index.commit([], [], None, settings=replace(settings, version=version, definitions=definitions))
+        return after
+
+    return retried(index, attempt)
+
+
+def _begun(definition: Definition, statement: RebuildIndex, schema: Schema) -> Definition:
+    """Return a definition as the rebuild of a statement leaves it."""
+    options = {key: value for key, value in definition.options.items() if key != DEFERRED}
+    deferred = definition.options.get(DEFERRED)
+    if statement.only is None:
+        # What was built partition by partition is of every file from now on.
+        return replace(definition, options=options, only="" if deferred == BY_PARTITION else definition.only)
+    part = _checked_partitions(statement.only, schema)
+    if deferred == "true" and not definition.only:
+        return replace(definition, options={**options, DEFERRED: BY_PARTITION}, only=part)
+    if not definition.only:
+        hint = f"Leave it out: ALTER INDEX {statement.name} ON {statement.table} REBUILD."
+        statement.only.refuse(f"index {definition.name} covers every partition", hint)
+    both, covered = f"({definition.only}) OR ({part})", bind(definition.only, schema)
+    is_covered = bind(both, schema) == covered or bind(part, schema) in _alternatives(covered)
+    only = definition.only if is_covered else both
+    kept = {DEFERRED: BY_PARTITION} if deferred == BY_PARTITION else {}
+    return replace(definition, options={**options, **kept}, only=only)
+
+
+def _alternatives(node: Node) -> tuple[Node, ...]:
+    return node.children if isinstance(node, Or) else (node,)

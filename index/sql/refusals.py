@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from tailbit.errors import PredicateError
 
@@ -63,15 +63,19 @@ _BY_ERROR = {
 
 
 def refuse(text: str, reason: str, at: int | None = None, hint: str | None = None) -> NoReturn:
-    """Raise a PredicateError with the place in the text (characters from 1) and what to write instead."""
+    """Raise a PredicateError with the place in the text (characters from 1) and what to write instead.
+
+    The fields `at` and `bare` of the error are the place and the reason without the place, for a text that is
+    part of a longer one.
+    """
     hint = hint or next(
         (advice for said, advice in {**_OF_TYPES, **_BY_ERROR, **_BY_REASON}.items() if said in reason), None
     )
     if hint and "||" in text and " in Spark)" in reason:
         hint = f"{hint} To join conditions write OR: || joins texts."
     place = "" if at is None else placed(text, at)
-    fields = {"hint": hint} if hint else {}
-    raise PredicateError(predicate=text, reason=f"{reason}{place}", **fields)
+    fields: dict[str, Any] = {"hint": hint} if hint else {}
+    raise PredicateError(predicate=text, reason=f"{reason}{place}", at=at or 0, bare=reason, **fields)
 
 
 _OTHER_TYPES = {

@@ -17,6 +17,7 @@ import click
 
 from tailbit.cli.advice import advise
 from tailbit.cli.analytics import crosstab, histogram, summary, transitions
+from tailbit.cli.definitions import index_group, sql
 from tailbit.cli.options import AnswersOne
 from tailbit.cli.questions import count, explain, facets, positions, read
 from tailbit.cli.running import archive_classes, demo, run
@@ -26,8 +27,15 @@ from tailbit.errors import NotATableError, TailbitError, UsageError
 
 COMMANDS = (
     *(count, facets, summary, crosstab, histogram, transitions, read, positions, explain),
-    *(status, advise, verify, repair, alter, compact, vacuum, run, archive_classes, demo),
+    *(index_group, sql, status, advise, verify, repair, alter, compact, vacuum, run, archive_classes, demo),
 )
+PARTS = {
+    f"{group.name} {name}": part
+    for group in COMMANDS
+    if isinstance(group, click.Group)
+    for name, part in group.commands.items()
+}
+"""The commands of groups, by the words that call them."""
 
 
 def main() -> None:
@@ -115,9 +123,10 @@ def cli() -> None:
     """
 
 
-for command in COMMANDS:
+for command in (*COMMANDS, *PARTS.values()):
     # Docstrings are raw text; the mark that keeps lines apart in a help text is one character to click.
     command.help = (command.help or "").replace("\\b\n", "\b\n")
+for command in COMMANDS:
     cli.add_command(command)
 
 

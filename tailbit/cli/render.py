@@ -153,8 +153,8 @@ def _write_csv(schema: pa.Schema, tables: Iterable[pa.Table], out: BinaryIO) -> 
 
 
 @contextlib.contextmanager
-def progress_bar(title: str, *, hidden: bool = False) -> Iterator[Callable[[int, int], None] | None]:
-    """Yield a callback (done, total) that draws a bar on stderr; None without a terminal."""
+def progress_bar(title: str, *, hidden: bool = False) -> Iterator[Callable[..., None] | None]:
+    """Yield a callback (done, total, title) that draws a bar on stderr; None without a terminal."""
     if hidden or not sys.stderr.isatty():
         yield None
         return
@@ -163,7 +163,7 @@ def progress_bar(title: str, *, hidden: bool = False) -> Iterator[Callable[[int,
 
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(title, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+        yield lambda done, total, now=title: bar.update(task, completed=done, total=total, description=now)
 
 
 def encoding_text(account: dict[str, Any]) -> str:

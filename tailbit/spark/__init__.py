@@ -1,6 +1,7 @@
 """Spark SQL asks the index: one call registers a data source and SQL functions with a session.
 
-`tailbit.spark.register(spark)`. Nothing outside of this package imports it: other questions need no pyspark.
+`tailbit.spark.register(spark)`, and `tailbit.spark.sql(spark, "CREATE INDEX ...")`. Nothing outside of this
+package imports it: other questions need no pyspark.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["register"]
+__all__ = ["register", "sql"]
 
 
 def register(spark: SparkSession, storage_options: Mapping[str, str] | None = None) -> None:
@@ -47,3 +48,31 @@ def register(spark: SparkSession, storage_options: Mapping[str, str] | None = No
     spark.dataSource.register(source_with(options, session_zone(spark)))
     plan_each_query_anew(spark)
     register_functions(spark)
+
+
+def sql(
+    spark: SparkSession,
+    statement: str,
+    storage_options: Mapping[str, str] | None = None,
+    index: str | None = None,
+) -> DataFrame:
+    """Carry out an index statement, or pass any other statement to `spark.sql` unchanged.
+
+    CREATE, DROP, ALTER, REFRESH, SHOW or DESCRIBE before INDEX makes an index statement, also where the rest
+    is wrong; so the function can stand in for `spark.sql`. The session finds tables by the names of its
+    catalogs, and its time zone (`spark.sql.session.timeZone`) is that of terms. The statement is carried out
+    at once; the result has a row per index, none after DROP INDEX.
+
+    Raises:
+        StatementError: it is an index statement that is wrong; says where.
+        NotATableError: the table of an index statement is no Delta table.
+        TailbitError: as of `tailbit.sql`; what Spark refuses is raised as Spark raises it.
+    """
+    from tailbit.arguments.values import text
+    from tailbit.index.sql.ddl.other_statements import is_about_index
+
+    if not is_about_index(text("statement", statement)):
+        return spark.sql(statement)
+    from tailbit.spark.statements import run_in
+
+    return run_in(spark, statement, storage_options, index)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from tailbit.arguments.keywords import checks_keywords_of_methods
 from tailbit.arguments.moments import known_zone
-from tailbit.arguments.values import flag, names, text, texts_by_name
-from tailbit.errors import CorruptIndexError, IndexFormatError, NoIndexError
+from tailbit.arguments.values import flag, function, names, text, texts_by_name
+from tailbit.errors import CorruptIndexError, IndexFormatError, IndexNameTakenError, NoIndexError
 from tailbit.handle import Handle
 from tailbit.index.store.table import MetadataTable
 
 if TYPE_CHECKING:
     from tailbit.index.model import Definition
-    from tailbit.index.sql.ddl.statements import CreateIndex
+    from tailbit.index.sql.ddl.statements import CreateIndex, RebuildIndex
+    from tailbit.upkeep.repairs import Progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +25,10 @@ class IndexDescription:
     """One index of a table, and how far it is built.
 
     `terms`: columns or expressions, as SQL. `only`: the condition on partition columns of the files that it
-    covers; empty for all. `state`: "complete", "building", or "deferred" until the first rebuild.
-    `files_left`: live files that it is still to be built for. `indexer`: the running indexer that builds it.
+    covers; empty for all. `zone`: the session time zone of the questions that it serves, if its values depend
+    on it. `state`: "complete", "building", or "deferred" until the first rebuild. `files_left`: live files
+    that it is still to be built for. `bytes`: of its postings, in `describe_index`. `indexer`: the running
+    indexer that builds it.
     `counts_reason`: why the values are not counted, if that was decided from a sample of the data.
     """
 
@@ -34,7 +38,9 @@ class IndexDescription:
     state: str
     files_left: int = 0
     only: str = ""
+    zone: str | None = None
     options: Mapping[str, str] = field(default_factory=dict)
+    bytes: int | None = None
     indexer: str | None = None
     counts_reason: str = ""
 
@@ -54,17 +60,17 @@ class DefinedTable(Handle):
         deferred: bool = False,
         if_not_exists: bool = False,
         zone: str = "UTC",
+        progress: Callable[[int, int], None] | None = None,
     ) -> IndexDescription:
         """Create an index of columns or expressions, and build it, unless an indexer runs that does.
 
         `on`: one to four terms in SQL. `kind`: "bitmap" or "column_stats". `only`: a condition on partition
-        columns; files elsewhere are not indexed. `deferred`: its first `rebuild_index` builds it. `zone`: of
-        terms that depend on it. `options`: {"counts": "auto"}, which is off above 0.5 values a row, or "on".
+        columns. `deferred`: its first `rebuild_index` builds it. `zone`: of terms that depend on it.
+        `options`: {"counts": "auto"}, off above 0.5 values a row. `progress`: gets files and rows left.
 
         Raises:
-            StatementError, PredicateError: a term is no expression of one row; no such kind or option.
-            UnknownColumnError, ColumnTypeError: there is no such column, or its values cannot be indexed.
-            IndexNameTakenError: there is an index of the name, or of the same terms.
+            StatementError, PredicateError, ColumnTypeError: no such term, kind or option can be.
+            UnknownColumnError, IndexNameTakenError: no such column; such an index is there.
 
         >>> flights.create_index("by_place", "lower(dest)").state
         'complete'
@@ -74,33 +80,66 @@ class DefinedTable(Handle):
         from tailbit.index.sql.ddl.statements import CreateIndex, TableReference, WrittenExpression
 
         statement = CreateIndex(
-            name=text("name", name),
-            table=TableReference("path", (self.path,)),
-            terms=tuple(map(WrittenExpression, names("on", [on] if isinstance(on, str) else on))),
-            kind=text("kind", kind),
-            options=texts_by_name("options", options),
-            only=None if only is None else WrittenExpression(text("only", only)),
+            text("name", name),
+            TableReference("path", (self.path,)),
+            tuple(map(WrittenExpression, names("on", [on] if isinstance(on, str) else on))),
+            text("kind", kind),
+            texts_by_name("options", options),
+            None if only is None else WrittenExpression(text("only", only)),
             deferred=flag("deferred", deferred),
             if_not_exists=flag("if_not_exists", if_not_exists),
         )
-        return self.created(statement, known_zone("zone", zone))
+        return self._created(statement, known_zone("zone", zone), _checked(progress))
 
-    def created(self, statement: CreateIndex, zone: str) -> IndexDescription:
-        """Create the index of a statement; see `create_index`."""
+    def _created(self, statement: CreateIndex, zone: str, progress: Progress | None) -> IndexDescription:
         from tailbit.index.advice.counts import decided
         from tailbit.index.maintenance.create import open_or_create
         from tailbit.index.maintenance.definitions import add, check_free, define, find
 
-        definition = define(statement, self._table.snapshot().schema, zone, self.table_name)
-        known = self._definitions()
-        if statement.if_not_exists and find(known, statement.name) is not None:
-            return self.describe_index(statement.name)
-        check_free(known, definition)
-        (definition,) = decided(self._table, [definition])
-        index, is_new = open_or_create(self._table, self.index_path, definition)
-        if not is_new:
-            add(index, definition)
-        return self._built(index, definition.name)
+        definition = define(statement, self._table.snapshot().schema, zone, self._table_name)
+        try:
+            check_free(self._definitions(), definition)
+            (definition,) = decided(self._table, [definition])
+            index, is_new = open_or_create(self._table, self.index_path, definition)
+            if not is_new:
+                add(index, definition)
+        except IndexNameTakenError:
+            # Another process may have been first between the look and the commit.
+            if statement.if_not_exists and find(self._definitions(), statement.name) is not None:
+                return self.describe_index(statement.name)
+            raise
+        return self._built(index, definition.name, progress)
+
+    def rebuild_index(
+        self,
+        name: str,
+        only: str | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> IndexDescription:
+        """Build what an index lacks, unless an indexer runs that does; a deferred one is built from now on.
+
+        `only`: a condition on partition columns, which an index of a part or a deferred one covers from now
+        on, besides what it covers already. `progress`: as of `create_index`.
+
+        Raises:
+            NoIndexError, UnknownIndexError: the table has no index, or none of that name.
+            StatementError: `only` is given, and the index covers every partition already.
+
+        >>> flights.rebuild_index("carrier").state
+        'complete'
+        """
+        from tailbit.index.sql.ddl.statements import RebuildIndex, TableReference, WrittenExpression
+
+        table = TableReference("path", (self.path,))
+        part = None if only is None else WrittenExpression(text("only", only))
+        return self._rebuilt(RebuildIndex(text("name", name), table, part), _checked(progress))
+
+    def _rebuilt(self, statement: RebuildIndex, progress: Progress | None) -> IndexDescription:
+        from tailbit.index.maintenance.definitions import begin
+
+        index = self._apart()._needed()
+        definition = begin(index, statement, self._table.snapshot().schema)
+        return self._built(index, definition.name, progress)
 
     def drop_index(self, name: str, if_exists: bool = False) -> bool:
         """Drop an index; return whether there was one. Its bytes go with the next merges and `vacuum`.
@@ -114,9 +153,10 @@ class DefinedTable(Handle):
         """
         from tailbit.index.maintenance.definitions import drop, find
 
-        if flag("if_exists", if_exists) and find(self._definitions(), name) is None:
+        name, may_be_absent = text("name", name), flag("if_exists", if_exists)
+        if may_be_absent and find(self._definitions(), name) is None:
             return False
-        drop(self._apart()._needed(), text("name", name))
+        drop(self._apart()._needed(), name)
         return True
 
     def indexes(self) -> list[IndexDescription]:
@@ -143,10 +183,11 @@ class DefinedTable(Handle):
         from tailbit.index.maintenance.definitions import found
 
         index = self._needed()
-        return _described(index, found(index, text("name", name)))
+        definition = found(index, text("name", name))
+        return replace(_described(index, definition), bytes=_bytes_of(index, definition))
 
     @property
-    def table_name(self) -> str:
+    def _table_name(self) -> str:
         """Return the table's name, the last part of its path, by which a condition may qualify columns."""
         return self.path.rstrip("/").rpartition("/")[2]
 
@@ -164,14 +205,12 @@ class DefinedTable(Handle):
         except (CorruptIndexError, IndexFormatError):
             return ()
 
-    def _built(self, index: MetadataTable, name: str) -> IndexDescription:
+    def _built(self, index: MetadataTable, name: str, progress: Progress | None) -> IndexDescription:
         """Build what an index lacks in this process, unless an indexer does; return what is built then."""
-        from dataclasses import replace
-
         from tailbit.index.maintenance.definitions import found
         from tailbit.upkeep.repairs import build_again
 
-        indexer = build_again(self._table, index)
+        indexer = build_again(self._table, index, progress)
         index.refresh()
         return replace(_described(index, found(index, name)), indexer=indexer)
 
@@ -195,6 +234,25 @@ def _described(index: MetadataTable, definition: Definition) -> IndexDescription
         state=state,
         files_left=left,
         only=definition.only,
+        zone=next((term.zone for term in definition.terms if term.zone != "UTC"), None),
         options={key: text for key, text in definition.options.items() if key not in internal},
         counts_reason=definition.options.get(COUNTS_REASON, ""),
     )
+
+
+def _bytes_of(index: MetadataTable, definition: Definition) -> int | None:
+    """Return the bytes of the postings of a definition; None if it has none, or a footer cannot be read."""
+    from tailbit.index.postings.encoding import encoding_of
+
+    if not definition.has_postings:
+        return None
+    try:
+        return encoding_of(chain.from_iterable(index.state.spaces.values()), definition.id).bytes
+    except CorruptIndexError:
+        return None
+
+
+def _checked(progress: Progress | None) -> Progress | None:
+    if progress is not None:
+        function("progress", progress)
+    return progress

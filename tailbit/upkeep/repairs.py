@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tailbit.checkpoints.heartbeat import Heartbeat
@@ -15,10 +15,17 @@ from tailbit.index.maintenance.start_over import check_columns, start_over
 from tailbit.index.model import Definition
 from tailbit.index.repair.damage import damage_of
 from tailbit.index.repair.mend import Mended, mend
+from tailbit.index.sql.terms import indexed_columns_of
 from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.plan import TaskLimits
 from tailbit.index.write.run import run_task
+from tailbit.index.write.work import BuildTask, TaskResult
 from tailbit.tables.table import Table
+
+Progress = Callable[[int, int], None]
+"""A callback with the numbers of files and rows that are still to be built."""
+_OFTEN = 256 << 20
+"""Bytes of a batch that somebody waits for: what is lost if the process is interrupted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +96,12 @@ def made_anew(
     return Repaired(tuple(problems), (), Mended((), 0, 0), build_again(table, index), anew)
 
 
-def build_again(table: Table, index: MetadataTable) -> str | None:
-    """Bring an index up to its table in this process, unless an indexer runs; return that indexer."""
+def build_again(table: Table, index: MetadataTable, progress: Progress | None = None) -> str | None:
+    """Bring an index up to its table in this process, unless an indexer runs; return that indexer.
+
+    `progress`: called with the numbers of files and rows that are left, first and after each task. Whatever
+    is committed when it raises, or the process is interrupted, stays built.
+    """
     from tailbit.streaming.indexer import Indexer
     from tailbit.streaming.settings import StreamSettings
     from tailbit.streaming.source.planner import Planner
@@ -104,10 +115,11 @@ def build_again(table: Table, index: MetadataTable) -> str | None:
         planner = Planner(
             table,
             MetadataTable.open(index.path, index.kinds, index.storage.options),
-            StreamSettings(wait_ms=0),
+            StreamSettings(wait_ms=0) if progress is None else StreamSettings(wait_ms=0, bytes=_OFTEN),
         )
         planner.freeze()
-        indexer = Indexer(table, index, TaskLimits(), lambda tasks: [run_task(task) for task in tasks])
+        run = _run_all if progress is None else _Told(table, index, progress).run
+        indexer = Indexer(table, index, TaskLimits(), run)
         start = planner.initial()
         while (end := planner.next(start)) != start:
             indexer.apply(start, end, Origin("repair"))
@@ -115,3 +127,29 @@ def build_again(table: Table, index: MetadataTable) -> str | None:
     finally:
         heartbeat.release()
     return None
+
+
+def _run_all(tasks: Sequence[BuildTask]) -> list[TaskResult]:
+    return [run_task(task) for task in tasks]
+
+
+class _Told:
+    """Tasks that are run one after the other, telling what is left after each."""
+
+    def __init__(self, table: Table, index: MetadataTable, progress: Progress) -> None:
+        self._progress = progress
+        snapshot, state = table.snapshot(), index.state
+        ids = {column.id for column in indexed_columns_of(state.settings.definitions, snapshot.schema)}
+        records = ((slice_, state.recorded.get(slice_.path)) for slice_ in snapshot.files)
+        rows = [s.rows or 0 for s, record in records if record is None or not ids.issubset(record.built)]
+        self._files, self._rows = len(rows), sum(rows)
+        progress(self._files, self._rows)
+
+    def run(self, tasks: Sequence[BuildTask]) -> list[TaskResult]:
+        return [self._one(task) for task in tasks]
+
+    def _one(self, task: BuildTask) -> TaskResult:
+        result = run_task(task)
+        self._files, self._rows = max(0, self._files - len(task.works)), max(0, self._rows - result.rows)
+        self._progress(self._files, self._rows)
+        return result

@@ -212,6 +212,32 @@ def test_a_column_added_while_the_stream_runs_is_indexed_without_a_restart(
     assert scanned(table, "k = 31") == 0
 
 
+@pytest.mark.supports("Changes", "CREATE INDEX and DROP INDEX while an indexer runs", "exact")
+def test_an_index_created_by_a_statement_is_taken_up_by_the_running_stream(
+    spark: Any, table: str, started: Any
+) -> None:
+    query = started(table, ["v"])
+    wait_until(lambda: covered(f"{table}/_tailbit") == 1)
+    (created,) = tailbit.sql(f"CREATE INDEX i ON '{table}' USING bitmap (k % 4)")
+    assert created["indexer"] is not None
+
+    def scanned_of_term() -> int:
+        return tailbit.open(table).where("k % 4 = 3").files_scanned
+
+    wait_until(lambda: scanned_of_term() == 0)
+    write(spark, table, 20)
+    wait_until(lambda: covered(f"{table}/_tailbit") == 2)
+    answer = tailbit.open(table).where("k % 4 = 3")
+    assert answer.count() == spark.read.format("delta").load(table).where("k % 4 = 3").count()
+    assert answer.files_scanned == 0
+    tailbit.sql(f"DROP INDEX i ON '{table}'")
+    write(spark, table, 30)
+    wait_until(lambda: covered(f"{table}/_tailbit") == 3)
+    assert query.isActive
+    assert scanned_of_term() > 0
+    assert tailbit.open(table).verify().sound
+
+
 @pytest.mark.supports("Changes", "tailbit alter while the indexer is down", "exact")
 def test_columns_altered_while_the_stream_is_down_are_indexed_when_it_comes_back(
     spark: Any, table: str, started: Any

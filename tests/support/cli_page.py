@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from support.docstrings import escaped
-from tailbit.cli.main import COMMANDS, cli
+from tailbit.cli.main import COMMANDS, PARTS, cli
 
 _HEAD = """# The command line
 
@@ -44,7 +44,12 @@ def page() -> str:
 
 def _commands() -> dict[str, click.Command]:
     """Return the commands by name, in the order in which a person meets them."""
-    return {str(command.name): command for command in COMMANDS}
+    listed: dict[str, click.Command] = {}
+    for command in COMMANDS:
+        name = str(command.name)
+        parts = {words: part for words, part in PARTS.items() if words.partition(" ")[0] == name}
+        listed |= parts or {name: command}
+    return listed
 
 
 def _context(command: click.Command) -> click.Context:
@@ -72,7 +77,7 @@ def _index() -> str:
     lines = ["| command | what it does |", "|---|---|"]
     for name, command in _commands().items():
         said = _paragraphs(command)[0]
-        lines.append(f"| [`{name}`](#tailbit-{name}) | {escaped(' '.join(said.split()))} |")
+        lines.append(f"| [`{name}`](#tailbit-{name.replace(' ', '-')}) | {escaped(' '.join(said.split()))} |")
     return "\n".join(lines)
 
 

@@ -15,6 +15,7 @@ import tailbit
 import tailbit.errors
 import tailbit.spark
 import tailbit.streaming
+import tailbit.upkeep.statements
 from support.docstrings import first_sentence, markdown, signature
 from tailbit.answer import Answer
 from tailbit.api import IndexedTable, open_indexed
@@ -36,6 +37,7 @@ def page() -> str:
     parts = [
         _HEAD,
         _of_function("tailbit.open", open_indexed, level="##"),
+        _of_function("tailbit.sql", tailbit.upkeep.statements.sql),
         *_of_class("A table: `IndexedTable`", "table", IndexedTable),
         *_of_class("An answer: `Answer`", "answer", Answer),
         "## Conditions in Python\n\n" + markdown(inspect.getmodule(Condition).__doc__),
@@ -46,6 +48,7 @@ def page() -> str:
         _of_function("tailbit.streaming.start", tailbit.streaming.start),
         _of_function("tailbit.streaming.job.failure_of", failure_of),
         _of_function("tailbit.spark.register", tailbit.spark.register),
+        _of_function("tailbit.spark.sql", tailbit.spark.sql),
         "## Values that methods give\n\nEach is a frozen value; its fields are read by name.",
         *map(_of_value, sorted(values(), key=lambda value: value.__name__)),
         _errors(),

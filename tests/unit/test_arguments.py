@@ -91,6 +91,15 @@ def calls(path: str) -> Iterator[tuple[str, Callable[..., Any], dict[str, Any]]]
     yield "alter", opened.alter, {"add": ["v"], "drop": ()}
     yield "indexed", opened.indexed, {}
     yield "vacuum", opened.vacuum, {"older_than_hours": 1.0, "dry_run": True}
+    definition: dict[str, Any] = {"name": "v", "on": "v", "kind": "bitmap", "only": None, "options": None}
+    definition |= {"deferred": False, "if_not_exists": True, "zone": "UTC", "progress": None}
+    yield "create_index", opened.create_index, definition
+    yield "rebuild_index", opened.rebuild_index, {"name": "v", "only": None, "progress": None}
+    yield "drop_index", opened.drop_index, {"name": "nothing", "if_exists": True}
+    yield "indexes", opened.indexes, {}
+    yield "describe_index", opened.describe_index, {"name": "v"}
+    statement = {"statement": f"SHOW INDEXES FROM '{path}'", "zone": "UTC", "storage_options": None}
+    yield "sql", tailbit.sql, {**statement, "index": None}
     yield "count", answer.count, {}
     yield "count of a table", opened.count, {"where": "k = ?", "params": [1]}
     measures = {"sum": "k", "min": ["v"], "max": "k", "avg": ["k"]}
@@ -145,6 +154,7 @@ def test_every_public_name_is_one_that_is_meant(path: str) -> None:
     assert public(opened) == {
         *("path", "index_path", "damage", "older_format", "state", "where", "count", "columns", "schema"),
         *("advise", "verify", "repair", "compact", "alter", "indexed", "vacuum", "transitions", "wait_for"),
+        *("create_index", "rebuild_index", "drop_index", "describe_index", "indexes"),
     }
     assert public(opened.where()) == {
         *("predicate", "version", "covered_version", "files_scanned", "files_in_table", "damaged"),
@@ -153,7 +163,7 @@ def test_every_public_name_is_one_that_is_meant(path: str) -> None:
         *("top", "distinct", "count_distinct", "min", "max", "sum", "avg", "summary"),
         *("histogram", "date_histogram", "crosstab", "indexed_share", "to_delta", "dataframe"),
     }
-    assert public(tailbit) == {"open", "IndexedTable", "Answer", "Condition", "call", "col"}
+    assert public(tailbit) == {"open", "IndexedTable", "Answer", "Condition", "call", "col", "sql"}
     assert set(tailbit.__all__) == public(tailbit)
     assert tailbit.__version__ == importlib.metadata.version("tailbit")
     assert tailbit.streaming.__all__ == ["start"]

@@ -14,7 +14,7 @@ from support.pages import text_of
 from tailbit.answer import Answer
 from tailbit.api import IndexedTable
 from tailbit.arguments.conditions import Condition
-from tailbit.cli.main import COMMANDS
+from tailbit.cli.main import COMMANDS, PARTS
 
 
 def test_the_page_of_python_is_made_from_the_docstrings() -> None:
@@ -43,11 +43,12 @@ def test_every_name_of_the_package_and_every_error_is_on_the_page_of_python() ->
 
 def test_every_option_is_on_the_page_of_commands() -> None:
     page = cli_page.page()
-    for command in COMMANDS:
+    commands = {str(command.name): command for command in COMMANDS} | PARTS
+    for name, command in commands.items():
         flags = [
             option for parameter in command.params for option in parameter.opts if option.startswith("--")
         ]
-        part = page.partition(f"## `tailbit {command.name}`\n")[2].partition("\n## ")[0]
+        part = page.partition(f"## `tailbit {name}`\n")[2].partition("\n## ")[0]
         assert [flag for flag in flags if f"`{flag}" not in part and f", {flag}" not in part] == []
 
 

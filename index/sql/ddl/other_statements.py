@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
+from tailbit.errors import PredicateError
 from tailbit.index.sql.ddl.refusals import USAGE, refuse_statement
 from tailbit.index.sql.syntax.statements import statement_of, told
-from tailbit.index.sql.syntax.tokens import Token
+from tailbit.index.sql.syntax.tokens import Token, tokens_of
 
 _IN_SPARK = "tailbit never writes to the table: run the statement in Spark."
 _AT_ONCE = "Leave it out: an index is used as soon as it is there."
@@ -22,6 +24,8 @@ _FIRST_WORDS = {
     "VACUUM": "Run it in Spark for the table; for its index: tailbit vacuum TABLE.",
     "REINDEX": USAGE["ALTER"],
 }
+_INDEX = frozenset(("INDEX", "INDEXES"))
+_BEGINNING = re.compile(rf"\s*({'|'.join(USAGE)})\s+INDEX", re.IGNORECASE)
 _OBJECTS = frozenset(
     "TABLE TABLES VIEW VIEWS SCHEMA SCHEMAS DATABASE DATABASES CATALOG CATALOGS FUNCTION FUNCTIONS COLUMN "
     "COLUMNS PARTITIONS EXTERNAL TEMPORARY TEMP MATERIALIZED TBLPROPERTIES DETAIL HISTORY QUERY ROLE USER "
@@ -41,6 +45,23 @@ BEFORE_INDEX = {
 """Words of other dialects between CREATE and INDEX, and what to write instead."""
 CHANGES = {"SET": _ANEW, "RENAME": _ANEW, "DISABLE": "Write DROP INDEX name ON table.", "UNSET": _ANEW}
 """Changes of an index in other dialects, and what to do instead."""
+
+
+def is_about_index(text: str) -> bool:
+    """Return whether a statement is about an index, right or wrong, by its first words.
+
+    >>> is_about_index("SHOW INDEXES FROM t"), is_about_index("SHOW TABLES"), is_about_index("create index")
+    (True, False, True)
+    """
+    try:
+        tokens = tokens_of(text, of_statements=True)
+    except PredicateError:
+        return bool(_BEGINNING.match(text))
+    words = [token.text for token in tokens[:3] if token.kind == "word"]
+    between = {*BEFORE_INDEX, "FORMATTED", "EXTENDED"}
+    while len(words) > 1 and words[1] in between - {"OR"}:
+        del words[1]
+    return len(words) > 1 and words[0] in USAGE and words[1] in _INDEX
 
 
 def refuse_other(text: str, tokens: Sequence[Token]) -> None:

@@ -6,10 +6,12 @@ Nothing here is bound to a schema. A term keeps its text, and its place in the s
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal, NoReturn
 
+from tailbit.errors import PredicateError
 from tailbit.index.sql.ddl.kind_names import DEFAULT, KINDS, WrongKind, check_option
 from tailbit.index.sql.ddl.refusals import refuse_statement
 from tailbit.index.sql.syntax.parser import parse_predicate
@@ -58,13 +60,30 @@ class WrittenExpression:
         """Return the names of a column and of fields in it; empty for any other expression."""
         return self.tree.names if self.text != EVERY and self.tree.kind == "column" else ()
 
-    def refuse(self, reason: str, hint: str | None = None) -> NoReturn:
-        """Raise a StatementError that points at the expression.
+    def refuse(self, reason: str, hint: str | None = None, at: int = 0) -> NoReturn:
+        """Raise a StatementError that points at the expression, or at a character of its text, from 0.
 
         Raises:
             StatementError: always.
         """
-        refuse_statement(self.source or self.text, reason, self.place, hint)
+        # OPTIONS (expr = ...) make a text that does not stand in the statement.
+        is_as_written = self.source.startswith(self.text, self.place)
+        place = self.place + at if is_as_written or not self.source else self.place
+        refuse_statement(self.source or self.text, reason, place, hint)
+
+    @contextmanager
+    def placed(self) -> Iterator[None]:
+        """Let what binds the expression point at places in the statement that the expression is part of.
+
+        Raises:
+            StatementError: in place of a PredicateError, which is raised as it is without a statement.
+        """
+        try:
+            yield
+        except PredicateError as wrong:
+            if not self.source:
+                raise
+            self.refuse(wrong.fields["bare"], wrong.hint, wrong.fields["at"])
 
     def __str__(self) -> str:
         return self.text

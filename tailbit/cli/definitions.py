@@ -1,0 +1,288 @@
+"""Commands over indexes by name: create, drop, list, describe and rebuild, and `sql`, for statements."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tailbit.cli.options import emit, index_option, json_option, open_for_question, storage_options
+from tailbit.visible import visible
+from tailbit.wording import counted, size_text
+
+if TYPE_CHECKING:
+    from tailbit.index.sql.ddl.statements import Statement
+    from tailbit.upkeep.definitions import IndexDescription
+
+
+@click.command()
+@click.argument("statement")
+@click.option("--zone", "--time-zone", metavar="ZONE", default="UTC", help="Session time zone of terms.")
+@index_option
+@json_option
+def sql(statement: str, zone: str, index: str | None, as_json: bool) -> None:
+    r"""Carry out an index statement of SQL; `-` reads it from standard input.
+
+    \b
+    tailbit sql "CREATE INDEX by_place ON delta.`flights` USING bitmap (lower(dest))"
+    tailbit sql "CREATE INDEX IF NOT EXISTS by_route ON flights (carrier, dest)"
+    tailbit sql "SHOW INDEXES FROM flights"
+    tailbit sql "DESCRIBE INDEX by_place ON flights" --json
+    tailbit sql "ALTER INDEX by_place ON flights REBUILD"
+    echo "DROP INDEX IF EXISTS by_place ON flights" | tailbit sql -
+
+    Statements are those of Hudi, Hive and Spark. A table is delta.`path`, a path in quotes, or the name of a
+    folder here. With --json, an object a line per index; DROP INDEX prints none.
+    """
+    from tailbit.arguments.moments import known_zone
+    from tailbit.index.sql.ddl.parser import parse_statement
+    from tailbit.index.sql.ddl.statements import DropIndex, ShowIndexes
+    from tailbit.upkeep.statements import run, table_of
+
+    text = sys.stdin.read() if statement == "-" else statement
+    parsed = parse_statement(text)
+    known_zone("zone", zone)
+    table = table_of(parsed, text, storage_options(), index)
+    if isinstance(parsed, DropIndex):
+        _print_dropped(parsed.name, table.drop_index(parsed.name, parsed.if_exists), as_json=None)
+        return
+    with _building(parsed, as_json) as progress:
+        described = run(table, parsed, zone, progress)
+    if isinstance(parsed, ShowIndexes) and not parsed.formatted:
+        _print_listed(described, as_json)
+    else:
+        _print_described(described, as_json)
+
+
+@click.group(name="index")
+def index_group() -> None:
+    r"""Create, drop, list, describe and rebuild the indexes of a table by name.
+
+    \b
+    tailbit index create flights by_place --on "lower(dest)"
+    tailbit index list flights
+    tailbit index create --help
+    """
+
+
+@index_group.command()
+@click.argument("table")
+@click.argument("name")
+@click.option("--on", "terms", metavar="TERM", multiple=True, required=True, help="A column or expression.")
+@click.option("--kind", default="bitmap", show_default=True, help="bitmap or column_stats.")
+@click.option("--where", metavar="CONDITION", help="Only partitions where this is true.")
+@click.option("--option", "options", metavar="KEY=VALUE", multiple=True, help="An option of the kind.")
+@click.option("--deferred", is_flag=True, help="Build it by the first `tailbit index rebuild`.")
+@click.option("--if-not-exists", is_flag=True, help="Do nothing if there is an index of that name.")
+@click.option("--zone", "--time-zone", metavar="ZONE", default="UTC", help="Session time zone of terms.")
+@index_option
+@json_option
+def create(table: str, name: str, terms: Sequence[str], **given: Any) -> None:
+    r"""Create the index NAME of TABLE, and build it unless an indexer runs, which then does.
+
+    \b
+    tailbit index create flights by_place --on "lower(dest)"
+    tailbit index create flights by_route --on carrier --on dest
+    tailbit index create flights sizes --on dep_delay --on flight --kind column_stats
+    tailbit index create trips recent --on rider --where "year >= 2024" --deferred
+
+    Several --on make one index of their combinations. Interrupted with Ctrl-C, it keeps what is built:
+    questions are right all the while, and `tailbit index rebuild TABLE NAME` goes on.
+    """
+    from tailbit.arguments.moments import known_zone
+    from tailbit.index.sql.ddl.kind_names import WrongKind, kind_named
+    from tailbit.index.sql.ddl.statements import CreateIndex, TableReference, WrittenExpression
+    from tailbit.upkeep.statements import run, table_of
+
+    try:
+        kind = kind_named(given["kind"])
+    except WrongKind as wrong:
+        raise click.UsageError(f"{wrong}. {wrong.hint}") from None
+    statement = CreateIndex(
+        name=name,
+        table=TableReference("path", (table,)),
+        terms=tuple(map(WrittenExpression, terms)),
+        kind=kind,
+        options=dict(_pair(option) for option in given["options"]),
+        only=None if given["where"] is None else WrittenExpression(given["where"]),
+        deferred=given["deferred"],
+        if_not_exists=given["if_not_exists"],
+    )
+    zone = known_zone("zone", given["zone"])
+    opened = table_of(statement, str(statement), storage_options(), given["index"])
+    with _building(statement, given["as_json"]) as progress:
+        _print_described(run(opened, statement, zone, progress), given["as_json"])
+
+
+def _pair(option: str) -> tuple[str, str]:
+    key, equals, value = option.partition("=")
+    if not key or not equals:
+        raise click.BadParameter(f"write --option as KEY=VALUE, not {option!r}")
+    return key, value
+
+
+@index_group.command()
+@click.argument("table")
+@click.argument("name")
+@click.option("--where", metavar="CONDITION", help="Partitions that a part or deferred index covers now.")
+@index_option
+@json_option
+def rebuild(table: str, name: str, where: str | None, index: str | None, as_json: bool) -> None:
+    r"""Build what the index NAME of TABLE lacks, or a deferred one for the first time.
+
+    \b
+    tailbit index rebuild flights by_place
+    tailbit index rebuild trips recent --where "year = 2023"     # besides what it covers already
+    """
+    from tailbit.index.sql.ddl.statements import RebuildIndex, TableReference, WrittenExpression
+    from tailbit.upkeep.statements import run
+
+    only = None if where is None else WrittenExpression(where)
+    statement = RebuildIndex(name, TableReference("path", (table,)), only)
+    opened = open_for_question(table, index)
+    with _building(statement, as_json) as progress:
+        _print_described(run(opened, statement, progress=progress), as_json)
+
+
+@index_group.command()
+@click.argument("table")
+@click.argument("name")
+@click.option("--if-exists", is_flag=True, help="Do nothing if there is none of that name.")
+@index_option
+@json_option
+def drop(table: str, name: str, if_exists: bool, index: str | None, as_json: bool) -> None:
+    r"""Drop the index NAME of TABLE; its bytes go with the next merges and `tailbit vacuum`.
+
+    \b
+    tailbit index drop flights by_place --if-exists
+    """
+    _print_dropped(name, open_for_question(table, index).drop_index(name, if_exists), as_json)
+
+
+@index_group.command(name="list")
+@click.argument("table")
+@index_option
+@json_option
+def list_(table: str, index: str | None, as_json: bool) -> None:
+    r"""List the indexes of TABLE, and how far each is built; with --json, an object a line.
+
+    \b
+    tailbit index list flights
+    """
+    _print_listed(open_for_question(table, index).indexes(), as_json)
+
+
+@index_group.command()
+@click.argument("table")
+@click.argument("name")
+@index_option
+@json_option
+def describe(table: str, name: str, index: str | None, as_json: bool) -> None:
+    r"""Describe the index NAME of TABLE: its terms, kind, options, time zone, size, and how far it is built.
+
+    \b
+    tailbit index describe flights by_place
+    tailbit index describe flights by_place --json
+    """
+    _print_described([open_for_question(table, index).describe_index(name)], as_json)
+
+
+def _print_dropped(name: str, was_there: bool, as_json: bool | None) -> None:
+    """Print whether an index was dropped; `as_json`: None for the form of `sql`, which prints no object."""
+    if as_json:
+        emit({"dropped": was_there})
+    else:
+        told = f"dropped: {name}" if was_there else f"there is no index {name}"
+        click.echo(visible(told), err=as_json is None)
+
+
+def _print_listed(described: Sequence[IndexDescription], as_json: bool) -> None:
+    from tailbit.cli.render import print_table
+
+    if as_json:
+        _print_described(described, as_json)
+        return
+    rows = [
+        [one.name, one.kind, ", ".join(one.terms), one.only, one.state, one.files_left] for one in described
+    ]
+    print_table(["name", "kind", "terms", "where", "state", "files left"], rows)
+
+
+def _print_described(described: Sequence[IndexDescription], as_json: bool) -> None:
+    """Print each description: an object a line, or a line per fact and a blank line between."""
+    from tailbit.upkeep.statements import as_dict
+
+    for number, description in enumerate(described):
+        if as_json:
+            emit(as_dict(description))
+            continue
+        if number:
+            click.echo()
+        for name, fact in _facts(description):
+            click.echo(visible(f"{name:<{_WIDTH}}{fact}"))
+
+
+_WIDTH = 14
+_STATES = {
+    "complete": "every file is indexed",
+    "deferred": "built by its first rebuild; until then its conditions read the data",
+    "building": "",
+}
+
+
+def _facts(description: IndexDescription) -> Iterator[tuple[str, str]]:
+    yield "name", description.name
+    yield "kind", description.kind
+    for term in description.terms:
+        yield "term", term
+    if description.only:
+        yield "where", description.only
+    if description.zone:
+        yield "time zone", f"{description.zone}: other questions read the data"
+    for key, value in description.options.items():
+        yield "option", f"{key} = {value}"
+    if description.counts_reason:
+        yield "not counted", description.counts_reason
+    said = _STATES[description.state] or f"{counted(description.files_left, 'file')} left, read until then"
+    yield "state", f"{description.state}: {said}"
+    if description.bytes is not None:
+        yield "size", size_text(description.bytes)
+    if description.indexer is not None:
+        yield "indexer", f"{description.indexer} builds it"
+
+
+@contextmanager
+def _building(statement: Statement, as_json: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """Yield a callback of files and rows left that draws a bar; say how to go on after Ctrl-C."""
+    from tailbit.cli.render import progress_bar
+    from tailbit.index.sql.ddl.statements import CreateIndex, RebuildIndex
+
+    if not isinstance(statement, (CreateIndex, RebuildIndex)):
+        yield None
+        return
+    again = f"ALTER INDEX {statement.name} ON {statement.table} REBUILD"
+    try:
+        with progress_bar(f"index {statement.name}", hidden=as_json) as draw:
+            yield (lambda files, rows: None) if draw is None else _Left(statement.name, draw).show
+    except KeyboardInterrupt:
+        click.echo(f"what is built stays; go on with: tailbit sql {shlex.quote(again)}", err=True)
+        raise
+
+
+class _Left:
+    """The bar of a build; the first numbers are those of the whole. Logs need not count rows."""
+
+    def __init__(self, name: str, draw: Callable[..., None]) -> None:
+        self._name, self._draw = name, draw
+        self._whole: tuple[int, int] | None = None
+
+    def show(self, files: int, rows: int) -> None:
+        """Draw how much is done."""
+        self._whole = self._whole or (files, rows)
+        total, left = (self._whole[1], rows) if self._whole[1] else (self._whole[0], files)
+        counts = f"{counted(files, 'file')}, {counted(rows, 'row')} left"
+        self._draw(total - left, total, f"index {visible(self._name)}: {counts}")

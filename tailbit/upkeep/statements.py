@@ -1,0 +1,131 @@
+"""Index statements in SQL: a text is read, its table is opened, and the table carries it out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any, NoReturn
+
+from tailbit.arguments.keywords import checks_keywords
+from tailbit.arguments.moments import known_zone
+from tailbit.arguments.values import path_text, text
+from tailbit.errors import NotATableError
+from tailbit.handle import opened
+from tailbit.index.sql.ddl.parser import parse_statement
+from tailbit.index.sql.ddl.refusals import refuse_statement
+from tailbit.index.sql.ddl.statements import (
+    CreateIndex,
+    DescribeIndex,
+    RebuildIndex,
+    ShowIndexes,
+    Statement,
+    TableReference,
+)
+from tailbit.index.store.place import index_path
+from tailbit.tables import open_table
+from tailbit.tables.storage import StorageOptions
+from tailbit.upkeep.definitions import IndexDescription
+from tailbit.upkeep.repairs import Progress
+from tailbit.upkeep.table import MaintainedTable
+
+
+@checks_keywords
+def sql(
+    statement: str,
+    zone: str = "UTC",
+    storage_options: Mapping[str, str] | None = None,
+    index: str | os.PathLike[str] | None = None,
+) -> list[dict[str, Any]]:
+    """Carry out an index statement of SQL, as Hudi, Hive and Spark write it; return a dict per index.
+
+    CREATE INDEX, ALTER INDEX ... REBUILD and DESCRIBE INDEX return one, SHOW INDEXES one per index, DROP
+    INDEX none; the fields are those of `IndexDescription`. A table is ``delta.`path` ``, a path in quotes, or
+    the name of a folder in the working directory; `tailbit.spark.sql` knows the names of a catalog. `zone` is
+    the session time zone, which a term over timestamps is kept in. `index`: where the index is.
+
+    Raises:
+        StatementError: the text is no index statement, or asks for what there is not; says where.
+        NotATableError: there is no such table.
+        TailbitError: as of `create_index`, `rebuild_index`, `drop_index` and `describe_index`.
+
+    >>> import tailbit
+    >>> tailbit.sql("CREATE INDEX by_place ON flights USING bitmap (lower(dest))")[0]["state"]
+    'complete'
+    >>> [(index["name"], index["terms"]) for index in tailbit.sql("SHOW INDEXES FROM flights")]
+    [('carrier', ['carrier']), ('by_place', ['lower(dest)'])]
+    >>> tailbit.sql("DROP INDEX by_place ON flights")
+    []
+    """
+    known_zone("zone", zone)
+    parsed = parse_statement(text("statement", statement))
+    table = table_of(parsed, statement, storage_options, None if index is None else path_text("index", index))
+    return [as_dict(description) for description in run(table, parsed, zone)]
+
+
+def run(
+    table: MaintainedTable, statement: Statement, zone: str = "UTC", progress: Progress | None = None
+) -> list[IndexDescription]:
+    """Carry out a statement on its table; return the indexes that it is about, none for DROP.
+
+    `zone`, `progress`: as of `create_index`.
+    """
+    if isinstance(statement, CreateIndex):
+        return [table._created(statement, zone, progress)]
+    if isinstance(statement, RebuildIndex):
+        return [table._rebuilt(statement, progress)]
+    if isinstance(statement, ShowIndexes):
+        return table.indexes()
+    if isinstance(statement, DescribeIndex):
+        return [table.describe_index(statement.name)]
+    table.drop_index(statement.name, statement.if_exists)
+    return []
+
+
+def table_of(
+    statement: Statement, source: str, storage_options: Mapping[str, str] | None, index: str | None
+) -> MaintainedTable:
+    """Open the table of a statement with its index; CREATE may name a place where no index is yet.
+
+    Raises:
+        StatementError: a name is that of no folder in the working directory that holds a table.
+        NotATableError: there is no table at a path.
+        NoIndexError: a place of the index is given, and there is none.
+    """
+    path = _path_of(statement.table, source, storage_options)
+    if isinstance(statement, CreateIndex) and index is not None:
+        table = opened(MaintainedTable, path, storage_options=storage_options)
+        return MaintainedTable(table._table, index_path(table.path, index))
+    return opened(MaintainedTable, path, index, storage_options)
+
+
+def as_dict(description: IndexDescription) -> dict[str, Any]:
+    """Return a description as a dict, with lists where it has tuples."""
+    fields = asdict(description)
+    return {**fields, "terms": list(description.terms), "options": dict(description.options)}
+
+
+def _path_of(table: TableReference, source: str, storage_options: Mapping[str, str] | None) -> str:
+    """Return the path of a table; a single name is that of a folder in the working directory.
+
+    Raises:
+        StatementError: it is a name of a catalog, which only Spark knows.
+    """
+    if table.kind == "path":
+        return table.text
+    if len(table.parts) > 1:
+        _refuse_name(table, source, "is a name of a catalog")
+    (name,) = table.parts
+    try:
+        open_table(os.path.join(os.curdir, name), StorageOptions.of(storage_options or {}))
+    except NotATableError as nothing:
+        _refuse_name(table, source, f"is no table in the working directory: {nothing.fields['reason']}")
+    return name
+
+
+def _refuse_name(table: TableReference, source: str, reason: str) -> NoReturn:
+    hint = (
+        f"Write its path, delta.`/path/of/{table.parts[-1]}`, or let Spark find it: "
+        f"tailbit.spark.sql(spark, ...) knows the names of its catalogs."
+    )
+    refuse_statement(source, f"{table.text} {reason}", table.place, hint)
