@@ -1,0 +1,152 @@
+"""Groups by an expression are those of Spark's GROUP BY on the same table, whatever of it is indexed."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import random
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+from pyspark.errors import PySparkException
+
+import tailbit
+import tailbit.spark
+from support.definitions import define
+from support.drive import Drive
+from support.tables import index_of
+from tailbit.errors import EvaluationError
+
+EXPRESSIONS = (
+    "lower(s)",
+    "k % 7",
+    "date_trunc('month', ts)",
+    "date_trunc('day', ts)",
+    "hour(ts)",
+    "d * 2",
+    "price * k",
+    "CAST(price AS DECIMAL(8, 1))",
+    "add_months(day, k % 3)",
+    "coalesce(s, 'none')",
+    "s IS NULL AND k > 5",
+    "CASE WHEN d > 1 THEN 'big' WHEN isnan(d) THEN 'nan' END",
+    "substring(s, 1, 1)",
+)
+ZONES = ("UTC", "Australia/Lord_Howe", "America/New_York")
+
+
+def random_rows(rng: random.Random, count: int) -> pa.Table:
+    def some(values: list[Any]) -> list[Any]:
+        return [rng.choice([None, *values]) for _ in range(count)]
+
+    start = datetime.datetime(2024, 3, 30, tzinfo=datetime.timezone.utc)
+    moments = [start + datetime.timedelta(minutes=30 * n) for n in range(300)]
+    return pa.table(
+        {
+            "k": pa.array([rng.randint(-20, 20) for _ in range(count)], pa.int64()),
+            "s": pa.array(some(["Ab", "aB", "ÄÖ", "äö", "", "x" * 300, "X" * 300]), pa.string()),
+            "ts": pa.array(some(moments), pa.timestamp("us", "UTC")),
+            "d": pa.array(some([0.0, -0.0, math.nan, 1.5, math.inf]), pa.float64()),
+            "price": pa.array(
+                some([Decimal("1.25"), Decimal("-3.50"), Decimal("0.05")]), pa.decimal128(8, 2)
+            ),
+            "day": pa.array(some([datetime.date(2024, 1, 31), datetime.date(2023, 11, 30)]), pa.date32()),
+        }
+    )
+
+
+def random_history(spark: Any, path: str, rng: random.Random) -> None:
+    """Files added, rows deleted by deletion vectors, files rewritten; indexed in part, and not to the end."""
+    write_deltalake(path, random_rows(rng, 60), configuration={"delta.enableDeletionVectors": "true"})
+    index_of(path, rng.sample(["k", "s", "d", "day"], 2))
+    # Terms are bound in UTC, and hour(ts) in a zone in which it is hardly ever asked.
+    define(path, *rng.sample(EXPRESSIONS, 5))
+    define(path, "hour(ts)", zone="Australia/Lord_Howe")
+    for _ in range(4):
+        write_deltalake(path, random_rows(rng, 40), mode="append")
+        spark.sql(f"DELETE FROM delta.`{path}` WHERE k = {rng.randint(-20, 20)} OR day IS NULL AND k > 15")
+        if rng.random() < 0.5:
+            Drive(path, f"{path}/_tailbit").drain()
+
+
+@pytest.fixture(params=ZONES)
+def zone(request: Any, spark: Any) -> Iterator[str]:
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", request.param)
+    yield request.param
+    spark.conf.set("spark.sql.session.timeZone", before)
+
+
+def plain(value: Any) -> Any:
+    return "NaN" if isinstance(value, float) and math.isnan(value) else value
+
+
+def told(rows: pa.Table) -> dict[tuple[Any, ...], Any]:
+    """The last column by the columns before it; NaN is equal to itself."""
+    listed = [tuple(map(plain, row.values())) for row in rows.to_pylist()]
+    found = {row[:-1]: row[-1] for row in listed}
+    assert len(found) == len(listed)
+    return found
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_groups_by_expressions_are_those_of_spark(spark: Any, table_path: str, zone: str, seed: int) -> None:
+    rng = random.Random(f"{seed} {zone}")
+    random_history(spark, table_path, rng)
+    frame = spark.read.format("delta").load(table_path)
+    for where in (None, "k > -5", "s <> 'Ab' OR d > 0"):
+        answer = tailbit.open(table_path).where(where, zone=zone)
+        filtered = frame if where is None else frame.where(where)
+        asked = [(text,) for text in rng.sample(EXPRESSIONS, 6)]
+        asked += [tuple(rng.sample([*EXPRESSIONS, "k"], 2)) for _ in range(2)]
+        for texts in asked:
+            theirs = filtered.selectExpr(*(f"{text} AS c{n}" for n, text in enumerate(texts)))
+            grouped = theirs.groupBy(*theirs.columns).count().toArrow()
+            ours = answer.facet_table(*texts)
+            assert told(ours) == told(grouped), (where, texts)
+            assert ours.schema.types[:-1] == grouped.schema.types[:-1], texts
+        sums = filtered.selectExpr(
+            "sum(price * k)", "avg(k % 7)", "min(lower(s))", "max(add_months(day, k % 3))"
+        )
+        mine = answer.sum("price * k"), answer.avg("k % 7"), answer.min("lower(s)")
+        assert sums.collect()[0] == (*mine, answer.max("add_months(day, k % 3)"))
+
+
+def test_an_expression_that_raises_is_an_error_where_it_is_one_in_spark(spark: Any, table_path: str) -> None:
+    write_deltalake(table_path, pa.table({"k": [1, 2, 0], "s": ["1", "x", "3"]}))
+    index_of(table_path, ["k"])
+    define(table_path, "10 / k", "CAST(s AS INT)")
+    frame = spark.read.format("delta").load(table_path)
+    for text, rest in (
+        ("10 / k", "k <> 0"),
+        ("CAST(s AS INT)", "s <> 'x'"),
+        ("CAST(s AS INT) + k", "k <> 2"),
+    ):
+        with pytest.raises(PySparkException) as theirs:
+            frame.groupBy(expression(text)).count().collect()
+        with pytest.raises(EvaluationError) as ours:
+            tailbit.open(table_path).where().facets(text)
+        assert ours.value.fields["error"] in str(theirs.value)
+        expected = {row[0]: row[1] for row in frame.where(rest).groupBy(expression(text)).count().collect()}
+        assert tailbit.open(table_path).where(rest).facets(text) == expected
+
+
+def test_the_sql_function_of_facets_takes_expressions(spark: Any, table_path: str) -> None:
+    write_deltalake(table_path, random_rows(random.Random(5), 50))
+    tailbit.spark.register(spark)
+    asked = "lower(s), price * 2, k % 3 = 0"
+    ours = spark.sql(f"SELECT * FROM tailbit_facets('{table_path}', \"{asked}\", 'k > 0')")
+    theirs = spark.sql(f"SELECT {asked}, count(1) FROM delta.`{table_path}` WHERE k > 0 GROUP BY ALL")
+    assert ours.columns == ["lower(s)", "price * 2", "k % 3 = 0", "count"]
+    assert [f.dataType for f in ours.schema] == [f.dataType for f in theirs.schema]
+    assert told(ours.toArrow()) == told(theirs.toArrow())
+
+
+def expression(text: str) -> Any:
+    from pyspark.sql.functions import expr
+
+    return expr(text)
