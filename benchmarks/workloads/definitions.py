@@ -46,6 +46,11 @@ QUESTIONS = {
         "lowered = 'n77' AND hour = '2024-01-03 05:00:00'",
     ),
 }
+FACETS = {
+    "facets of all rows": ((None, None), "lower(name)", "lowered"),
+    "facets of a fifth": (QUESTIONS["range of hours"], "lower(name)", "lowered"),
+    "facets of hours": (QUESTIONS["beginning"], "date_trunc('HOUR', at)", "hour"),
+}
 TERMS = ["lower(name)", "date_trunc('HOUR', at)"]
 COMMIT_ROWS, COMMITS = 1000, 9
 
@@ -84,6 +89,14 @@ def _asked(folder: pathlib.Path, repeats: int) -> None:
         calls = {
             "terms": lambda asked=asked: terms.where(asked).count(),
             "stored": lambda plain=plain: stored.where(plain).count(),
+        }
+        same({name: call() for name, call in calls.items()})
+        took = medians(calls, repeats)
+        _tell(question, took["terms"], took["stored"])
+    for question, (wheres, asked, plain) in FACETS.items():
+        calls = {
+            "terms": lambda where=wheres[0], asked=asked: terms.where(where).facets(asked),
+            "stored": lambda where=wheres[1], plain=plain: stored.where(where).facets(plain),
         }
         same({name: call() for name, call in calls.items()})
         took = medians(calls, repeats)
