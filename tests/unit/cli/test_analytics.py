@@ -95,3 +95,19 @@ def test_a_sum_beyond_its_type_is_refused_by_name(tmp_path: Path) -> None:
     write_deltalake(tmp_path / "t", pa.table({"n": pa.array([2**62, 2**62], pa.int64())}))
     with pytest.raises(AggregateError, match="sum of column n overflows"):
         said("summary", str(tmp_path / "t"), "n")
+
+
+def test_expressions_stand_where_columns_do(table: str) -> None:
+    asked = "concat(v, ', ', upper(v)), k % 2"
+    facets = json_of("facets", table, asked, "--sum", "k * 2, k", "--top", "1")["facets"]
+    assert facets == [{"value": ["v0, V0", 0], "count": 3, "sum(k * 2)": 36, "sum(k)": 18}]
+    tab = json_of("crosstab", table, "upper(v)", "month(d)")
+    assert (tab["rows"]["values"], tab["columns"]["values"]) == (["V0", "V1", "V2"], [1, 3])
+    assert tab["counts"] == [[4, 1], [3, 2], [3, 2]]
+    assert json_of("summary", table, "k % 3")["distinct"] == 3
+    moved = json_of("transitions", table, "upper(v)", "--from", "0", "--to", "1")["transitions"]
+    assert {move["value"]: (move["left"], move["came"]) for move in moved} == {
+        "V0": (0, 1),
+        "V1": (0, 2),
+        "V2": (0, 2),
+    }
