@@ -13,9 +13,10 @@ from dataclasses import replace
 from tailbit.errors import ColumnTypeError, DataFileError
 from tailbit.index.advice.estimate import distinct_keys
 from tailbit.index.advice.measure import coded_values, keys_seen
-from tailbit.index.advice.sample import Sample, sampled, values_of
+from tailbit.index.advice.sample import Sample, SampledBlock, sampled, values_of
 from tailbit.index.keys import posting_type_of
 from tailbit.index.model import COUNTS, COUNTS_REASON, Definition
+from tailbit.index.roaring.containers import BLOCK
 from tailbit.index.sql.terms import column_of
 from tailbit.tables.model import Column
 from tailbit.tables.table import Table
@@ -40,8 +41,8 @@ _BLOCKS = 3
 def decided(table: Table, definitions: Sequence[Definition], seed: int = 0) -> tuple[Definition, ...]:
     """Return new definitions with the counts of each decided, from a sample of the table where it is open.
 
-    Cost: at most three row groups of the columns; nothing for a small table. A table that is empty, or that
-    cannot be read, decides for counts.
+    Cost: the first rows of at most three row groups; nothing for a small table. A table that is empty, or
+    that cannot be read, decides for counts.
     """
     snapshot = table.snapshot()
     open_ = [d for d in definitions if d.has_postings and d.options.get(COUNTS, AUTO) == AUTO]
@@ -71,14 +72,23 @@ def _keys_a_row(sample: Sample, column: Column) -> float:
 
     The keys of all blocks are at most the sum of those of each, so few in one block are few in the table.
     """
-    blocks = sample.blocks
+    blocks = _heads(sample.blocks)
     try:
         key_type = posting_type_of(column.type)
         for some in (blocks[:1], blocks):
-            coded = coded_values(values_of(some, column), column, key_type)
-            seen, _ = keys_seen(coded, [block.rows for block in some])
+            coded = coded_values(values_of(some, column, heads=True), column, key_type)
+            pieces = [min(BLOCK, b.rows - at) for b in some for at in range(0, b.rows, BLOCK)]
+            seen, _ = keys_seen(coded, pieces)
             if seen.distinct <= MOST_KEYS * seen.rows:
                 return 0.0
     except (DataFileError, ColumnTypeError):
         return 0.0
     return distinct_keys(seen, sample.table_rows) / sample.table_rows
+
+
+def _heads(blocks: Sequence[SampledBlock]) -> list[SampledBlock]:
+    """Return the first rows of the row groups of some blocks: a few blocks in all."""
+    groups = list({(block.file.path, block.group): block for block in blocks}.values())
+    rows = BLOCK * max(1, _BLOCKS // max(1, len(groups)))
+    sizes = [block.file.metadata.row_group(block.group).num_rows for block in groups]
+    return [replace(block, first=0, rows=min(rows, size)) for block, size in zip(groups, sizes, strict=True)]

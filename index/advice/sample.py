@@ -22,6 +22,7 @@ from tailbit.index.write.posting import one_array
 from tailbit.tables.file_list import FileList
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.data_file import DataFile, find_column, open_data_file, read_columns
+from tailbit.tables.parquet.in_batches import read_in_batches
 from tailbit.tables.partition_values import partition_array
 from tailbit.tables.storage import Storage
 
@@ -65,30 +66,39 @@ class Sample:
         return sum(block.rows for block in self.blocks)
 
 
-def values_of(blocks: Sequence[SampledBlock], column: Column) -> list[pa.ChunkedArray]:
+def values_of(blocks: Sequence[SampledBlock], column: Column, heads: bool = False) -> list[pa.ChunkedArray]:
     """Return the values of a column or term in each block, in row order.
 
-    Cost: each row group is decoded once.
+    `heads`: the blocks are the first rows of their row groups. Cost: each row group is decoded once, with
+    `heads` only its first rows.
 
     Raises:
         DataFileError: the values cannot be decoded.
         ColumnTypeError: the type cannot be decoded.
     """
     if isinstance(column, IndexedTerm):
-        return _computed(blocks, column)
+        return _computed(blocks, column, heads)
     if column.partition:
         texts = [block.slice.partition.get(column.physical[0]) for block in blocks]
         sized = zip(texts, blocks, strict=True)
         return [pa.chunked_array([partition_array(column, text, block.rows)]) for text, block in sized]
+    if heads:
+        return [_head(block, column) for block in blocks]
     decoded = {(block.file.path, block.group): block for block in blocks}
     groups = {at: read_columns(b.file, [column], [b.group])[column.id] for at, b in decoded.items()}
     return [groups[block.file.path, block.group].slice(block.first, block.rows) for block in blocks]
 
 
-def _computed(blocks: Sequence[SampledBlock], term: IndexedTerm) -> list[pa.ChunkedArray]:
+def _head(block: SampledBlock, column: Column) -> pa.ChunkedArray:
+    """Return the values of a column in a block that begins its row group."""
+    first = next(read_in_batches(block.file, column, block.group, max(1, block.rows)))
+    return first.slice(0, block.rows)
+
+
+def _computed(blocks: Sequence[SampledBlock], term: IndexedTerm, heads: bool) -> list[pa.ChunkedArray]:
     """Compute a term in each block."""
     sources = sources_of([term])
-    by_source = [values_of(blocks, source) for source in sources]
+    by_source = [values_of(blocks, source, heads) for source in sources]
     out = []
     for block, *values in zip(blocks, *by_source, strict=True):
         columns = {column.id: one_array(part) for column, part in zip(sources, values, strict=True)}

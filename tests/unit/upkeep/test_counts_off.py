@@ -156,3 +156,14 @@ def test_value_counts_that_are_lost_are_counted_again_without_those_that_are_off
     assert counted_ids(table) == ["n"]
     check(table, "k")
     check(table, "n")
+
+
+def test_values_of_ten_rows_each_in_one_row_group_are_counted(tmp_path: Path) -> None:
+    """In any block of it alone, most values are met once."""
+    path = str(tmp_path / "one")
+    keys = np.random.default_rng(1).integers(0, 60_000, 600_000) * 7919
+    write_deltalake(path, pa.table({"k": keys}))
+    table = tailbit.open(path)
+    table.create_index("k", "k")
+    assert table.describe_index("k").options == {}
+    assert len(table.where().facets("k")) == len(set(keys.tolist()))
