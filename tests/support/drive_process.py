@@ -1,8 +1,8 @@
 """A stream without Spark in a process of its own, with a log of offsets as Spark keeps it: to be killed.
 
 `python -m support.drive_process TABLE INDEX COLUMNS [OFFSETS]`: follows the log from version 0, a version a
-batch, and exits 0 at its head. OFFSETS, else INDEX.offsets, holds one line an offset, written before its
-batch, and one `done` after.
+batch, and exits 0 at its head. Beside COLUMNS it keeps the indexes `DEFINED`. OFFSETS, else INDEX.offsets,
+holds one line an offset, written before its batch, and one `done` after.
 """
 
 from __future__ import annotations
@@ -13,12 +13,22 @@ import sys
 from pathlib import Path
 
 from support.drive import Drive
+from support.fuzzer.definitions import RandomDefinition, name_only
 from tailbit.checkpoints.ledger import Origin
 from tailbit.checkpoints.offset import Offset, snapshot_start
 from tailbit.index.kinds.files.kind import FILES
+from tailbit.index.maintenance.definitions import find
 from tailbit.index.maintenance.merge import merge_due, run_merge
 from tailbit.index.maintenance.vacuum import vacuum
 from tailbit.streaming.settings import StreamSettings
+
+DEFINED = {
+    "letters": RandomDefinition(("substr(category, 1, 1)",)),
+    "numbers": RandomDefinition(("CAST(category AS INT)",)),
+    "both": RandomDefinition(("flag", "small")),
+    "statistics": RandomDefinition(("*",), "column_stats"),
+}
+"""An index of each kind; no text is a number, so that the second raises for each."""
 
 
 def note(log: Path, text: str) -> None:
@@ -44,6 +54,9 @@ def main(table: str, index: str, columns: str, offsets_log: str | None = None) -
     log = Path(offsets_log or f"{index}.offsets")
     logged, done = offsets(log)
     drive = Drive(table, index, columns.split(","), StreamSettings(files=1, versions=1))
+    for name, made in DEFINED.items():
+        if find(drive.index.state.settings.definitions, name) is None:
+            name_only(table, name, made, drive.index)
     if not logged:
         logged = [snapshot_start(1, drive.table.fingerprint(0), 0)]
         note(log, json.dumps(logged[0].to_json()))

@@ -103,14 +103,14 @@ def create(path: str, name: str, made: RandomDefinition) -> bool:
     return True
 
 
-def name_only(path: str, name: str, made: RandomDefinition) -> bool:
+def name_only(path: str, name: str, made: RandomDefinition, index: MetadataTable | None = None) -> bool:
     """Add an index by name that the indexer is to build; return whether it is one that tailbit keeps."""
     only = None if made.only is None else WrittenExpression(made.only)
     terms = tuple(map(WrittenExpression, made.on))
     try:
         statement = CreateIndex(name, TableReference("path", (path,)), terms, made.kind, only=only)
         definition = define(statement, open_table(path).snapshot().schema)
-        add(MetadataTable.open(f"{path}/_tailbit"), definition)
+        add(index or MetadataTable.open(f"{path}/_tailbit"), definition)
     except REFUSALS:
         return False
     return True
