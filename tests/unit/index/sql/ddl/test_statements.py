@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from tailbit.errors import PredicateError, StatementError
@@ -233,3 +236,14 @@ def test_what_spark_takes_for_a_variable_is_escaped_in_canonical_sql(text: str) 
     assert isinstance(create, CreateIndex)
     assert create.comment + create.table.text in ("${x}t", "/data/${x}")
     assert parse_statement(str(create)) == create
+
+
+PAGE = Path(__file__).parents[5] / "docs" / "for-hudi-users.md"
+
+
+def test_the_statements_of_the_page_for_hudi_users_are_read() -> None:
+    (block,) = re.findall(r"```sql\n(.+?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    statements = [parse_statement(line) for line in block.splitlines()]
+    assert {type(statement) for statement in statements} == {
+        *(CreateIndex, DropIndex, RebuildIndex, ShowIndexes, DescribeIndex)
+    }
