@@ -24,7 +24,8 @@ class Liveness:
 
     `moves` counts signs of progress. `lives` counts these, and also each sign that the run is well but waits
     for something outside, such as an executor. `doing`: the work or wait, in words. `begun`: whether a query
-    was started. `batch`: the last batch begun, -1 before the first. `answered`: when Spark's JVM last
+    was started. `batch`: the last batch begun, -1 before the first. `beside`: work beside the batches, in
+    words; it gives no signs of life. `answered`: when Spark's JVM last
     answered, by `time.monotonic`; None before.
     """
 
@@ -32,6 +33,7 @@ class Liveness:
         self.moves = self.lives = 0
         self.batch, self.begun = -1, False
         self.answered: float | None = None
+        self.beside = ""
         self._doing, self._waiting = doing, ""
 
     @property
@@ -42,7 +44,13 @@ class Liveness:
     @property
     def doing(self) -> str:
         """Return what the run waits for; if it does not wait, its current work."""
-        return self._waiting or self._doing
+        work = self._waiting or self._doing
+        return f"{work}; beside it {self.beside}" if self.beside else work
+
+    @property
+    def waits(self) -> bool:
+        """Return whether the run waits for something outside."""
+        return bool(self._waiting)
 
     @property
     def idle(self) -> bool:

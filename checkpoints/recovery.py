@@ -18,7 +18,8 @@ never data, and the source table is never written to.
 | index deleted | nothing recorded, a position remembered | a new round, snapshot of the head |
 | lost log tail | covered commit, next commit or pinned version is gone | a new round, snapshot of the head |
 | other lineage | the covered commit is not as it was | a new round, snapshot of the head |
-| settings changed | the ledger was written under other settings | a new round, snapshot of the head |
+| settings changed | the settings ask for a round | a new round, snapshot of the head |
+| not filled | the run ends by itself, and files lack a definition | a new round, snapshot of the head |
 
 If the log cannot prove that it still is the one that was covered, the new round has a new lineage: the footer
 of every file that is kept is checked again.
@@ -49,6 +50,7 @@ class Situation(enum.Enum):
     LOST_LOG_TAIL = "lost log tail"
     OTHER_LINEAGE = "other lineage"
     SETTINGS_CHANGED = "settings changed"
+    NOT_FILLED = "not filled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +85,17 @@ def lineage_holds(ledger: Ledger, log: LogState) -> bool:
     return known.version <= log.head and log.fingerprint(known.version) == known
 
 
-def decide(ledger: Ledger | None, remembered: Offset | None, log: LogState, settings_version: int) -> Resume:
+def decide(
+    ledger: Ledger | None,
+    remembered: Offset | None,
+    log: LogState,
+    settings_version: int,
+    *,
+    lacking: bool = False,
+) -> Resume:
     """Return the row of the decision table that applies. `remembered`: the offset in Spark's checkpoint.
 
+    `lacking`: files lack a definition that they want, and only a round can give it to them.
     Invariant: the returned offset is `remembered` or belongs to a later round.
     """
     known_round = max(0 if ledger is None else ledger.round, 0 if remembered is None else remembered.round)
@@ -99,6 +109,8 @@ def decide(ledger: Ledger | None, remembered: Offset | None, log: LogState, sett
         return Resume(Situation.SETTINGS_CHANGED, _at_head(log, known_round + 1))
     if ledger.state is LedgerState.BUILDING:
         return _building(ledger, remembered, log, known_round)
+    if lacking:
+        return Resume(Situation.NOT_FILLED, _at_head(log, known_round + 1))
     return _covered(ledger, remembered, log, known_round)
 
 

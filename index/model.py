@@ -70,6 +70,12 @@ COUNTS, COUNTS_REASON = "counts", "counts.reason"
 """Options of a bitmap: whether its values are counted, "on" (the default) or "off"; and why they are not."""
 
 
+DEFERRED = "deferred"
+"""Option of a definition that no file wants until the option is taken away; its value is `true`."""
+
+REPLACES = "replaces"
+"""Option of a definition that is built to replace another one of its name, whose id is the value."""
+
 RAISED_TYPE, RAISED_KEY = "boolean", b"\x01"
 """Key type and the only key of the postings of rows for which an expression raises an error."""
 

@@ -17,12 +17,14 @@ from tailbit.checkpoints.lag import Backlog, Lag
 from tailbit.checkpoints.ledger import Origin
 from tailbit.checkpoints.liveness import IDLE, Liveness
 from tailbit.checkpoints.offset import Offset
-from tailbit.errors import TailbitError
+from tailbit.errors import CorruptIndexError, TailbitError
 from tailbit.faults import Fault, fault_point
 from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.plan import TaskLimits, weight
 from tailbit.index.write.run import run_task
 from tailbit.index.write.work import BuildTask, TaskResult
+from tailbit.streaming.fill_thread import FillThread
+from tailbit.streaming.filling import Filler
 from tailbit.streaming.indexer import BatchOutcome, Indexer
 from tailbit.streaming.merging import Merger
 from tailbit.streaming.metrics import Progress, describe
@@ -39,6 +41,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 OnProgress = Callable[[Progress], None]
+
+FILL_BYTES = 64 << 20
+"""Most bytes of data files that a worker fills in one step beside the batches, but at least one file."""
+
+FILL_INLINE_FILES, FILL_INLINE_BYTES = 8, 1 << 20
+"""A step with at most so much runs in the process of the batches, which share its interpreter."""
 
 
 class Batch:
@@ -67,7 +75,13 @@ class Batch:
         self._backlog = Backlog(table)
         limits = TaskLimits(parallelism=spark.sparkContext.defaultParallelism)
         self.mender = Mender(table, index, tell)
+        self._turn = threading.Lock()
         self._indexer = Indexer(table, index, limits, self._run, self.mender)
+        beside = replace(limits, parallelism=max(1, limits.parallelism - 1))
+        size = FILL_BYTES * beside.parallelism
+        self._filler = Filler(
+            table, index, beside, self._fill, self._turn, settings.files, size, tell, self._describe_fill
+        )
         self.merger = Merger(table, index, spark, mender=self.mender)
         self.error: TailbitError | None = None
         self.busy = False
@@ -82,7 +96,8 @@ class Batch:
         self.busy, self.thread = True, threading.get_native_id()
         self._life.sign(f"batch {batch_id}: reading which versions it takes")
         try:
-            self._record(rows, batch_id)
+            with self._turn:
+                self._record(rows, batch_id)
         except TailbitError as error:
             self.error = error
             raise
@@ -153,6 +168,36 @@ class Batch:
         results = [self._alone(task) for task in tasks] if inline else self._on_workers(tasks)
         self._life.sign(f"{batch}: committing to the index")
         return results
+
+    def _fill(self, tasks: Sequence[BuildTask]) -> list[TaskResult]:
+        """Run the tasks of a step beside the batches: a few small files in this process, others on workers.
+
+        A worker is left to the batches; where there is one only, all runs in this process.
+        """
+        works = [work for task in tasks for work in task.works]
+        few = len(works) <= FILL_INLINE_FILES and sum(map(weight, works)) <= FILL_INLINE_BYTES
+        alone = self._spark.sparkContext.defaultParallelism < 2
+        return [run_task(task) for task in tasks] if few or alone else self._on_workers(tasks)
+
+    def _describe_fill(self, doing: str) -> None:
+        """Show what is filled beside the batches: in Spark's UI, and in the signs of life."""
+        self._life.beside = doing
+        self._spark.sparkContext.setJobDescription(f"{self._name}: {doing}")
+
+    def fill_thread(self, look_s: float) -> FillThread:
+        """Return the thread, not started, that fills files beside the batches."""
+        return FillThread(
+            self._filler, self._caught_up, self._mend_beside, self._life, self.mender.tell, look_s
+        )
+
+    def _caught_up(self) -> bool:
+        """Return whether no batch runs, and the last one left nothing of the log."""
+        return not self.busy and (self._last is None or not self._last.lag.versions)
+
+    def _mend_beside(self, damage: CorruptIndexError) -> None:
+        """Mend damage that was met beside the batches."""
+        with self._turn:
+            self.mender.mend(damage)
 
     def _on_workers(self, tasks: Sequence[BuildTask]) -> list[TaskResult]:
         """Run each task in a Spark task of its own."""

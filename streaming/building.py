@@ -12,17 +12,55 @@ from dataclasses import dataclass
 
 from tailbit.errors import DataFileError, DeletionVectorError, StorageError
 from tailbit.index.model import FileRecord
+from tailbit.index.sql.terms import indexed_columns_of, kept_columns
+from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.plan import TaskLimits, pack, uncounted_record
 from tailbit.index.write.readable import why_unreadable
-from tailbit.index.write.work import BuildTask, Enter, FileWork, Leave, TaskResult
+from tailbit.index.write.work import (
+    BuildTask,
+    Enter,
+    FileWork,
+    Leave,
+    TaskColumn,
+    TaskDefinition,
+    TaskResult,
+)
 from tailbit.streaming.upkeep.mending import Tell
-from tailbit.tables.model import FileSlice
+from tailbit.tables.model import FileSlice, Version
+from tailbit.tables.schema import Schema
 from tailbit.tables.table import Table
 
 RunTasks = Callable[[Sequence[BuildTask]], list[TaskResult]]
 
 ATTEMPTS = 3
 """Runs of the same tasks if a file failed but could be read when it was checked again."""
+
+
+def template_of(
+    table: Table, index: MetadataTable, schema: Schema, lineage: int, version: Version
+) -> BuildTask:
+    """Return a task without files that brings files to a version with this schema.
+
+    It has the fields that all tasks of a batch share.
+    """
+    settings = index.state.settings
+    return BuildTask(
+        root=table.root,
+        index_path=index.path,
+        columns=tuple(map(TaskColumn.of, indexed_columns_of(settings.definitions, schema))),
+        works=(),
+        lineage=lineage,
+        version=version,
+        dropped=frozenset(settings.dropped),
+        kinds=index.kinds,
+        options=table.storage.options,
+        definitions=tuple(
+            TaskDefinition(definition.id, definition.kind, kept_columns(definition, schema))
+            for definition in settings.definitions
+            if not definition.has_postings
+        ),
+        uncounted=frozenset(d.id for d in settings.definitions if d.has_postings and not d.has_counts),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,12 +18,13 @@ from tailbit.checkpoints.offset import Offset
 from tailbit.checkpoints.recovery import BatchPlan, LogState, Verdict, decide_batch
 from tailbit.errors import CommitConflictError, CorruptIndexError, IndexLogError
 from tailbit.faults import Fault, fault_point
+from tailbit.index.maintenance.rebuild import swap_rebuilt
+from tailbit.index.maintenance.wanted import wanted_of
 from tailbit.index.model import FileRecord
-from tailbit.index.sql.terms import indexed_columns_of, kept_columns
 from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.plan import TaskLimits, plan_work
-from tailbit.index.write.work import BuildTask, TaskColumn, TaskDefinition, TaskResult
-from tailbit.streaming.building import Building, RunTasks
+from tailbit.index.write.work import TaskResult
+from tailbit.streaming.building import Building, RunTasks, template_of
 from tailbit.streaming.upkeep.mending import Mender
 from tailbit.tables.model import Changes, FileSlice, Fingerprint, Version
 from tailbit.tables.schema import Schema
@@ -106,15 +107,19 @@ class Indexer:
             if plan.verdict is not Verdict.APPLY:
                 return BatchOutcome(plan.verdict, plan.first, end.stands_at)
             changes = self._changes(plan, end.stands_at)
-            template = self._template(plan, changes, end.stands_at)
-            wanted = self._wanted(changes, start, end)
-            works = plan_work(wanted, self._index.state.recorded.get, template.ids, plan.lineage)
+            schema = self._schema_at(changes, end.stands_at)
+            template = template_of(self._table, self._index, schema, plan.lineage, end.stands_at)
+            wanted = wanted_of(self._index.state.settings.definitions, schema)
+            files = self._files(changes, start, end)
+            works = plan_work(files, self._index.state.recorded.get, wanted.of, plan.lineage)
         fault_point(Fault.BATCH_PLANNED)
         building = Building(self._table, template, self._limits, self._run, self._mender.tell)
         results, skipped = building.built(works)
         records = [record for result in results for record in result.records] + skipped
         if records or not self._recorded_as(end):
             self._commit(plan, end, log.fingerprint(end.stands_at), origin, records, results)
+        if plan.first is None and not end.in_snapshot:
+            swap_rebuilt(self._index, wanted)
         return BatchOutcome(
             plan.verdict,
             plan.first,
@@ -125,27 +130,6 @@ class Indexer:
             skipped=len(skipped),
         )
 
-    def _template(self, plan: BatchPlan, changes: Changes | None, target: Version) -> BuildTask:
-        """Return a task of the batch without files: the fields that all of its tasks share."""
-        definitions, schema = self._index.state.settings.definitions, self._schema_at(changes, target)
-        return BuildTask(
-            root=self._table.root,
-            index_path=self._index.path,
-            columns=tuple(map(TaskColumn.of, indexed_columns_of(definitions, schema))),
-            works=(),
-            lineage=plan.lineage,
-            version=target,
-            dropped=frozenset(self._index.state.settings.dropped),
-            kinds=self._index.kinds,
-            options=self._table.storage.options,
-            definitions=tuple(
-                TaskDefinition(definition.id, definition.kind, kept_columns(definition, schema))
-                for definition in definitions
-                if not definition.has_postings
-            ),
-            uncounted=frozenset(d.id for d in definitions if d.has_postings and not d.has_counts),
-        )
-
     def _changes(self, plan: BatchPlan, target: Version) -> Changes | None:
         """Return the changes in the range that the batch reads; None if the batch reads a snapshot."""
         if plan.first is None:
@@ -154,7 +138,7 @@ class Indexer:
             return Changes(plan.first, target, (), (), schema_changed=False)
         return self._table.changes(plan.first, target)
 
-    def _wanted(
+    def _files(
         self, changes: Changes | None, start: Offset, end: Offset
     ) -> Iterator[tuple[str, FileSlice | None]]:
         """Yield paths that may differ, each with its slice at the target; None for a file not live there."""

@@ -306,6 +306,7 @@ def _close_when_ended(run_id: str, job: Job, life: Liveness) -> None:
             while job.query.isActive:
                 time.sleep(1.0)
                 shown.look(time.monotonic())
+        job.filling.stop()
         job.batch.merger.finish(60.0)
         _RUNNING.end(run_id)
     except (OSError, Py4JError):

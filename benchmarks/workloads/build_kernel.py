@@ -75,7 +75,8 @@ def _task(root: str, slices: list[FileSlice], schema: Schema) -> TaskResult:
     """A whole task over all files, its index files written and flushed, then removed."""
     columns = tuple(TaskColumn.of(schema.resolve(name)) for name in COLUMNS)
     with tempfile.TemporaryDirectory() as index:
-        works = tuple(Enter(slice_) for slice_ in slices)
+        ids = tuple(c.column.id for c in columns)
+        works = tuple(Enter(slice_, ids) for slice_ in slices)
         return run_task(BuildTask(root, index, columns, works, lineage=1, version=0))
 
 

@@ -79,7 +79,8 @@ def _kernel(table: pathlib.Path, names: Sequence[str], pool: ProcessPoolExecutor
     snapshot = source.snapshot()
     columns = tuple(TaskColumn.of(snapshot.schema.resolve(name)) for name in names)
     wanted = [(slice_.path, slice_) for slice_ in snapshot.files]
-    works = plan_work(wanted, index.state.recorded.get, [c.column.id for c in columns], 1)
+    ids = tuple(c.column.id for c in columns)
+    works = plan_work(wanted, index.state.recorded.get, lambda _: ids, 1)
     tasks = pack(works, BuildTask(source.root, index.path, columns, (), 1, 0), TaskLimits(parallelism=CORES))
     began = time.perf_counter()
     list(pool.map(run_task, tasks))

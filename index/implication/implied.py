@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from tailbit.index.expression.indexed_term import IndexedTerm
-from tailbit.index.functions.tree import columns_in
+from tailbit.index.functions.tree import Ref, columns_in
 from tailbit.index.implication.images import Image, image
 from tailbit.index.implication.least import NotRising
 from tailbit.index.implication.pinned import few_values, pinned
@@ -140,6 +140,9 @@ class _Implication:
         return Implied(any_of(sures) if sures else None, maybe)
 
     def _of_leaf(self, leaf: Leaf) -> Implied | None:
+        if isinstance(self.term.expression, Ref):
+            same = Leaf(self.term, leaf.true, leaf.false, leaf.text)
+            return Implied(same, same)
         try:
             sure, maybe = _image(self.term, leaf.true)
         except NotRising:

@@ -1,10 +1,9 @@
 """Changes of the definitions of an index: settings, and the records of dropped columns, in one commit.
 
-An added column is only named: the indexer finds it missing in every file, opens a new round (in which it
-looks at every file) and adds the column's postings; until a file is done, its rows are scanned for that
-column. A dropped column is removed from the records and the value counts at once, so that every state in
-between looks as if the index had never had the column. Its postings are removed when their row spaces are
-merged.
+An added definition is only named: new files get it at once, and the indexer fills the others beside the
+stream; until a file is done, its rows are scanned. A dropped definition is removed from the records and the
+value counts at once, so that every state in between looks as if the index had never had it. Its postings are
+removed when their row spaces are merged.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from tailbit.errors import CommitConflictError, SettingsError
 from tailbit.index.kinds.files.rows import without_columns
 from tailbit.index.kinds.settings import format_of
 from tailbit.index.kinds.value_counts import Tally, write_value_counts
-from tailbit.index.model import Definition, IndexFile, Ledger, Settings
+from tailbit.index.model import Definition, IndexFile, Ledger, Settings, raised_id
 from tailbit.index.store.table import MetadataTable
 
 ATTEMPTS = 20
@@ -94,23 +93,35 @@ def _attempt(index: MetadataTable, add: Sequence[Definition], drop: Sequence[str
     altered = Altered(tuple(c.label for c in coming), tuple(c.label for c in going), before)
     if not coming and not going:
         return altered
-    gone = [definition.id for definition in going]
+    settings = change_definitions(index, kept + coming, [definition.id for definition in going])
+    return replace(altered, settings=settings)
+
+
+def change_definitions(
+    index: MetadataTable, definitions: Sequence[Definition], gone: Sequence[str]
+) -> Settings:
+    """Commit settings with these definitions; those whose ids are in `gone` are taken out of the records.
+
+    Raises:
+        CommitConflictError: another writer was first; nothing is changed.
+    """
+    before = index.state.settings
     settings = replace(
         before,
         version=before.version + 1,
-        format=format_of(coming, before.format),
-        definitions=kept + coming,
+        format=format_of(definitions, before.format),
+        definitions=tuple(definitions),
         dropped=tuple(sorted({*before.dropped, *gone})),
     )
     records = without_columns(index.state.recorded.table(), gone) if gone else []
     index.commit(records, _uncounted(index, gone), _ledger(index, settings), settings=settings)
-    return replace(altered, settings=settings)
+    return settings
 
 
 def _uncounted(index: MetadataTable, gone: Sequence[str]) -> list[IndexFile]:
     """Write a file of value counts that subtracts all counts of the definitions `gone`."""
     tally = Tally()
-    for id_ in gone:
+    for id_ in [*gone, *map(raised_id, gone)]:
         for key_type, (keys, counts) in index.state.stored_counts(id_):
             tally.add(id_, key_type, keys, np.negative(counts))
     written = write_value_counts(index.storage, tally)
@@ -118,9 +129,8 @@ def _uncounted(index: MetadataTable, gone: Sequence[str]) -> list[IndexFile]:
 
 
 def _ledger(index: MetadataTable, settings: Settings) -> Ledger | None:
-    """Return the ledger under the new settings if no file needs postings for these settings, else None."""
+    """Return the ledger under the new settings; None, which keeps it, if the present ones ask for a round."""
     ledger, before = index.state.ledger, index.state.settings
-    came = {d.id for d in settings.definitions} - {d.id for d in before.definitions}
-    if ledger is None or came or ledger.settings_version != before.version:
+    if ledger is None or ledger.settings_version != before.version:
         return None
     return replace(ledger, settings_version=settings.version)

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from tailbit.errors import IndexNameTakenError, UnknownIndexError
 from tailbit.index.functions.tree import Ref
-from tailbit.index.maintenance.alter import alter, retried
-from tailbit.index.model import BITMAP, Definition, Term, TermColumn, new_id
+from tailbit.index.maintenance.alter import alter, change_definitions, retried
+from tailbit.index.model import BITMAP, DEFERRED, Definition, Term, TermColumn, new_id
 from tailbit.index.predicate.tree import Node, Or
 from tailbit.index.predicate.walks import columns_of
 from tailbit.index.sql.bind import bind
@@ -19,11 +19,8 @@ from tailbit.tables.model import Column
 from tailbit.tables.schema import Schema
 from tailbit.wording import did_you_mean
 
-DEFERRED = "deferred"
-"""The option of a definition that no file is built for until it is rebuilt."""
-
 BY_PARTITION = "by partition"
-"""The value of that option once partitions were rebuilt; before the first rebuild it is `true`."""
+"""The value of the option `deferred` once partitions were rebuilt; before the first rebuild it is `true`."""
 
 _ALL = "*"
 
@@ -176,10 +173,8 @@ def begin(index: MetadataTable, statement: RebuildIndex, schema: Schema) -> Defi
         before = found(index, statement.name)
         after = _begun(before, statement, schema)
         if after != before:
-            settings = index.state.settings
-            definitions = tuple(after if known.id == before.id else known for known in settings.definitions)
-            version = settings.version + 1
-            index.commit([], [], None, settings=replace(settings, version=version, definitions=definitions))
+            known = index.state.settings.definitions
+            change_definitions(index, [after if d.id == before.id else d for d in known], [])
         return after
 
     return retried(index, attempt)

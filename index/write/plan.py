@@ -7,7 +7,7 @@ neither grows with history.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tailbit.index.model import ROWS_PER_SPACE, FileRecord
@@ -31,32 +31,37 @@ class TaskLimits:
 def plan_work(
     wanted: Iterable[tuple[str, FileSlice | None]],
     record_of: Callable[[str], FileRecord | None],
-    columns: Sequence[str],
+    wanted_by: Callable[[Mapping[str, str | None]], tuple[str, ...]],
     lineage: int,
 ) -> list[FileWork]:
     """Return the work that turns the recorded state of some files into the wanted state.
 
     A slice that is already recorded needs none.
 
-    `wanted`: path and slice, None for a file that is not live. Work is the difference of two states, so an
+    `wanted`: path and slice, None for a file that is not live. `wanted_by`: returns the ids of the
+    definitions that a file with some partition values is to have. Work is the difference of two states, so an
     overlap or a full snapshot gives the same work as the log would, and a replay gives none. Cost: one lookup
     per wanted path.
     """
-    works = (_work(slice_, record_of(path), columns, lineage) for path, slice_ in wanted)
+    works = (_work(slice_, record_of(path), wanted_by, lineage) for path, slice_ in wanted)
     return [work for work in works if work is not None]
 
 
 def _work(
-    target: FileSlice | None, record: FileRecord | None, columns: Sequence[str], lineage: int
+    target: FileSlice | None,
+    record: FileRecord | None,
+    wanted_by: Callable[[Mapping[str, str | None]], tuple[str, ...]],
+    lineage: int,
 ) -> FileWork | None:
     if target is None:
         gone = record is None or record.left is not None
         return None if gone or record is None else Leave(record)
+    ids = wanted_by(target.partition)
     if record is None:
-        return Enter(target)
+        return Enter(target, ids)
     if record.space is None or not record.is_of(target):
-        return Replace(target, record)
-    post = tuple(column for column in columns if column not in record.built)
+        return Replace(target, record, ids)
+    post = tuple(id_ for id_ in ids if id_ not in record.built)
     if post:
         return Repost(target, record, post)
     return None if _as_recorded(target, record, lineage) else Rehide(target, record)

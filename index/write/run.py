@@ -99,7 +99,7 @@ class _Run:
             Entering(claim.slice, claim.rows, self._footer(work), partial(self._data.open, claim.slice))
             for work in self._works
             if (claim := claims.get(work.path)) is not None
-            and (isinstance(work, (Enter, Replace)) or not ids.isdisjoint(claim.columns))
+            and (not ids.isdisjoint(claim.columns) if ids else isinstance(work, (Enter, Replace)))
         ]
         columns = {column.id: column for definition in mine for column in definition.columns}
         return kind.build(entering, list(columns.values()))
@@ -115,7 +115,7 @@ class _Run:
     def _settled(self, work: FileWork) -> FileWork:
         """Return the work, or a `Replace` if the recorded postings of the file cannot be used any more."""
         if isinstance(work, (Repost, Rehide)) and not self._postings_hold(work):
-            return Replace(work.target, work.record)
+            return Replace(work.target, work.record, (*work.record.built, *to_post(work)))
         return work
 
     def _postings_hold(self, work: Repost | Rehide) -> bool:
@@ -139,7 +139,7 @@ class _Run:
         holds, another row space begins.
         """
         fresh, base = uuid.uuid4().hex, 0
-        every = frozenset(self._task.ids)
+        ids = self._task.ids
         out = {}
         for work in self._works:
             if isinstance(work, (Leave, Rehide)):
@@ -153,7 +153,7 @@ class _Run:
             else:
                 if base and base + rows > ROWS_PER_SPACE:
                     fresh, base = uuid.uuid4().hex, 0
-                out[work.path] = Claim(work.target, fresh, base, rows, every)
+                out[work.path] = Claim(work.target, fresh, base, rows, ids.intersection(work.post))
                 base += rows
         return out
 

@@ -46,9 +46,10 @@ class TaskDefinition:
 
 @dataclass(frozen=True, slots=True)
 class Enter:
-    """A file without a record: postings of every column are written, and every visible row is counted."""
+    """A file without a record: the definitions `post` (ids) are built, and every visible row is counted."""
 
     target: FileSlice
+    post: tuple[str, ...]
 
     @property
     def path(self) -> str:
@@ -83,7 +84,12 @@ class _Change:
 
 @dataclass(frozen=True, slots=True)
 class Replace(_Change):
-    """A file whose recorded postings cannot be used: its counts are subtracted, and it is indexed as new."""
+    """A file whose recorded postings cannot be used: its counts are subtracted, and it is indexed as new.
+
+    `post`: ids of the definitions that are built.
+    """
+
+    post: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +134,11 @@ class BuildTask:
     uncounted: frozenset[str] = frozenset()
 
     @property
-    def ids(self) -> list[str]:
-        """Return the ids of the definitions that a file must be built for."""
-        return [column.column.id for column in self.columns] + [other.id for other in self.definitions]
+    def ids(self) -> frozenset[str]:
+        """Return the ids of the definitions that a file can be built for."""
+        return frozenset(
+            [*(column.column.id for column in self.columns), *(other.id for other in self.definitions)]
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,7 +142,7 @@ class Watchdog:
 
     def _tell_of_long_work(self, seconds: float) -> None:
         """Announce at growing intervals that the same work goes on, as in a large batch."""
-        waits = self._life.idle or self._life.doing != self._life.doing_now
+        waits = self._life.idle or self._life.waits
         work = "" if waits else self._life.doing_now
         self._same = self._same + seconds if work == self._work else 0.0
         if not self._same:

@@ -191,6 +191,7 @@ def attend(job: Job, stop: threading.Event, on_progress: OnProgress | None) -> b
             stop.wait(0.2) if not stop.is_set() else time.sleep(0.05)
             watch.look(time.monotonic())
             shown.look(time.monotonic())
+        job.filling.stop()
         mended = job.batch.merger.finish(2.0 if stop.is_set() else 60.0)
         failure = job.failure()
     except (OSError, Py4JError) as gone:

@@ -27,6 +27,7 @@ from tailbit.index.maintenance.create import prepare_index
 from tailbit.index.store.place import index_path, is_made
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.control import Control
+from tailbit.streaming.fill_thread import LOOK_S, REMOTE_LOOK_S, FillThread
 from tailbit.streaming.life.cluster import ended_by_cluster
 from tailbit.streaming.settings import REMOTE_POLL_MS, StreamSettings, milliseconds
 from tailbit.streaming.upkeep import spark_checkpoint
@@ -91,6 +92,7 @@ class Job:
     heartbeat: Heartbeat
     prepared: Prepared
     upkeep: Upkeep
+    filling: FillThread
 
     def close(self) -> None:
         """Release the heartbeat, and stop the threads beside the query."""
@@ -102,6 +104,7 @@ class Job:
 
         Files of Spark are not left in place of a table or an index that has vanished.
         """
+        self.filling.stop()
         self.upkeep.stop()
         self.control.remove()
         with suppress(TailbitError):
@@ -220,9 +223,17 @@ def launch(
     writer = (
         writer.trigger(availableNow=True) if once else writer.trigger(processingTime=f"{wait} milliseconds")
     )
-    job = Job(spark, writer.start(), batch, control, heartbeat, prepared, Upkeep(batch.mender))
+    beside = Upkeep(batch.mender), batch.fill_thread(_look_s(prepared))
+    job = Job(spark, writer.start(), batch, control, heartbeat, prepared, *beside)
     job.upkeep.start()
+    if not once:
+        job.filling.start()  # A run that ends by itself fills in a round.
     return job
+
+
+def _look_s(prepared: Prepared) -> float:
+    """Return the seconds between two looks for files to fill."""
+    return REMOTE_LOOK_S if prepared.index.storage.remote else LOOK_S
 
 
 def _commits(spark: SparkSession, prepared: Prepared, control: Control) -> DataFrame:

@@ -7,7 +7,7 @@ cache: every answer follows from the log, the ledger and the offset that Spark p
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,12 +15,12 @@ from tailbit.checkpoints.lag import Backlog, Lag
 from tailbit.checkpoints.offset import Offset, short_fingerprint, snapshot_start
 from tailbit.checkpoints.recovery import LogState, Resume, decide
 from tailbit.errors import CommitGapError, CorruptIndexError, VersionNotFoundError
-from tailbit.index.sql.terms import indexed_columns_of
+from tailbit.index.maintenance.rebuild import left_to_fill
+from tailbit.index.maintenance.wanted import wanted_of
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.control import Control
 from tailbit.streaming.settings import StreamSettings
 from tailbit.tables.model import Version
-from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.storage import one_look
 from tailbit.tables.table import Table
 
@@ -149,7 +149,10 @@ class Planner:
             and self._agreed.stat == self._past(start)
         ):
             return self._agreed.resume.offset
-        resume = decide(self._index.state.ledger, start, self._log(), self._index.state.settings.version)
+        state = self._index.state
+        # A run that ends by itself has no time beside the stream in which files are filled.
+        lacking = self._frozen is not None and left_to_fill(self._table, state)
+        resume = decide(state.ledger, start, self._log(), state.settings.version, lacking=lacking)
         self._agreed = Agreement(start, resume, self._past(start))
         return resume.offset
 
@@ -169,31 +172,26 @@ class Planner:
         Files that have postings already cost nothing and count towards no limit.
         """
         snapshot = self._table.snapshot(base.version)
-        files, columns = snapshot.files, self._columns(snapshot)
+        files = snapshot.files
+        wanted = wanted_of(self._index.state.settings.definitions, snapshot.schema)
         count = size = 0
         for number in range(base.file or 0, len(files)):
             slice_ = files[number]
-            if self._is_done(slice_.path, columns):
+            if self._is_done(slice_.path, wanted.of(slice_.partition)):
                 continue
             count, size = count + 1, size + slice_.size
             if count > 1 and (count > self._settings.files or size > self._settings.bytes):
                 return replace(base, file=number)
         return base.after_snapshot()
 
-    def _is_done(self, path: str, columns: set[str]) -> bool:
+    def _is_done(self, path: str, wanted: Collection[str]) -> bool:
         """Return whether a file has postings and counts; False if its records are damaged."""
         try:
             record = self._index.state.recorded.get(path)
         except CorruptIndexError:
             return False
-        posted = record is not None and record.space is not None and columns.issubset(record.built)
+        posted = record is not None and record.space is not None and set(wanted).issubset(record.built)
         return record is not None and posted and record.counted
-
-    def _columns(self, snapshot: Snapshot) -> set[str]:
-        """Return the ids of the definitions that a file is built for: those that the table has values of."""
-        definitions = self._index.state.settings.definitions
-        posted = {column.id for column in indexed_columns_of(definitions, snapshot.schema)}
-        return posted | {definition.id for definition in definitions if not definition.has_postings}
 
     def _admit_versions(self, base: Offset) -> Offset:
         """Return the offset after the next versions within a batch's limits, at least one if there is one."""

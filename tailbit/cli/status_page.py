@@ -78,7 +78,8 @@ def _lag(account: Mapping[str, Any]) -> str:
 def _left_out(account: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     """Yield the facts about parts that the index lacks, for which answers are right but slower."""
     for column, files in (account.get("files_to_post") or {}).items():
-        yield "still to index", f"{column} in {counted(files, 'file')}: its data is read until then"
+        rows = counted(account["rows_to_post"][column], "row")
+        yield "still to index", f"{column} in {counted(files, 'file')}, {rows}: its data is read until then"
     for reason, files in (account.get("not_covered") or {}).items():
         yield "read instead", f"{counted(files, 'file')}: {reason}"
     if account.get("uncounted_files"):
@@ -109,7 +110,8 @@ _KINDS = {
 _TOLD = frozenset(
     "last_sign_of_life "
     "table index columns state damage remedy covered_version head lag indexer files_to_post not_covered "
-    "uncounted_files damaged_segments index_bytes segments encodings round row_spaces index_version".split()
+    "rows_to_post uncounted_files damaged_segments index_bytes segments encodings round row_spaces "
+    "index_version".split()
 )
 """Fields with a line of their own, or of no interest to an operator; --json has all fields."""
 

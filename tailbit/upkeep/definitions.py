@@ -17,6 +17,7 @@ from tailbit.index.store.table import MetadataTable
 if TYPE_CHECKING:
     from tailbit.index.model import Definition
     from tailbit.index.sql.ddl.statements import CreateIndex, RebuildIndex
+    from tailbit.tables.schema import Schema
     from tailbit.upkeep.repairs import Progress
 
 
@@ -167,8 +168,8 @@ class DefinedTable(Handle):
         """
         if not self._definitions():
             return []
-        index = self._needed()
-        return [_described(index, definition) for definition in index.state.settings.definitions]
+        index, schema = self._needed(), self._table.snapshot().schema
+        return [_described(index, definition, schema) for definition in index.state.settings.definitions]
 
     def describe_index(self, name: str) -> IndexDescription:
         """Return what an index holds, and how far it is built.
@@ -183,8 +184,8 @@ class DefinedTable(Handle):
         from tailbit.index.maintenance.definitions import found
 
         index = self._needed()
-        definition = found(index, text("name", name))
-        return replace(_described(index, definition), bytes=_bytes_of(index, definition))
+        definition, schema = found(index, text("name", name)), self._table.snapshot().schema
+        return replace(_described(index, definition, schema), bytes=_bytes_of(index, definition))
 
     @property
     def _table_name(self) -> str:
@@ -212,19 +213,20 @@ class DefinedTable(Handle):
 
         indexer = build_again(self._table, index, progress)
         index.refresh()
-        return replace(_described(index, found(index, name)), indexer=indexer)
+        return replace(_described(index, found(index, name), self._table.snapshot().schema), indexer=indexer)
 
     def _apart(self) -> DefinedTable:
         """Return the same table with an index handle of its own, for work that takes long or commits."""
         return DefinedTable(self._table, self.index_path)
 
 
-def _described(index: MetadataTable, definition: Definition) -> IndexDescription:
-    from tailbit.index.maintenance.definitions import DEFERRED
-    from tailbit.index.model import COUNTS_REASON
+def _described(index: MetadataTable, definition: Definition, schema: Schema) -> IndexDescription:
+    from tailbit.index.maintenance.rebuild import lacking
+    from tailbit.index.maintenance.wanted import wanted_of
+    from tailbit.index.model import COUNTS_REASON, DEFERRED
 
     internal = (DEFERRED, COUNTS_REASON)
-    left = index.state.recorded.unposted([definition.id])[definition.id]
+    left = lacking(index.state, wanted_of([definition], schema)).left().get(definition.id, (0, 0))[0]
     deferred = definition.options.get(DEFERRED) == "true"
     state = "deferred" if deferred else "building" if left else "complete"
     return IndexDescription(

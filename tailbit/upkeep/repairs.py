@@ -12,10 +12,10 @@ from tailbit.faults import Fault, fault_point
 from tailbit.index.kinds.kind import Problem
 from tailbit.index.kinds.schemas import KINDS, Kinds
 from tailbit.index.maintenance.start_over import check_columns, start_over
+from tailbit.index.maintenance.wanted import wanted_of
 from tailbit.index.model import Definition
 from tailbit.index.repair.damage import damage_of
 from tailbit.index.repair.mend import Mended, mend
-from tailbit.index.sql.terms import indexed_columns_of
 from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.plan import TaskLimits
 from tailbit.index.write.run import run_task
@@ -139,9 +139,13 @@ class _Told:
     def __init__(self, table: Table, index: MetadataTable, progress: Progress) -> None:
         self._progress = progress
         snapshot, state = table.snapshot(), index.state
-        ids = {column.id for column in indexed_columns_of(state.settings.definitions, snapshot.schema)}
+        wanted = wanted_of(state.settings.definitions, snapshot.schema)
         records = ((slice_, state.recorded.get(slice_.path)) for slice_ in snapshot.files)
-        rows = [s.rows or 0 for s, record in records if record is None or not ids.issubset(record.built)]
+        rows = [
+            slice_.rows or 0
+            for slice_, record in records
+            if record is None or not set(wanted.of(slice_.partition)).issubset(record.built)
+        ]
         self._files, self._rows = len(rows), sum(rows)
         progress(self._files, self._rows)
 

@@ -10,8 +10,10 @@ from tailbit.checkpoints.heartbeat import State, last_sign
 from tailbit.checkpoints.lag import Backlog, lag_of_nothing
 from tailbit.errors import CorruptIndexError, NoIndexError
 from tailbit.handle import opened
+from tailbit.index.maintenance.rebuild import lacking
 from tailbit.index.maintenance.start_over import remembered_settings
-from tailbit.index.model import Standing
+from tailbit.index.maintenance.wanted import wanted_of
+from tailbit.index.model import REPLACES, Definition, Standing
 from tailbit.index.postings.encoding import Encoding, encoding_of
 from tailbit.index.postings.segment import Segment
 from tailbit.index.store.statistics import statistics_of
@@ -33,7 +35,8 @@ def status_of(
 ) -> dict[str, Any]:
     """Return a JSON-able account of an index.
 
-    `files_to_post`: per column that was added, recorded files whose rows are still scanned for it.
+    `files_to_post`, `rows_to_post`: per index that was added, live files, and their rows, that are still
+    scanned for it.
     `set_aside`: parts of the source's log that are ignored because they cannot be read; the statistics of the
     first 10,000 files are checked. `not_covered`: reason, such as a damaged index file, to the number of
     recorded files that are scanned for it. `state`: `empty` (nothing recorded yet), `building` (the first
@@ -62,7 +65,7 @@ def status_of(
     return {
         **account,
         "columns": list(names.values()),
-        **_recorded(index_log, names),
+        **_recorded(table, index_log, names),
         **_progress(table, index_log),
         **_sizes(index_log, names),
         **_indexer(storage),
@@ -122,17 +125,29 @@ def _damaged(damage: CorruptIndexError) -> dict[str, Any]:
     return {"damage": str(damage), "remedy": damage.hint}
 
 
-def _recorded(index: MetadataTable, names: Mapping[str, str]) -> dict[str, Any]:
+def _recorded(table: MaintainedTable, index: MetadataTable, columns: Mapping[str, str]) -> dict[str, Any]:
     """Return the files that are scanned although recorded; or the damage that keeps this from being read."""
+    definitions = index.state.settings.definitions
+    schema = table._table.snapshot().schema
     try:
-        recorded = index.state.recorded
-        unposted = recorded.unposted(names)
+        left = lacking(index.state, wanted_of(definitions, schema)).left()
+        errors = index.state.recorded.errors()
     except CorruptIndexError as damage:
         return _damaged(damage)
+    names = {d.id: _name(d, columns) for d in definitions}
     return {
-        "files_to_post": {names[column]: n for column, n in unposted.items() if n},
-        "not_covered": recorded.errors(),
+        "files_to_post": {names[id_]: files for id_, (files, _) in left.items()},
+        "rows_to_post": {names[id_]: rows for id_, (_, rows) in left.items()},
+        "not_covered": errors,
     }
+
+
+def _name(definition: Definition, columns: Mapping[str, str]) -> str:
+    """Return the name of a definition; that of a column without a name of its own is the column's today."""
+    if REPLACES in definition.options:
+        return f"{definition.name} (rebuilt)"
+    own = definition.name != definition.label
+    return definition.name if own else columns.get(definition.id, definition.name)
 
 
 def _progress(table: MaintainedTable, index: MetadataTable) -> dict[str, Any]:

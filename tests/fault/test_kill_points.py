@@ -34,7 +34,11 @@ from support.waiting import wait_until
 from tailbit.faults import Fault
 from tailbit.index.kinds.schemas import BITMAP_INDEX
 from tailbit.index.kinds.settings import FORMAT
+from tailbit.index.maintenance.alter import alter
+from tailbit.index.model import BITMAP, Definition, new_id
+from tailbit.index.sql.terms import term_of
 from tailbit.index.store.table import MetadataTable
+from tailbit.tables import open_table
 
 TESTS = Path(__file__).parents[1]
 
@@ -43,6 +47,9 @@ OF_SPARK = {Fault.BEFORE_SPARK_COMMIT}
 
 OF_REPAIR = {Fault.REPAIR_HALF_DONE}
 """Points that only `tailbit repair` passes."""
+
+OF_FILLING = {Fault.FILL_PLANNED, Fault.FILL_BUILT, Fault.FILL_COMMITTED}
+"""Points that only an indexer passes that fills files beside the stream."""
 
 LATER = (
     *(Fault.OFFSET_LOGGED, Fault.BATCH_PLANNED, Fault.SEGMENT_HALF_WRITTEN),
@@ -122,7 +129,7 @@ def run_module(fault: str, *arguments: str) -> subprocess.Popen[str]:
 
 @pytest.mark.parametrize(
     ("fault", "passes"),
-    [(fault, 1) for fault in Fault if fault not in OF_SPARK | OF_REPAIR]
+    [(fault, 1) for fault in Fault if fault not in OF_SPARK | OF_REPAIR | OF_FILLING]
     + [(fault, 4) for fault in variants(LATER, 2)],
     ids=lambda at: at.value if isinstance(at, Fault) else str(at),
 )
@@ -134,6 +141,39 @@ def test_once_and_only_once_an_index_killed_at_a_named_point_equals_one_built_wi
     _, error = died.communicate()
     assert died.returncode == -signal.SIGKILL, error
     case.finish(index)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [*OF_FILLING, Fault.SEGMENT_HALF_WRITTEN, Fault.SEGMENT_WRITTEN, Fault.BEFORE_COMMIT, Fault.AFTER_COMMIT],
+    ids=lambda fault: fault.value,
+)
+@pytest.mark.parametrize("passes", [1, 2])
+def test_an_indexer_killed_while_it_fills_files_goes_on_and_nothing_is_lost_or_twice(
+    case: Case, tmp_path: Path, fault: Fault, passes: int
+) -> None:
+    index = tmp_path / "index"
+    shutil.copytree(case.sound, index)
+    shutil.copy(f"{case.sound}.offsets", f"{index}.offsets")
+    schema = open_table(case.path).snapshot().schema
+    definition = Definition(new_id(), "lowered", BITMAP, (term_of("lower(category)", schema),))
+    alter(MetadataTable.open(str(index)), [definition], [])
+    unhurt = tmp_path / "unhurt"
+    shutil.copytree(index, unhurt)
+    shutil.copy(f"{index}.offsets", f"{unhurt}.offsets")
+    _, error = run_indexer(case.path, str(unhurt)).communicate()
+    died = run_indexer(case.path, str(index), f"{fault.value}=kill@{passes}")
+    _, error = died.communicate()
+    assert died.returncode == -signal.SIGKILL, error
+    case.ask(str(index))
+    again = run_indexer(case.path, str(index))
+    _, error = again.communicate()
+    assert again.returncode == 0, error
+    records = list(MetadataTable.open(str(index)).state.recorded.live())
+    assert all(definition.id in record.built for record in records)
+    assert contents_of(str(index)) == contents_of(str(unhurt))
+    assert tailbit.open(case.path, index=str(index)).verify(derive=40).problems == []
+    case.ask(str(index))
 
 
 def lose_segment(index: Path) -> None:

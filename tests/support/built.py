@@ -62,7 +62,7 @@ class Built:
         works = plan_work(
             [*live.items(), *((path, None) for path in gone)],
             index.state.recorded.get,
-            [c.id for c in wanted],
+            lambda _: tuple(c.id for c in wanted),
             self.lineage,
         )
         return BuildTask(

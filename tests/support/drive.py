@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from tailbit.index.write.plan import TaskLimits
 from tailbit.index.write.run import run_task
 from tailbit.index.write.work import BuildTask, TaskResult
 from tailbit.streaming.building import RunTasks
+from tailbit.streaming.filling import Filler
 from tailbit.streaming.indexer import BatchOutcome, Indexer
 from tailbit.streaming.settings import StreamSettings
 from tailbit.streaming.source.planner import Planner
@@ -58,6 +60,9 @@ class Drive:
             _opened(table, options), MetadataTable.open(str(index), options=options), self.settings
         )
         self.indexer = Indexer(self.table, self.index, TaskLimits(), run)
+        self.filler = Filler(
+            self.table, self.index, TaskLimits(), run, threading.Lock(), settings.files, settings.bytes
+        )
         self.start, self.ends, self.committed = start, list(ends), committed
         self.outcomes: list[BatchOutcome] = []
         self.origin = Origin("drive")
@@ -78,15 +83,22 @@ class Drive:
         return outcome
 
     def step(self) -> BatchOutcome | None:
-        """One batch; None where there is nothing to do."""
+        """One batch, or a step of filling where the log has nothing; None where there is nothing to do."""
         begin = self.position
         end = self.planner.next(begin)
         if end == begin:
-            return None
+            return self.fill()
         assert end.key > begin.key, "an offset went back"
         self.ends.append(end)
         outcome = self.indexer.apply(begin, end, self.origin)
         self.outcomes.append(outcome)
+        return outcome
+
+    def fill(self) -> BatchOutcome | None:
+        """One step of filling; None where no file lacks a definition."""
+        outcome = self.filler.step()
+        if outcome is not None:
+            self.outcomes.append(outcome)
         return outcome
 
     def drain(self, most: int = 200) -> list[BatchOutcome]:

@@ -47,7 +47,7 @@ def offsets(log: Path) -> tuple[list[Offset], bool]:
 
 
 def main(table: str, index: str, columns: str, offsets_log: str | None = None) -> None:
-    """Replay the unfinished batch, drain, merging after each batch; then a log checkpoint and a vacuum.
+    """Replay the unfinished batch, drain, merging after each batch; fill; then a log checkpoint and a vacuum.
 
     The vacuum finds two files that were written and never committed.
     """
@@ -66,6 +66,8 @@ def main(table: str, index: str, columns: str, offsets_log: str | None = None) -
         note(log, json.dumps(end.to_json()))
         apply(drive, logged[-1], end, log)
         logged.append(end)
+    while drive.fill() is not None:
+        pass
     drive.index.checkpoint_log()
     for _ in range(2):
         FILES.write(drive.index.storage, FILES.schema.empty_table())

@@ -1,0 +1,131 @@
+"""REBUILD of a definition: a newer one is built beside it under the same name, and replaces it in one commit.
+
+Questions go on with the older one. What still lacks the newer one is known from the records of the files, so
+that a restart or a kill at any point goes on from there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tailbit.errors import CommitGapError, VersionNotFoundError
+from tailbit.index.kinds.files.lacking import Lacking
+from tailbit.index.maintenance.alter import change_definitions, retried
+from tailbit.index.maintenance.definitions import found
+from tailbit.index.maintenance.wanted import Wanted, wanted_of
+from tailbit.index.model import DEFERRED, REPLACES, Definition, LedgerState, Settings, Term, new_id
+from tailbit.index.sql.terms import term_of
+from tailbit.index.store.state import IndexState
+from tailbit.index.store.table import MetadataTable
+from tailbit.tables import compute as pc
+from tailbit.tables.schema import Schema
+from tailbit.tables.table import Table
+
+
+def rebuild(index: MetadataTable, name: str, schema: Schema) -> Definition:
+    """Begin to build a definition anew beside the present one; return the definition to be built.
+
+    Its terms are bound to the schema, so that a column of another type than at creation is indexed as it is
+    now. A rebuild that has not ended begins again. A deferred definition is built as it stands. Cost: one
+    small commit.
+
+    Raises:
+        UnknownIndexError: the index has no definition of this name.
+        UnknownColumnError: the table has no longer a column that the definition reads.
+        CommitConflictError: other writers were first again and again.
+    """
+
+    def attempt() -> Definition:
+        old, definitions = found(index, name), index.state.settings.definitions
+        if old.options.get(DEFERRED) == "true":
+            built = _without(old, DEFERRED)
+            change_definitions(index, tuple(built if d is old else d for d in definitions), [])
+            return built
+        newer = replace(
+            old, id=new_id(), terms=_bound(old, schema), options={**old.options, REPLACES: old.id}
+        )
+        unfinished = [d.id for d in definitions if d.options.get(REPLACES) == old.id]
+        kept = tuple(d for d in definitions if d.id not in unfinished)
+        change_definitions(index, (*kept, newer), unfinished)
+        return newer
+
+    return retried(index, attempt)
+
+
+def _bound(definition: Definition, schema: Schema) -> tuple[Term, ...]:
+    """Return the terms of a definition over the columns of a schema; columns without postings as they are."""
+    if not definition.has_postings:
+        return definition.terms
+    return tuple(term_of(term.text, schema, term.zone) for term in definition.terms)
+
+
+def swap_rebuilt(index: MetadataTable, wanted: Wanted) -> list[Definition]:
+    """Let each newer definition that no file lacks take the place of the one that it replaces.
+
+    One commit drops the older ones, with their records and counts. Return the definitions as they are now.
+
+    Raises:
+        CommitConflictError: other writers were first again and again.
+    """
+
+    def attempt() -> list[Definition]:
+        state = index.state
+        if not _pending(state.settings, wanted) or not _is_settled(state):
+            return []
+        # Files without postings lack the older definition too.
+        left = lacking(state, wanted, claimed=True).left()
+        whole = [d for d in _pending(state.settings, wanted) if d.id not in left]
+        if not whole:
+            return []
+        swapped = {d.id: _without(d, REPLACES) for d in whole}
+        gone = [d.options[REPLACES] for d in whole]
+        kept = (d for d in state.settings.definitions if d.id not in gone)
+        change_definitions(index, tuple(swapped.get(d.id, d) for d in kept), gone)
+        return list(swapped.values())
+
+    return retried(index, attempt)
+
+
+def _without(definition: Definition, option: str) -> Definition:
+    options = {key: value for key, value in definition.options.items() if key != option}
+    return replace(definition, options=options)
+
+
+def lacking(state: IndexState, wanted: Wanted, *, claimed: bool = False) -> Lacking:
+    """Return the live files that lack a definition that they want; with `claimed`, those with postings.
+
+    Cost: one pass over the records.
+    """
+    records = state.recorded.table()
+    records = records.filter(pc.is_valid(records["space"])) if claimed else records
+    return Lacking.among(records, wanted.of, by_partition=bool(wanted.parts))
+
+
+def left_to_fill(table: Table, state: IndexState) -> bool:
+    """Return whether a live file lacks a definition, or a rebuilt one waits to take its place.
+
+    Files that cannot be read do not count. Cost: one pass over the records, and the schema of the version
+    that the index covers.
+    """
+    ledger = state.ledger
+    if ledger is None or not _is_settled(state):
+        return False
+    try:
+        schema = table.snapshot(ledger.version).schema
+    except (CommitGapError, VersionNotFoundError):
+        return False
+    wanted = wanted_of(state.settings.definitions, schema)
+    return bool(_pending(state.settings, wanted)) or len(lacking(state, wanted).fillable(ledger.lineage)) > 0
+
+
+def _pending(settings: Settings, wanted: Wanted) -> list[Definition]:
+    """Return the definitions that will replace others once every file has them."""
+    ids = {*wanted.everywhere, *wanted.parts}
+    return [d for d in settings.definitions if REPLACES in d.options and d.id in ids]
+
+
+def _is_settled(state: IndexState) -> bool:
+    """Return whether no round is being read or asked for, which would look at every file anyway."""
+    ledger = state.ledger
+    settled = ledger is not None and ledger.state is LedgerState.COMPLETE
+    return settled and ledger is not None and ledger.settings_version == state.settings.version

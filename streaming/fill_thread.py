@@ -1,0 +1,102 @@
+"""The thread that fills files beside the stream, on a worker or in this process, and how much time it takes.
+
+Building runs beside the batches; only to plan and to commit does a step wait for its turn, some milliseconds.
+So a batch never waits for data that is read. A step follows the one before at once while the stream has
+caught up. Behind the log, a step waits three times as long as the one before took: a busy stream keeps three
+quarters of the time, and still every file is filled in the end.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from tailbit.checkpoints.liveness import Liveness
+from tailbit.errors import CorruptIndexError, TailbitError
+from tailbit.streaming.filling import Filler
+from tailbit.streaming.upkeep.mending import Tell
+
+LOOK_S, REMOTE_LOOK_S = 1.0, 20.0
+"""Seconds between two looks for something to fill; in an object store a look costs a request."""
+
+BUSY_FACTOR = 3.0
+"""How many times as long as a step the next one waits while the stream is behind the log."""
+
+_LONGEST_S = 60.0
+
+
+class FillThread:
+    """The thread beside one query. `caught_up`: whether the stream has nothing to do.
+
+    `mend`: takes damage of the index that a step met out of the index. A step that failed is tried again
+    after a pause, which doubles: nothing depends on a step, and a batch with the same trouble reports it by
+    name. `failure`: why the last step failed.
+    """
+
+    def __init__(
+        self,
+        filler: Filler,
+        caught_up: Callable[[], bool],
+        mend: Callable[[CorruptIndexError], None],
+        life: Liveness,
+        tell: Tell,
+        look_s: float = LOOK_S,
+    ) -> None:
+        self._filler, self._caught_up, self._mend = filler, caught_up, mend
+        self._life, self._tell, self._look_s = life, tell, look_s
+        self._pause = look_s
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._keep, name="tailbit-fill", daemon=True)
+        self.failure: Exception | None = None
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Let nothing be committed any more; what is being read is given up. A second call does nothing."""
+        self._stop.set()
+        self._filler.stop()
+
+    def _keep(self) -> None:
+        pause = 0.0
+        while not self._stop.wait(pause):
+            pause = self.look()
+
+    def look(self) -> float:
+        """Fill once if there is something to fill; return the seconds to wait before the next look."""
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
+        began = time.monotonic()
+        try:
+            outcome = self._filler.step()
+        except CorruptIndexError as damage:
+            return self._failed(damage, mend=damage)
+        except (TailbitError, OSError, Py4JError, PySparkException) as error:
+            # Java is stopping, a worker was lost, or the store does not answer.
+            return self._failed(error)
+        except AttributeError:
+            # pyspark gives up its Java context while a session is stopped.
+            if not self._stop.is_set():
+                raise
+            return self._look_s
+        finally:
+            self._life.beside = ""
+        self.failure, self._pause = None, self._look_s
+        if outcome is None:
+            return self._look_s
+        return 0.0 if self._caught_up() else BUSY_FACTOR * (time.monotonic() - began)
+
+    def _failed(self, error: Exception, mend: CorruptIndexError | None = None) -> float:
+        """Note an error, mend the damage that it names, and return the seconds to wait."""
+        if not self._stop.is_set() and str(error) != str(self.failure):
+            self._tell(f"not filled: {error}; tried again")
+        self.failure, self._pause = error, min(2 * self._pause, _LONGEST_S)
+        if mend is not None and not self._stop.is_set():
+            try:
+                self._mend(mend)
+            except (TailbitError, OSError) as again:
+                self.failure = again
+        return self._pause

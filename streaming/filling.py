@@ -1,0 +1,292 @@
+"""Files that lack a definition are filled beside the stream, a few at a time. No Spark.
+
+An added definition begins no round: batches go on with the log and give new files every wanted definition,
+while the other files are filled here. What is left is known from the records alone, so a kill at any point
+simply goes on.
+
+Once and only once. A step is built from the recorded state of its files, and its commit takes only files
+whose record is still that one; another deletion vector, place in a row space or file drops a file from the
+step. So a row is counted under the deletion vector that is recorded with the count.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+
+from tailbit.checkpoints.ledger import uncounted_after
+from tailbit.checkpoints.recovery import LogState, Verdict, lineage_holds
+from tailbit.errors import CommitConflictError, CommitGapError, VersionNotFoundError
+from tailbit.faults import Fault, fault_point
+from tailbit.index.maintenance.rebuild import lacking, swap_rebuilt
+from tailbit.index.maintenance.wanted import Wanted, wanted_of
+from tailbit.index.model import FileRecord, Ledger, LedgerState, Settings
+from tailbit.index.store.state import IndexState
+from tailbit.index.store.table import MetadataTable
+from tailbit.index.write.plan import TaskLimits, plan_work
+from tailbit.index.write.work import BuildTask, Repost, TaskResult
+from tailbit.streaming.building import Building, RunTasks, template_of
+from tailbit.streaming.indexer import ATTEMPTS, BatchOutcome
+from tailbit.streaming.upkeep.mending import Tell, tell_nobody
+from tailbit.tables.snapshot import Snapshot
+from tailbit.tables.table import Table
+
+FIRST_FILES, FIRST_BYTES = 32, 4 << 20
+"""Limits of the first step. They double with each step whose files all stayed as they were, up to the limits
+of a batch, and halve with each other step: so files that change all the time are filled one by one."""
+
+_TURN_S = 5.0
+"""Most seconds to wait for the end of a turn."""
+
+
+@dataclass(frozen=True)
+class _Stand:
+    """What a list of files to fill was made from: while it is the same, files only leave the list."""
+
+    state: IndexState
+    settings: Settings
+    lineage: int
+
+    def holds(self, other: _Stand) -> bool:
+        """Return whether the settings are the same, too."""
+        return self._is_of(other) and self.settings.version == other.settings.version
+
+    def allows(self, other: _Stand, ids: Collection[str]) -> bool:
+        """Return whether what was built for some definitions is still what the index wants.
+
+        A definition that was dropped meanwhile, even one that came back, is no longer wanted as it was built.
+        """
+        wanted = {definition.id for definition in other.settings.definitions}.issuperset(ids)
+        before, after = (set(stand.settings.dropped).intersection(ids) for stand in (self, other))
+        return self._is_of(other) and wanted and before == after
+
+    def _is_of(self, other: _Stand) -> bool:
+        return self.state is other.state and self.lineage == other.lineage
+
+
+@dataclass(frozen=True)
+class _Step:
+    """The work of one step: some files, and what their tasks share."""
+
+    stand: _Stand
+    works: tuple[Repost, ...]
+    template: BuildTask
+
+
+class Filler:
+    """The filling of one index, in steps; the thread of a batch and this one take turns at the index.
+
+    `turn`: held while the index is read or committed to, never while data is read. `files`, `bytes`: most of
+    a step. `on_step`: called with what a step fills, in words. Cost: a look when nothing is left is a few
+    stats; a step reads the columns of the definitions from its files; the list of files is one pass over the
+    records.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        index: MetadataTable,
+        limits: TaskLimits,
+        run: RunTasks,
+        turn: threading.Lock,
+        files: int,
+        size: int,
+        tell: Tell = tell_nobody,
+        on_step: Callable[[str], None] = tell_nobody,
+    ) -> None:
+        self._table, self._index, self._limits, self._run = table, index, limits, run
+        self._turn, self._tell, self._on_step = turn, tell, on_step
+        self._most = files, size
+        self._files, self._bytes = min(FIRST_FILES, files), min(FIRST_BYTES, size)
+        self._stand: _Stand | None = None
+        self._queue: list[tuple[str, int]] = []
+        self._filling: tuple[str, ...] = ()
+        self._done: _Stand | None = None
+        self._stopped = threading.Event()
+
+    def stop(self) -> None:
+        """Let nothing be read from the index or committed to it after a turn that lasts; data may be read."""
+        self._stopped.set()
+        if self._turn.acquire(timeout=_TURN_S):
+            self._turn.release()
+
+    def step(self) -> BatchOutcome | None:
+        """Fill the next files, and commit them; None if there is nothing to fill now.
+
+        Raises:
+            CorruptIndexError: a file of the index that is needed is damaged.
+            TailbitError: table or index cannot be read or written; the step had no effect.
+        """
+        with self._turn:
+            step = self._planned()
+        if step is None:
+            return None
+        fault_point(Fault.FILL_PLANNED)
+        self._on_step(self._doing())
+        outcome = self._built(step)
+        fault_point(Fault.FILL_COMMITTED)
+        return outcome
+
+    def _doing(self) -> str:
+        return f"filling {', '.join(self._filling)}: {len(self._queue):,} files after these"
+
+    def _planned(self) -> _Step | None:
+        """Return the next step; let rebuilt definitions that are whole take the place of older ones."""
+        if self._stopped.is_set():
+            return None
+        self._index.refresh()
+        ledger, stand = self._index.state.ledger, self._now()
+        if ledger is None or stand is None:
+            return None
+        if self._done is not None and self._done.holds(stand):
+            return None
+        if not lineage_holds(
+            ledger, LogState(self._table.head(), self._table.earliest, self._table.fingerprint)
+        ):
+            return None
+        try:
+            snapshot = self._table.snapshot(ledger.version)
+        except (CommitGapError, VersionNotFoundError):
+            # The planner opens a round.
+            return None
+        wanted = wanted_of(stand.settings.definitions, snapshot.schema)
+        if self._stand is None or not self._stand.holds(stand):
+            self._listed(stand, wanted)
+        works = self._next_works(snapshot, wanted, ledger)
+        if not works:
+            # Files that an earlier step lost to a batch or a merge are listed again.
+            self._listed(stand, wanted)
+            works = self._next_works(snapshot, wanted, ledger)
+        if not works:
+            self._finished(stand, wanted)
+            return None
+        template = template_of(self._table, self._index, snapshot.schema, ledger.lineage, ledger.version)
+        return _Step(stand, works, template)
+
+    def _now(self) -> _Stand | None:
+        """Return what the index is like; None while a round is read or asked for: it looks at every file."""
+        state = self._index.state
+        ledger = state.ledger
+        if ledger is None or ledger.state is LedgerState.BUILDING:
+            return None
+        if ledger.settings_version != state.settings.version:
+            return None
+        return _Stand(state, state.settings, ledger.lineage)
+
+    def _listed(self, stand: _Stand, wanted: Wanted) -> None:
+        """Make the list of the files to fill, the next one last."""
+        left = lacking(stand.state, wanted)
+        rows = left.fillable(stand.lineage)
+        self._queue = list(zip(rows["path"].to_pylist(), rows["size"].to_pylist(), strict=True))[::-1]
+        ids = {id_ for missing in left.missing for id_ in missing}
+        self._filling = tuple(d.name for d in stand.settings.definitions if d.id in ids) or self._filling
+        self._stand = stand
+
+    def _next_works(self, snapshot: Snapshot, wanted: Wanted, ledger: Ledger) -> tuple[Repost, ...]:
+        """Take files from the list until a step is full, those that still lack a definition; at least one.
+
+        A file that is recorded otherwise than the covered version has it is left to the batches.
+        """
+        works: list[Repost] = []
+        size = 0
+        while self._queue and len(works) < self._files and (not works or size < self._bytes):
+            path, bytes_ = self._queue.pop()
+            slice_ = snapshot.files.get(path)
+            if slice_ is None:
+                continue
+            recorded = self._index.state.recorded.get
+            for work in plan_work([(path, slice_)], recorded, wanted.of, ledger.lineage):
+                if isinstance(work, Repost) and _as_covered(work, ledger):
+                    works.append(work)
+                    size += bytes_
+        return tuple(works)
+
+    def _finished(self, stand: _Stand, wanted: Wanted) -> None:
+        """Note that nothing is left; rebuilt definitions take the place of those that they replace."""
+        if len(lacking(stand.state, wanted).fillable(stand.lineage)):
+            return
+        self._done = stand
+        for definition in swap_rebuilt(self._index, wanted):
+            self._tell(f"rebuilt: {definition.name}")
+        if self._filling:
+            self._tell(f"filled: {', '.join(self._filling)}")
+            self._filling = ()
+
+    def _built(self, step: _Step) -> BatchOutcome | None:
+        """Build a step and commit it; files that changed meanwhile are left out, the others built again."""
+        building = Building(self._table, step.template, self._limits, self._run, self._tell)
+        works = step.works
+        while works:
+            results, skipped = building.built(works)
+            fault_point(Fault.FILL_BUILT)
+            unchanged = self._committed(step.stand, works, results, skipped)
+            if unchanged is None:
+                self._resize(grow=len(works) == len(step.works))
+                return BatchOutcome(
+                    Verdict.APPLY,
+                    None,
+                    step.template.version,
+                    files=len(works),
+                    rows=sum(result.rows for result in results),
+                    bytes_read=sum(result.bytes_read for result in results),
+                    skipped=len(skipped),
+                )
+            works = unchanged
+        self._resize(grow=False)
+        return BatchOutcome(Verdict.SUPERSEDED, None, step.template.version)
+
+    def _committed(
+        self,
+        stand: _Stand,
+        works: Sequence[Repost],
+        results: Sequence[TaskResult],
+        skipped: Sequence[FileRecord],
+    ) -> tuple[Repost, ...] | None:
+        """Commit what was built, if the index still is as the works say; None once that is done.
+
+        Otherwise return the works whose files are unchanged: none if a definition was dropped.
+        """
+        with self._turn:
+            for _ in range(ATTEMPTS):
+                if self._stopped.is_set():
+                    return ()
+                self._index.refresh()
+                now = self._now()
+                if now is None or not stand.allows(now, {id_ for work in works for id_ in work.post}):
+                    return ()
+                recorded = self._index.state.recorded.get
+                unchanged = tuple(work for work in works if recorded(work.path) == work.record)
+                if len(unchanged) < len(works):
+                    return unchanged
+                try:
+                    self._commit(results, skipped)
+                except CommitConflictError:
+                    continue
+                return None
+            return tuple(works)
+
+    def _commit(self, results: Sequence[TaskResult], skipped: Sequence[FileRecord]) -> None:
+        records = [record for result in results for record in result.records] + list(skipped)
+        files = [file for result in results for file in result.files]
+        ledger, recorded = self._index.state.ledger, self._index.state.recorded.get
+        assert ledger is not None
+        uncounted = uncounted_after(ledger.uncounted, records, recorded)
+        self._index.commit(records, files, replace(ledger, uncounted=uncounted))
+
+    def _resize(self, *, grow: bool) -> None:
+        """Double or halve the limits of a step."""
+        if grow:
+            self._files, self._bytes = (
+                min(2 * self._files, self._most[0]),
+                min(2 * self._bytes, self._most[1]),
+            )
+        else:
+            self._files, self._bytes = max(1, self._files // 2), max(1, self._bytes // 2)
+
+
+def _as_covered(work: Repost, ledger: Ledger) -> bool:
+    """Return whether the record of a file is as the covered version has the file."""
+    record = work.record
+    counted = record.counted and record.left is None and record.lineage == ledger.lineage
+    return counted and record.hidden == work.target.hidden_id
