@@ -111,8 +111,9 @@ class Evaluation:
 
 
 def _and_also(bounds: Bounds, others: Bounds) -> Bounds:
-    """Return the bounds of a node that two bounds are known of."""
-    return Bounds.between(bounds.sure | others.sure, bounds.maybe & (others.maybe | others.sure))
+    """Return the bounds of a node that two bounds are known of; either may hold rows that are not visible."""
+    sure = bounds.sure | others.sure
+    return Bounds.between(sure, sure | bounds.maybe & others.maybe)
 
 
 def _and(parts: list[Bounds]) -> Bounds:

@@ -227,3 +227,11 @@ def test_every_access_path_that_serves_a_predicate_counts_the_rows_of_its_bounds
                 serving |= {name for name, counted in counts.items() if counted is not None}
                 assert EvaluatedBounds().count(question) == len(question.bounds.sure)
     assert serving == {"KeyCardinalities", "CodesByPosition", "DisjointPostings"}
+
+
+def test_bounds_of_rows_that_are_not_visible_do_not_make_other_bounds_exact() -> None:
+    """Rows 0 and 4 are posted of a file that is gone. Rows 8 and 9 are left open by another index."""
+    of_column = Bounds.between(BitMap([0, 4]), BitMap([0, 4, 8, 9, 10]))
+    of_another = Bounds.between(BitMap(), BitMap([8, 9]))
+    both = evaluating._and_also(of_column, of_another)
+    assert (both.sure, both.maybe, both.exact) == (BitMap([0, 4]), BitMap([0, 4, 8, 9]), False)
