@@ -12,6 +12,7 @@ from tailbit.errors import (
     IndexNameTakenError,
     PredicateError,
     StatementError,
+    UnknownColumnError,
 )
 from tailbit.index.maintenance.definitions import add, define
 from tailbit.index.sql.ddl.statements import CreateIndex, TableReference, WrittenExpression
@@ -58,6 +59,7 @@ _KINDS = ("bitmap", "bitmap", "tuples", "tuples", "column_stats")
 REFUSALS = (
     PredicateError,
     StatementError,
+    UnknownColumnError,
     ColumnTypeError,
     IndexNameTakenError,
 )
