@@ -48,6 +48,12 @@ def _facts(account: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     yield "index", str(account["index"])
     if "columns" in account:
         yield "columns", ", ".join(account["columns"]) or "-"
+    for index in account.get("indexes", ()):
+        if [index["name"]] != list(index["terms"]):
+            yield (
+                "index by name",
+                f"{index['name']}: {index['kind']} of {', '.join(index['terms'])}, {index['state']}",
+            )
     yield "state", f"{state}: {_STATES[state]}" if state in _STATES else state
     for name in ("damage", "remedy"):
         if name in account:
@@ -108,7 +114,7 @@ _KINDS = {
     "ledger": "progress",
 }
 _TOLD = frozenset(
-    "last_sign_of_life "
+    "last_sign_of_life indexes "
     "table index columns state damage remedy covered_version head lag indexer files_to_post not_covered "
     "rows_to_post uncounted_files damaged_segments index_bytes segments encodings round row_spaces "
     "index_version".split()

@@ -38,7 +38,8 @@ def status_of(
     `files_to_post`, `rows_to_post`: per index that was added, live files, and their rows, that are still
     scanned for it.
     `set_aside`: parts of the source's log that are ignored because they cannot be read; the statistics of the
-    first 10,000 files are checked. `not_covered`: reason, such as a damaged index file, to the number of
+    first 10,000 files are checked. `indexes`: every index by name.
+    `not_covered`: reason, such as a damaged index file, to the number of
     recorded files that are scanned for it. `state`: `empty` (nothing recorded yet), `building` (the first
     snapshot is being read), `complete`, or `other history` (the source log is not the one that was indexed;
     questions scan until the indexer has caught up). `covered_version`: the last version of which everything
@@ -66,10 +67,21 @@ def status_of(
         **account,
         "columns": list(names.values()),
         **_recorded(table, index_log, names),
+        "indexes": _indexes(table),
         **_progress(table, index_log),
         **_sizes(index_log, names),
         **_indexer(storage),
     }
+
+
+def _indexes(table: MaintainedTable) -> list[dict[str, Any]]:
+    """Return name, kind, terms, condition on partitions and state of each index; none if they are damaged."""
+    try:
+        listed = table.indexes()
+    except CorruptIndexError:
+        return []
+    fields = ("name", "kind", "terms", "only", "state", "files_left")
+    return [{field: getattr(index, field) for field in fields} for index in listed]
 
 
 def _indexer(storage: Storage) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
+import tailbit
 from support.tables import eight_flights, index_of
 from tailbit.cli.main import cli
 
@@ -98,3 +99,15 @@ def test_a_condition_is_given_as_argument_or_by_where_with_parameters(tables: tu
     assert done.exit_code == 2
     done = CliRunner().invoke(cli, ["cuont", good])
     assert "Did you mean" in done.output
+
+
+def test_status_lists_indexes_that_are_no_columns_by_name(tables: tuple[str, str]) -> None:
+    good, _ = tables
+    table = tailbit.open(good)
+    table.create_index("by_place", "lower(dest)")
+    assert "\nindex by name     by_place: bitmap of lower(dest), complete\n" in run("status", good)[1]
+    indexes = json.loads(run("status", good, "--json")[1])["indexes"]
+    assert [(index["name"], index["terms"]) for index in indexes] == [
+        ("carrier", ["carrier"]),
+        ("by_place", ["lower(dest)"]),
+    ]
