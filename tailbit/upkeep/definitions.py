@@ -136,11 +136,16 @@ class DefinedTable(Handle):
         return self._rebuilt(RebuildIndex(text("name", name), table, part), _checked(progress))
 
     def _rebuilt(self, statement: RebuildIndex, progress: Progress | None) -> IndexDescription:
-        from tailbit.index.maintenance.definitions import begin
+        from tailbit.index.maintenance.definitions import begin, found
+        from tailbit.index.maintenance.rebuild import rebuild
 
-        index = self._apart()._needed()
-        definition = begin(index, statement, self._table.snapshot().schema)
-        return self._built(index, definition.name, progress)
+        index, schema = self._apart()._needed(), self._table.snapshot().schema
+        before = found(index, statement.name)
+        begun = begin(index, statement, schema)
+        # Of what is whole another one is built; postings of a column itself are what they would be again.
+        if begun == before and statement.only is None and not before.is_of_column:
+            rebuild(index, statement.name, schema)
+        return self._built(index, begun.name, progress)
 
     def drop_index(self, name: str, if_exists: bool = False) -> bool:
         """Drop an index; return whether there was one. Its bytes go with the next merges and `vacuum`.

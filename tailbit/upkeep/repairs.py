@@ -69,7 +69,7 @@ def repair(
         done = mend(index, table, damage, f"repair: {problems[0].where}")
     except CorruptIndexError:
         # The records themselves: without them nothing tells what the rest is about.
-        return made_anew(table, index.path, index.state.settings.columns, problems, index.kinds)
+        return made_anew(table, index.path, index.state.settings.definitions, problems, index.kinds)
     fault_point(Fault.REPAIR_HALF_DONE)
     return Repaired(tuple(problems), left, done, build_again(table, index))
 

@@ -36,19 +36,17 @@ def status_of(
     """Return a JSON-able account of an index.
 
     `files_to_post`, `rows_to_post`: per index that was added, live files, and their rows, that are still
-    scanned for it.
-    `set_aside`: parts of the source's log that are ignored because they cannot be read; the statistics of the
-    first 10,000 files are checked. `indexes`: every index by name.
-    `not_covered`: reason, such as a damaged index file, to the number of
-    recorded files that are scanned for it. `state`: `empty` (nothing recorded yet), `building` (the first
-    snapshot is being read), `complete`, or `other history` (the source log is not the one that was indexed;
-    questions scan until the indexer has caught up). `covered_version`: the last version of which everything
-    is recorded. `lag`: versions behind the head, their files and bytes as far as their commits are in the
-    log, and seconds since the oldest. `encodings`: per column, from the footers of the segments, whether
-    postings are `roaring` bitmaps, `sparse` lists of positions or `mixed` (None without postings), keys,
-    sparse keys, bytes and bytes per row; `damaged_segments`: left out of `encodings`. `damage`: why the
-    index, or its file records, cannot be read; `remedy`: the command that mends the damage; entries that are
-    unknown then are left out.
+    scanned for it. `set_aside`: parts of the source's log that are ignored because they cannot be read; the
+    statistics of the first 10,000 files are checked. `indexes`: every index by name. `not_covered`: reason,
+    such as a damaged index file, to the number of recorded files that are scanned for it. `state`: `empty`
+    (nothing recorded yet), `building` (the first snapshot is being read), `complete`, or `other history` (the
+    source log is not the one that was indexed; questions scan until the indexer has caught up).
+    `covered_version`: the last version of which everything is recorded. `lag`: versions behind the head,
+    their files and bytes as far as their commits are in the log, and seconds since the oldest. `encodings`:
+    per column, from the footers of the segments, whether postings are `roaring` bitmaps, `sparse` lists of
+    positions or `mixed` (None without postings), keys, sparse keys, bytes and bytes per row;
+    `damaged_segments`: left out of `encodings`. `damage`: why the index, or its file records, cannot be read;
+    `remedy`: the command that mends the damage; entries that are unknown then are left out.
 
     Raises:
         NoIndexError: there is no index.

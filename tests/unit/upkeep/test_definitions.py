@@ -252,3 +252,21 @@ def test_counts_of_terms_are_taken_back_when_a_column_of_theirs_changes_its_plac
     Drive(builder.path, f"{builder.path}/_tailbit").drain()
     assert table.verify().problems == []
     assert table.where().facets("city") == ({"Rome": 1, "Paris": 1, None: 1} if was_part else {"Rome": 3})
+
+
+def test_a_rebuild_makes_another_index_beside_the_present_one_and_takes_its_place(
+    table: IndexedTable,
+) -> None:
+    from tailbit.index.store.table import MetadataTable
+
+    def ids() -> list[str]:
+        definitions = MetadataTable.open(table.index_path).state.settings.definitions
+        return [definition.id for definition in definitions]
+
+    table.create_index("by_city", "lower(city)")
+    (before,) = ids()
+    assert table.rebuild_index("by_city").state == "complete"
+    (after,) = ids()
+    assert after != before
+    answer = table.where("lower(city) = 'rome'")
+    assert (answer.count(), answer.files_scanned, table.verify().problems) == (48, 0, [])
