@@ -145,7 +145,13 @@ def test_once_and_only_once_an_index_killed_at_a_named_point_equals_one_built_wi
 
 @pytest.mark.parametrize(
     "fault",
-    [*OF_FILLING, Fault.SEGMENT_HALF_WRITTEN, Fault.SEGMENT_WRITTEN, Fault.BEFORE_COMMIT, Fault.AFTER_COMMIT],
+    [
+        *sorted(OF_FILLING),
+        Fault.SEGMENT_HALF_WRITTEN,
+        Fault.SEGMENT_WRITTEN,
+        Fault.BEFORE_COMMIT,
+        Fault.AFTER_COMMIT,
+    ],
     ids=lambda fault: fault.value,
 )
 @pytest.mark.parametrize("passes", [1, 2])
