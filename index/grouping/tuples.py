@@ -30,7 +30,7 @@ from tailbit.index.sql.terms import indexed_columns_of
 from tailbit.tables.cache import Cache, share
 from tailbit.tables.model import Column
 
-_KEPT: Cache[tuple[object, ...], GroupCounts] = Cache(share(1 / 32))
+_KEPT: Cache[tuple[object, ...], GroupCounts] = Cache(share(1 / 64))
 """Groups by the state of the index, the tuples and the parts."""
 
 

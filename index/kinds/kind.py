@@ -127,11 +127,13 @@ class View(Protocol):
 class Kind(ABC, Generic[R]):
     """A record kind; R is the reader of its rows in memory. Instances have no state and are sent to workers.
 
-    `schema`: its columns; a column that other kinds have too has the same type there. `sorted_by`: the sort
-    order of the rows of a file, nulls first; empty for unsorted.
+    `defined`: its rows are of the definitions of this kind; none if there is none. `schema`: its columns; a
+    column that other kinds have too has the same type there. `sorted_by`: the sort order of the rows of a
+    file, nulls first; empty for unsorted.
     """
 
     name: ClassVar[str]
+    defined: ClassVar[bool] = False
     schema: ClassVar[pa.Schema]
     sorted_by: ClassVar[tuple[str, ...]] = ()
 

@@ -92,7 +92,7 @@ class _Run:
     def _built(self, kind: Kind[Any], claims: Mapping[str, Claim]) -> Iterator[pa.Table]:
         """Return the rows of a kind about files that it has not been built for."""
         mine = [definition for definition in self._task.definitions if definition.kind == kind.name]
-        if not mine:
+        if kind.defined and not mine:
             return iter(())
         ids = {definition.id for definition in mine}
         entering = [

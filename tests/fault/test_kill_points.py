@@ -146,7 +146,7 @@ def test_once_and_only_once_an_index_killed_at_a_named_point_equals_one_built_wi
 @pytest.mark.parametrize(
     "fault",
     [
-        *sorted(OF_FILLING),
+        *sorted(OF_FILLING, key=lambda fault: fault.value),
         Fault.SEGMENT_HALF_WRITTEN,
         Fault.SEGMENT_WRITTEN,
         Fault.BEFORE_COMMIT,

@@ -53,6 +53,7 @@ class ColumnStatsKind(Kind[ColumnStats]):
     """Kind whose rows are each the statistics of one column in one row group of a data file."""
 
     name: ClassVar[str] = "column_stats"
+    defined: ClassVar[bool] = True
     schema: ClassVar[pa.Schema] = SCHEMA
     sorted_by: ClassVar[tuple[str, ...]] = ("column", "unit")
 

@@ -28,7 +28,7 @@ from tailbit.tables.model import Column
 from tailbit.tables.parquet.file import ParquetFile
 from tailbit.tables.storage import Storage
 
-CACHE_BYTES = share(1 / 32)
+CACHE_BYTES = share(1 / 64)
 """Bytes of column statistics that one index keeps in memory."""
 
 _OPEN = 8

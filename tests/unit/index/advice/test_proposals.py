@@ -61,7 +61,7 @@ def create(table: IndexedTable, proposal: Proposal) -> None:
     statement = parse_statement(proposal.statement)
     assert isinstance(statement, CreateIndex)
     assert statement.table.parts == (table.path,)
-    table.created(statement, "UTC")
+    table._created(statement, "UTC", None)
 
 
 def test_indexes_of_every_kind_are_advised_by_questions_and_do_what_was_said(path: str) -> None:
