@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NamedTuple
 
@@ -157,6 +157,15 @@ class Definition:
     def label(self) -> str:
         """The terms as SQL text."""
         return ", ".join(term.text for term in self.terms)
+
+    @property
+    def is_deferred(self) -> bool:
+        """Whether no file wants it before its first rebuild."""
+        return self.options.get(DEFERRED) == "true"
+
+    def without(self, option: str) -> Definition:
+        """Return the definition without an option."""
+        return replace(self, options={key: value for key, value in self.options.items() if key != option})
 
     @property
     def has_postings(self) -> bool:

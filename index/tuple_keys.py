@@ -26,8 +26,6 @@ from tailbit.index.keys import (
     ELEMENT,
     MAX_KEY,
     NULL_ELEMENT,
-    decode_keys,
-    encode_array,
     is_textual,
     part_types,
     scale_of,
@@ -50,23 +48,6 @@ def tuple_of(types: Sequence[DataType]) -> DataType:
     names = [(str(place),) for place in range(1, len(types) + 1)]
     fields = tuple(Column(name, name, type_) for name, type_ in zip(names, types, strict=True))
     return DataType("tuple", fields=fields)
-
-
-def encode_tuples(values: pa.StructArray, key_type: str) -> pa.BinaryArray:
-    """Encode tuples, one field per part, as keys. A NULL in place of a tuple is a tuple of NULLs."""
-    pairs = zip(values.flatten(), types_of(key_type), strict=True)
-    return join_parts([encode_array(part, type_) for part, type_ in pairs], key_type)
-
-
-def decode_tuples(keys: pa.BinaryArray, key_type: str, type_: DataType) -> pa.StructArray:
-    """Decode keys to tuples, one field per part, of a logical type of that key type.
-
-    Raises:
-        ValueError: a part is truncated and does not hold its value.
-    """
-    parts = zip(split_parts(keys, key_type), types_of(key_type), type_.fields, strict=True)
-    values = [decode_keys(part, part_type, field.type) for part, part_type, field in parts]
-    return pa.StructArray.from_arrays(values, [field.name[0] for field in type_.fields])
 
 
 def join_parts(parts: Sequence[pa.BinaryArray], key_type: str) -> pa.BinaryArray:

@@ -117,6 +117,11 @@ class Schema:
         return self._leaves
 
     @once
+    def generated(self) -> tuple[Column, ...]:
+        """Return the generated partition columns."""
+        return tuple(column for column in self.columns if column.partition and column.generated)
+
+    @once
     def _leaves(self) -> tuple[Column, ...]:
         return tuple(leaf for column in self.columns for leaf in _leaves_of(column))
 

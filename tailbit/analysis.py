@@ -19,6 +19,7 @@ from tailbit.arguments.keywords import checks_keywords_of_methods
 from tailbit.arguments.moments import known_zone
 from tailbit.arguments.values import text, whole
 from tailbit.errors import UsageError
+from tailbit.handle import table_name
 from tailbit.vacuumed import tells_vacuumed
 
 if TYPE_CHECKING:
@@ -347,7 +348,7 @@ class Analysis:
         """Return the column of a name, or the term of an expression, that of the index if it holds it."""
         from tailbit.index.sql.group_keys import group_key, with_definition
 
-        table = self._path.rstrip("/").rpartition("/")[2]
+        table = table_name(self._path)
         key = group_key(condition_text("column", column), self._selection.schema, self._zone, table)
         definitions = () if self._recorded is None else self._recorded.index.settings.definitions
         return with_definition(key, definitions, self._selection.snapshot.schema)

@@ -22,7 +22,7 @@ from tailbit.arguments.keywords import checks_keywords, checks_keywords_of_metho
 from tailbit.arguments.moments import known_zone, to_millis
 from tailbit.arguments.values import whole
 from tailbit.errors import UsageError
-from tailbit.handle import opened
+from tailbit.handle import opened, table_name
 from tailbit.index.predicate.tree import Constant, Node
 from tailbit.index.query.damages import Damages
 from tailbit.index.query.recorded_counts import RecordedCounts
@@ -174,7 +174,7 @@ class IndexedTable(MaintainedTable):
         snapshot = self._table.snapshot(self._version(version, as_of, zone))
         self._freshness.check(self._table, snapshot.version, self._covered())
         schema = snapshot.schema_in(written)
-        node: Node = Constant(True) if sql is None else bind(sql, schema, zone, table=self._table_name)
+        node: Node = Constant(True) if sql is None else bind(sql, schema, zone, table=table_name(self.path))
         damages = Damages() if self.damage is None else Damages(self.damage)
         by_file = _by_file(node, schema)
         selection = Selection(node, self._cover(snapshot), self._table.storage, schema, damages, by_file)
@@ -218,7 +218,7 @@ class IndexedTable(MaintainedTable):
 
 def _by_file(node: Node, schema: Schema) -> Node | None:
     """Return a predicate with what it implies for generated partition columns; None without such columns."""
-    if not any(column.partition and column.generated for column in schema.columns):
+    if not schema.generated:
         return None
     from tailbit.index.sql.generated import with_generated
 

@@ -203,6 +203,11 @@ def _accesses(state: IndexState, schema: Schema) -> list[Access]:
     return state.kinds.accesses(state, indexed_columns_of(definitions, schema))
 
 
+def table_name(path: str) -> str:
+    """Return the name of a table, the last part of its path, by which a condition may qualify columns."""
+    return path.rstrip("/").rpartition("/")[2]
+
+
 H = TypeVar("H", bound=Handle)
 
 

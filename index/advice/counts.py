@@ -61,7 +61,7 @@ def decided(table: Table, definitions: Sequence[Definition], seed: int = 0) -> t
 
 def _decided(definition: Definition, keys_a_row: float | None) -> Definition:
     """Return a definition without counts if a number of keys a row is given; else with counts."""
-    options = {key: text for key, text in definition.options.items() if key != COUNTS}
+    options = dict(definition.without(COUNTS).options)
     if keys_a_row is not None:
         options |= {COUNTS: "off", COUNTS_REASON: f"nearly distinct: {keys_a_row:.2f} keys a row"}
     return replace(definition, options=options)

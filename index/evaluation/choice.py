@@ -15,7 +15,7 @@ Example: `lower(city)` and `(country, zip)` are indexed, no column alone is.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple
 
 from tailbit.errors import CorruptIndexError
@@ -30,8 +30,10 @@ class Bounding(NamedTuple):
     node: Node
 
 
-@dataclass(frozen=True)
-class Choice:
+_NOTHING: Mapping[int, Sequence[Bounding]] = MappingProxyType({})
+
+
+class Choice(NamedTuple):
     """A condition as the indexes of a row space serve it best.
 
     `node`: TRUE for the same rows as the condition that was asked, wherever the indexes leave no row open.
@@ -39,7 +41,7 @@ class Choice:
     """
 
     node: Node
-    bounding: Mapping[int, Sequence[Bounding]] = field(default_factory=dict)
+    bounding: Mapping[int, Sequence[Bounding]] = _NOTHING
 
 
 def choose(node: Node, space: SpaceView) -> Choice:

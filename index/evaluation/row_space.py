@@ -19,9 +19,10 @@ the deletion vector of a hides its row 1. The view has the claims of a and b alo
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -60,23 +61,25 @@ _LEAVES = 256
 """Number of conditions on a partition column whose rows a row space caches."""
 
 
-class Access(Protocol):
+class Access(ABC):
     """What one definition says of conditions on other columns than its own."""
 
-    @property
-    def definition(self) -> Definition:
-        """Return the definition."""
+    definition: Definition
 
     @property
     def values(self) -> Column | None:
         """Return the term whose values have postings; None if the definition has no postings."""
+        return None
 
     def same(self, node: Node) -> Node | None:
         """Return a condition on the definition's own values that is TRUE for the same rows, or None."""
+        return None
 
+    @abstractmethod
     def serves(self, node: Node) -> bool:
         """Return whether `bounds` says anything of a condition."""
 
+    @abstractmethod
     def bounds(self, node: Node, space: SpaceView) -> Bounds:
         """Return bounds of the rows of a row space where a condition is TRUE.
 
@@ -86,6 +89,7 @@ class Access(Protocol):
 
     def stated(self, column: Column, space: SpaceView) -> Stated | None:
         """Return extremes and NULLs of a column in the files of a row space; None without statistics."""
+        return None
 
 
 class PartitionTexts:

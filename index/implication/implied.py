@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Generic, TypeVar
 
 from tailbit.index.expression.indexed_term import IndexedTerm
 from tailbit.index.functions.tree import Ref, columns_in
@@ -31,6 +32,8 @@ from tailbit.index.predicate.value_sets import NOTHING, NULL, VALUES, ValueSet
 from tailbit.index.predicate.walks import columns_of
 from tailbit.index.values.literals import BOOLEAN
 from tailbit.tables.model import Column
+
+T = TypeVar("T", bound=IndexedTerm)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +57,13 @@ def implied(node: Node, term: IndexedTerm) -> Implied | None:
 
     Cost: for a leaf one evaluation of the term on the ends of its intervals, or on its values if it has few.
     """
-    return _cached(_Question(node, term))
+    return _cached(Asked(node, term))
 
 
-class _Question:
-    """A node, compared by identity, and a term, compared by its id and expression."""
+class Asked(Generic[T]):
+    """A node, compared by identity, and a term, compared by its id and expression: the key of a cache."""
 
-    def __init__(self, node: Node, term: IndexedTerm) -> None:
+    def __init__(self, node: Node, term: T) -> None:
         self.node, self.term = node, term
 
     def __hash__(self) -> int:
@@ -68,14 +71,14 @@ class _Question:
 
     def __eq__(self, other: object) -> bool:
         return (
-            isinstance(other, _Question)
+            isinstance(other, Asked)
             and other.node is self.node
             and (other.term is self.term or (other.term.id, other.term.key) == (self.term.id, self.term.key))
         )
 
 
 @lru_cache(maxsize=4096)
-def _cached(question: _Question) -> Implied | None:
+def _cached(question: Asked[IndexedTerm]) -> Implied | None:
     node, term = question.node, question.term
     zones = {column.id: column.zone for column in columns_in(term.expression)}
     if any(column.zone != zones.get(column.id, column.zone) for column in columns_of(node)):

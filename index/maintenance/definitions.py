@@ -182,22 +182,21 @@ def begin(index: MetadataTable, statement: RebuildIndex, schema: Schema) -> Defi
 
 def _begun(definition: Definition, statement: RebuildIndex, schema: Schema) -> Definition:
     """Return a definition as the rebuild of a statement leaves it."""
-    options = {key: value for key, value in definition.options.items() if key != DEFERRED}
+    begun = definition.without(DEFERRED)
     deferred = definition.options.get(DEFERRED)
     if statement.only is None:
         # What was built partition by partition is of every file from now on.
-        return replace(definition, options=options, only="" if deferred == BY_PARTITION else definition.only)
+        return replace(begun, only="" if deferred == BY_PARTITION else definition.only)
     part = _checked_partitions(statement.only, schema)
-    if deferred == "true" and not definition.only:
-        return replace(definition, options={**options, DEFERRED: BY_PARTITION}, only=part)
+    if definition.is_deferred and not definition.only:
+        return replace(definition, options={**definition.options, DEFERRED: BY_PARTITION}, only=part)
     if not definition.only:
         hint = f"Leave it out: ALTER INDEX {statement.name} ON {statement.table} REBUILD."
         statement.only.refuse(f"index {definition.name} covers every partition", hint)
     both, covered = f"({definition.only}) OR ({part})", bind(definition.only, schema)
     is_covered = bind(both, schema) == covered or bind(part, schema) in _alternatives(covered)
     only = definition.only if is_covered else both
-    kept = {DEFERRED: BY_PARTITION} if deferred == BY_PARTITION else {}
-    return replace(definition, options={**options, **kept}, only=only)
+    return replace(definition if deferred == BY_PARTITION else begun, only=only)
 
 
 def _alternatives(node: Node) -> tuple[Node, ...]:

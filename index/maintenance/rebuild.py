@@ -37,8 +37,8 @@ def rebuild(index: MetadataTable, name: str, schema: Schema) -> Definition:
 
     def attempt() -> Definition:
         old, definitions = found(index, name), index.state.settings.definitions
-        if old.options.get(DEFERRED) == "true":
-            built = _without(old, DEFERRED)
+        if old.is_deferred:
+            built = old.without(DEFERRED)
             change_definitions(index, tuple(built if d is old else d for d in definitions), [])
             return built
         newer = replace(
@@ -77,18 +77,13 @@ def swap_rebuilt(index: MetadataTable, wanted: Wanted) -> list[Definition]:
         whole = [d for d in _pending(state.settings, wanted) if d.id not in left]
         if not whole:
             return []
-        swapped = {d.id: _without(d, REPLACES) for d in whole}
+        swapped = {d.id: d.without(REPLACES) for d in whole}
         gone = [d.options[REPLACES] for d in whole]
         kept = (d for d in state.settings.definitions if d.id not in gone)
         change_definitions(index, tuple(swapped.get(d.id, d) for d in kept), gone)
         return list(swapped.values())
 
     return retried(index, attempt)
-
-
-def _without(definition: Definition, option: str) -> Definition:
-    options = {key: value for key, value in definition.options.items() if key != option}
-    return replace(definition, options=options)
 
 
 def lacking(state: IndexState, wanted: Wanted, *, claimed: bool = False) -> Lacking:

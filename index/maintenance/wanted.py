@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from tailbit.errors import ColumnTypeError, PredicateError, UnknownColumnError
-from tailbit.index.model import DEFERRED, Definition
+from tailbit.index.model import Definition
 from tailbit.index.predicate.tree import Node
 from tailbit.index.predicate.truth import judged
 from tailbit.index.predicate.walks import columns_of
@@ -66,7 +66,7 @@ def wanted_of(definitions: Iterable[Definition], schema: Schema) -> Wanted:
     columns = tuple(indexed_columns_of(definitions, schema))
     present = {column.id for column in columns}
     there = (d for d in definitions if d.id in present or not d.has_postings)
-    ready = [d for d in there if d.options.get(DEFERRED) != "true"]
+    ready = [d for d in there if not d.is_deferred]
     conditions = {d.id: _condition(d.only, schema) for d in ready if d.only}
     return Wanted(
         columns,

@@ -12,10 +12,9 @@ from __future__ import annotations
 
 from tailbit.errors import PredicateError, UnknownColumnError
 from tailbit.index.expression.indexed_term import IndexedTerm, indexed_term
-from tailbit.index.functions.tree import key_of
 from tailbit.index.implication.implied import implied
 from tailbit.index.predicate.tree import And, Constant, Leaf, Node, Or, all_of
-from tailbit.index.sql.terms import expression_of
+from tailbit.index.sql.terms import depends_on_zone, expression_of
 from tailbit.tables.model import Column
 from tailbit.tables.schema import Schema
 
@@ -24,8 +23,7 @@ _NO_TERM = "#generated"
 
 def with_generated(node: Node, schema: Schema) -> Node:
     """Return a predicate AND what it implies for the table's generated partition columns."""
-    generated = [column for column in schema.columns if column.partition and column.generated]
-    conditions = (_condition(node, column, schema) for column in generated)
+    conditions = (_condition(node, column, schema) for column in schema.generated)
     implied_conditions = [condition for condition in conditions if condition is not None]
     return all_of([node, *implied_conditions]) if implied_conditions else node
 
@@ -39,11 +37,12 @@ def _condition(node: Node, column: Column, schema: Schema) -> Node | None:
 def _term(column: Column, schema: Schema) -> IndexedTerm | None:
     """Return the values of a generated column as a term; None if they depend on a zone, or cannot be read."""
     try:
-        expressions = [expression_of(column.generated, schema, zone) for zone in ("UTC", "Asia/Kathmandu")]
+        expression = expression_of(column.generated, schema)
+        zoned = depends_on_zone(expression, column.generated, schema)
     except (PredicateError, UnknownColumnError):
         return None
-    same = key_of(expressions[0]) == key_of(expressions[1]) and expressions[0].type == column.type
-    return indexed_term(_NO_TERM, column.generated, expressions[0]) if same else None
+    same = not zoned and expression.type == column.type
+    return indexed_term(_NO_TERM, column.generated, expression) if same else None
 
 
 def _asked_of(node: Node, column: Column) -> Node | None:

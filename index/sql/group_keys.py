@@ -17,12 +17,12 @@ from tailbit.index.expression.indexed_term import IndexedTerm, indexed_term
 from tailbit.index.expression.present import may_ask_for_present, micros_now
 from tailbit.index.expression.show import show
 from tailbit.index.functions.tree import Call, Expression, Ref, columns_in, key_of
-from tailbit.index.keys import key_type_of
+from tailbit.index.implication.substituted import term_of
 from tailbit.index.model import Definition
 from tailbit.index.sql.conditions import DEEPEST
 from tailbit.index.sql.refusals import refuse
 from tailbit.index.sql.syntax.parser import FLATTEN
-from tailbit.index.sql.terms import column_of, expression_of
+from tailbit.index.sql.terms import expression_of, indexed_columns_of, value_type
 from tailbit.once import lazy
 from tailbit.tables.model import Column
 from tailbit.tables.schema import SameSchema, Schema
@@ -84,11 +84,9 @@ def _check(text: str, expression: Expression) -> None:
         refuse(text, "it reads no column: it is a constant", 0, hint)
     if expression.depth > DEEPEST:
         refuse(text, "it is nested too deeply", 0, FLATTEN)
-    try:
-        key_type_of(expression.type)
-    except ColumnTypeError as wrong:
-        hint = "Group by an expression of one value, such as a field, an element or size(tags)."
-        refuse(text, f"its values are of type {expression.type}: {wrong.fields['reason']}", 0, hint)
+    value_type(
+        text, expression, "Group by an expression of one value, such as a field, an element or size(tags).", 0
+    )
     if (constant := evaluation.raising_constant(expression)) is not None:
         error = evaluation.error_of(constant)
         raised = f" ({error} in Spark)" if error else ""
@@ -102,9 +100,7 @@ def with_definition(column: Column, definitions: Iterable[Definition], schema: S
     """
     if not isinstance(column, IndexedTerm):
         return column
-    for definition in definitions:
-        if definition.has_postings and len(definition.terms) == 1 and not definition.is_of_column:
-            held = column_of(definition, schema)
-            if isinstance(held, IndexedTerm) and held.key == column.key:
-                return indexed_term(definition.id, column.label, column.expression)
-    return column
+    alone = [d for d in definitions if len(d.terms) == 1 and not d.is_of_column]
+    terms = [term for term in indexed_columns_of(alone, schema) if isinstance(term, IndexedTerm)]
+    held = term_of(column.expression, terms)
+    return column if held is None else indexed_term(held.id, column.label, column.expression)

@@ -56,20 +56,32 @@ def term_of(text: str, schema: Schema, zone: str = "UTC", table: str = "") -> Te
     if not 1 <= len(columns) <= MOST_COLUMNS:
         found = "reads no column: it is a constant" if not columns else f"reads {len(columns)} columns"
         refuse(text, f"an indexed expression reads one to {MOST_COLUMNS} columns; this one {found}")
-    key_type = _key_type(text, expression)
-    elsewhere = expression_of(text, schema, "UTC" if zone != "UTC" else _NOT_UTC, table)
-    zoned = key_of(expression) != key_of(elsewhere)
+    hint = "Index an expression of one value, such as a field or size(tags)."
+    key_type = value_type(text, expression, hint)
+    zoned = depends_on_zone(expression, text, schema, zone, table)
     labels = tuple(TermColumn(column.label, column.id, spelled(column.type)) for column in columns)
     text = columns[0].label if isinstance(expression, Ref) else text.strip()
     return Term(text, labels, key_type, str(expression.type), zone if zoned else "UTC")
 
 
-def _key_type(text: str, expression: Expression) -> str:
+def depends_on_zone(
+    expression: Expression, text: str, schema: Schema, zone: str = "UTC", table: str = ""
+) -> bool:
+    """Return whether the text of an expression, bound in a zone, has other values in another zone."""
+    elsewhere = expression_of(text, schema, "UTC" if zone != "UTC" else _NOT_UTC, table)
+    return key_of(expression) != key_of(elsewhere)
+
+
+def value_type(text: str, expression: Expression, hint: str, at: int | None = None) -> str:
+    """Return the key type of an expression's values.
+
+    Raises:
+        PredicateError: such values have no keys; says at which place of the text, and what to write instead.
+    """
     try:
         return key_type_of(expression.type)
     except ColumnTypeError as wrong:
-        reason = f"its values are of type {expression.type}: {wrong.fields['reason']}"
-        refuse(text, reason, hint="Index an expression of one value, such as a field or size(tags).")
+        refuse(text, f"its values are of type {expression.type}: {wrong.fields['reason']}", at, hint)
 
 
 def indexed_columns_of(definitions: Iterable[Definition], schema: Schema) -> list[Column]:

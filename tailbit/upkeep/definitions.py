@@ -11,7 +11,7 @@ from tailbit.arguments.keywords import checks_keywords_of_methods
 from tailbit.arguments.moments import known_zone
 from tailbit.arguments.values import flag, function, names, text, texts_by_name
 from tailbit.errors import CorruptIndexError, IndexFormatError, IndexNameTakenError, NoIndexError
-from tailbit.handle import Handle
+from tailbit.handle import Handle, table_name
 from tailbit.index.store.table import MetadataTable
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class DefinedTable(Handle):
         from tailbit.index.maintenance.create import open_or_create
         from tailbit.index.maintenance.definitions import add, check_free, define, find
 
-        definition = define(statement, self._table.snapshot().schema, zone, self._table_name)
+        definition = define(statement, self._table.snapshot().schema, zone, table_name(self.path))
         try:
             check_free(self._definitions(), definition)
             (definition,) = decided(self._table, [definition])
@@ -174,7 +174,7 @@ class DefinedTable(Handle):
         if not self._definitions():
             return []
         index, schema = self._needed(), self._table.snapshot().schema
-        return [_described(index, definition, schema) for definition in index.state.settings.definitions]
+        return _described(index, index.state.settings.definitions, schema)
 
     def describe_index(self, name: str) -> IndexDescription:
         """Return what an index holds, and how far it is built.
@@ -190,12 +190,8 @@ class DefinedTable(Handle):
 
         index = self._needed()
         definition, schema = found(index, text("name", name)), self._table.snapshot().schema
-        return replace(_described(index, definition, schema), bytes=_bytes_of(index, definition))
-
-    @property
-    def _table_name(self) -> str:
-        """Return the table's name, the last part of its path, by which a condition may qualify columns."""
-        return self.path.rstrip("/").rpartition("/")[2]
+        (described,) = _described(index, [definition], schema)
+        return replace(described, bytes=_bytes_of(index, definition))
 
     def _definitions(self) -> Sequence[Definition]:
         """Return the definitions of the index; none if there is no index."""
@@ -218,22 +214,30 @@ class DefinedTable(Handle):
 
         indexer = build_again(self._table, index, progress)
         index.refresh()
-        return replace(_described(index, found(index, name), self._table.snapshot().schema), indexer=indexer)
+        (described,) = _described(index, [found(index, name)], self._table.snapshot().schema)
+        return replace(described, indexer=indexer)
 
     def _apart(self) -> DefinedTable:
         """Return the same table with an index handle of its own, for work that takes long or commits."""
         return DefinedTable(self._table, self.index_path)
 
 
-def _described(index: MetadataTable, definition: Definition, schema: Schema) -> IndexDescription:
+def _described(
+    index: MetadataTable, definitions: Sequence[Definition], schema: Schema
+) -> list[IndexDescription]:
+    """Describe some definitions. Cost: one pass over the records of the files."""
     from tailbit.index.maintenance.rebuild import lacking
     from tailbit.index.maintenance.wanted import wanted_of
+
+    left = lacking(index.state, wanted_of(definitions, schema)).left()
+    return [_description(definition, left.get(definition.id, (0, 0))[0]) for definition in definitions]
+
+
+def _description(definition: Definition, left: int) -> IndexDescription:
     from tailbit.index.model import COUNTS_REASON, DEFERRED
 
     internal = (DEFERRED, COUNTS_REASON)
-    left = lacking(index.state, wanted_of([definition], schema)).left().get(definition.id, (0, 0))[0]
-    deferred = definition.options.get(DEFERRED) == "true"
-    state = "deferred" if deferred else "building" if left else "complete"
+    state = "deferred" if definition.is_deferred else "building" if left else "complete"
     return IndexDescription(
         name=definition.name,
         kind=definition.kind,

@@ -8,11 +8,10 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.tuples import decode_tuples, encode_tuples
 from tailbit.index.keys import MAX_KEY, decode_keys, encode_array, is_truncated, key_type_of, part_types
 from tailbit.index.roaring.coding import Coding
 from tailbit.index.tuple_keys import (
-    decode_tuples,
-    encode_tuples,
     join_part,
     split_parts,
     truncated,

@@ -8,21 +8,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tailbit.index.evaluation.bounds import EMPTY, Bounds, Stated
+from tailbit.index.evaluation.bounds import EMPTY, Bounds
 from tailbit.index.evaluation.choice import Choice
 from tailbit.index.evaluation.evaluate import Evaluation
-from tailbit.index.evaluation.row_space import SpaceView
+from tailbit.index.evaluation.row_space import Access, SpaceView
 from tailbit.index.expression.indexed_term import IndexedTerm
 from tailbit.index.functions.tree import columns_in
 from tailbit.index.implication.implied import implied
 from tailbit.index.model import Definition
 from tailbit.index.predicate.tree import And, Node
 from tailbit.index.predicate.walks import columns_of
-from tailbit.tables.model import Column
 
 
 @dataclass(frozen=True)
-class TermAccess:
+class TermAccess(Access):
     """The postings of a term of one definition, asked through the columns that the term reads."""
 
     definition: Definition
@@ -45,10 +44,6 @@ class TermAccess:
         if isinstance(node, And) and len(columns_in(self.term.expression)) < 2:
             return False
         return implied(node, self.term) is not None
-
-    def stated(self, column: Column, space: SpaceView) -> Stated | None:
-        """Return None: postings of a term state nothing of a column."""
-        return None
 
     def bounds(self, node: Node, space: SpaceView) -> Bounds:
         """Return the bounds of a condition by the term's keys.

@@ -12,11 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from tailbit.index.evaluation.bounds import EMPTY, Bounds, Stated
+from tailbit.index.evaluation.bounds import EMPTY, Bounds
 from tailbit.index.evaluation.choice import Choice
 from tailbit.index.evaluation.evaluate import Evaluation
-from tailbit.index.evaluation.row_space import SpaceView
+from tailbit.index.evaluation.row_space import Access, SpaceView
 from tailbit.index.expression.indexed_term import IndexedTuple
+from tailbit.index.implication.implied import Asked
 from tailbit.index.implication.prefix import TuplePrefix, tuple_prefix
 from tailbit.index.keys import key_type_of
 from tailbit.index.model import Definition
@@ -24,11 +25,10 @@ from tailbit.index.predicate.tree import And, Leaf, Node, all_of
 from tailbit.index.predicate.tuple_sets import tuple_set
 from tailbit.index.predicate.value_sets import ValueSet
 from tailbit.index.predicate.walks import columns_of
-from tailbit.tables.model import Column
 
 
 @dataclass(frozen=True)
-class TupleAccess:
+class TupleAccess(Access):
     """The postings of the tuples of one definition, asked through conditions on their first parts."""
 
     definition: Definition
@@ -41,16 +41,12 @@ class TupleAccess:
 
     def same(self, node: Node) -> Node | None:
         """Return the condition on the tuples that is TRUE for the same rows, with what they do not serve."""
-        found = _served(_Asked(node, self.term))
+        found = _served(Asked(node, self.term))
         return found.whole if found is not None and found.exact else None
 
     def serves(self, node: Node) -> bool:
         """Return whether a condition says anything of the tuples; of an AND, several parts of it."""
-        return _served(_Asked(node, self.term)) is not None
-
-    def stated(self, column: Column, space: SpaceView) -> Stated | None:
-        """Return None: postings of tuples state nothing of a column."""
-        return None
+        return _served(Asked(node, self.term)) is not None
 
     def bounds(self, node: Node, space: SpaceView) -> Bounds:
         """Return the bounds of a condition by the keys of the tuples.
@@ -58,7 +54,7 @@ class TupleAccess:
         Raises:
             CorruptIndexError: a segment is damaged.
         """
-        found = _served(_Asked(node, self.term))
+        found = _served(Asked(node, self.term))
         if found is None:
             return Bounds.between(EMPTY, space.visible)
         bounds = Evaluation(Choice(found.leaf), space).whole()
@@ -78,25 +74,8 @@ class _Served:
     exact: bool
 
 
-class _Asked:
-    """A condition, compared by identity, and the tuples that it is asked of."""
-
-    def __init__(self, node: Node, term: IndexedTuple) -> None:
-        self.node, self.term = node, term
-
-    def __hash__(self) -> int:
-        return hash((id(self.node), self.term.id))
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, _Asked)
-            and other.node is self.node
-            and (other.term.id, other.term.key) == (self.term.id, self.term.key)
-        )
-
-
 @lru_cache(maxsize=4096)
-def _served(asked: _Asked) -> _Served | None:
+def _served(asked: Asked[IndexedTuple]) -> _Served | None:
     node, term = asked.node, asked.term
     conjuncts = node.children if isinstance(node, And) else (node,)
     # Tuples hold the values of partition columns as they are in UTC.

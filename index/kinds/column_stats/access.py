@@ -22,7 +22,7 @@ from pyroaring import BitMap
 
 from tailbit.arrays import Longs, Mask
 from tailbit.index.evaluation.bounds import EMPTY, Bounds, Stated
-from tailbit.index.evaluation.row_space import SpaceView, claims
+from tailbit.index.evaluation.row_space import Access, SpaceView, claims
 from tailbit.index.kinds.column_stats.reader import ColumnStats
 from tailbit.index.kinds.column_stats.rows import stored_type
 from tailbit.index.model import Definition
@@ -159,20 +159,12 @@ class StatsOfClaims:
 
 
 @dataclass(frozen=True, eq=False)
-class StatsAccess:
+class StatsAccess(Access):
     """The column statistics of one definition; `columns`: ids of its columns, None for all."""
 
     definition: Definition
     columns: frozenset[str] | None
     of_claims: StatsOfClaims
-
-    @property
-    def values(self) -> None:
-        """Return None: statistics are no postings."""
-
-    def same(self, node: Node) -> Node | None:
-        """Return None: statistics have no values of their own."""
-        return None
 
     def serves(self, node: Node) -> bool:
         """Return whether a condition is on one column of the definition."""

@@ -6,10 +6,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from support.tuples import encode_tuples
 from tailbit.index.roaring import tuples
 from tailbit.index.roaring.coding import CodedColumn, Coding
 from tailbit.index.roaring.tuples import collected_tuples
-from tailbit.index.tuple_keys import encode_tuples, split_parts
+from tailbit.index.tuple_keys import split_parts
 from tailbit.index.write.spilling import SpillingCoding
 
 TYPE = "tuple(integer,string)"
