@@ -47,7 +47,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> str:
 def judged(path: str, order: str, tail: str = "") -> list[int]:
     files = str(Path(path) / "*.parquet")
     question = f"SELECT id FROM read_parquet('{files}') WHERE id % 7 <> 0 ORDER BY {order}, id {tail}"
-    return [id_ for (id_,) in duckdb.connect().sql(question).fetchall()]
+    return [id_ for (id_,) in duckdb.sql(question).fetchall()]
 
 
 def asked(path: str, order: list[str], limit: int | None = None, offset: int = 0) -> list[int]:
