@@ -9,11 +9,12 @@ import pyarrow as pa
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from support.tuples import encode_tuples
 from tailbit.index.keys import KeyRange, encode_value, is_truncated, part_types
 from tailbit.index.predicate.key_ranges import key_ranges
 from tailbit.index.predicate.tuple_sets import tuple_set
 from tailbit.index.predicate.value_sets import Interval, ValueSet
-from tailbit.index.tuple_keys import encode_tuples, join_part, join_parts, split_parts, truncated
+from tailbit.index.tuple_keys import join_part, join_parts, split_parts, truncated
 
 _BASE = b"\0ab" * 100
 _TEXTS = [
