@@ -19,7 +19,7 @@ from tailbit.index.predicate.tree import And, Compare, Constant, Node, Or
 from tailbit.index.predicate.walks import columns_of
 from tailbit.index.query.reasons import Reason, reason_of_scan, reasons_of_recheck
 from tailbit.index.query.selection import FileHits, HitSource, Selection
-from tailbit.index.query.served import served
+from tailbit.index.query.served import all_serving, served
 from tailbit.index.scanning.row_groups import can_match
 from tailbit.tables.model import FileSlice, Version
 from tailbit.tables.parquet.data_file import open_layout
@@ -49,7 +49,7 @@ def explain(selection: Selection, covered_version: Version | None) -> Mapping[st
     covered, outcome (a word of `Outcome`), reason (a code of `Reason`), by, rows, matching, row_groups and
     row_groups_read, None where the footer was not read), `files_scanned`, `segments`, `bytes_touched` (of
     bitmaps, read by this process so far), `conditions` (of each condition the names of the indexes `by` which
-    it was served, and of those that `also` could), `encodings` (per indexed column of the predicate the form
+    it was served, and of those that `also` could), `encodings` (per index that serves the predicate the form
     of its postings, keys, sparse keys, bytes, bytes a row), `damaged`, `set_aside` (a line for each
     unreadable part of the log that was not used), `took_ms` (ms to find the rows; none if they were found
     before). `by` names, for a pruned file, the part of the predicate that none of its rows can satisfy (for
@@ -215,20 +215,26 @@ def _visible_rows(selection: Selection, hit: FileHits) -> int | None:
 
 
 def _segments(selection: Selection) -> dict[str, int]:
-    """Return path to bytes read so far, for every segment that a leaf of the predicate reads."""
-    wanted = {c.id for c in columns_of(selection.node)}
+    """Return path to bytes read so far, for every segment with postings that serve the predicate."""
     return {
         segment.path: segment.bytes_read
         for space, _ in selection.bounds
+        if (serving := all_serving(selection.node, space))
         for segment in space.segments
-        if wanted & set(segment.columns)
+        if not serving.isdisjoint(segment.columns)
     }
 
 
 def _encodings(selection: Selection) -> dict[str, dict[str, object]]:
-    """Return, per label of an indexed column of the predicate, the encoding of its postings."""
+    """Return the encoding of the postings of each index that serves the predicate.
+
+    The key is the label of the column, or the name of an index of expressions or of several terms.
+    """
     segments = [segment for space, _ in selection.bounds for segment in space.segments]
-    encodings = {c.label: encoding_of(segments, c.id) for c in columns_of(selection.node)}
+    serving = set[str]().union(*(all_serving(selection.node, space) for space, _ in selection.bounds))
+    labels = {d.id: d.name for d in selection.coverage.definitions if d.id in serving}
+    labels |= {c.id: c.label for c in columns_of(selection.node)}
+    encodings = {label: encoding_of(segments, id_) for id_, label in labels.items()}
     return {label: encodings[label].account() for label in sorted(encodings) if encodings[label].keys}
 
 

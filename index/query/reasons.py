@@ -15,6 +15,7 @@ from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.predicate.tree import And, Compare, Computed, Constant, Leaf, Node, Or
 from tailbit.index.predicate.walks import nodes_of
 from tailbit.index.query.selection import Selection
+from tailbit.index.query.served import ids_serving
 
 
 class Reason(enum.Enum):
@@ -37,6 +38,9 @@ class Reason(enum.Enum):
 
     COLUMN_NOT_INDEXED = "column_not_indexed"
     """A condition is on a column that the index does not have: rows that it decides are read."""
+
+    BOUNDED = "bounded"
+    """An index tells which rows may match, not whether they do: these rows are read."""
 
     COLUMN_NOT_POSTED = "column_not_posted"
     """The index has the column, but not yet for this file: rows that it decides are read."""
@@ -97,10 +101,13 @@ def reasons_of_recheck(selection: Selection, space: SpaceView) -> dict[int, tupl
 def _reason(node: Leaf | Compare | Computed, space: SpaceView, order: int) -> Reason:
     if isinstance(node, Compare):
         return Reason.COLUMNS_COMPARED
+    posted = space.column_sets[int(space.posted[order])]
+    if (serving := set(ids_serving(node, space))) and (node.column is None or node.column.id not in serving):
+        return Reason.BOUNDED if serving & posted else Reason.COLUMN_NOT_POSTED
     if node.column is None:
         return Reason.COMPUTED
     if not space.serving(node.column):
         return Reason.COLUMN_NOT_INDEXED
-    if node.column.id not in space.column_sets[int(space.posted[order])]:
+    if node.column.id not in posted:
         return Reason.COLUMN_NOT_POSTED
     return Reason.LONG_VALUES if isinstance(node, Leaf) else Reason.COMPUTED

@@ -31,7 +31,7 @@ def served(selection: Selection) -> Iterator[tuple[Node, dict[str, Any]]]:
             continue
         used, able = dict[str, None](), dict[str, None]()
         for space in spaces:
-            used |= dict.fromkeys(_chosen(node, space))
+            used |= dict.fromkeys(ids_serving(node, space))
             able |= dict.fromkeys(a.definition.id for a in space.accesses if a.serves(node))
         by = [names[id_] for id_ in used if id_ in names]
         yield node, {"by": by, "also": [n for id_ in able if (n := names.get(id_)) and n not in by]}
@@ -56,7 +56,14 @@ def _together(node: And, spaces: Sequence[SpaceView]) -> list[Node]:
     return list(parts.values())
 
 
-def _chosen(node: Node, space: SpaceView) -> list[str]:
+def all_serving(node: Node, space: SpaceView) -> set[str]:
+    """Return the ids of the definitions that bound a condition or parts of it in a row space."""
+    choice = choose(node, space)
+    bounding = (access.definition.id for part in choice.bounding.values() for access, _ in part)
+    return {column.id for column in columns_of(choice.node)}.union(bounding)
+
+
+def ids_serving(node: Node, space: SpaceView) -> list[str]:
     """Return the ids of the definitions by which a condition is bounded in a row space."""
     choice = choose(node, space)
     bounding = [access.definition.id for access, _ in choice.bounding.get(id(choice.node), ())]

@@ -81,6 +81,16 @@ def test_a_covered_file_has_the_reason(path: str, predicate: str, reason: Reason
     assert by is None or what == by
 
 
+def test_rows_that_another_index_bounds_have_the_reason(path: str) -> None:
+    index_of(path, ["v"])
+    tailbit.open(path).create_index("by_place", "floor(w / 4)")
+    account = tailbit.open(path).where("w > 1 AND w < 3").explain()
+    first = next(file for file in account["files"] if file["matching"])
+    assert (first["reason"], first["by"]) == (Reason.BOUNDED.value, "w > 1 AND w < 3")
+    assert account["bytes_touched"] > 0
+    assert list(account["encodings"]) == ["by_place"]
+
+
 UNCOVERED = [
     ("p = 'x'", Reason.KEPT_BY_LOG),
     ("p = 'y'", Reason.PRUNED_BY_PARTITION),
