@@ -80,17 +80,18 @@ RAISED_TYPE, RAISED_KEY = "boolean", b"\x01"
 """Key type and the only key of the postings of rows for which an expression raises an error."""
 
 
-_TERM = "#"
+TERM = "#"
+"""How the ids of definitions begin that are no bitmap of a column."""
 
 
 def new_id() -> str:
     """Return an id for a definition that is no bitmap of a column; no column has such an id."""
-    return f"{_TERM}{uuid.uuid4().hex[:8]}"
+    return f"{TERM}{uuid.uuid4().hex[:8]}"
 
 
 def is_of_term(id_: str) -> bool:
     """Return whether an id was made by `new_id`, and is not that of a column."""
-    return id_.startswith(_TERM)
+    return id_.startswith(TERM)
 
 
 def raised_id(id_: str) -> str:
@@ -120,6 +121,11 @@ class Term:
     key_type: str
     type: str
     zone: str = "UTC"
+
+    @property
+    def is_column(self) -> bool:
+        """Whether the term is a column and no other expression."""
+        return len(self.columns) == 1 and self.text == self.columns[0].label
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +172,12 @@ class Definition:
     def without(self, option: str) -> Definition:
         """Return the definition without an option."""
         return replace(self, options={key: value for key, value in self.options.items() if key != option})
+
+    @property
+    def expression_ids(self) -> dict[str, Term]:
+        """The terms that are no columns by their own ids, for kinds that keep something of each."""
+        numbered = enumerate(self.terms, 1)
+        return {f"{self.id}.{number}": term for number, term in numbered if not term.is_column}
 
     @property
     def has_postings(self) -> bool:

@@ -198,9 +198,10 @@ def _accesses(state: IndexState, schema: Schema) -> list[Access]:
     definitions = state.settings.definitions
     if all(definition.is_of_column for definition in definitions):
         return []
-    from tailbit.index.sql.terms import indexed_columns_of
+    from tailbit.index.sql.terms import indexed_columns_of, kept_expressions
 
-    return state.kinds.accesses(state, indexed_columns_of(definitions, schema))
+    expressions = (term for definition in definitions for term in kept_expressions(definition, schema))
+    return state.kinds.accesses(state, [*indexed_columns_of(definitions, schema), *expressions])
 
 
 def table_name(path: str) -> str:

@@ -10,7 +10,7 @@ from tailbit.index.implication.implied import implied
 from tailbit.index.model import Definition
 from tailbit.index.predicate.walks import columns_of, nodes_of
 from tailbit.index.query.selection import Selection
-from tailbit.index.sql.terms import column_of, every_column
+from tailbit.index.sql.terms import column_of, every_column, kept_expressions
 from tailbit.tables.schema import Schema
 
 
@@ -29,13 +29,17 @@ def unserved(selection: Selection, zone: str) -> list[dict[str, str]]:
 
 
 def _reason(definition: Definition, selection: Selection, zone: str) -> str | None:
-    if not definition.has_postings or definition.is_of_column:
+    schema = selection.schema
+    if not definition.has_postings:
+        whole = len(kept_expressions(definition, schema)) == len(definition.expression_ids)
+        return None if whole else _changed(definition, schema)
+    if definition.is_of_column:
         return None
-    here = column_of(definition, selection.schema)
+    here = column_of(definition, schema)
     if here is None:
-        return f"{_changed(definition, selection.schema)}: ALTER INDEX ... REBUILD makes it anew"
+        return _changed(definition, schema)
     in_zone = replace(definition, terms=tuple(replace(term, zone=zone) for term in definition.terms))
-    elsewhere = column_of(in_zone, selection.schema)
+    elsewhere = column_of(in_zone, schema)
     if here == elsewhere or not isinstance(here, IndexedTerm) or not isinstance(elsewhere, IndexedTerm):
         return None
     nodes = nodes_of(selection.node)
@@ -46,7 +50,11 @@ def _reason(definition: Definition, selection: Selection, zone: str) -> str | No
 
 
 def _changed(definition: Definition, schema: Schema) -> str:
-    """Return which column of a definition is gone or has another type than it had."""
+    """Return which column of a definition is gone or has another type than it had, and what to do."""
+    return f"{_change(definition, schema)}: ALTER INDEX ... REBUILD makes it anew"
+
+
+def _change(definition: Definition, schema: Schema) -> str:
     now = {column.id: column for column in every_column(schema)}
     for was in (column for term in definition.terms for column in term.columns):
         if was.id not in now:

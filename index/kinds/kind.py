@@ -27,7 +27,9 @@ from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.storage import Storage
 
 if TYPE_CHECKING:
+    from tailbit.arrays import Mask
     from tailbit.index.evaluation.row_space import Access
+    from tailbit.index.expression.indexed_term import IndexedTerm
     from tailbit.index.kinds import merging
     from tailbit.tables.parquet.data_file import DataFile
 else:
@@ -43,13 +45,15 @@ _MANY_ROWS = 10_000
 class Entering:
     """A data file that a batch indexes for a kind for the first time.
 
-    `rows`: physical rows. `footer`: the hash of its footer.
+    `rows`: physical rows. `footer`: the hash of its footer. `computed`: a function that yields the values of
+    an expression in row order, and where it raises; None where it raises nowhere.
     """
 
     slice: FileSlice
     rows: int
     footer: str
     open: Callable[[], DataFile]
+    computed: Callable[[IndexedTerm], Iterator[tuple[pa.ChunkedArray, Mask | None]]]
 
 
 class Blame(str, Enum):
@@ -88,7 +92,7 @@ class CheckedSource:
 
     `slices`: its files. `hidden`: deletion vector identity to a function that reads the hidden rows.
     `at_head`: the version is the newest, so all its files must exist. `columns`: its columns and the fields
-    of structs.
+    of structs. `expressions`: those of definitions without postings.
     """
 
     storage: Storage
@@ -96,6 +100,7 @@ class CheckedSource:
     hidden: Mapping[str, Callable[[], BitMap | None]]
     at_head: bool
     columns: Sequence[Column] = ()
+    expressions: Sequence[IndexedTerm] = ()
 
 
 class View(Protocol):

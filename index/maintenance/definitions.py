@@ -42,7 +42,7 @@ def define(statement: CreateIndex, schema: Schema, zone: str = "UTC", table: str
         options[DEFERRED] = "true"
     only = "" if statement.only is None else _checked_partitions(statement.only, schema)
     if statement.kind != BITMAP:
-        terms = _plain_columns(statement, schema, zone, table)
+        terms = _terms_by_themselves(statement, schema, zone, table)
         return Definition(new_id(), statement.name, statement.kind, terms, options, only)
     alone = _column(statement.terms[0], schema, zone, table) if len(statement.terms) == 1 else None
     if alone is not None:
@@ -65,17 +65,18 @@ def _column(term: WrittenExpression, schema: Schema, zone: str, table: str) -> C
     return expression.column if isinstance(expression, Ref) else None
 
 
-def _plain_columns(statement: CreateIndex, schema: Schema, zone: str, table: str) -> tuple[Term, ...]:
-    """Return the columns of a kind that keeps what a data file says of them; none stands for all of them."""
+def _terms_by_themselves(statement: CreateIndex, schema: Schema, zone: str, table: str) -> tuple[Term, ...]:
+    """Return the terms of a kind that keeps something of each by itself; none stands for all columns."""
     terms = []
     for term in statement.terms:
         if term.text == _ALL:
             return ()
         column = _column(term, schema, zone, table)
         if column is None:
-            term.refuse(f"an index of kind {statement.kind} is of columns, not of expressions")
-        named = TermColumn(column.label, column.id, str(column.type))
-        terms.append(Term(column.label, (named,), "", str(column.type)))
+            terms.append(_term(term, schema, zone, table))
+        else:
+            named = TermColumn(column.label, column.id, str(column.type))
+            terms.append(Term(column.label, (named,), "", str(column.type)))
     return tuple(terms)
 
 

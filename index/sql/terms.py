@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from tailbit.errors import ColumnTypeError, PredicateError, UnknownColumnError
-from tailbit.index.expression.indexed_term import indexed_term, indexed_tuple
+from tailbit.index.expression.indexed_term import IndexedTerm, indexed_term, indexed_tuple
 from tailbit.index.expression.present import may_ask_for_present
 from tailbit.index.functions.tree import Expression, Ref, columns_in, key_of, spelled
 from tailbit.index.keys import key_type_of
@@ -101,13 +101,27 @@ def column_of(definition: Definition, schema: Schema) -> Column | None:
 
 
 def kept_columns(definition: Definition, schema: Schema) -> tuple[Column, ...]:
-    """Return the columns of a definition without postings that a schema has, whatever their types are now.
+    """Return the columns and expressions of a definition without postings that a schema has values of.
 
-    A definition without terms is of all columns, and of the fields of structs.
+    Columns are returned whatever their types are now. A definition without terms is of all columns, and of
+    the fields of structs.
     """
-    wanted = {column.id for term in definition.terms for column in term.columns}
+    wanted = {column.id for term in definition.terms if term.is_column for column in term.columns}
     present = (column for column in every_column(schema) if not column.partition)
-    return tuple(column for column in present if not definition.terms or column.id in wanted)
+    columns = (column for column in present if not definition.terms or column.id in wanted)
+    return (*columns, *kept_expressions(definition, schema))
+
+
+def kept_expressions(definition: Definition, schema: Schema) -> list[IndexedTerm]:
+    """Return the expressions of a definition without postings, those that a schema has values of.
+
+    The id of an expression is that of its definition, a dot and its place among the terms.
+    """
+    if definition.has_postings:
+        return []
+    ids = definition.expression_ids.items()
+    bound = (_column_of(id_, (term,), SameSchema(schema)) for id_, term in ids)
+    return [term for term in bound if isinstance(term, IndexedTerm)]
 
 
 @lru_cache(maxsize=1024)

@@ -21,7 +21,7 @@ from tailbit.index.model import Standing
 from tailbit.index.parquet.index_file import open_index_file
 from tailbit.index.query.coverage import Coverage, HiddenRowsOf
 from tailbit.index.query.damages import Damages
-from tailbit.index.sql.terms import indexed_columns_of
+from tailbit.index.sql.terms import indexed_columns_of, kept_expressions
 from tailbit.index.store.state import IndexState
 from tailbit.index.verification.claims import check_claims, check_recorded, claims_of
 from tailbit.index.verification.derived import check_derived
@@ -104,7 +104,9 @@ def _source(coverage: Coverage, storage: Storage, at_head: bool) -> CheckedSourc
         vector = snapshot.files.hidden(number)
         assert vector is not None
         hidden[vector.id] = partial(hidden_of, number)
-    return CheckedSource(storage, snapshot.files, hidden, at_head, snapshot.schema.leaves())
+    schema = snapshot.schema
+    expressions = [term for made in coverage.definitions for term in kept_expressions(made, schema)]
+    return CheckedSource(storage, snapshot.files, hidden, at_head, schema.leaves(), expressions)
 
 
 def _check(

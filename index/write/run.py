@@ -66,7 +66,7 @@ class _Run:
         self._index = open_storage(task.index_path, task.options)
         self._hidden = HiddenRowsReader(task.index_path, task.options)
         self._tally = Tally()
-        self._data = DataFiles(self._source, [c.column for c in task.columns])
+        self._data = DataFiles(self._source, task.read_columns)
         self._counting = Counting(self._source, self._hidden, self._tally)
         self._works = [self._settled(work) for work in task.works]
         self._footers: dict[str, str] = {}
@@ -96,7 +96,13 @@ class _Run:
             return iter(())
         ids = {definition.id for definition in mine}
         entering = [
-            Entering(claim.slice, claim.rows, self._footer(work), partial(self._data.open, claim.slice))
+            Entering(
+                claim.slice,
+                claim.rows,
+                self._footer(work),
+                partial(self._data.open, claim.slice),
+                partial(self._data.computed, claim.slice, claim.rows),
+            )
             for work in self._works
             if (claim := claims.get(work.path)) is not None
             and (not ids.isdisjoint(claim.columns) if ids else isinstance(work, (Enter, Replace)))

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tailbit.index.expression.indexed_term import IndexedTerm
 from tailbit.index.keys import posting_type_of
 from tailbit.index.kinds.schemas import KINDS, Kinds
 from tailbit.index.model import FileRecord, IndexFile
@@ -132,6 +133,13 @@ class BuildTask:
     options: StorageOptions = NO_OPTIONS
     definitions: tuple[TaskDefinition, ...] = ()
     uncounted: frozenset[str] = frozenset()
+
+    @property
+    def read_columns(self) -> list[Column]:
+        """Return the columns and expressions whose values are read."""
+        posted = [column.column for column in self.columns]
+        others = (column for definition in self.definitions for column in definition.columns)
+        return posted + [column for column in others if isinstance(column, IndexedTerm)]
 
     @property
     def ids(self) -> frozenset[str]:

@@ -1,1 +1,1 @@
-"""Statistics of columns per row group of data files: bounds, NULLs, bytes, as the footers state them."""
+"""Statistics of columns and expressions per row group of data files: bounds, NULLs, bytes."""

@@ -23,12 +23,15 @@ from pyroaring import BitMap
 from tailbit.arrays import Longs, Mask
 from tailbit.index.evaluation.bounds import EMPTY, Bounds, Stated
 from tailbit.index.evaluation.row_space import Access, SpaceView, claims
+from tailbit.index.expression.indexed_term import IndexedTerm
+from tailbit.index.functions.tree import columns_in
+from tailbit.index.implication.implied import implied
 from tailbit.index.kinds.column_stats.reader import ColumnStats
 from tailbit.index.kinds.column_stats.rows import stored_type
 from tailbit.index.model import Definition
 from tailbit.index.ordered import SIGN
 from tailbit.index.predicate.statistics import ColumnBounds
-from tailbit.index.predicate.tree import Leaf, Node
+from tailbit.index.predicate.tree import And, Constant, Leaf, Node, Or
 from tailbit.once import once
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, filled, numpy_of
@@ -65,15 +68,39 @@ class StatsOfClaims:
     _bounds: dict[Column, ColumnBounds | None] = field(default_factory=dict)
     _judged: Cache[Leaf, tuple[Mask, Mask]] = field(default_factory=lambda: Cache(_LEAVES))
 
-    def judged(self, leaf: Leaf) -> tuple[Mask, Mask] | None:
-        """Return, per unit, whether a row may make a leaf TRUE, and whether all do; None without bounds."""
+    def judged(self, node: Node) -> tuple[Mask, Mask]:
+        """Return, per unit, whether a row may make a condition TRUE, and whether all surely do."""
+        if isinstance(node, Leaf):
+            return self._judged.get(node, lambda: (self._judge(node), 1))
+        if isinstance(node, Constant):
+            every = np.full(self.stats.units, node.value is True)
+            return every, every
+        if not isinstance(node, (And, Or)):
+            return self._nothing_known
+        parts = [self.judged(child) for child in node.children]
+        joined = np.logical_and if isinstance(node, And) else np.logical_or
+        return joined.reduce([may for may, _ in parts]), joined.reduce([surely for _, surely in parts])
+
+    def _judge(self, leaf: Leaf) -> tuple[Mask, Mask]:
         column = leaf.column
         if column not in self._bounds:
             self._bounds[column] = self.stats.bounds(column)
         bounds = self._bounds[column]
-        if bounds is None:
-            return None
-        return self._judged.get(leaf, lambda: ((bounds.can_match(leaf), bounds.all_match(leaf)), 1))
+        return self._nothing_known if bounds is None else (bounds.can_match(leaf), bounds.all_match(leaf))
+
+    @once
+    def _nothing_known(self) -> tuple[Mask, Mask]:
+        return np.ones(self.stats.units, dtype=bool), np.zeros(self.stats.units, dtype=bool)
+
+    def bounds(self, judged: tuple[Mask, Mask], space: SpaceView) -> Bounds:
+        """Return the rows of the row groups that may match, and of those that surely do."""
+        placed = self.placed(space)
+        may, surely = (mask[placed.units] for mask in judged)
+        sure = claims(placed.bases[surely], placed.rows[surely])
+        if may.all():
+            return Bounds.between(sure & space.visible, space.visible)
+        maybe = claims(placed.bases[may], placed.rows[may]) | placed.unknown
+        return Bounds.between(sure & space.visible, maybe & space.visible)
 
     def placed(self, space: SpaceView) -> Placed:
         """Return where the row groups of a row space's files lie. Cost: once per row space, vectorised."""
@@ -163,8 +190,8 @@ class StatsAccess(Access):
     """The column statistics of one definition; `columns`: ids of its columns, None for all."""
 
     definition: Definition
-    columns: frozenset[str] | None
     of_claims: StatsOfClaims
+    columns: frozenset[str] | None
 
     def serves(self, node: Node) -> bool:
         """Return whether a condition is on one column of the definition."""
@@ -187,13 +214,40 @@ class StatsAccess(Access):
         Raises:
             CorruptIndexError: a file of column statistics is damaged.
         """
-        judged = self.of_claims.judged(node) if isinstance(node, Leaf) else None
-        if judged is None:
+        return self.of_claims.bounds(self.of_claims.judged(node), space)
+
+
+@dataclass(frozen=True, eq=False)
+class TermStatsAccess(Access):
+    """The statistics of an expression of one definition, asked through the columns that it reads."""
+
+    definition: Definition
+    of_claims: StatsOfClaims
+    term: IndexedTerm
+
+    def serves(self, node: Node) -> bool:
+        """Return whether a condition implies anything for the term; of an AND, more than its parts do."""
+        if isinstance(node, And) and len(columns_in(self.term.expression)) < 2:
+            return False
+        return implied(node, self.term) is not None
+
+    def bounds(self, node: Node, space: SpaceView) -> Bounds:
+        """Return the row groups where a condition may be and surely is TRUE.
+
+        A file that the definition is not built for may match anywhere, though one of an equal footer is.
+
+        Raises:
+            CorruptIndexError: a file of column statistics is damaged.
+        """
+        shown = implied(node, self.term)
+        if shown is None:
             return Bounds.between(EMPTY, space.visible)
-        placed = self.of_claims.placed(space)
-        may, surely = (mask[placed.units] for mask in judged)
-        sure = claims(placed.bases[surely], placed.rows[surely])
-        if may.all():
-            return Bounds.between(sure & space.visible, space.visible)
-        maybe = claims(placed.bases[may], placed.rows[may]) | placed.unknown
-        return Bounds.between(sure & space.visible, maybe & space.visible)
+        may, surely = self.of_claims.judged(shown.maybe)
+        if not shown.exact:
+            surely = self.of_claims.judged(shown.sure or Constant(False))[1]
+        bounds = self.of_claims.bounds((may, surely), space)
+        lacking = np.array([self.definition.id not in built for built in space.column_sets])[space.posted]
+        if not lacking.any():
+            return bounds
+        unknown = claims(space.bases[lacking], space.rows[lacking]) & space.visible
+        return Bounds.between(bounds.sure - unknown, bounds.maybe | unknown)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -12,6 +13,7 @@ import pyarrow as pa
 
 from tailbit.arrays import Longs, Mask
 from tailbit.errors import CorruptIndexError, DataFileError
+from tailbit.index.expression.indexed_term import IndexedTerm, sources_of, with_terms
 from tailbit.index.kinds.column_stats.reader import ColumnStats, cells_of
 from tailbit.index.kinds.column_stats.rows import (
     ENCODINGS,
@@ -21,18 +23,21 @@ from tailbit.index.kinds.column_stats.rows import (
     directory,
     packed,
     stored_type,
+    united,
 )
+from tailbit.index.kinds.column_stats.values import Computed
 from tailbit.index.kinds.files.kind import FILES
 from tailbit.index.kinds.kind import Blame, CheckedSource, Entering, Kind, Problem, View
-from tailbit.index.model import Definition, IndexFile
+from tailbit.index.model import TERM, Definition, IndexFile
 from tailbit.index.parquet.index_file import write_index_file, write_parquet
-from tailbit.index.parquet.sorted_rows import aligned, sort, starts
+from tailbit.index.parquet.sorted_rows import aligned
 from tailbit.once import lazy
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, numpy_of
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.data_file import open_layout
 from tailbit.tables.parquet.layout import layout_of
+from tailbit.tables.parquet.rows import fetch
 from tailbit.tables.storage import Storage
 
 if TYPE_CHECKING:
@@ -43,6 +48,9 @@ else:
 
 _SAMPLED = 200
 """Number of files whose footers a verification reads."""
+
+_COMPUTED = 8
+"""Number of files whose values a verification reads, if there are statistics of expressions."""
 
 _FEW = 4
 """Number of small files that are merged: a question reads every file, so they are few."""
@@ -70,7 +78,7 @@ class ColumnStatsKind(Kind[ColumnStats]):
 
     def accesses(self, view: View, columns: Sequence[Column]) -> Sequence[Access]:
         """Return the access of each definition; none if it is not recorded which files the index has."""
-        from tailbit.index.kinds.column_stats.access import StatsAccess, StatsOfClaims
+        from tailbit.index.kinds.column_stats.access import StatsAccess, StatsOfClaims, TermStatsAccess
 
         definitions = _definitions(view)
         if not definitions:
@@ -79,18 +87,26 @@ class ColumnStatsKind(Kind[ColumnStats]):
             of_claims = StatsOfClaims(view.reader(self), view.reader(FILES).table())
         except CorruptIndexError:
             return ()
-        return [StatsAccess(made, _ids(made), of_claims) for made in definitions]
+        terms = [column for column in columns if isinstance(column, IndexedTerm)]
+        of_terms = (
+            TermStatsAccess(made, of_claims, term)
+            for made in definitions
+            for term in terms
+            if term.id in made.expression_ids
+        )
+        return [*(StatsAccess(made, of_claims, _ids(made)) for made in definitions), *of_terms]
 
     def build(self, entering: Sequence[Entering], columns: Sequence[Column]) -> Iterator[pa.Table]:
         """Yield the statistics of columns in data files; of no column, that these files have none.
 
-        Cost: their footers, which the task has read.
+        Cost: their footers, which the task has read, and the values that expressions read.
         """
         if not entering:
             return iter(())
         files = ((file, file.open()) for file in entering)
         layouts = [(file, layout_of(opened.metadata, opened.tree, opened.head)) for file, opened in files]
-        return built([Footer(file.footer, layout, file.slice.path) for file, layout in layouts], columns)
+        footers = [Footer(file.footer, layout, file.slice.path, file.computed) for file, layout in layouts]
+        return built(footers, columns)
 
     def write_stream(self, storage: Storage, tables: Iterable[pa.Table]) -> list[IndexFile]:
         """Write rows that come column by column, the directory first, as one file; nothing without rows."""
@@ -136,10 +152,10 @@ class ColumnStatsKind(Kind[ColumnStats]):
         kept = np.repeat(in_use, np.diff(stats.starts))
         new_numbers = np.where(kept, np.cumsum(kept) - 1, -1)
         inputs = [
-            _renumbered(self.batches(view.storage, path), new_numbers[numbers], _columns(definitions))
+            _renumbered(self.batches(view.storage, path), new_numbers[numbers], definitions)
             for path, numbers in stats.numbers.items()
         ]
-        columns = (_distinct(rows) for rows in aligned(inputs, ["column"]))
+        columns = (united(rows) for rows in aligned(inputs, ["column"]))
         files = self.write_stream(view.storage, chain([_directory(stats, kept)], columns))
         return merging.Merged(tuple(files), forgotten=forgotten)
 
@@ -150,7 +166,7 @@ class ColumnStatsKind(Kind[ColumnStats]):
         return live and lost.isdisjoint(view.reader(FILES).footers().to_pylist() if lost else ())
 
     def check(self, view: View, source: CheckedSource) -> Iterator[Problem]:
-        """Yield the statistics that differ from footers of a sample of files, and those that are missing."""
+        """Yield the statistics that are missing, or that differ from the footers or values of some files."""
         ids = {definition.id for definition in _definitions(view)}
         if not ids:
             return
@@ -166,30 +182,58 @@ class ColumnStatsKind(Kind[ColumnStats]):
         for slice_ in mine[:: max(1, len(mine) // _SAMPLED)]:
             number = known.get(records[slice_.path].footer)
             if number is not None:
-                yield from _differences(stats, number, slice_, source, blamed)
+                yield from _differences(stats, number, slice_, source, source.columns, blamed)
+        shared = Counter(record.footer for record in records.values())
+        for slice_ in mine[:: max(1, len(mine) // _COMPUTED)]:
+            record = records[slice_.path]
+            number = known.get(record.footer)
+            # The statistics of an expression under a footer that several files have are united.
+            if number is not None and shared[record.footer] == 1:
+                held = [
+                    id_
+                    for made in _definitions(view)
+                    if made.id in record.built
+                    for id_ in made.expression_ids
+                ]
+                expressions = [term for term in source.expressions if term.id in held]
+                yield from _differences(stats, number, slice_, source, expressions, blamed)
 
 
 COLUMN_STATS = ColumnStatsKind()
 
 
 def _differences(
-    stats: ColumnStats, number: int, slice_: FileSlice, source: CheckedSource, blamed: str
+    stats: ColumnStats,
+    number: int,
+    slice_: FileSlice,
+    source: CheckedSource,
+    columns: Sequence[Column],
+    blamed: str,
 ) -> Iterator[Problem]:
-    """Yield the columns of a file whose statistics are not those of its footer; widened ones are skipped."""
+    """Yield the columns and expressions of a file with other statistics than it has now.
+
+    Columns that were widened are skipped.
+    """
+
+    def computed(term: IndexedTerm) -> Computed:
+        for table in fetch(source.storage, slice_, sources_of([term]), None):
+            values, raising = with_terms(table, [term])
+            yield values[term.id], raising.get(term.id)
+
     try:
         layout = open_layout(source.storage, slice_.path, slice_.size)
     except DataFileError as unreadable:
         yield Problem(slice_.path, str(unreadable))
         return
     units = slice(int(stats.starts[number]), int(stats.starts[number + 1]))
-    for column in source.columns:
+    for column in columns:
         for cells in stats.cells(column.id):
             if cells.key_type != stored_type(column) or not cells.known[units].any():
                 continue
-            rows = list(built([Footer("", layout, slice_.path)], [column]))[1:]
+            rows = list(built([Footer("", layout, slice_.path, computed)], [column]))[1:]
             if not rows or not cells.same(units, cells_of(rows[0], cells.key_type, units.stop - units.start)):
                 where = f"column statistics of {column.label} in {slice_.path}"
-                yield Problem(where, "they are not those of the file's footer", Blame.FILE, blamed)
+                yield Problem(where, "they are not those of the file", Blame.FILE, blamed)
 
 
 def _directory(stats: ColumnStats, kept: Mask) -> pa.Table:
@@ -204,28 +248,27 @@ def _definitions(view: View) -> list[Definition]:
 
 def _ids(definition: Definition) -> frozenset[str] | None:
     """Return the ids of the columns that a definition names; None if it is of all columns."""
-    return frozenset(c.id for term in definition.terms for c in term.columns) or None
-
-
-def _columns(definitions: Sequence[Definition]) -> pa.Array | None:
-    """Return the ids of the columns that definitions name; None if one is of all columns."""
-    ids = [_ids(definition) for definition in definitions]
-    if None in ids:
+    if not definition.terms:
         return None
-    return arrow_array(sorted(frozenset().union(*filter(None, ids))), pa.string())
+    return frozenset(term.columns[0].id for term in definition.terms if term.is_column)
 
 
-def _renumbered(batches: Iterator[pa.Table], numbers: Longs, columns: pa.Array | None) -> Iterator[pa.Table]:
-    """Yield the rows of columns with new numbers of their units, without units that are dropped (-1)."""
+def _named(column: pa.ChunkedArray, definitions: Sequence[Definition]) -> pa.ChunkedArray:
+    """Return which rows are of a column or an expression that some definition names."""
+    ids = [_ids(definition) for definition in definitions]
+    names = {id_ for definition in definitions for id_ in definition.expression_ids}.union(*filter(None, ids))
+    named = pc.is_in(column, value_set=arrow_array(sorted(names), pa.string()))
+    if None not in ids:
+        return named
+    return pc.or_(named, pc.and_(pc.is_valid(column), pc.invert(pc.starts_with(column, pattern=TERM))))
+
+
+def _renumbered(
+    batches: Iterator[pa.Table], numbers: Longs, definitions: Sequence[Definition]
+) -> Iterator[pa.Table]:
+    """Yield the rows that definitions name, with new numbers of their units, without dropped units (-1)."""
     for batch in batches:
-        column = batch["column"]
-        rows = batch.filter(pc.is_valid(column) if columns is None else pc.is_in(column, value_set=columns))
+        rows = batch.filter(_named(batch["column"], definitions))
         units = numbers[numpy_of(rows["unit"], dtype=np.int64)]
         at = rows.column_names.index("unit")
         yield rows.set_column(at, "unit", arrow_array(units)).filter(arrow_array(units >= 0))
-
-
-def _distinct(rows: pa.Table) -> pa.Table:
-    """Sort rows of columns by unit; of equal column and unit one row stays, as all say the same."""
-    ordered = sort(rows, ["column", "unit"])
-    return ordered.take(arrow_array(starts(ordered, ["column", "unit"])))

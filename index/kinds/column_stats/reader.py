@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from tailbit.arrays import Longs, Mask
 from tailbit.index.keys import key_type_of, widening_factor, widens
+from tailbit.index.kinds.column_stats.rows import united
 from tailbit.index.kinds.rows import reading
 from tailbit.index.ordered import ordered_int
 from tailbit.index.parquet.index_file import open_index_file
@@ -176,7 +177,8 @@ class ColumnStats:
             ]
             every = pa.concat_tables(tables).combine_chunks() if tables else None
             key_types = [] if every is None else pc.unique(every["key_type"]).to_pylist()
-            self._cells[column_id] = [cells_of(every, key_type, self.units) for key_type in key_types]
+            distinct = None if every is None else united(every)
+            self._cells[column_id] = [cells_of(distinct, key_type, self.units) for key_type in key_types]
         return self._cells[column_id]
 
     def _part(self, path: str, column_id: str) -> pa.Table:

@@ -1,4 +1,6 @@
-"""Rows of kind `column_stats`: one per column and row group of a data file, built from footers alone.
+"""Rows of kind `column_stats`: one per column and row group of a data file, built from footers.
+
+Those of an expression are computed from values; its id stands for a column's.
 
 A file of the index begins with its directory: per row group of its data files (a unit) the hash of the data
 file's footer and the rows, `column` null. The rows of each column refer to units by number. Statistics are a
@@ -17,17 +19,20 @@ Example: a data file of two row groups of 100 rows, and the columns `k` (long) a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
+from functools import reduce
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from tailbit.errors import ColumnTypeError, DataFileError
+from tailbit.index.expression.indexed_term import IndexedTerm
 from tailbit.index.keys import is_textual, key_type_of
-from tailbit.index.parquet.sorted_rows import GROUP_ROWS
+from tailbit.index.kinds.column_stats.values import Computed, computed_statistics
+from tailbit.index.parquet.sorted_rows import GROUP_ROWS, sort, starts
 from tailbit.index.predicate.value_sets import beyond_prefix
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.model import Column
@@ -64,11 +69,15 @@ _FEW_ROWS = 4096
 
 
 class Footer(NamedTuple):
-    """The footer of a data file with its hash; `path` names the file in errors."""
+    """The footer of a data file with its hash; `path` names the file in errors.
+
+    `computed`: yields the values of an expression in row order, and where it raises.
+    """
 
     hash: str
     layout: Layout
     path: str
+    computed: Callable[[IndexedTerm], Computed] | None = None
 
 
 def built(footers: Sequence[Footer], columns: Sequence[Column]) -> Iterator[pa.Table]:
@@ -80,7 +89,12 @@ def built(footers: Sequence[Footer], columns: Sequence[Column]) -> Iterator[pa.T
     groups = [(footer.hash, rows) for footer in distinct for rows in np.diff(footer.layout.starts).tolist()]
     yield directory([name for name, _ in groups], [rows for _, rows in groups])
     for column in sorted(columns, key=lambda column: column.id):
-        rows = _rows(distinct, column)
+        if isinstance(column, IndexedTerm):
+            rows = _rows_of_values(footers, distinct, column)
+        else:
+            stated = enumerate(chain.from_iterable(_statistics(distinct, column)))
+            known = (cell for cell in stated if cell[1].low is not None or cell[1].nulls is not None)
+            rows = _rows(column, known)
         if rows is not None:
             yield rows
 
@@ -98,16 +112,65 @@ def stored_type(column: Column) -> str | None:
         return None
 
 
-def _rows(footers: Sequence[Footer], column: Column) -> pa.Table | None:
-    key_type = stored_type(column)
-    if key_type is None:
-        return None
-    cells = [
-        (unit, group)
-        for unit, group in enumerate(chain.from_iterable(_statistics(footers, column)))
-        if group.low is not None or group.nulls is not None
-    ]
-    if not cells:
+def _rows_of_values(
+    footers: Sequence[Footer], distinct: Sequence[Footer], term: IndexedTerm
+) -> pa.Table | None:
+    """Return the rows of an expression; those of files with equal footers are united."""
+    units = np.cumsum([0, *(len(footer.layout.starts) - 1 for footer in distinct)]).tolist()
+    first = {footer.hash: unit for footer, unit in zip(distinct, units, strict=False)}
+    rows = []
+    for footer in footers:
+        if footer.computed is not None:
+            groups = computed_statistics(footer.computed(term), term, footer.layout.starts)
+            rows.append(_rows(term, enumerate(groups, first[footer.hash])))
+    known = [table for table in rows if table is not None]
+    return united(pa.concat_tables(known)) if known else None
+
+
+def united(rows: pa.Table) -> pa.Table:
+    """Return rows sorted by column, key type and unit, one of each: rows that differ hold both their bounds.
+
+    Cost: one sort, and a step for each row that is not equal to its neighbour of the same unit.
+    """
+    ordered = sort(rows, _UNIT).combine_chunks()
+    first = starts(ordered, _UNIT)
+    if len(first) == len(ordered):
+        return ordered
+    ends = np.r_[first[1:], len(ordered)]
+    single = ordered.take(arrow_array(first))
+    several = np.flatnonzero(ends - first > 1).tolist()
+    changed: dict[int, dict[str, Any]] = {}
+    for at in several:
+        alike = ordered.slice(first[at], ends[at] - first[at]).to_pylist()
+        if any(row != alike[0] for row in alike):
+            changed[at] = reduce(_both, alike)
+    if not changed:
+        return single
+    kept = np.ones(len(single), dtype=bool)
+    kept[list(changed)] = False
+    others = pa.Table.from_pylist(list(changed.values()), schema=single.schema)
+    return sort(pa.concat_tables([single.filter(arrow_array(kept)), others]), _UNIT)
+
+
+_UNIT = ["column", "key_type", "unit"]
+
+
+def _both(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """Return the statistics that hold for the rows of both of two rows of one unit."""
+    out = dict(one, exact=False)
+    for low, high in (("low", "high"), ("low_text", "high_text")):
+        bounded = one[low] is not None and other[low] is not None
+        out[low] = min(one[low], other[low]) if bounded else None
+        out[high] = max(one[high], other[high]) if bounded else None
+    if one["nulls"] != other["nulls"]:
+        out["nulls"] = None
+    return out
+
+
+def _rows(column: Column, stated: Iterable[tuple[int, ChunkStatistics]]) -> pa.Table | None:
+    """Return the rows of a column by the numbers of their units; None without any."""
+    key_type, cells = stored_type(column), list(stated)
+    if key_type is None or not cells:
         return None
     textual = is_textual(key_type)
     low, high = zip(*(_ends(group, column.type.scale) for _, group in cells), strict=True)
@@ -137,8 +200,8 @@ def _statistics(footers: Sequence[Footer], column: Column) -> list[list[ChunkSta
 def _ends(group: ChunkStatistics, scale: int) -> tuple[int | bytes | None, int | bytes | None]:
     """Return the bounds as ranks; long texts are rounded outwards."""
     low, high = group.low, group.high
-    if isinstance(low, str):
-        least, most = low.encode(), high.encode()
+    if isinstance(low, (str, bytes)):
+        least, most = (end.encode() if isinstance(end, str) else end for end in (low, high))
         return least[:_LONGEST], most if len(most) <= _LONGEST else beyond_prefix(most[:_LONGEST])
     if isinstance(low, Decimal):
         return int(low.scaleb(scale)), int(high.scaleb(scale))

@@ -83,7 +83,7 @@ def random_definition(
     part = rng.choice(partitions) if partitions and rng.random() < 0.2 else None
     only = None if part is None else f"{part} IS {rng.choice(('', 'NOT '))}NULL"
     if kind == "column_stats":
-        chosen = rng.sample(columns, rng.randint(1, len(columns)))
+        chosen = (random_term(rng, columns) for _ in range(rng.randint(1, len(columns))))
         return RandomDefinition(("*",) if rng.random() < 0.4 else tuple(chosen), kind, only)
     count = 1 if kind == "bitmap" else rng.choice((2, 2, 3, 4))
     return RandomDefinition(tuple(random_term(rng, columns) for _ in range(count)), only=only)
