@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tailbit.errors import CommitGapError
-from tailbit.tables.model import CommitInfo, Version
+from tailbit.tables.model import CommitInfo, Version, after
 from tailbit.tables.table import Table
 
 
@@ -58,7 +58,7 @@ def lag_of_nothing(table: Table, head: Version, clock: Callable[[], float] = tim
         oldest = table.commit_timestamp(table.earliest()) / 1000
     except CommitGapError:
         oldest = clock()
-    return Lag(-1, head, head + 1, files, size, max(0.0, clock() - oldest), files)
+    return Lag(-1, head, table.count(0, head), files, size, max(0.0, clock() - oldest), files)
 
 
 class Backlog:
@@ -71,13 +71,14 @@ class Backlog:
     def __init__(self, table: Table, clock: Callable[[], float] = time.time, budget: int = 200) -> None:
         self._table, self._clock, self._budget = table, clock, budget
         self._commits: deque[CommitInfo] = deque()
+        self._first: Version = 0
         self._files = self._bytes = 0
 
     def lag(self, covered: Version, head: Version) -> Lag:
         """Return the lag of an index that covers `covered` behind `head`."""
         self._forget(covered, head)
         self._extend(covered, head)
-        versions = max(0, head - covered)
+        versions = self._table.count(after(covered), head)
         if not versions:
             return Lag(covered, max(covered, head))
         if covered < 0 and not self._commits:
@@ -89,23 +90,22 @@ class Backlog:
 
     def _forget(self, covered: Version, head: Version) -> None:
         """Drop the cached commits that are covered by now, or all of them if the log went back or jumped."""
-        if self._commits and not (
-            self._commits[0].version <= covered + 1 and self._commits[-1].version <= head
-        ):
+        if self._commits and not (self._first <= after(covered) and self._commits[-1].version <= head):
             self._commits.clear()
             self._files = self._bytes = 0
+        self._first = after(covered)
         while self._commits and self._commits[0].version <= covered:
             gone = self._commits.popleft()
             self._files -= gone.files_added + gone.files_removed
             self._bytes -= gone.bytes_added
 
     def _extend(self, covered: Version, head: Version) -> None:
-        first = self._commits[-1].version + 1 if self._commits else covered + 1
-        last = min(head, first + self._budget - 1)
-        if last < first:
-            return
+        first = after(self._commits[-1].version if self._commits else covered)
         try:
-            commits = self._table.changes(first, last).commits
+            versions = self._table.versions(first, head, self._budget)
+            if not versions:
+                return
+            commits = self._table.changes(first, versions[-1]).commits
         except CommitGapError:
             return
         self._commits.extend(commits)

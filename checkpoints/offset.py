@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tailbit.tables.model import Fingerprint, Version
+from tailbit.tables.model import Fingerprint, Version, after
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,10 +19,10 @@ class Offset:
     """A position in the source log: files and commits before the position are read, later ones are not.
 
     `round`: number of the round, which is a snapshot and the log after it. `file`: number of files read of
-    the snapshot of `version`, in path order; None once the snapshot is read, and then `version` is the next
-    commit to read. `fp`: start of the hash of the last commit read, or of the snapshot's commit, to notice a
-    log that was replaced; empty if the log no longer has that commit. Offsets compare by round first: a
-    stream never goes back.
+    the snapshot of `version`, in path order; None once the snapshot is read, and then `version` bounds the
+    commits to read from below. `fp`: start of the hash of the last commit read, or of the snapshot's commit,
+    to notice a log that was replaced; empty if the log no longer has that commit. Offsets compare by round
+    first: a stream never goes back.
     """
 
     round: int
@@ -43,11 +43,19 @@ class Offset:
     @property
     def stands_at(self) -> Version:
         """Return the version that the stream has reached: the snapshot's, or the last commit read."""
-        return self.version if self.in_snapshot else self.version - 1
+        return self.version if self.in_snapshot else self.read_through
+
+    @property
+    def read_through(self) -> Version:
+        """Return the bound of what is read whole: each commit up to the bound, none after it.
+
+        A snapshot counts as read once all its files are.
+        """
+        return self.version - 1
 
     def after_snapshot(self) -> Offset:
         """Return the offset once every file of the pinned snapshot is read."""
-        return replace(self, version=self.version + 1, file=None)
+        return replace(self, version=after(self.version), file=None)
 
     def to_json(self) -> dict[str, Any]:
         """Return the offset as Spark keeps it: fixed key order, since Spark compares the text."""
@@ -65,16 +73,6 @@ class Offset:
         )
 
 
-def versions_between(start: Offset, end: Offset) -> range:
-    """Return the versions that a batch reads: those of the log, or the pinned one of a snapshot.
-
-    >>> versions_between(Offset(1, 4), Offset(1, 7)), versions_between(Offset(1, 4), Offset(2, 9, 0))
-    (range(4, 7), range(9, 10))
-    """
-    along_the_log = start.round == end.round and not start.in_snapshot
-    return range(start.version if along_the_log else end.stands_at, end.stands_at + 1)
-
-
 def short_fingerprint(fingerprint: Fingerprint | None) -> str:
     """Return the part of a commit's hash that an offset carries; empty if the commit is gone."""
     return "" if fingerprint is None else fingerprint.sha256[:16]
@@ -87,4 +85,4 @@ def snapshot_start(round_: int, fingerprint: Fingerprint | None, version: Versio
 
 def log_start(round_: int, fingerprint: Fingerprint | None, version: Version) -> Offset:
     """Return the first offset of a round that continues after `version`, which is already covered."""
-    return Offset(round_, version + 1, None, short_fingerprint(fingerprint))
+    return Offset(round_, after(version), None, short_fingerprint(fingerprint))

@@ -10,7 +10,7 @@ never data, and the source table is never written to.
 |---|---|---|
 | fresh | nothing recorded, nothing remembered | round 1 with a snapshot of the head |
 | mid-build | the ledger's round is being built, its pinned version readable | inside that snapshot |
-| go on | remembered position = covered version + 1 | there |
+| go on | remembered position = behind the covered version | there |
 | lost checkpoint | nothing remembered, covered version in the log | behind the covered version, same round |
 | trim | remembered position is behind the covered version | behind the covered version, same round |
 | index restored | position is ahead of the covered version | in a new round, behind that version |
@@ -33,7 +33,8 @@ from dataclasses import dataclass
 
 from tailbit.checkpoints.offset import Offset, log_start, short_fingerprint, snapshot_start
 from tailbit.index.model import Ledger, LedgerState
-from tailbit.tables.model import Fingerprint, Version
+from tailbit.tables.model import Fingerprint, Version, after
+from tailbit.tables.table import Table
 
 
 class Situation(enum.Enum):
@@ -58,12 +59,19 @@ class LogState:
     """What the source log holds now, read on demand.
 
     `fingerprint`: returns version and hash of a commit, None if the commit is gone. `earliest`: returns the
-    first version that can be reconstructed. Each function is called only if the decision needs it.
+    first version that can be reconstructed. `follows`: tells whether the commit after a version is there.
+    Each function is called only if the decision needs it.
     """
 
     head: Version
     earliest: Callable[[], Version]
     fingerprint: Callable[[Version], Fingerprint | None]
+    follows: Callable[[Version], bool]
+
+    @classmethod
+    def of(cls, table: Table, head: Version) -> LogState:
+        """Return what the log of a table holds up to `head`."""
+        return cls(head, table.earliest, table.fingerprint, table.follows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +149,7 @@ def _building(ledger: Ledger, remembered: Offset | None, log: LogState, known_ro
 
 def _covered(ledger: Ledger, remembered: Offset | None, log: LogState, known_round: int) -> Resume:
     covered = ledger.version
-    if covered < log.head and log.fingerprint(covered + 1) is None:
+    if covered < log.head and not log.follows(covered):
         return Resume(Situation.LOST_LOG_TAIL, _at_head(log, known_round + 1))
     behind = log_start(ledger.round, log.fingerprint(covered), covered)
     if remembered is None:
@@ -213,7 +221,7 @@ def decide_batch(ledger: Ledger | None, start: Offset, end: Offset, log: LogStat
         return BatchPlan(Verdict.REPLAY, ledger.lineage)
     if end.in_snapshot:
         return BatchPlan(Verdict.SUPERSEDED)
-    return BatchPlan(Verdict.APPLY, ledger.lineage, ledger.version + 1)
+    return BatchPlan(Verdict.APPLY, ledger.lineage, after(ledger.version))
 
 
 def _reads_snapshot(start: Offset, end: Offset) -> bool:
@@ -230,7 +238,7 @@ def _opening(ledger: Ledger, end: Offset, held: bool) -> BatchPlan:
     if end.in_snapshot:
         return BatchPlan(Verdict.APPLY, ledger.lineage if held else ledger.lineage + 1)
     if held and ledger.state is LedgerState.COMPLETE:
-        return BatchPlan(Verdict.APPLY, ledger.lineage, ledger.version + 1)
+        return BatchPlan(Verdict.APPLY, ledger.lineage, after(ledger.version))
     return BatchPlan(Verdict.SUPERSEDED)
 
 

@@ -119,7 +119,7 @@ class Batch:
         versions = rows.collect()
         if versions:
             start, end = offsets_of(versions[0].range)
-            self._describe(before, end.stands_at, self._backlog.lag(end.version - 1, head))
+            self._describe(before, end.stands_at, self._backlog.lag(end.read_through, head))
             self._life.sign(f"batch {batch_id}: planning the work up to version {end.stands_at}")
             outcome = self._indexer.apply(start, end, self._origin(batch_id))
             self._tell(outcome, before, end, batch_id, time.perf_counter() - began)
@@ -140,7 +140,7 @@ class Batch:
     ) -> None:
         """Report the progress of the batch; within a snapshot, the lag is the rest of the snapshot."""
         ledger = self._index.state.ledger
-        lag = self._backlog.lag(end.version - 1, self._table.head())
+        lag = self._backlog.lag(end.read_through, self._table.head())
         self._last = Progress(
             table=self._table.root,
             covered=None if ledger is None else ledger.covered,

@@ -141,9 +141,7 @@ class Filler:
             return None
         if self._done is not None and self._done.holds(stand):
             return None
-        if not lineage_holds(
-            ledger, LogState(self._table.head(), self._table.earliest, self._table.fingerprint)
-        ):
+        if not lineage_holds(ledger, LogState.of(self._table, self._table.head())):
             return None
         try:
             snapshot = self._table.snapshot(ledger.version)

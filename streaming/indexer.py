@@ -26,7 +26,7 @@ from tailbit.index.write.plan import TaskLimits, plan_work
 from tailbit.index.write.work import TaskResult
 from tailbit.streaming.building import Building, RunTasks, template_of
 from tailbit.streaming.upkeep.mending import Mender
-from tailbit.tables.model import Changes, FileSlice, Fingerprint, Version
+from tailbit.tables.model import Changes, FileSlice, Fingerprint, Version, after
 from tailbit.tables.schema import Schema
 from tailbit.tables.storage import one_look
 from tailbit.tables.table import Table
@@ -102,7 +102,7 @@ class Indexer:
     def _attempt(self, start: Offset, end: Offset, origin: Origin) -> BatchOutcome:
         with one_look():
             self._index.refresh()
-            log = LogState(self._table.head(), self._table.earliest, self._table.fingerprint)
+            log = LogState.of(self._table, self._table.head())
             plan = decide_batch(self._index.state.ledger, start, end, log)
             if plan.verdict is not Verdict.APPLY:
                 return BatchOutcome(plan.verdict, plan.first, end.stands_at)
@@ -164,7 +164,7 @@ class Indexer:
         known = self._schema
         if known is None or self._table.fingerprint_stat(known.version) != known.stat:
             known = None
-        elif changes is not None and changes.first == known.version + 1 and not changes.schema_changed:
+        elif changes is not None and changes.first == after(known.version) and not changes.schema_changed:
             known = replace(known, version=target)
         if known is None or known.version != target:
             known = _KnownSchema(target, None, self._table.snapshot(target).schema)

@@ -106,7 +106,7 @@ class IdleWatch:
             return
         with suppress(TailbitError, OSError):
             head = self._table.head()
-            lag = self._backlog.lag(latest.target - latest.building, head)
+            lag = self._backlog.lag(latest.lag.covered, head)
             idle = not busy and not latest.building and not lag.versions
             done = replace(latest, head=head, lag=lag, files=0, rows=0, batch_ms=0.0, idle=idle, look=True)
             self._on_progress(done)

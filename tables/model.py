@@ -20,7 +20,16 @@ UNKNOWN_SIZE = 0
 """The size of a file whose size the log does not give; no real data file has this size."""
 
 Version = int
-"""A commit number of the source log, from 0, contiguous."""
+"""A moment of the source log, from 0. Versions rise with commits; nothing says that they are contiguous."""
+
+
+def after(version: Version) -> Version:
+    """Return the least number that a later version may have: a bound, which need not be a commit.
+
+    >>> after(7)
+    8
+    """
+    return version + 1
 
 
 @dataclass(frozen=True, slots=True)

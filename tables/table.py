@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 from tailbit.tables.model import Changes, Fingerprint, Version
 from tailbit.tables.snapshot import Snapshot
@@ -12,8 +13,8 @@ from tailbit.tables.storage import Storage
 class Table(ABC):
     """A table of any format, read-only: nothing is ever written below its root.
 
-    Versions are the commits of the source log, contiguous from 0. A process has one object per table, which
-    its threads may share.
+    Versions are the commits of the source log; they rise, and between two of them others may be missing. A
+    process has one object per table, which its threads may share.
     """
 
     storage: Storage
@@ -59,8 +60,36 @@ class Table(ABC):
         """
 
     @abstractmethod
+    def versions(self, first: Version, last: Version, most: int | None = None) -> Sequence[Version]:
+        """Return the versions from `first` to `last`, ascending; at most the first `most` of them.
+
+        The ends are bounds, not commits. A version whose commit is missing may be among them: whoever reads
+        it is told.
+
+        Raises:
+            CommitGapError: a version of the range may be missing, and the log does not give its number.
+        """
+
+    def count(self, first: Version, last: Version) -> int:
+        """Return the number of versions from `first` to `last`, which are bounds.
+
+        Raises:
+            CommitGapError: as `versions` does.
+        """
+        return len(self.versions(first, last))
+
+    @abstractmethod
+    def follows(self, version: Version) -> bool:
+        """Return whether the log still holds the commit that follows a version older than the head.
+
+        Cost: at most one commit is read.
+        """
+
+    @abstractmethod
     def changes(self, first: Version, last: Version) -> Changes:
-        """Return the net effect of the commits `first` to `last` per path. Cost: follows their changes.
+        """Return the net effect of the commits from `first` to `last`, which are bounds, per path.
+
+        Cost: follows the changes of the commits, whatever the size of the table.
 
         Raises:
             CommitGapError: a commit of the range is missing.

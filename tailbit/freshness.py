@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tailbit.arguments.values import seconds, whole
 from tailbit.errors import CommitGapError, StaleIndexError
-from tailbit.tables.model import Version
+from tailbit.tables.model import Version, after
 from tailbit.tables.table import Table
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.02, 0.5
@@ -49,7 +49,7 @@ class Freshness:
         if self.at_least is not None and (covered is None or covered < self.at_least):
             raise stale(table, covered, f"version {self.at_least}")
         if self.max_staleness is not None and (covered is None or covered < version):
-            behind = _seconds_behind(table, covered)
+            behind = _seconds_behind(table, covered, version)
             if behind is None or behind > self.max_staleness:
                 lag = "an unknown time" if behind is None else f"{behind:.1f} s"
                 wanted = f"all commits older than {self.max_staleness:g} s; it is {lag} behind"
@@ -62,12 +62,13 @@ def stale(table: Table, covered: Version | None, wanted: str) -> StaleIndexError
     return StaleIndexError(path=table.root, covered=so_far, wanted=wanted)
 
 
-def _seconds_behind(table: Table, covered: Version | None) -> float | None:
-    """Return the seconds since the oldest commit that is not covered; None if that is unknown."""
+def _seconds_behind(table: Table, covered: Version | None, version: Version) -> float | None:
+    """Return the seconds since the oldest commit up to `version` that is not covered; None if unknown."""
     if covered is None:
         return None
     try:
-        return max(0.0, time.time() - table.commit_timestamp(covered + 1) / 1000)
+        (oldest,) = table.versions(after(covered), version, most=1)
+        return max(0.0, time.time() - table.commit_timestamp(oldest) / 1000)
     except CommitGapError:
         return None
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from tailbit.errors import CommitGapError, DataFileError, StorageError, VacuumedFileError
-from tailbit.tables.model import Version
+from tailbit.tables.model import Version, after
 from tailbit.tables.table import Table
 
 P = ParamSpec("P")
@@ -88,7 +88,7 @@ def _vacuumed(answer: Dated, lost: DataFileError) -> VacuumedFileError | None:
 def _left(table: Table, file: str, version: Version, head: Version) -> Version:
     """Return the first version after `version` that does not name a file; the head if the log cannot say."""
     try:
-        for at in range(version + 1, head + 1):
+        for at in table.versions(after(version), head):
             if any(change.path == file and change.new is None for change in table.changes(at, at).slices):
                 return at
     except CommitGapError:

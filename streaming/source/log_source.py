@@ -18,13 +18,14 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from tailbit.checkpoints.offset import Offset, versions_between
+from tailbit.checkpoints.offset import Offset
 from tailbit.errors import TailbitError
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.control import Control
 from tailbit.streaming.settings import StreamSettings
-from tailbit.streaming.source.planner import Planner
-from tailbit.tables import open_table
+from tailbit.streaming.source.planner import Planner, versions_between
+from tailbit.tables import Table, open_table
+from tailbit.tables.model import Version
 from tailbit.tables.storage import NO_OPTIONS, StorageOptions
 
 FORMAT = "tailbit_log"
@@ -65,15 +66,15 @@ def source_with(options: StorageOptions) -> type[LogSource]:
 
 
 class LogRange(InputPartition):
-    """The range of the log that a batch covers: its two offsets, as Spark passes them."""
+    """The range of the log that a batch covers: its two offsets, as Spark passes them, and its versions."""
 
-    def __init__(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> None:
-        self.start, self.end = dict(start), dict(end)
+    def __init__(self, start: Mapping[str, Any], end: Mapping[str, Any], versions: Sequence[Version]) -> None:
+        self.start, self.end, self.versions = dict(start), dict(end), versions
 
     def rows(self) -> Iterator[tuple[int, str]]:
         """Yield the rows of `SCHEMA`; at least one, since a batch reads at least one version."""
         text = orjson.dumps({"start": self.start, "end": self.end}).decode()
-        for version in versions_between(Offset.from_json(self.start), Offset.from_json(self.end)):
+        for version in self.versions:
             yield version, text
 
 
@@ -96,17 +97,26 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return Control(Path(folder)) if folder else None
 
     @cached_property
+    def _table(self) -> Table:
+        return open_table(self._options["path"], self._storage_options)
+
+    @cached_property
     def _planner(self) -> Planner:
         settings = StreamSettings.from_options(self._options)
-        table = open_table(self._options["path"], self._storage_options)
         index = MetadataTable.open(self._options["index"], options=self._storage_options)
-        return Planner(table, index, settings, self._control)
+        return Planner(self._table, index, settings, self._control)
 
     @contextmanager
     def _named(self) -> Iterator[Planner]:
         """Yield the planner; an error of the planner is reported by name to the driver."""
-        try:
+        with self._reported():
             yield self._planner
+
+    @contextmanager
+    def _reported(self) -> Iterator[None]:
+        """Report an error by name to the driver, and each answer as a sign of life."""
+        try:
+            yield
         except TailbitError as error:
             if self._control is not None:
                 self._control.report(error)
@@ -141,8 +151,12 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return planner.report()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Return the range between two offsets. Cost: none, the log is not read."""
-        return [] if start == end else [LogRange(start, end)]
+        """Return the range between two offsets. Cost: none once the table is open."""
+        if start == end:
+            return []
+        with self._reported():
+            versions = versions_between(self._table, Offset.from_json(start), Offset.from_json(end))
+        return [LogRange(start, end, versions)]
 
     def read(self, partition: InputPartition) -> Iterator[tuple[int, str]]:
         """Yield the rows of a range."""

@@ -7,12 +7,12 @@ cache: every answer follows from the log, the ledger and the offset that Spark p
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from tailbit.checkpoints.lag import Backlog, Lag
-from tailbit.checkpoints.offset import Offset, short_fingerprint, snapshot_start
+from tailbit.checkpoints.offset import Offset, log_start, snapshot_start
 from tailbit.checkpoints.recovery import LogState, Resume, decide
 from tailbit.errors import CommitGapError, CorruptIndexError, VersionNotFoundError
 from tailbit.index.maintenance.rebuild import left_to_fill
@@ -20,7 +20,7 @@ from tailbit.index.maintenance.wanted import wanted_of
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.control import Control
 from tailbit.streaming.settings import StreamSettings
-from tailbit.tables.model import Version
+from tailbit.tables.model import Version, after
 from tailbit.tables.storage import one_look
 from tailbit.tables.table import Table
 
@@ -106,12 +106,12 @@ class Planner:
             "bytes": lag.bytes,
             "seconds": round(lag.seconds, 3),
         }
-        return Offset(offset.round, lag.head + 1).to_json() | {"behind": behind}
+        return Offset(offset.round, after(lag.head)).to_json() | {"behind": behind}
 
     def lag(self, offset: Offset) -> Lag:
         """Return how far `offset` is behind the log; in an object store, behind the head last seen."""
         head = self._seen_head if self._table.storage.remote else self._head()
-        return self._backlog.lag(offset.version - 1, head)
+        return self._backlog.lag(offset.read_through, head)
 
     def _is_due(self, start: Offset) -> bool:
         """Return whether to look for more work now.
@@ -160,7 +160,7 @@ class Planner:
         return self._table.fingerprint_stat(offset.stands_at)
 
     def _log(self) -> LogState:
-        return LogState(self._head(), self._table.earliest, self._table.fingerprint)
+        return LogState.of(self._table, self._head())
 
     def _head(self) -> Version:
         self._seen_head = self._table.head()
@@ -196,21 +196,32 @@ class Planner:
     def _admit_versions(self, base: Offset) -> Offset:
         """Return the offset after the next versions within a batch's limits, at least one if there is one."""
         limits, head = self._settings, self._head()
-        last = base.version - 1
+        last: Version | None = None
         files = size = 0
-        for version in range(base.version, min(head, last + limits.versions) + 1):
+        for version in self._table.versions(base.version, head, limits.versions):
             try:
                 commit = self._table.changes(version, version).commits[0]
             except CommitGapError:
-                if last < base.version:
+                if last is None:
                     raise
                 break
             files, size = files + commit.files_added + commit.files_removed, size + commit.bytes_added
-            if last >= base.version and (files > limits.files or size > limits.bytes):
+            if last is not None and (files > limits.files or size > limits.bytes):
                 break
             if commit.blank and version == head and self._wall() * 1000 - commit.timestamp_ms < BLANK_MS:
                 break
             last = version
-        if last < base.version:
-            return base
-        return Offset(base.round, last + 1, None, short_fingerprint(self._table.fingerprint(last)))
+        return base if last is None else log_start(base.round, self._table.fingerprint(last), last)
+
+
+def versions_between(table: Table, start: Offset, end: Offset) -> Sequence[Version]:
+    """Return the versions that a batch reads: those of the log, or the pinned one of a snapshot.
+
+    Where the log no longer tells all of them, only the last one. Never empty.
+    """
+    if start.in_snapshot or start.round != end.round:
+        return [end.stands_at]
+    try:
+        return table.versions(start.version, end.stands_at) or [end.stands_at]
+    except CommitGapError:
+        return [end.stands_at]

@@ -151,6 +151,16 @@ class DeltaTable(Table):
     def _stat(self, version: Version) -> Stat | None:
         return self.storage.stat(commit_name(version))
 
+    def versions(self, first: Version, last: Version, most: int | None = None) -> range:
+        """Return the versions from `first` to `last`, which are contiguous in Delta. Cost: none."""
+        every = range(max(first, 0), last + 1)
+        return every if most is None else every[:most]
+
+    @_alone
+    def follows(self, version: Version) -> bool:
+        """Return whether the log still holds the commit after a version. Cost: as `DeltaLog.sha256`."""
+        return self.log.sha256(version + 1) is not None
+
     @_alone
     def changes(self, first: Version, last: Version) -> Changes:
         """Return the net effect of the commits `first` to `last` per path.

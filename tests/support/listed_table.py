@@ -117,10 +117,14 @@ class Commit:
 
 
 class ListedTable(Table):
-    """A table whose log is a list of commits in memory. Version n is committed at n + 1 seconds."""
+    """A table whose log is a list of commits in memory. Commit n, from 0, is made at n + 1 seconds.
 
-    def __init__(self, root: str | Path, name: str = "listed") -> None:
-        self.storage, self._name = LocalStorage(str(root)), name
+    The version of commit n is (n + 1) * `step` - 1: with a step of 1 the versions are those of Delta, with
+    another one they begin late and are not contiguous.
+    """
+
+    def __init__(self, root: str | Path, name: str = "listed", step: int = 1) -> None:
+        self.storage, self._name, self.step = LocalStorage(str(root)), name, step
         self._commits: list[Commit] = []
         self._snapshots: list[Snapshot] = []
 
@@ -136,40 +140,66 @@ class ListedTable(Table):
     def commit(self, changes: Mapping[str, FileSlice | None]) -> None:
         """Add a version: slices by path, None for a file that goes."""
         before = self._snapshots[-1].files if self._snapshots else ListedFiles.of([], self._name)
-        version = len(self._commits)
-        time = 1000 * (version + 1)
+        version = self.number(len(self._commits))
+        time = 1000 * (len(self._commits) + 1)
         self._commits.append(Commit(dict(changes), time))
         files = before.overlaid(changes)
         self._snapshots.append(Snapshot(self.root, version, time, files, lambda: Schema(COLUMNS)))
 
+    def number(self, commit: int) -> Version:
+        """The version of a commit, from 0."""
+        return (commit + 1) * self.step - 1
+
+    def _place(self, version: Version) -> int | None:
+        """Which commit a version is; None where it is none."""
+        commit, rest = divmod(version + 1, self.step)
+        return commit - 1 if not rest and 0 < commit <= len(self._commits) else None
+
     def head(self) -> Version:
         """The newest version."""
-        return len(self._commits) - 1
+        return self.number(len(self._commits) - 1)
 
     def earliest(self) -> Version:
         """Every version can be rebuilt."""
-        return 0
+        return self.number(0)
+
+    def versions(self, first: Version, last: Version, most: int | None = None) -> Sequence[Version]:
+        """The versions of a range."""
+        return [v for v in map(self.number, range(len(self._commits))) if first <= v <= last][:most]
+
+    def follows(self, version: Version) -> bool:
+        """Every commit is kept."""
+        return version < self.head()
 
     def snapshot(self, version: Version | None = None) -> Snapshot:
         """The state at a version."""
         wanted = self.head() if version is None else version
-        if not 0 <= wanted <= self.head():
+        at = self._place(wanted)
+        if at is None:
             raise self._not_found(wanted)
-        return self._snapshots[wanted]
+        return self._snapshots[at]
 
     def changes(self, first: Version, last: Version) -> Changes:
         """The net effect of commits."""
         net: dict[str, SliceChange] = {}
         commits = []
-        for version in range(first, last + 1):
+        for version in self._every(first, last):
             for path, new in self._commit(version).changes.items():
                 old = net[path].old if path in net else self._before(version, path)
                 net[path] = SliceChange(path, old, new)
             commits.append(self._info(version))
-        return Changes(first, last, tuple(net[path] for path in sorted(net)), tuple(commits), first == 0)
+        return Changes(
+            first, last, tuple(net[path] for path in sorted(net)), tuple(commits), first <= self.number(0)
+        )
+
+    def _every(self, first: Version, last: Version) -> Sequence[Version]:
+        if last > self.head():
+            raise self._gap(last)
+        return self.versions(first, last)
 
     def _before(self, version: Version, path: str) -> FileSlice | None:
-        return self._snapshots[version - 1].files.get(path) if version else None
+        at = self._place(version)
+        return self._snapshots[at - 1].files.get(path) if at else None
 
     def _info(self, version: Version) -> CommitInfo:
         commit = self._commit(version)
@@ -178,9 +208,13 @@ class ListedTable(Table):
         return CommitInfo(version, commit.timestamp_ms, "LIST", len(added), removed, size)
 
     def _commit(self, version: Version) -> Commit:
-        if not 0 <= version <= self.head():
-            raise CommitGapError(version=version, path=self.root, found=f"0 to {self.head()}")
-        return self._commits[version]
+        at = self._place(version)
+        if at is None:
+            raise self._gap(version)
+        return self._commits[at]
+
+    def _gap(self, version: Version) -> CommitGapError:
+        return CommitGapError(version=version, path=self.root, found=f"{self.earliest()} to {self.head()}")
 
     def commit_timestamp(self, version: Version) -> int:
         """The time of a commit."""
@@ -192,7 +226,7 @@ class ListedTable(Table):
         assert all(a < b for a, b in pairwise(times))
         if not times[0] <= timestamp_ms <= times[-1]:
             raise self._not_found(f"at {timestamp_ms}")
-        return bisect_right(times, timestamp_ms) - 1
+        return self.number(bisect_right(times, timestamp_ms) - 1)
 
     def fingerprint(self, version: Version) -> Fingerprint | None:
         """Proof of a commit: a hash of what it changed."""
@@ -201,9 +235,14 @@ class ListedTable(Table):
 
     def fingerprint_stat(self, version: Version) -> object:
         """The hash again: nothing is cheaper here."""
-        return self._commits[version].digest if 0 <= version <= self.head() else None
+        at = self._place(version)
+        return None if at is None else self._commits[at].digest
 
     def _not_found(self, version: object) -> VersionNotFoundError:
         return VersionNotFoundError(
-            version=version, path=self.root, reason="it is not listed", earliest=0, latest=self.head()
+            version=version,
+            path=self.root,
+            reason="it is not listed",
+            earliest=self.earliest(),
+            latest=self.head(),
         )

@@ -20,7 +20,11 @@ def proof(version: int, history: str = "a") -> Fingerprint:
 
 def log(head: int = 20, first: int = 0, history: str = "a") -> LogState:
     """A log whose commits from `first` on are there; its snapshots reach as far back."""
-    return LogState(head, lambda: first, lambda v: proof(v, history) if first <= v <= head else None)
+
+    def fingerprint(version: int) -> Fingerprint | None:
+        return proof(version, history) if first <= version <= head else None
+
+    return LogState(head, lambda: first, fingerprint, lambda version: first <= version + 1 <= head)
 
 
 def ledger(

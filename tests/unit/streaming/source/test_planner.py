@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import shutil
 from itertools import pairwise
 from pathlib import Path
 
@@ -103,9 +104,12 @@ def test_a_frozen_planner_reads_nothing_that_came_later(drive: Drive, table: str
     assert clock.naps == 0
 
 
-def rows_of(start: Offset, end: Offset) -> list[tuple[int, str]]:
+def rows_of(table: str, start: Offset, end: Offset) -> list[tuple[int, str]]:
     """The rows that Spark reads for a range, which passes from the planner to a worker by pickle."""
-    reader = LogReader({})
+    return read_by(LogReader({"path": table}), start, end)
+
+
+def read_by(reader: LogReader, start: Offset, end: Offset) -> list[tuple[int, str]]:
     partitions = pickle.loads(pickle.dumps(reader.partitions(start.to_json(), end.to_json())))
     return [row for partition in partitions for row in reader.read(partition)]
 
@@ -116,21 +120,23 @@ def test_spark_counts_a_row_for_each_version_of_a_range(drive: Drive, table: str
     DeltaTable(table).optimize.compact()
     start = drive.position
     end = planner(drive, Clock()).next(start)
-    rows = rows_of(start, end)
+    rows = rows_of(table, start, end)
     assert [version for version, _ in rows] == [2, 3, 4, 5]
     assert {offsets_of(text) for _, text in rows} == {(start, end)}
-    assert rows_of(end, end) == []
+    assert rows_of(table, end, end) == []
 
 
-def test_spark_counts_one_row_for_a_part_of_a_snapshot() -> None:
+def test_spark_counts_one_row_for_a_part_of_a_snapshot(table: str) -> None:
     parts = [Offset(2, 7, 0), Offset(2, 7, 20), Offset(2, 7, 40), Offset(2, 8)]
-    assert [len(rows_of(start, end)) for start, end in pairwise(parts)] == [1, 1, 1]
-    assert [version for version, _ in rows_of(Offset(1, 3), parts[0])] == [7]
+    assert [len(rows_of(table, start, end)) for start, end in pairwise(parts)] == [1, 1, 1]
+    assert [version for version, _ in rows_of(table, Offset(1, 3), parts[0])] == [7]
 
 
-def test_a_range_is_planned_without_a_look_at_the_log() -> None:
-    """The reader has no table: it could open none."""
-    assert rows_of(Offset(1, 2), Offset(1, 3))
+def test_a_range_is_planned_without_a_look_at_the_log(table: str) -> None:
+    reader = LogReader({"path": table})
+    before = read_by(reader, Offset(1, 0), Offset(1, 2))
+    shutil.rmtree(Path(table, "_delta_log"))
+    assert read_by(reader, Offset(1, 0), Offset(1, 2)) == before
 
 
 def test_the_report_has_the_head_and_the_lag_behind_it(drive: Drive, table: str) -> None:
