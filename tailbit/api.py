@@ -172,16 +172,18 @@ class IndexedTable(MaintainedTable):
         """Bind an answer as `where` does, while no other thread binds one or refreshes the index."""
         self._refresh()
         snapshot = self._table.snapshot(self._version(version, as_of, zone))
-        self._freshness.check(self._table, snapshot.version, self._covered())
+        ledger = self._trusted_ledger()
+        covered = None if ledger is None else ledger.covered
+        self._freshness.check(self._table, snapshot.version, covered)
         schema = snapshot.schema_in(written)
         node: Node = Constant(True) if sql is None else bind(sql, schema, zone, table=table_name(self.path))
         damages = Damages() if self.damage is None else Damages(self.damage)
         by_file = _by_file(node, schema)
-        selection = Selection(node, self._cover(snapshot), self._table.storage, schema, damages, by_file)
-        if self._index is None or self._index.state.ledger is None or not self._trusted():
+        coverage = self._cover(snapshot, trusted=ledger is not None)
+        selection = Selection(node, coverage, self._table.storage, schema, damages, by_file)
+        if self._index is None or ledger is None:
             return Answer(self.path, sql, selection, _zone=zone, _table=self._table)
-        recorded = RecordedCounts.now(self._index.state, self._index.state.ledger)
-        covered = self._index.state.ledger.covered
+        recorded = RecordedCounts.now(self._index.state, ledger)
         return Answer(self.path, sql, selection, covered, recorded, zone, self._table)
 
     def transitions(
@@ -208,9 +210,10 @@ class IndexedTable(MaintainedTable):
         with vacuumed_told(before, after):
             return transitions(before._selection, after._selection, later._key(column))
 
-    def _version(self, version: int | None, as_of: datetime.date | str | None, zone: str) -> int:
+    def _version(self, version: int | None, as_of: datetime.date | str | None, zone: str) -> int | None:
+        """Return the version that arguments name; None for the head."""
         if as_of is None:
-            return self._table.head() if version is None else whole("version", version, negative=True)
+            return None if version is None else whole("version", version, negative=True)
         if version is not None:
             raise UsageError(reason="both a version and a time were given", hint="Give one of them.")
         return self._table.version_at(to_millis(as_of, zone))

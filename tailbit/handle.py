@@ -29,6 +29,7 @@ from tailbit.tables.table import Table
 
 if TYPE_CHECKING:
     from tailbit.index.evaluation.row_space import Access
+    from tailbit.index.model import Ledger
     from tailbit.index.store.state import IndexState
     from tailbit.tables.schema import Schema
 
@@ -177,13 +178,17 @@ class Handle:
 
     def _covered(self) -> int | None:
         """Return the version that the index covers as a whole; None if no index can be trusted."""
-        if self._index is None or self._index.state.ledger is None or not self._trusted():
-            return None
-        return self._index.state.ledger.covered
+        ledger = self._trusted_ledger()
+        return None if ledger is None else ledger.covered
 
-    def _cover(self, snapshot: Snapshot) -> Coverage:
+    def _trusted_ledger(self) -> Ledger | None:
+        """Return the ledger record of the index; None if no index can be trusted."""
+        trusted = self._index is not None and self._trusted()
+        return self._index.state.ledger if self._index is not None and trusted else None
+
+    def _cover(self, snapshot: Snapshot, trusted: bool) -> Coverage:
         """Return the coverage of a snapshot by the index; cached until one changes, then extended."""
-        trusted, kept = self._trusted(), self._coverage
+        kept = self._coverage
         state = None if self._index is None else self._index.state
         if kept is None or self._stale or kept.snapshot is not snapshot or kept.trusted != trusted:
             accesses = [] if state is None else _accesses(state, snapshot.schema)

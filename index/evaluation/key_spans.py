@@ -161,9 +161,11 @@ def filter_of(node: Node, space: SpaceView) -> CodeFilter | None:
     """
     if not isinstance(node, Leaf) or node.column.partition or node.true.complement or node.true.nulls:
         return None
+    if _are_points(node):
+        return None
     column, parts = node.column.id, []
     segments = space.serving(node.column)
-    if not segments or _are_points(node) or space.unposted(column) is not None:
+    if not segments or space.unposted(column) is not None:
         return None
     for segment in segments:
         spans = _exactly(node, segment)

@@ -82,7 +82,7 @@ class MaintainedTable(DefinedTable):
         snapshot = self._covered_snapshot(standing)
         return verify(
             index.state,
-            self._cover(snapshot),
+            self._cover(snapshot, self._trusted()),
             self._table.storage,
             standing=standing,
             at_head=snapshot.version == self._table.head(),
