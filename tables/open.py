@@ -26,8 +26,11 @@ def open_table(path: str, options: StorageOptions = NO_OPTIONS) -> Table:
     """
     storage = open_storage(path, options)
     for folder, opened in FORMATS.items():
-        if storage.exists(folder):
+        try:
             return opened(storage)
+        except NotATableError:
+            if storage.exists(folder):
+                raise
     if not storage.exists(""):
         raise NotATableError(path=path, reason="there is no such folder")
     raise NotATableError(path=path, reason=f"it has no {' and no '.join(FORMATS)}")

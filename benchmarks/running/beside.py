@@ -92,7 +92,7 @@ def calls(table: str, index: str) -> dict[str, Callable[[], Any]]:
     asked["cross-tab"] = lambda: int(opened.where().crosstab("l_returnflag", "l_shipmode").counts.sum())
     asked["sum"] = lambda: opened.where("l_shipmode = 'AIR'").sum("l_suppkey")
     asked["distinct"] = lambda: opened.where("l_suppkey = 77").count_distinct("l_shipdate")
-    asked["open"] = lambda: tailbit.open(table, index).covered_version
+    asked["open"] = lambda: tailbit.open(table, index).columns
     asked["open and count"] = lambda: tailbit.open(table, index).where("l_shipmode = 'AIR'").count()
     return asked
 

@@ -40,6 +40,9 @@ R = TypeVar("R")
 _MANY_ROWS = 10_000
 """A file with fewer rows is read faster by one core."""
 
+_IN_ONE_REQUEST = 8 << 20
+"""A file of up to so many bytes that is read whole takes one request."""
+
 
 @dataclass(frozen=True)
 class Entering:
@@ -223,7 +226,7 @@ class Kind(ABC, Generic[R]):
         Raises:
             CorruptIndexError: the file is missing, truncated, altered or not of this kind.
         """
-        with reading(path), open_index_file(storage, path) as file:
+        with reading(path), open_index_file(storage, path, end=_IN_ONE_REQUEST) as file:
             return conform(file.read(use_threads=file.metadata.num_rows > _MANY_ROWS), self.schema)
 
     def batches(self, storage: Storage, path: str, column: str | None = None) -> Iterator[pa.Table]:

@@ -103,10 +103,10 @@ def _with_statistics(schema: pa.Schema) -> bool | list[str]:
     return [field.name for field in schema if field.name == "key" or not pa.types.is_binary(field.type)]
 
 
-def open_index_file(storage: Storage, path: str) -> ParquetFile:
+def open_index_file(storage: Storage, path: str, end: int = 0) -> ParquetFile:
     """Open a file of the index after checking its footer against its name.
 
-    Pages are verified as they are read.
+    Pages are verified as they are read. `end`: bytes of its end that are to be read, as `Storage.open` has it.
 
     Raises:
         CorruptIndexError: the file is missing, truncated or altered.
@@ -115,7 +115,7 @@ def open_index_file(storage: Storage, path: str) -> ParquetFile:
         raise CorruptIndexError(file=path, reason="its path leaves the index")
     try:
         wanted_length, wanted_hash = path.rsplit(".", 3)[1:3]
-        source = _at_hand(storage.open(path))
+        source = _at_hand(storage.open(path, end))
         _check_footer(source, path, int(wanted_length), wanted_hash)
     except FileNotFoundError as gone:
         raise CorruptIndexError(file=path, reason="it is missing") from gone

@@ -120,7 +120,7 @@ class DeltaTable(Table):
         if kept is not None:
             return kept
         snapshot = self._nearest(wanted) or build_snapshot(self.log, wanted)
-        time = commit_time_or(self._clock, wanted, default=0)
+        time = commit_time_or(self._clock, wanted, snapshot.metadata.configuration, default=0)
         return self._keep(replace(snapshot, timestamp_ms=time))
 
     def _kept(self, version: Version) -> DeltaSnapshot | None:

@@ -36,9 +36,14 @@ class Clock:
             CommitGapError: the commit is not in the log.
         """
         stamp = self.log.in_commit_timestamp(version)
-        return stamp if stamp is not None else self._file_time(version)
+        return stamp if stamp is not None else self.file_time(version)
 
-    def _file_time(self, version: Version) -> int:
+    def file_time(self, version: Version) -> int:
+        """Return the time of a commit by its file, in ms since 1970.
+
+        Raises:
+            CommitGapError: the commit is not in the log.
+        """
         if version not in self.log.listing.commits:
             self.log.head()
         self._extend()
@@ -71,7 +76,7 @@ class Clock:
         oldest = next(iter(self.log.listing.commits.versions), head)
         first = max(head if earliest is None else earliest, oldest)
         first, last, stamped = self._window(timestamp_ms, configuration, first, head)
-        time_of = self.timestamp if stamped else self._file_time
+        time_of = self.timestamp if stamped else self.file_time
         if last == head and timestamp_ms > time_of(head):
             raise self._outside(timestamp_ms, "it is after the last commit", first, head)
         if timestamp_ms < time_of(first):
@@ -92,7 +97,7 @@ class Clock:
         In-commit timestamps are never compared with file times, and count only while the head's properties
         enable them: the timestamps of an earlier period, since disabled, do not.
         """
-        if (configuration.get("delta.enableInCommitTimestamps") or "").lower() != "true":
+        if not _are_stamped(configuration):
             return first, last, False
         since = configuration.get("delta.inCommitTimestampEnablementVersion") or ""
         at = configuration.get("delta.inCommitTimestampEnablementTimestamp") or ""
@@ -121,9 +126,18 @@ def show_time(timestamp_ms: int) -> str:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def commit_time_or(clock: Clock, version: Version, default: int) -> int:
-    """Return the time of a commit, or `default` if only a checkpoint of that version is left."""
+def _are_stamped(configuration: Mapping[str, str | None]) -> bool:
+    return (configuration.get("delta.enableInCommitTimestamps") or "").lower() == "true"
+
+
+def commit_time_or(
+    clock: Clock, version: Version, configuration: Mapping[str, str | None], default: int
+) -> int:
+    """Return the time of a commit, or `default` if only a checkpoint of that version is left.
+
+    `configuration` holds the table properties of the version: a commit is read only if it has a timestamp.
+    """
     try:
-        return clock.timestamp(version)
+        return clock.timestamp(version) if _are_stamped(configuration) else clock.file_time(version)
     except CommitGapError:
         return default

@@ -118,6 +118,11 @@ class Storage(ABC):
             MalformedLogError: the file has more than `limit` bytes; none of them is read.
         """
 
+    def read_stated(self, rel: str) -> tuple[bytes, Stat | None]:
+        """Return all bytes of a file and its stat: never the stat of a later state than that of the bytes."""
+        stat = self.stat(rel)
+        return self.read(rel), stat
+
     @abstractmethod
     def read_range(self, rel: str, offset: int, length: int) -> bytes:
         """Read at most `length` bytes from `offset`; fewer if the file ends before."""
@@ -146,8 +151,11 @@ class Storage(ABC):
         """Return whether there is a file or folder of that name."""
 
     @abstractmethod
-    def open(self, rel: str) -> pa.NativeFile:
-        """Open the file for random access. The caller closes it."""
+    def open(self, rel: str, end: int = 0) -> pa.NativeFile:
+        """Open the file for random access. The caller closes it.
+
+        `end`: bytes of its end that are to be read; where access is by requests, the first one fetches them.
+        """
 
     @abstractmethod
     def create(self, folder: str, stem: str) -> AbstractContextManager[Unfinished]:

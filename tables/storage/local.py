@@ -128,7 +128,7 @@ class LocalStorage(Storage):
         """Return whether there is a file or folder of that name."""
         return self.stat(rel) is not None
 
-    def open(self, rel: str) -> pa.NativeFile:
+    def open(self, rel: str, end: int = 0) -> pa.NativeFile:
         """Open the file for random access without mapping: truncation while open is an error, not a crash."""
         with _named(rel):
             return pa.OSFile(self.local_path(rel), mode="rb")

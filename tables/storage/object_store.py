@@ -103,6 +103,18 @@ class ObjectStorage(Storage):
         """Read all bytes of an object, at most `limit`, in one request."""
         return self._requested(rel, lambda: whole(_obstore().get(self._store, self._key(rel)), rel, limit))
 
+    def read_stated(self, rel: str) -> tuple[bytes, Stat | None]:
+        """Return all bytes of an object and its stat, in one request."""
+
+        def get() -> tuple[bytes, Stat]:
+            reply = _obstore().get(self._store, self._key(rel))
+            return whole(reply, rel, WHOLE), stat_of(reply.meta)
+
+        data, stat = self._requested(rel, get)
+        if SEEN.stats is not None:
+            SEEN.stats[self, rel] = stat
+        return data, stat
+
     def read_range(self, rel: str, offset: int, length: int) -> bytes:
         """Read at most `length` bytes from `offset` in one request."""
         if length <= 0:
@@ -149,6 +161,7 @@ class ObjectStorage(Storage):
         if SEEN.stats is not None:
             folder = f"{prefix_dir}/" if prefix_dir else ""
             SEEN.stats.update({(self, f"{folder}{entry_of(o).name}"): stat_of(o) for o in objects})
+            SEEN.stats[self, folder] = None
         return sorted(map(entry_of, objects))
 
     def _listed(self, prefix_dir: str) -> tuple[Sequence[Any], Sequence[str]]:
@@ -161,13 +174,16 @@ class ObjectStorage(Storage):
         return objects, [path for path in listing["common_prefixes"] if path != key]
 
     def stat(self, rel: str) -> Stat | None:
-        """Return size, time and a checksum of the entity tag; one request, or none if the look has it."""
+        """Return size, time and a checksum of the entity tag; one request, or none if the look has it.
+
+        A look that has listed the folder of a name knows whether the name is there.
+        """
         seen = SEEN.stats
         if seen is None:
             return self._head(rel)
-        key = (self, rel)
+        key, folder = (self, rel), (self, rel[: rel.rfind("/") + 1])
         if key not in seen:
-            seen[key] = self._head(rel)
+            seen[key] = None if folder in seen else self._head(rel)
         return cast("Stat | None", seen[key])
 
     def _head(self, rel: str) -> Stat | None:
@@ -192,12 +208,12 @@ class ObjectStorage(Storage):
 
         return self._requested(rel, any_below) or (bool(rel) and self.stat(rel) is not None)
 
-    def open(self, rel: str) -> pa.NativeFile:
+    def open(self, rel: str, end: int = 0) -> pa.NativeFile:
         """Open the object for random access; the first request fetches its end."""
         if self._location.kind == "az":
             size, tag, tail = self._size(rel)
         else:
-            size, tag, tail = self._ranged(rel, {"range": {"suffix": TAIL}}, end_of, (0, "", b""))
+            size, tag, tail = self._ranged(rel, {"range": {"suffix": max(TAIL, end)}}, end_of, (0, "", b""))
 
         def fetch(start: int, end: int) -> bytes:
             options: dict[str, Any] = {"range": (start, end)}

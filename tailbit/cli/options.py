@@ -182,14 +182,18 @@ def open_for_question(table: str, index: str | None) -> IndexedTable:
 def ask(table: str, predicate: str | None, options: dict[str, Any]) -> Answer:
     """Return the answer to the question in a command's arguments."""
     with _loading():
-        return open_for_question(table, options["index"]).where(
-            predicate,
-            options["params"],
-            version=options["version"],
-            as_of=options["as_of"],
-            zone=options["time_zone"],
-            partition_zone=options["partition_time_zone"],
-        )
+        from tailbit.tables.storage import one_look
+
+        # Table and index are opened for this question: what was seen on opening is what is asked.
+        with one_look():
+            return open_for_question(table, options["index"]).where(
+                predicate,
+                options["params"],
+                version=options["version"],
+                as_of=options["as_of"],
+                zone=options["time_zone"],
+                partition_zone=options["partition_time_zone"],
+            )
 
 
 @contextmanager

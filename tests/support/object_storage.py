@@ -82,7 +82,7 @@ class ObjectStorage(Storage):
         found = obstore.list_with_delimiter(self.store, self._key(rel) or None)
         return bool(found["objects"] or found["common_prefixes"])
 
-    def open(self, rel: str) -> pa.NativeFile:
+    def open(self, rel: str, end: int = 0) -> pa.NativeFile:
         """The object for random access, a range request a read."""
         found = self.stat(rel)
         if found is None:

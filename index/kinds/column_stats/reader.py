@@ -35,6 +35,11 @@ CACHE_BYTES = share(1 / 64)
 _OPEN = 8
 """Index files that stay open between the columns of a question: in an object store, opening is a request."""
 
+_FOOTER = 1 << 20
+"""Bytes of the end of an index file that are fetched first: that of 200 columns is 200 KB. A smaller file takes
+one request.
+"""
+
 _CELLS = ("column", "key_type", "unit", "low", "high", "low_text", "high_text", "nulls", "bytes", "exact")
 
 Parts = Cache[tuple[str, str], pa.Table]
@@ -187,7 +192,7 @@ class ColumnStats:
     def _read(self, path: str, column_id: str) -> tuple[pa.Table, int]:
         """Read the rows of one column, or the directory, of an index file."""
         with self._lock, reading(path):
-            file = self._open.get(path, lambda: (open_index_file(self._storage, path), 1))
+            file = self._open.get(path, lambda: (open_index_file(self._storage, path, _FOOTER), 1))
             groups = _groups(file, column_id)
             names = _CELLS if column_id else ("column", "footer", "rows")
             rows = file.read_row_groups(groups, columns=names)

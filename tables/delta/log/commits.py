@@ -23,7 +23,7 @@ from tailbit.tables.storage import Stat, Storage
 _FIRST_LINE = 1 << 16
 _LISTED_AFTER = 4
 """Number of commits probed by name before the rest is listed: there may be a thousand new ones."""
-_KEPT_COMMITS = 16
+_KEPT_COMMITS, _KEPT_STAMPS = 16, 128
 _KEPT_COMMIT_BYTES = 1 << 20
 """Parsed commits up to this size are cached: planner, batch and snapshot need the same few."""
 
@@ -37,8 +37,11 @@ class DeltaLog:
     _listing: Listing | None = field(default=None, repr=False)
     _head: Version = -1
     _head_stat: Stat | None = None
-    _commits: Cache[tuple[Version, Stat | None], Actions] = field(
+    _commits: Cache[Version, tuple[Stat | None, Actions]] = field(
         default_factory=lambda: Cache(_KEPT_COMMITS), repr=False
+    )
+    _stamps: Cache[Version, tuple[Stat | None, int | None]] = field(
+        default_factory=lambda: Cache(_KEPT_STAMPS), repr=False
     )
     _hashes: Cache[tuple[Version, Stat | None], str] = field(
         default_factory=lambda: Cache(_KEPT_COMMITS), repr=False
@@ -65,6 +68,7 @@ class DeltaLog:
             raise NotATableError(path=self.storage.root, reason="_delta_log holds no commit")
         if self._listing is not None:
             self._commits.clear()
+            self._stamps.clear()
             self._hashes.clear()
             self.on_reset()
         self._listing, self._head = listing, listing.latest
@@ -118,21 +122,21 @@ class DeltaLog:
             MalformedLogError: the commit cannot be parsed.
             UnsupportedFeatureError: the commit demands a feature that this reader does not support.
         """
-        key = (version, self._stat(version))
-        known = self._commits.held(key)
-        if known is not None:
-            return known
-        data = self.commit_bytes(version)
+        known = self._commits.held(version)
+        if known is not None and known[0] == self._stat(version):
+            return known[1]
+        data, stat = self._read(version)
         actions = parse_actions(data, commit_name(version))
         if actions.protocol is not None:
             check_protocol(actions.protocol, self.storage.root, version)
         if actions.metadata is not None:
             check_configuration(actions.metadata.configuration, self.storage.root, version)
         if len(data) <= _KEPT_COMMIT_BYTES:
-            self._commits.hold(key, actions)
+            self._commits.hold(version, (stat, actions))
+        self._stamps.hold(version, (stat, actions.in_commit_timestamp))
         if version == self._head:
             # Its fingerprint is what planner and batch ask for next.
-            self._hashes.hold(key, hashlib.sha256(data).hexdigest())
+            self._hashes.hold((version, stat), hashlib.sha256(data).hexdigest())
         return actions
 
     def in_commit_timestamp(self, version: Version) -> int | None:
@@ -145,10 +149,12 @@ class DeltaLog:
             CommitGapError: the commit is not in the log.
             MalformedLogError: the commit cannot be parsed.
         """
-        if self._commits.held((version, self._stat(version))) is None:
-            first_line = self._first_line(version)
-            if first_line is not None and first_line.info:
-                return first_line.in_commit_timestamp
+        known = self._stamps.held(version)
+        if known is not None and known[0] == self._stat(version):
+            return known[1]
+        first_line = self._first_line(version)
+        if first_line is not None and first_line.info:
+            return first_line.in_commit_timestamp
         return self.commit(version).in_commit_timestamp
 
     def _first_line(self, version: Version) -> Actions | None:
@@ -166,8 +172,11 @@ class DeltaLog:
         Raises:
             CommitGapError: the commit is not in the log.
         """
+        return self._read(version)[0]
+
+    def _read(self, version: Version) -> tuple[bytes, Stat | None]:
         try:
-            return self.storage.read(commit_name(version))
+            return self.storage.read_stated(commit_name(version))
         except FileNotFoundError as gone:
             raise self.gap(version) from gone
 

@@ -253,6 +253,36 @@ def test_within_one_look_a_name_is_asked_for_once(storage: Storage, s3: Proxy) -
     assert len(s3.since(mark)) == 5
 
 
+def test_within_one_look_what_a_listed_folder_holds_is_known(storage: Storage, s3: Proxy) -> None:
+    storage.put("f/x", b"hello")
+    with one_look():
+        storage.list("f")
+        mark = len(s3.seen)
+        assert (storage.stat("f/x") is not None, storage.stat("f/y")) == (True, None)
+        assert s3.since(mark) == []
+        assert storage.stat("f/deeper/y") is None
+        assert storage.stat("y") is None
+        assert len(s3.since(mark)) == 2
+        storage.put("f/y", b"now")
+        assert storage.stat("f/y") is not None
+
+
+def test_a_file_and_its_stat_are_read_in_one_request(storage: Storage, s3: Proxy) -> None:
+    storage.put("x", b"hello")
+    mark = len(s3.seen)
+    data, stat = storage.read_stated("x")
+    assert len(s3.since(mark)) == 1
+    assert (data, stat) == (b"hello", storage.stat("x"))
+
+
+def test_an_end_that_is_to_be_read_comes_with_the_first_request(storage: Storage, s3: Proxy) -> None:
+    storage.put("x", bytes(range(256)) * 4096)
+    mark = len(s3.seen)
+    with storage.open("x", end=1 << 20) as file:
+        assert file.read() == bytes(range(256)) * 4096
+    assert len(s3.since(mark)) == 1
+
+
 def test_a_small_file_is_read_in_one_request_and_pages_side_by_side_in_one(
     storage: Storage, s3: Proxy
 ) -> None:
