@@ -106,7 +106,7 @@ def _with_statistics(schema: pa.Schema) -> bool | list[str]:
 def open_index_file(storage: Storage, path: str, end: int = 0) -> ParquetFile:
     """Open a file of the index after checking its footer against its name.
 
-    Pages are verified as they are read. `end`: bytes of its end that are to be read, as `Storage.open` has it.
+    Pages are verified as they are read. `end`: bytes of its end that are to be read, as for `Storage.open`.
 
     Raises:
         CorruptIndexError: the file is missing, truncated or altered.
