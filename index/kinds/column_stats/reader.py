@@ -36,8 +36,9 @@ _OPEN = 8
 """Index files that stay open between the columns of a question: in an object store, opening is a request."""
 
 _FOOTER = 1 << 20
-"""Bytes of the end of an index file that are fetched first: the footer of 200 columns is 200 KB. A smaller file
-takes one request.
+"""Bytes of the end of an index file that are fetched first: the footer of 200 columns is 200 KB.
+
+A smaller file takes one request.
 """
 
 _CELLS = ("column", "key_type", "unit", "low", "high", "low_text", "high_text", "nulls", "bytes", "exact")
