@@ -41,7 +41,7 @@ _MANY_ROWS = 10_000
 """A file with fewer rows is read faster by one core."""
 
 _IN_ONE_REQUEST = 8 << 20
-"""A file of up to so many bytes that is read whole takes one request."""
+"""Most bytes of a file that is read whole in one request."""
 
 
 @dataclass(frozen=True)
