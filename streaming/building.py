@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from tailbit.errors import DataFileError, DeletionVectorError, StorageError
+from tailbit.errors import DataFileError, HiddenRowsError, StorageError
 from tailbit.index.model import FileRecord
 from tailbit.index.sql.terms import indexed_columns_of, kept_columns
 from tailbit.index.store.table import MetadataTable
@@ -46,6 +46,7 @@ def template_of(
     settings = index.state.settings
     return BuildTask(
         root=table.root,
+        log=table.words.log,
         index_path=index.path,
         columns=tuple(map(TaskColumn.of, indexed_columns_of(settings.definitions, schema))),
         works=(),
@@ -77,7 +78,7 @@ class Building:
         """Run the tasks; return their results, and the records of the files that were left out.
 
         Raises:
-            DataFileError, DeletionVectorError: the file named by the error is none of the batch's; or it
+            DataFileError, HiddenRowsError: the file named by the error is none of the batch's; or it
                 keeps failing although it can be read.
             NotATableError: the table has vanished, and its files with it.
         """
@@ -89,7 +90,7 @@ class Building:
             try:
                 tasks = pack([*doable, *taken_back], self.template, self.limits)
                 return self.run(tasks), list(skipped.values())
-            except (DataFileError, DeletionVectorError) as error:
+            except (DataFileError, HiddenRowsError) as error:
                 unreadable = self._unreadable(error, doable, again=bool(skipped))
                 attempts += not unreadable
                 if attempts == ATTEMPTS:
@@ -97,7 +98,7 @@ class Building:
                 skipped |= {t.path: uncounted_record(t, self.template, why) for t, why in unreadable}
 
     def _unreadable(
-        self, error: DataFileError | DeletionVectorError, works: Sequence[FileWork], *, again: bool
+        self, error: DataFileError | HiddenRowsError, works: Sequence[FileWork], *, again: bool
     ) -> list[tuple[FileSlice, str]]:
         """Return the file slice of an error and every other unreadable slice, with the reasons.
 
@@ -123,9 +124,9 @@ class Building:
                 self.tell(f"not indexed: {why}; questions read it, and it is tried again")
         return unreadable
 
-    def _is_about(self, error: DataFileError | DeletionVectorError, target: FileSlice) -> bool:
+    def _is_about(self, error: DataFileError | HiddenRowsError, target: FileSlice) -> bool:
         named = str(error.fields.get("file", ""))
-        if isinstance(error, DeletionVectorError):
+        if isinstance(error, HiddenRowsError):
             hidden, at = target.hidden, (named, error.fields.get("offset"))
             return hidden is not None and at == hidden.place
         with suppress(StorageError):

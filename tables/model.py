@@ -34,7 +34,7 @@ def after(version: Version) -> Version:
 
 @dataclass(frozen=True, slots=True)
 class DataType:
-    """A logical type by its Delta name, whatever the format; `precision` and `scale` for decimal.
+    """A logical type by its name, whatever the format; `precision` and `scale` for decimal.
 
     `fields`: the fields of a struct, the element of an array, or the key and value of a map.
 
@@ -113,13 +113,13 @@ class HiddenRows(Protocol):
 
     @property
     def place(self) -> tuple[str, int]:
-        """The file and the offset in the file, as a `DeletionVectorError` names them."""
+        """The file and the offset in the file, as a `HiddenRowsError` names them."""
 
     def read(self, storage: Storage) -> BitMap:
         """Return the 0-based physical row numbers that are hidden.
 
         Raises:
-            DeletionVectorError: the rows cannot be read, or do not match the descriptor.
+            HiddenRowsError: the rows cannot be read, or do not match the descriptor.
         """
 
 

@@ -3,11 +3,34 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
 
+from tailbit.errors import TailbitError
 from tailbit.tables.model import Changes, Fingerprint, Version
 from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.storage import Storage
+
+
+@dataclass(frozen=True, slots=True)
+class FormatWords:
+    """The words of a table format: an error about a table holds those of the table's own format alone.
+
+    `kind`: what a table of the format is called. `log`: the folder of the log, which marks the format.
+    `cleaner`: what deletes the files that newer versions no longer name. `remedies`: hints in the format's
+    words by the name of the error's class; an error without one keeps the hint of its class.
+    """
+
+    kind: str
+    log: str
+    cleaner: str
+    remedies: Mapping[str, str] = field(default_factory=dict)
+
+    def remedy_of(self, error: TailbitError) -> str:
+        """Return what to do about an error: the format's hint, unless the error was raised with a hint."""
+        remedy = None if error.fields.get("hint") else self.remedies.get(type(error).__name__)
+        return error.hint if remedy is None else remedy
 
 
 class Table(ABC):
@@ -19,6 +42,9 @@ class Table(ABC):
 
     storage: Storage
     """The store of the table's files; data files are read from it by the paths of their slices."""
+
+    words: ClassVar[FormatWords]
+    """The words of the table's format."""
 
     @property
     def root(self) -> str:

@@ -70,10 +70,10 @@ class SourceError(TailbitError):
 
 
 class NotATableError(SourceError, UsageError):
-    """The path holds no Delta table."""
+    """The path holds no table of a format that tailbit reads."""
 
-    template = "no Delta table at {path}: {reason}"
-    hint = "Give the folder that holds _delta_log."
+    template = "no {kind} at {path}: {reason}"
+    hint = "Give the folder that holds {log}."
 
 
 class VersionNotFoundError(SourceError, UsageError):
@@ -94,28 +94,34 @@ class MalformedLogError(SourceError):
     """A commit, log checkpoint or statistics cannot be parsed."""
 
     template = "malformed log file {file}: {reason}"
-    hint = "Restore the file from a backup, or RESTORE the table to a version before it."
+    hint = "Restore the file from a backup, or restore the table to a version before it."
 
 
 class UnsupportedFeatureError(SourceError):
     """A table feature that is not understood; refused by name."""
 
     template = "table {path} at version {version} uses {feature}, which tailbit does not read"
-    hint = "Drop the feature (ALTER TABLE ... DROP FEATURE {feature}) or use a tailbit release that lists it."
+    hint = "Have the table's writer drop the feature, or use a tailbit release that lists it."
 
 
-class DeletionVectorError(SourceError):
+class HiddenRowsError(SourceError):
+    """Rows hidden from a data file that cannot be read, or fail their checks."""
+
+    template = "hidden rows {file} at offset {offset}: {reason}"
+    hint = "The table itself is damaged: restore the file, or the table to an earlier version."
+
+
+class DeletionVectorError(HiddenRowsError):
     """A deletion vector that cannot be read, or fails its checks."""
 
     template = "deletion vector {file} at offset {offset}: {reason}"
-    hint = "The table itself is damaged: restore the file, or RESTORE the table to an earlier version."
 
 
 class DataFileError(SourceError):
     """A data file that is missing or is not Parquet."""
 
     template = "data file {file}: {reason}"
-    hint = "Restore the file, or take it out of the table (FSCK REPAIR TABLE, or RESTORE to before it)."
+    hint = "Restore the file, or restore the table to a version before it."
 
 
 class VacuumedFileError(DataFileError):
@@ -123,7 +129,7 @@ class VacuumedFileError(DataFileError):
 
     template = (
         "data file {file} of version {version} is gone: from version {left} on the table does not name it,"
-        " and VACUUM deletes such files"
+        " and {cleaner} deletes such files"
     )
     hint = "Ask for version {head}, the newest: its files are kept."
 
@@ -134,7 +140,7 @@ class LegacyCalendarError(DataFileError):
     template = (
         "data file {file}: column {column} holds {type} values before {since} in Spark's legacy calendar"
     )
-    hint = "Rewrite the file with a current Spark (REORG TABLE ... APPLY (PURGE)), or leave the column out."
+    hint = "Rewrite the file with a current Spark, or leave the column out."
 
 
 class UnsafePathError(SourceError):

@@ -1,7 +1,8 @@
 """An error for a missing data file that says from which version on the table no longer names the file.
 
-VACUUM deletes the files that newer versions no longer name, so an old version can be in the log and yet lack
-data. The index may still count its rows; if data must be read, the error says which versions work.
+The cleaner of a format (VACUUM in Delta) deletes the files that newer versions no longer name, so an old
+version can be in the log and yet lack data. The index may still count its rows; if data must be read, the
+error says which versions work.
 """
 
 from __future__ import annotations
@@ -63,8 +64,15 @@ def told_rows(answer: Dated, rows: Iterator[Any]) -> Iterator[Any]:
 
 
 def _told(lost: DataFileError, *answers: Dated) -> DataFileError:
-    """Return VacuumedFileError if a missing file has left the table of an answer, else `lost` itself."""
-    return next(filter(None, (_vacuumed(answer, lost) for answer in answers)), lost)
+    """Return VacuumedFileError if a missing file has left the table of an answer, else `lost`.
+
+    `lost` says what to do in the words of the table's format.
+    """
+    gone = next(filter(None, (_vacuumed(answer, lost) for answer in answers)), None)
+    words = next((answer._table.words for answer in answers if answer._table is not None), None)
+    if gone is not None or words is None:
+        return gone or lost
+    return type(lost)(**{**lost.fields, "hint": words.remedy_of(lost)})
 
 
 def _vacuumed(answer: Dated, lost: DataFileError) -> VacuumedFileError | None:
@@ -82,7 +90,8 @@ def _vacuumed(answer: Dated, lost: DataFileError) -> VacuumedFileError | None:
     if head.files.get(file) is not None or table.snapshot(answer.version).files.get(file) is None:
         return None
     left = _left(table, file, answer.version, head.version)
-    return VacuumedFileError(file=file, version=answer.version, left=left, head=head.version)
+    cleaner = table.words.cleaner
+    return VacuumedFileError(file=file, version=answer.version, left=left, head=head.version, cleaner=cleaner)
 
 
 def _left(table: Table, file: str, version: Version, head: Version) -> Version:

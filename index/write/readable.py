@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tailbit.errors import DeletionVectorError, SourceError
+from tailbit.errors import HiddenRowsError, SourceError
 from tailbit.index.write.posting import DataFiles
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.storage import Storage
 
 
 def why_unreadable(storage: Storage, slice_: FileSlice, columns: Sequence[Column]) -> str | None:
-    """Return why the footer, one of `columns` or the deletion vector cannot be read, or None if all can.
+    """Return why the footer, one of `columns` or the hidden rows cannot be read, or None if all can.
 
     Cost: the footer, and the values of the columns, some row groups at a time.
     """
@@ -23,7 +23,7 @@ def why_unreadable(storage: Storage, slice_: FileSlice, columns: Sequence[Column
                 pass
         if slice_.hidden is not None:
             slice_.hidden.read(storage)
-    except DeletionVectorError as error:
+    except HiddenRowsError as error:
         return f"data file {slice_.path}: {error}"
     except SourceError as error:
         return str(error)

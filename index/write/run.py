@@ -37,6 +37,7 @@ from tailbit.index.write.work import (
     to_post,
 )
 from tailbit.tables.model import Column
+from tailbit.tables.open import open_source
 from tailbit.tables.parquet.data_file import footer_hash
 from tailbit.tables.storage import open_storage
 
@@ -62,7 +63,7 @@ class _Run:
 
     def __init__(self, task: BuildTask) -> None:
         self._task = task
-        self._source = open_storage(task.root, task.options)
+        self._source = open_source(task.root, task.log, task.options)
         self._index = open_storage(task.index_path, task.options)
         self._hidden = HiddenRowsReader(task.index_path, task.options)
         self._tally = Tally()

@@ -117,6 +117,7 @@ def to_post(work: FileWork) -> tuple[str, ...]:
 class BuildTask:
     """Files to bring to the state of source version `version`.
 
+    `root`, `log`: of the source table, as `open_source` has them.
     `dropped`: ids of dropped columns, whose old postings may still lie in row spaces. `kinds`: the record
     kinds of the index. `options`: of the stores of both tables. `definitions`: those without postings.
     `uncounted`: ids of the definitions with postings whose values are not counted.
@@ -133,6 +134,7 @@ class BuildTask:
     options: StorageOptions = NO_OPTIONS
     definitions: tuple[TaskDefinition, ...] = ()
     uncounted: frozenset[str] = frozenset()
+    log: str = ""
 
     @property
     def read_columns(self) -> list[Column]:

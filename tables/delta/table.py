@@ -26,6 +26,7 @@ from tailbit.tables.delta.snapshot import (
     not_found,
 )
 from tailbit.tables.delta.time_travel import Clock, commit_time_or
+from tailbit.tables.delta.words import WORDS
 from tailbit.tables.model import Changes, Fingerprint, Version
 from tailbit.tables.storage import Stat, Storage
 from tailbit.tables.table import Table
@@ -57,6 +58,8 @@ class DeltaTable(Table):
 
     Its methods raise the errors of those of `Table`.
     """
+
+    words = WORDS
 
     storage: Storage
     log: DeltaLog = field(init=False, repr=False)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Collection
 from contextlib import AbstractContextManager
 from typing import NamedTuple
 
@@ -84,6 +85,10 @@ class Storage(ABC):
     remote: bool = False
     """Whether each access to a name is a network request rather than a system call."""
 
+    def of_table(self, log: str) -> Storage:
+        """Return the store as that of a table whose log is the folder `log`."""
+        return self
+
     @property
     @abstractmethod
     def uri(self) -> str | None:
@@ -132,6 +137,14 @@ class Storage(ABC):
         """Return the names of files and folders directly below the root, sorted; None if the root is a file.
 
         The list is empty if nothing exists at the root.
+        """
+
+    @abstractmethod
+    def walk(self, prefix_dir: str = "", skip: Collection[str] = ()) -> list[Entry]:
+        """Return the files of a folder and of the folders in it, at any depth, sorted by name.
+
+        Names are relative to the folder. `skip`: names of folders that are not looked into, wherever they
+        lie. Links to folders are not followed. Empty if the folder does not exist.
         """
 
     def list_after(self, prefix_dir: str, name: str) -> list[Entry]:

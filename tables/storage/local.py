@@ -9,7 +9,7 @@ import errno
 import os
 import re
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -90,6 +90,11 @@ class LocalStorage(Storage):
             if os.path.isfile(self.root):
                 return None
             return sorted(os.listdir(self.root)) if os.path.isdir(self.root) else []
+
+    def walk(self, prefix_dir: str = "", skip: Collection[str] = ()) -> list[Entry]:
+        """Return the files of a folder and of the folders in it, sorted by name: a listing per folder."""
+        with _named(prefix_dir):
+            return sorted(_walked(self.local_path(prefix_dir), "", skip))
 
     def list(self, prefix_dir: str = "") -> list[Entry]:
         """Return the files (not folders) of a folder, sorted by name; empty if the folder does not exist."""
@@ -262,6 +267,17 @@ def _entry(item: os.DirEntry[str]) -> Entry | None:
     except FileNotFoundError:
         return None
     return Entry(item.name, stat.st_size, stat.st_mtime_ns // 1_000_000)
+
+
+def _walked(folder: str, name: str, skip: Collection[str]) -> Iterator[Entry]:
+    """Yield the files of a local folder and of those in it; `name`: of the folder, with `/`, in entries."""
+    with suppress(FileNotFoundError), os.scandir(folder) as items:
+        for item in items:
+            if item.is_dir(follow_symlinks=False):
+                if item.name not in skip:
+                    yield from _walked(item.path, f"{name}{item.name}/", skip)
+            elif (entry := _entry(item)) is not None:
+                yield entry._replace(name=f"{name}{entry.name}")
 
 
 @contextmanager

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import IO, Any, TypeVar, cast
 
@@ -28,9 +28,6 @@ _AT_ONCE = 16 << 20
 _IN_MEMORY = 64 << 20
 """Most bytes of an unfinished object in memory; a larger one goes to a private temporary file."""
 
-_WITNESS = "_delta_log"
-"""A folder that everyone who can read anything of a table can read."""
-
 R = TypeVar("R")
 
 
@@ -44,6 +41,8 @@ class ObjectStorage(Storage):
 
     root: str
     options: StorageOptions = NO_OPTIONS
+    witness: str = field(default="", compare=False)
+    """A folder that everyone who can read anything of the table can read; empty for none."""
 
     def __post_init__(self) -> None:
         location = location_of(self.root)
@@ -54,7 +53,11 @@ class ObjectStorage(Storage):
             one_key(location.key, self.root, self.root)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"root": self.root, "options": self.options}
+        return {"root": self.root, "options": self.options, "witness": self.witness}
+
+    def of_table(self, log: str) -> ObjectStorage:
+        """Return the store; the log's folder shows whether the table may be read at all."""
+        return replace(self, witness=log)
 
     remote = True
 
@@ -87,17 +90,17 @@ class ObjectStorage(Storage):
 
     def is_of_one_file(self, refused: StorageError) -> bool:
         """Return whether one object is denied although the table's log can be read. Cost: two requests."""
-        if refused.fields.get("status") != DENIED:
+        if refused.fields.get("status") != DENIED or not self.witness:
             return False
         with suppress(StorageError, FileNotFoundError):
-            return bool(self.read_range(self._requested(_WITNESS, self._witness), 0, 1))
+            return bool(self.read_range(self._requested(self.witness, self._in_witness), 0, 1))
         return False
 
-    def _witness(self) -> str:
-        for page in _obstore().list(self._store, self._key(_WITNESS)):
+    def _in_witness(self) -> str:
+        for page in _obstore().list(self._store, self._key(self.witness)):
             for item in page:
                 return f"/{item['path']}"
-        raise FileNotFoundError(_WITNESS)
+        raise FileNotFoundError(self.witness)
 
     def read(self, rel: str, limit: int = WHOLE) -> bytes:
         """Read all bytes of an object, at most `limit`, in one request."""
@@ -138,6 +141,19 @@ class ObjectStorage(Storage):
         """Return the names directly below the root, sorted."""
         objects, folders = self._listed("")
         return sorted(path.rpartition("/")[2] for path in [*(o["path"] for o in objects), *folders])
+
+    def walk(self, prefix_dir: str = "", skip: Collection[str] = ()) -> list[Entry]:
+        """Return the objects below a prefix, sorted by name: a request per thousand, skipped ones too."""
+        folder = self._key(prefix_dir)
+        start = len(folder) + 1 if folder else 0
+
+        def listed() -> list[Entry]:
+            pages = _obstore().list(self._store, folder or None)
+            return [entry_of(item)._replace(name=item["path"][start:]) for page in pages for item in page]
+
+        skipped = frozenset(skip)
+        entries = self._requested(prefix_dir, listed)
+        return sorted(e for e in entries if e.name and skipped.isdisjoint(e.name.split("/")[:-1]))
 
     def list_after(self, prefix_dir: str, name: str) -> list[Entry]:
         """Return the objects directly below a prefix, with names after `name`: a request per thousand."""

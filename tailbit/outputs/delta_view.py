@@ -34,7 +34,7 @@ def write_view(selection: Selection, target: str) -> str:
     snapshot, storage = selection.snapshot, open_storage(target)
     if not isinstance(snapshot, DeltaSnapshot) or selection.storage.uri is None:
         hint = "Write the rows instead: `read` gives them as Arrow."
-        raise UsageError(reason=f"the files of {snapshot.root} cannot be shown as a Delta table", hint=hint)
+        raise UsageError(reason=f"no table can be written over the files of {snapshot.root}", hint=hint)
     if f"{_real(storage)}/".startswith(f"{_real(selection.storage)}/"):
         hint = "Give a path outside of the table: a source table is never written to."
         raise UsageError(reason=f"the view {target} would lie in the table {snapshot.root}", hint=hint)

@@ -113,7 +113,7 @@ class TailbitSource(DataSource):
         Raises:
             UsageError: always.
         """
-        hint = 'Write to the Delta table itself: format("delta"); the indexer follows it.'
+        hint = "Write to the table itself, in its own format; the indexer follows it."
         raise UsageError(reason="format tailbit only reads", hint=hint)
 
     def _names(self) -> list[str] | None:

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyroaring import BitMap
 
-from tailbit.errors import CommitGapError, VersionNotFoundError
+from tailbit.errors import CommitGapError, HiddenRowsError, VersionNotFoundError
 from tailbit.tables import Table
 from tailbit.tables.file_list import FileList, stored_columns, stored_schema
 from tailbit.tables.model import (
@@ -37,6 +37,7 @@ from tailbit.tables.model import (
 from tailbit.tables.schema import Schema
 from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.storage import LocalStorage, Storage
+from tailbit.tables.table import FormatWords
 
 COLUMNS = (
     Column(("k",), ("k",), DataType("long")),
@@ -66,7 +67,10 @@ class ListedRows:
 
     def read(self, storage: Storage) -> BitMap:
         """The hidden rows."""
-        return BitMap(map(int, self.id.split(",")))
+        try:
+            return BitMap(map(int, self.id.split(",")))
+        except ValueError as wrong:
+            raise HiddenRowsError(file=self.id, offset=0, reason="they are no numbers") from wrong
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +126,8 @@ class ListedTable(Table):
     The version of commit n is (n + 1) * `step` - 1: with a step of 1 the versions are those of Delta, with
     another one they begin late and are not contiguous.
     """
+
+    words = FormatWords("listed table", "_listed", "the sweeper", {"DataFileError": "List the file anew."})
 
     def __init__(self, root: str | Path, name: str = "listed", step: int = 1) -> None:
         self.storage, self._name, self.step = LocalStorage(str(root)), name, step

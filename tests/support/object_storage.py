@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -61,6 +61,14 @@ class ObjectStorage(Storage):
         found = obstore.list_with_delimiter(self.store, self._prefix or None)
         paths = [o["path"] for o in found["objects"]] + list(found["common_prefixes"])
         return sorted(path.rpartition("/")[2] for path in paths)
+
+    def walk(self, prefix_dir: str = "", skip: Collection[str] = ()) -> list[Entry]:
+        """The objects below a prefix at any depth, sorted."""
+        folder = self._key(prefix_dir)
+        found = [o for page in obstore.list(self.store, folder or None) for o in page]
+        names = [o["path"][len(folder) + 1 if folder else 0 :] for o in found]
+        entries = [Entry(n, int(o["size"]), _nanos(o) // 10**6) for n, o in zip(names, found, strict=True)]
+        return sorted(entry for entry in entries if not set(entry.name.split("/")[:-1]) & set(skip))
 
     def list(self, prefix_dir: str = "") -> list[Entry]:
         """The objects right below a prefix, sorted."""

@@ -65,7 +65,9 @@ class DeltaLog:
     def _list(self) -> None:
         listing = Listing.of(self.storage.list(LOG))
         if listing.latest < 0:
-            raise NotATableError(path=self.storage.root, reason="_delta_log holds no commit")
+            raise NotATableError(
+                path=self.storage.root, reason=f"{LOG} holds no commit", kind="Delta table", log=LOG
+            )
         if self._listing is not None:
             self._commits.clear()
             self._stamps.clear()

@@ -48,6 +48,8 @@ READ_ELSEWHERE = {
 }
 """Reader features of tables that only another system can read, with the advice to the user."""
 
+_DROP = "Drop the feature (ALTER TABLE ... DROP FEATURE {feature}) or use a tailbit release that lists it."
+
 _REFUSED_SETTINGS = {
     "delta.coordinatedCommits.commitCoordinator-preview": "coordinatedCommits-preview",
     "delta.redirectReaderWriter-preview": "redirectReaderWriter-preview",
@@ -139,6 +141,4 @@ def check_configuration(configuration: Mapping[str, str | None], path: str, vers
 
 def _refuse(feature: str, path: str, version: int) -> None:
     fields = {"path": path, "version": version, "feature": feature}
-    if feature in READ_ELSEWHERE:
-        raise UnsupportedFeatureError(**fields, hint=READ_ELSEWHERE[feature])
-    raise UnsupportedFeatureError(**fields)
+    raise UnsupportedFeatureError(**fields, hint=READ_ELSEWHERE.get(feature) or _DROP.format(feature=feature))

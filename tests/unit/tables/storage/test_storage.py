@@ -180,6 +180,28 @@ def test_files_and_folders_below_the_root_are_told(storage: Storage) -> None:
     assert [storage.exists(name) for name in ("", "a", "a/b", "d", "e")] == [True, True, True, True, False]
 
 
+def test_a_walk_tells_the_files_at_any_depth_but_those_of_skipped_folders(storage: Storage) -> None:
+    names = ("a", "x=1/a", "x=1/b", "x=1/y/c", "x=10/a", "_own/a", "x=1/_own/deep/a", "x=1/_owned/a")
+    for name in names:
+        storage.put(name, name.encode())
+    kept = ["_own/a", "a", "x=1/_own/deep/a", "x=1/_owned/a", "x=1/a", "x=1/b", "x=1/y/c", "x=10/a"]
+    assert [entry.name for entry in storage.walk()] == kept
+    walked = storage.walk(skip=("_own",))
+    assert [entry.name for entry in walked] == [name for name in kept if "_own/" not in name]
+    assert [entry.size for entry in walked] == [len(entry.name) for entry in walked]
+    assert [entry.name for entry in storage.walk("x=1", ("_own", "y"))] == ["_owned/a", "a", "b"]
+    assert {entry.name: entry for entry in storage.walk("x=1/y")} == {
+        e.name: e for e in storage.list("x=1/y")
+    }
+    assert storage.walk("nowhere") == []
+
+
+def test_a_walk_follows_no_link_to_a_folder(local: LocalStorage) -> None:
+    local.put("below/a", b"a")
+    Path(local.root, "below", "up").symlink_to(local.root)
+    assert [entry.name for entry in local.walk()] == ["below/a"]
+
+
 def test_a_root_that_is_nowhere_or_a_file_holds_nothing(tmp_path: Path) -> None:
     nowhere = LocalStorage(str(tmp_path / "nowhere"))
     assert (nowhere.exists(""), nowhere.contents()) == (False, [])
