@@ -1,26 +1,30 @@
 """Which indexes serve a condition in a row space, and the choice among them.
 
 The postings of a condition's own column come first: they are exact. Where a row space has none, another
-definition may say the same in its own postings, which replace the condition in the tree; or it bounds the
-rows where the condition is TRUE, as do any number of others: then the intersection of all bounds counts.
-Whatever is chosen, the rows that it leaves open are rechecked with the condition itself.
+definition may say the same in its own postings, which replace the condition in the tree. Of an AND, that
+alternative counts which leaves fewest conditions open, and of these the one whose postings are united
+quickest. Or definitions bound the rows where the condition is TRUE: then the intersection of all bounds
+counts. Whatever is chosen, the rows that it leaves open are rechecked with the condition itself.
 
 Example: `lower(city)` and `(country, zip)` are indexed, no column alone is.
 
     lower(city) = 'rome'                     =>  a key of the term lower(city): exact
     city = 'Rome'                            =>  may be TRUE where lower(city) is 'rome'
     country = 'IT' AND zip > 100 AND x = 1   =>  a range of keys of (country, zip), AND x = 1
+    country = 'IT' AND zip <> 100            =>  all keys of (country, zip) but one; if both columns have
+                                                 postings of their own, those of two keys
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
 from tailbit.errors import CorruptIndexError
+from tailbit.index.evaluation.key_spans import reading
 from tailbit.index.evaluation.row_space import Access, SpaceView
-from tailbit.index.predicate.tree import And, Compare, Constant, Node, Or
+from tailbit.index.predicate.tree import And, Compare, Computed, Constant, Leaf, Node, Or
 
 
 class Bounding(NamedTuple):
@@ -88,15 +92,26 @@ class _Choosing:
         return self._known[id(node)][1]
 
     def _connected(self, node: And | Or) -> Node:
-        whole = self._instead(node) if isinstance(node, And) else None
-        if whole is not None:
-            return self.best(whole) if isinstance(whole, (And, Or)) else whole
         children = tuple(map(self.best, node.children))
         same = all(new is old for new, old in zip(children, node.children, strict=True))
         best = node if same else And(children) if isinstance(node, And) else Or(children)
-        if isinstance(node, And):
-            self._note(best, node)
+        if not isinstance(node, And):
+            return best
+        others = list(self._alternatives(node))
+        whole = min([*others, best], key=self._cost) if others else best
+        if whole is not best:
+            return self.best(whole) if isinstance(whole, (And, Or)) else whole
+        self._note(best, node)
         return best
+
+    def _cost(self, node: Node) -> tuple[int, float]:
+        """Return how many conditions postings leave open, and the estimated ms to unite the postings."""
+        if isinstance(node, (And, Or)):
+            costs = [self._cost(self.best(child)) for child in node.children]
+            return sum(open_ for open_, _ in costs), sum(ms for _, ms in costs)
+        if not self._is_posted(node):
+            return 1, 0.0
+        return 0, reading(node, self.space) if isinstance(node, (Leaf, Computed)) else 0.0
 
     def _single(self, node: Node) -> Node:
         if self._is_posted(node):
@@ -107,12 +122,14 @@ class _Choosing:
         return instead or node
 
     def _instead(self, node: Node) -> Node | None:
-        """Return the same condition on the values of another definition, if this row space has them all."""
+        return next(self._alternatives(node), None)
+
+    def _alternatives(self, node: Node) -> Iterator[Node]:
+        """Yield the same condition on the values of each definition that this row space has all values of."""
         for access in self.space.accesses:
             same = access.same(node)
             if same is not None and same is not node and self._says_all(access.definition.id):
-                return same
-        return None
+                yield same
 
     def _note(self, best: Node, node: Node) -> None:
         """Note the accesses that bound a condition, of which `best` is what was chosen."""

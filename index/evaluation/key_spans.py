@@ -9,7 +9,7 @@ are read, and their postings united.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -21,9 +21,10 @@ from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.keys import KeyRange, posting_type_of
 from tailbit.index.model import is_of_term
 from tailbit.index.postings.segment import Segment
-from tailbit.index.predicate.tree import Leaf, Node, key_ranges
+from tailbit.index.predicate.tree import Computed, Leaf, Node, key_ranges
 from tailbit.once import lazy
 from tailbit.tables.cache import Cache
+from tailbit.tables.model import Column
 from tailbit.tables.positions import BitPositions, positions_in
 
 if TYPE_CHECKING:
@@ -81,6 +82,36 @@ def _made(segment: Segment, column: str, ranges: Sequence[KeyRange], spans: list
     if one_by_one <= codes and (held or not costs.is_due(segment.name, column, one_by_one, codes)):
         return union(segment.cover(column, ranges))
     return row_codes.codes_of(segment, column).within(spans)
+
+
+def reading(node: Leaf | Computed, space: SpaceView) -> float:
+    """Estimate the ms to unite the postings of a condition on one column or term.
+
+    Cost: of a range, the keys of the column, once, unless they are very many.
+
+    Raises:
+        CorruptIndexError: a segment is damaged.
+    """
+    column = node.column
+    if column is None or column.partition:
+        return 0.0
+    share = _share_of_keys(node, column)
+    return sum(costs.uniting(segment, column.id, share(segment)) for segment in space.serving(column))
+
+
+def _share_of_keys(node: Leaf | Computed, column: Column) -> Callable[[Segment], float]:
+    """Return a function that estimates the share of a segment's keys that a condition reads."""
+
+    def share(segment: Segment) -> float:
+        if isinstance(node, Computed):
+            return 1.0
+        of_keys = key_ranges(node.true, posting_type_of(column.type), segment.columns[column.id])
+        ranges = [*of_keys.sure, *of_keys.maybe]
+        if _are_points(node) or segment.weight(column.id)[0] > _VERY_MANY:
+            return costs.share_of(segment, column.id, ranges)
+        return _share(segment, column.id, row_codes.spans_of(segment.keys(column.id)[0], ranges))
+
+    return share
 
 
 def key_cardinalities(node: Node, space: SpaceView) -> int | None:
