@@ -216,7 +216,7 @@ def decode_keys(keys: pa.BinaryArray, key_type: str, type_: DataType) -> pa.Arra
 
 
 def widen_keys(keys: pa.BinaryArray, from_type: str, to_type: str) -> pa.BinaryArray:
-    """Convert keys to those of the values after a type widening that Delta allows; order and equality stay.
+    """Convert keys to those of the values after a type widening that tables allow; order and equality stay.
 
     Raises:
         ColumnTypeError: the types are not such a widening.

@@ -214,7 +214,7 @@ class FileRecord:
     empty if the footer was never read. `space`, `base`: the file's claim, its range `[base, base + rows)` of
     positions in a row space; None without postings. `built`: ids of the definitions that this file has been
     indexed for. `counted`: whether its visible rows are in the value counts of exactly these; `hidden`:
-    identity of the deletion vector with which they are counted, empty for none. `lineage`: number of the
+    identity of the hidden rows with which they are counted, empty for none. `lineage`: number of the
     history of the source log (see `Ledger`) in which the file was last seen. `entered`, `left`: versions of
     the source that added and removed the file; `left` is None while it is live. `error`: why the file could
     not be read.

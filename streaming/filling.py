@@ -5,8 +5,8 @@ while the other files are filled here. What is left is known from the records al
 simply goes on.
 
 Once and only once. A step is built from the recorded state of its files, and its commit takes only files
-whose record is still that one; another deletion vector, place in a row space or file drops a file from the
-step. So a row is counted under the deletion vector that is recorded with the count.
+whose record is still that one; other hidden rows, another place in a row space or file drop a file from the
+step. So a row is counted under the hidden rows that are recorded with the count.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ _WIDER = {
 
 
 def _widens(narrow: DataType, wide: DataType) -> bool:
-    """Return whether every value of one type is a value of the other, by Delta's type widening."""
+    """Return whether every value of one type is a value of the other after a widening of the type."""
     if narrow.name == wide.name != "decimal":
         return True
     if wide.name != "decimal":

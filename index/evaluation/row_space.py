@@ -5,7 +5,7 @@ claim. Positions outside the claims of covered files, and positions of hidden ro
 no other part of a query handles them.
 
 Example: a row space of eight rows was laid out for files a, c and b; c was removed from the table since, and
-the deletion vector of a hides its row 1. The view has the claims of a and b alone.
+row 1 of a is hidden. The view has the claims of a and b alone.
 
     position     0    1    2    3    4    5    6    7
     file, row    a 0  a 1  a 2  c 0  c 1  b 0  b 1  b 2

@@ -1,4 +1,4 @@
-"""Kind `hidden_rows`: the rows that one deletion vector hides; equal ids hide equal rows.
+"""Kind `hidden_rows`: the rows hidden under one identity, as by a deletion vector; equal ids hide equal rows.
 
 Files are sorted by id. Row-group statistics select the row groups to read; no others are read.
 """
@@ -36,12 +36,12 @@ else:
 CACHE_BYTES = share(1 / 16)
 """Bytes of serialized bitmaps of hidden rows that one index keeps in memory."""
 
-_OTHERS = "the rows in the index are not those of the source's deletion vector"
+_OTHERS = "the rows in the index are not those that the source hides"
 
 
 @dataclass(frozen=True)
 class HiddenRowsKind(Kind["KnownHiddenRows"]):
-    """Kind whose rows are each the hidden rows of one deletion vector."""
+    """Kind whose rows are each the rows hidden under one identity."""
 
     name: ClassVar[str] = "hidden_rows"
     schema: ClassVar[pa.Schema] = pa.schema(
@@ -74,13 +74,13 @@ class HiddenRowsKind(Kind["KnownHiddenRows"]):
         return merging.Merged(tuple(written), forgotten=frozenset(forgotten))
 
     def may_commit(self, view: View, group: merging.MergeGroup, merged: merging.Merged | None) -> bool:
-        """Return whether a merge may be committed; not if a dropped identity is in use again (RESTORE)."""
+        """Return whether a merge may be committed; not if a dropped identity is in use again (a restore)."""
         live = super().may_commit(view, group, merged)
         lost = merged.forgotten if merged is not None else frozenset()
         return live and (not lost or lost.isdisjoint(view.reader(FILES).identities()))
 
     def check(self, view: View, source: CheckedSource) -> Iterator[Problem]:
-        """Yield the hidden rows of the index that differ from the source's deletion vectors."""
+        """Yield the hidden rows of the index that differ from those of the source."""
         kept = view.reader(self)
         for identity, rows in source.hidden.items():
             where = f"hidden rows {identity}"
@@ -114,7 +114,7 @@ def _distinct(rows: pa.Table, current: pa.Array | None, forgotten: set[str]) -> 
 
 
 class KnownHiddenRows:
-    """The rows hidden under each deletion vector identity that the index knows.
+    """The rows hidden under each identity that the index knows.
 
     The reader is not locked: `IndexState` lets one thread at a time use it.
     """

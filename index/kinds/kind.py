@@ -93,7 +93,7 @@ class Problem:
 class CheckedSource:
     """The source at the version against which an index is checked.
 
-    `slices`: its files. `hidden`: deletion vector identity to a function that reads the hidden rows.
+    `slices`: its files. `hidden`: identity of hidden rows to a function that reads the rows.
     `at_head`: the version is the newest, so all its files must exist. `columns`: its columns and the fields
     of structs. `expressions`: those of definitions without postings.
     """

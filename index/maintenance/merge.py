@@ -1,8 +1,8 @@
 """Merging of index files of one size class into one file, all kinds in one commit of removes and adds.
 
 Each kind writes its own merged files; here they are committed. Merging drops what no retained source version
-can reach. A merge that drops a file's postings drops its claim in the same commit, so that a RESTORE finds
-the file uncovered and indexes it again.
+can reach. A merge that drops a file's postings drops its claim in the same commit, so that a restore of an
+older version finds the file uncovered and indexes it again.
 
 Each kind decides which of its files are due. Size classes grow by a factor of eight, so a record is rewritten
 a constant number of times however long the history, and a query meets at most seven files per class.

@@ -184,7 +184,7 @@ class HiddenRowsOf:
         """Return the hidden rows of a file; None if there are none.
 
         Raises:
-            DeletionVectorError: the deletion vector of the source cannot be read.
+            HiddenRowsError: the hidden rows of the source cannot be read.
         """
         hidden = self._snapshot.files.hidden(number)
         if hidden is None:

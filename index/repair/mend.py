@@ -4,7 +4,7 @@ A damaged segment (file of postings) is removed with all segments of its row spa
 data files) there: these data files become uncovered, so that queries scan them. Their value counts stay. New
 settings of the same content then open a round, in which the indexer looks at every file, as for an added
 column: the indexer finds the files without postings, and indexes them again. Of the data, nothing but
-deletion vectors is read here.
+hidden rows is read here.
 
 | damaged | removed | the indexer then |
 |---|---|---|
@@ -55,7 +55,7 @@ def mend(index: MetadataTable, table: Table, damage: Damage, reason: str) -> Men
     """Remove the damaged parts of an index in one commit; `reason` is recorded with each uncovered file.
 
     Two concurrent repairs are applied one after the other. Cost: a record for each file to post, or for each
-    live file if all must be counted again; and the deletion vectors of lost hidden rows.
+    live file if all must be counted again; and the hidden rows that were lost.
 
     Raises:
         CorruptIndexError: the records of files cannot be read: all of the index must be built again.
@@ -160,7 +160,7 @@ def _hidden_again(state: IndexState, table: Table, damage: Damage) -> tuple[list
 
 
 def _vectors(state: IndexState, table: Table, wanted: set[str]) -> dict[str, BitMap]:
-    """Return the hidden rows by identity, read from the source's deletion vectors at the recorded version."""
+    """Return the hidden rows by identity, read from the source at the recorded version."""
     out: dict[str, BitMap] = {}
     if state.ledger is None or not wanted:
         return out

@@ -93,7 +93,7 @@ def _ids(index: IndexState) -> list[str]:
 
 
 def _source(coverage: Coverage, storage: Storage, at_head: bool) -> CheckedSource:
-    """Return the source for the checks of the kinds: its files, and readers of their deletion vectors.
+    """Return the source for the checks of the kinds: its files, and readers of their hidden rows.
 
     Hidden rows are read from the source, not the index.
     """

@@ -45,7 +45,7 @@ class HiddenRowsReader:
         return self.index.state
 
     def of_slice(self, source: Storage, slice_: FileSlice) -> BitMap:
-        """Return the rows hidden from a file slice; each deletion vector is read once."""
+        """Return the rows hidden from a file slice; each identity is read once."""
         if slice_.hidden is None:
             return BitMap()
         if slice_.hidden.id not in self._known:

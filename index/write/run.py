@@ -217,7 +217,7 @@ class _Run:
         return [id_ for id_ in record.built if id_ not in self._uncounted]
 
     def _newly_hidden(self) -> dict[str, BitMap]:
-        """Map identity to rows of the deletion vectors that files are counted under from now on."""
+        """Map identity to rows of the hidden rows that files are counted under from now on."""
         targets = [
             work.target
             for work in self._works

@@ -4,7 +4,7 @@ Law: for every value v, the rows that show v after a change are those that showe
 positions with old = v, plus the positions with new = v; so counting the pairs equals counting positions in
 bitmaps.
 
-Worked example on eight rows with the keys NULL, A, B, when a deletion vector grows by the rows 1, 3 and 5:
+Worked example on eight rows with the keys NULL, A, B, when the rows 1, 3 and 5 are hidden too:
 
     row         0  1  2  3     4  5  6     7
     value       A  A  B  NULL  A  B  NULL  B

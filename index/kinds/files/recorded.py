@@ -114,7 +114,7 @@ class RecordedFiles:
         return self._claims.by_space
 
     def identities(self) -> set[str]:
-        """Return the deletion vector identities under which rows are counted now.
+        """Return the identities of the hidden rows under which rows are counted now.
 
         Cost: one pass over all files.
         """

@@ -181,7 +181,7 @@ def test_wrong_hidden_rows_are_named(path: str) -> None:
 
     rewrite(path, HIDDEN_ROWS, change)
     problems = found(path)
-    assert any("the rows in the index are not those of the source's deletion vector" in p for p in problems)
+    assert any("the rows in the index are not those that the source hides" in p for p in problems)
     assert any("value counts of v" in p for p in problems)
 
 
