@@ -28,21 +28,21 @@ def check_requirements() -> None:
             what is needed.
     """
     check_java()
-    spark = _installed("pyspark")
+    spark = installed("pyspark")
     if spark is None:
         raise RequirementError(reason="pyspark is not installed", remedy=_REMEDY)
-    if _release(spark) < OLDEST_SPARK:
+    if release(spark) < OLDEST_SPARK:
         reason = f"pyspark {spark} is installed; indexing needs {_shown(OLDEST_SPARK)} or newer"
         raise RequirementError(reason=reason, remedy=_REMEDY)
-    pandas = _installed("pandas")
+    pandas = installed("pandas")
     if pandas is None:
         raise RequirementError(reason="pandas is not installed; Spark's workers need it", remedy=_REMEDY)
-    if _release(pandas) >= TOO_NEW_PANDAS:
+    if release(pandas) >= TOO_NEW_PANDAS:
         reason = f"pandas {pandas} is installed; Spark's workers need one below {_shown(TOO_NEW_PANDAS)}"
         raise RequirementError(reason=reason, remedy=_REMEDY)
 
 
-def _installed(package: str) -> str | None:
+def installed(package: str) -> str | None:
     """Return the version of an installed package; None if it cannot be imported."""
     if find_spec(package) is None:
         return None
@@ -53,7 +53,7 @@ def _installed(package: str) -> str | None:
         return str(__import__(package).__version__)
 
 
-def _release(text: str) -> tuple[int, int]:
+def release(text: str) -> tuple[int, int]:
     """Return the major and minor number of a version."""
     numbers = re.match(r"(\d+)(?:\.(\d+))?", text)
     return (int(numbers[1]), int(numbers[2] or 0)) if numbers else (0, 0)

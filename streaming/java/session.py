@@ -223,7 +223,7 @@ def check_java() -> None:
     Raises:
         RequirementError: Java is missing or older; the hint names what to install.
     """
-    version = _java_version()
+    version = java_version()
     remedy = f"Install Java {JAVA_VERSION} (Debian: apt install openjdk-17-jre-headless) and set JAVA_HOME."
     if version is None:
         raise RequirementError(
@@ -240,7 +240,7 @@ def java_binary() -> Path | None:
     return Path(os.path.realpath(binary)) if binary and os.path.exists(binary) else None
 
 
-def _java_version() -> int | None:
+def java_version() -> int | None:
     """Return the major version of the Java that Spark would start, without starting it.
 
     Read from Java's release file.

@@ -22,12 +22,13 @@ from tailbit.cli.options import AnswersOne
 from tailbit.cli.questions import count, explain, facets, positions, read
 from tailbit.cli.running import archive_classes, demo, run
 from tailbit.cli.statuses import AGAIN, CONFIGURATION, INTERRUPTED, PROBLEM, WRONG_USE
-from tailbit.cli.upkeep import alter, compact, repair, status, vacuum, verify
+from tailbit.cli.upkeep import alter, compact, doctor, repair, status, vacuum, verify
 from tailbit.errors import NotATableError, TailbitError, UsageError
 
 COMMANDS = (
     *(count, facets, summary, crosstab, histogram, transitions, read, positions, explain),
-    *(index_group, sql, status, advise, verify, repair, alter, compact, vacuum, run, archive_classes, demo),
+    *(index_group, sql, status, advise, verify, repair, alter, compact, vacuum, doctor, run),
+    *(archive_classes, demo),
 )
 PARTS = {
     f"{group.name} {name}": part

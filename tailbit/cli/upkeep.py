@@ -1,8 +1,10 @@
-"""Commands that look after an index: status, verify, repair, alter, compact, vacuum."""
+"""Commands that look after an index: status, verify, repair, alter, compact, vacuum, doctor."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -24,6 +26,7 @@ from tailbit.wording import counted
 if TYPE_CHECKING:
     from tailbit.index.kinds.kind import Problem
     from tailbit.index.verification.report import Report
+    from tailbit.upkeep.finding import Finding
     from tailbit.upkeep.repairs import Repaired
 
 
@@ -306,3 +309,62 @@ def vacuum(table: str, index: str | None, older_than: float, dry_run: bool, as_j
         emit({"deleted": gone, "dry_run": dry_run})
     else:
         click.echo(f"{counted(len(gone), 'file')} {'would be ' if dry_run else ''}deleted")
+
+
+@click.command()
+@click.argument("table", required=False)
+@index_option
+@click.option(
+    "--start", is_flag=True, help="Also start Spark, and let one of its Python workers answer: some 10 s."
+)
+@json_option
+def doctor(table: str | None, index: str | None, start: bool, as_json: bool) -> int:
+    r"""Check whether this machine can keep an index, and whether TABLE and its index are well.
+
+    \b
+    tailbit doctor
+    tailbit doctor s3://lake/flights --start
+
+    A line for each check: what was found and, where that is not well, what is needed and what to do. Nothing
+    is changed; in an object store one small object is written beside the index and deleted again. Exit
+    status 1 if there is a problem; a warning is none.
+    """
+    from tailbit.upkeep.finding import State
+
+    findings = []
+    for finding in _findings(table, index, start):
+        findings.append(finding)
+        if not as_json:
+            click.echo(visible(f"{finding.state.value:8} {finding.check}: {finding.found}"))
+            for label, text in (("needed", finding.needed), ("do", finding.remedy)):
+                if text:
+                    click.echo(visible(f"{'':9}{label}: {text}"))
+    problems = sum(finding.state is State.PROBLEM for finding in findings)
+    warnings = sum(finding.state is State.WARNING for finding in findings)
+    if as_json:
+        account = {"problems": problems, "warnings": warnings, "checks": [asdict(f) for f in findings]}
+        click.echo(json.dumps(account, ensure_ascii=False))
+    else:
+        click.echo(f"{counted(problems, 'problem')}, {counted(warnings, 'warning')}")
+    return PROBLEM if problems else 0
+
+
+def _findings(table: str | None, index: str | None, start: bool) -> Iterator[Finding]:
+    """Yield the findings; those about packages come before any of these is imported."""
+    from tailbit.upkeep.machine import machine
+
+    yield from machine()
+    if table is None and not start:
+        return
+    try:
+        from tailbit.upkeep.doctor import of_table, started
+    except ImportError as wrong:
+        from tailbit.upkeep.finding import Finding, State
+
+        remedy = "Mend the packages that are named above."
+        yield Finding("imports", State.PROBLEM, str(wrong), "packages that can be imported", remedy)
+        return
+    if start:
+        yield started()
+    if table is not None:
+        yield from of_table(table, index, storage_options())
