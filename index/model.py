@@ -134,7 +134,8 @@ class Definition:
 
     `id`: names its postings, counts and codes, and stands in the record of each file that has them. A bitmap
     of one column has the column's id (physical path), any other definition an id that no column has. `only`:
-    a condition on partition columns; files elsewhere are not indexed. Empty: all files are.
+    a condition on partition columns; files elsewhere are not indexed. Empty: all files are. `only_columns`:
+    the columns that the condition reads, as they were when it was written.
     """
 
     id: str
@@ -143,6 +144,7 @@ class Definition:
     terms: tuple[Term, ...]
     options: Mapping[str, str] = field(default_factory=dict)
     only: str = ""
+    only_columns: tuple[TermColumn, ...] = ()
 
     @classmethod
     def of_column(cls, column: Column) -> Definition:

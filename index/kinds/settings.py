@@ -35,10 +35,11 @@ OLDEST_FORMAT = 1
 _INDEXED = pa.struct([(name, pa.string()) for name in ("label", "id", "key_type", "type")])
 """A bitmap of one column, as formats 3 and 4 record it."""
 
+_COLUMNS = pa.list_(pa.struct([(name, pa.string()) for name in ("label", "id", "type")]))
 _TERM = pa.struct(
     [
         ("text", pa.string()),
-        ("columns", pa.list_(pa.struct([(name, pa.string()) for name in ("label", "id", "type")]))),
+        ("columns", _COLUMNS),
         ("key_type", pa.string()),
         ("type", pa.string()),
         ("zone", pa.string()),
@@ -50,6 +51,7 @@ _DEFINITION = pa.struct(
         ("terms", pa.list_(_TERM)),
         ("options", pa.map_(pa.string(), pa.string())),
         ("only", pa.string()),
+        ("only_columns", _COLUMNS),
     ]
 )
 
@@ -120,11 +122,13 @@ def _plain_row(definition: Definition) -> dict[str, str]:
 
 
 def _definition_from(row: Mapping[str, Any]) -> Definition:
-    terms = tuple(
-        Term(**{**term, "columns": tuple(TermColumn(**column) for column in term["columns"])})
-        for term in row["terms"]
-    )
-    return Definition(**{**row, "terms": terms, "options": dict(row["options"])})
+    terms = tuple(Term(**{**term, "columns": _columns_from(term["columns"])}) for term in row["terms"])
+    only = _columns_from(row["only_columns"] or ())
+    return Definition(**{**row, "terms": terms, "options": dict(row["options"]), "only_columns": only})
+
+
+def _columns_from(rows: Iterable[Mapping[str, str]]) -> tuple[TermColumn, ...]:
+    return tuple(TermColumn(**column) for column in rows)
 
 
 _ANEW = "Make it anew, with its columns: tailbit repair TABLE. Questions scan the data files meanwhile."

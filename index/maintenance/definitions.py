@@ -13,7 +13,7 @@ from tailbit.index.predicate.tree import Node, Or
 from tailbit.index.predicate.walks import columns_of
 from tailbit.index.sql.bind import bind
 from tailbit.index.sql.ddl.statements import CreateIndex, RebuildIndex, WrittenExpression
-from tailbit.index.sql.terms import expression_of, term_of
+from tailbit.index.sql.terms import expression_of, term_of, with_old_names
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables.model import Column
 from tailbit.tables.schema import Schema
@@ -40,15 +40,16 @@ def define(statement: CreateIndex, schema: Schema, zone: str = "UTC", table: str
         options["comment"] = statement.comment
     if statement.deferred:
         options[DEFERRED] = "true"
-    only = "" if statement.only is None else _checked_partitions(statement.only, schema)
+    only, read = ("", ()) if statement.only is None else _checked_partitions(statement.only, schema)
     if statement.kind != BITMAP:
         terms = _terms_by_themselves(statement, schema, zone, table)
-        return Definition(new_id(), statement.name, statement.kind, terms, options, only)
+        return Definition(new_id(), statement.name, statement.kind, terms, options, only, read)
     alone = _column(statement.terms[0], schema, zone, table) if len(statement.terms) == 1 else None
     if alone is not None:
-        return replace(Definition.of_column(alone), name=statement.name, options=options, only=only)
+        plain = Definition.of_column(alone)
+        return replace(plain, name=statement.name, options=options, only=only, only_columns=read)
     terms = tuple(_term(term, schema, zone, table) for term in statement.terms)
-    return Definition(new_id(), statement.name, BITMAP, terms, options, only)
+    return Definition(new_id(), statement.name, BITMAP, terms, options, only, read)
 
 
 def _term(term: WrittenExpression, schema: Schema, zone: str, table: str) -> Term:
@@ -80,8 +81,8 @@ def _terms_by_themselves(statement: CreateIndex, schema: Schema, zone: str, tabl
     return tuple(terms)
 
 
-def _checked_partitions(only: WrittenExpression, schema: Schema) -> str:
-    """Return the text of a condition on partition columns.
+def _checked_partitions(only: WrittenExpression, schema: Schema) -> tuple[str, tuple[TermColumn, ...]]:
+    """Return the text of a condition on partition columns, and the columns that it reads.
 
     Raises:
         StatementError: the condition reads a column by which the table is not partitioned.
@@ -90,11 +91,12 @@ def _checked_partitions(only: WrittenExpression, schema: Schema) -> str:
     with only.placed():
         # As it is bound again for each file that comes.
         condition = bind(only.text, schema)
-    others = [column.label for column in columns_of(condition) if not column.partition]
+    columns = columns_of(condition)
+    others = [column.label for column in columns if not column.partition]
     if others:
         hint = f"Partition columns: {', '.join(partitions)}." if partitions else "The table has none."
         only.refuse(f"{others[0]} is no partition column; an index is made of whole files", hint)
-    return only.text
+    return only.text, tuple(TermColumn(c.label, c.id, str(c.type)) for c in columns)
 
 
 def find(definitions: Iterable[Definition], name: str) -> Definition | None:
@@ -187,17 +189,22 @@ def _begun(definition: Definition, statement: RebuildIndex, schema: Schema) -> D
     deferred = definition.options.get(DEFERRED)
     if statement.only is None:
         # What was built partition by partition is of every file from now on.
-        return replace(begun, only="" if deferred == BY_PARTITION else definition.only)
-    part = _checked_partitions(statement.only, schema)
+        return replace(begun, only="", only_columns=()) if deferred == BY_PARTITION else begun
+    part, read = _checked_partitions(statement.only, schema)
     if definition.is_deferred and not definition.only:
-        return replace(definition, options={**definition.options, DEFERRED: BY_PARTITION}, only=part)
+        options = {**definition.options, DEFERRED: BY_PARTITION}
+        return replace(definition, options=options, only=part, only_columns=read)
     if not definition.only:
         hint = f"Leave it out: ALTER INDEX {statement.name} ON {statement.table} REBUILD."
         statement.only.refuse(f"index {definition.name} covers every partition", hint)
-    both, covered = f"({definition.only}) OR ({part})", bind(definition.only, schema)
-    is_covered = bind(both, schema) == covered or bind(part, schema) in _alternatives(covered)
-    only = definition.only if is_covered else both
-    return replace(definition if deferred == BY_PARTITION else begun, only=only)
+    known = definition.only_columns
+    both, columns = f"({definition.only}) OR ({part})", tuple({c.label: c for c in (*read, *known)}.values())
+    names = with_old_names(schema, known)
+    covered = bind(definition.only, names)
+    begun = definition if deferred == BY_PARTITION else begun
+    if bind(both, names) == covered or bind(part, schema) in _alternatives(covered):
+        return begun
+    return replace(begun, only=both, only_columns=columns)
 
 
 def _alternatives(node: Node) -> tuple[Node, ...]:

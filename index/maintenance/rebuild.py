@@ -1,7 +1,9 @@
 """REBUILD of a definition: a newer one is built beside it under the same name, and replaces it in one commit.
 
-Questions go on with the older one. What still lacks the newer one is known from the records of the files, so
-that a restart or a kill at any point goes on from there.
+Questions go on with the older one. A bitmap of one column has the id of the column, so that no other can
+stand beside it: it is taken from the records of all files, and until a file has it again, its rows are
+scanned. What still lacks a definition is known from the records, so that a restart or a kill at any point
+goes on from there.
 """
 
 from __future__ import annotations
@@ -13,8 +15,8 @@ from tailbit.index.kinds.files.lacking import Lacking
 from tailbit.index.maintenance.alter import change_definitions, retried
 from tailbit.index.maintenance.definitions import found
 from tailbit.index.maintenance.wanted import Wanted, wanted_of
-from tailbit.index.model import DEFERRED, REPLACES, Definition, LedgerState, Settings, Term, new_id
-from tailbit.index.sql.terms import term_of
+from tailbit.index.model import DEFERRED, REPLACES, Definition, LedgerState, Settings, TermColumn, new_id
+from tailbit.index.sql.terms import every_column, term_anew
 from tailbit.index.store.state import IndexState
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables import compute as pc
@@ -23,15 +25,17 @@ from tailbit.tables.table import Table
 
 
 def rebuild(index: MetadataTable, name: str, schema: Schema) -> Definition:
-    """Begin to build a definition anew beside the present one; return the definition to be built.
+    """Begin to build a definition anew; return the definition to be built.
 
-    Its terms are bound to the schema, so that a column of another type than at creation is indexed as it is
-    now. A rebuild that has not ended begins again. A deferred definition is built as it stands. Cost: one
-    small commit.
+    Its terms are bound to the schema: columns that were renamed are the same columns, and one of another type
+    than at creation is indexed as it is now. A rebuild that has not ended begins again. A deferred definition
+    is built as it stands. Cost: one small commit; of a bitmap of one column that of a drop.
 
     Raises:
         UnknownIndexError: the index has no definition of this name.
         UnknownColumnError: the table has no longer a column that the definition reads.
+        PredicateError, ColumnTypeError: a column has a type now that the terms do not fit.
+        CorruptIndexError: the value counts of a bitmap of one column cannot be read.
         CommitConflictError: other writers were first again and again.
     """
 
@@ -41,9 +45,11 @@ def rebuild(index: MetadataTable, name: str, schema: Schema) -> Definition:
             built = old.without(DEFERRED)
             change_definitions(index, tuple(built if d is old else d for d in definitions), [])
             return built
-        newer = replace(
-            old, id=new_id(), terms=_bound(old, schema), options={**old.options, REPLACES: old.id}
-        )
+        if old.is_of_column:
+            built = _column_anew(old, schema)
+            change_definitions(index, tuple(built if d is old else d for d in definitions), [old.id])
+            return built
+        newer = replace(_anew(old, schema), id=new_id(), options={**old.options, REPLACES: old.id})
         unfinished = [d.id for d in definitions if d.options.get(REPLACES) == old.id]
         kept = tuple(d for d in definitions if d.id not in unfinished)
         change_definitions(index, (*kept, newer), unfinished)
@@ -52,11 +58,23 @@ def rebuild(index: MetadataTable, name: str, schema: Schema) -> Definition:
     return retried(index, attempt)
 
 
-def _bound(definition: Definition, schema: Schema) -> tuple[Term, ...]:
-    """Return the terms of a definition over the columns of a schema; columns without postings as they are."""
-    if not definition.has_postings:
-        return definition.terms
-    return tuple(term_of(term.text, schema, term.zone) for term in definition.terms)
+def _anew(definition: Definition, schema: Schema) -> Definition:
+    """Return a definition over its columns as they are now; columns without postings as they are."""
+    terms = definition.terms
+    anew = (
+        term_anew(term, schema) if definition.has_postings or not term.is_column else term for term in terms
+    )
+    return replace(definition, terms=tuple(anew))
+
+
+def _column_anew(definition: Definition, schema: Schema) -> Definition:
+    """Return the bitmap of one column over the column as it is now, under the label that it has."""
+    by_id = {column.id: column for column in every_column(schema)}
+    column = by_id.get(definition.id) or schema.resolve(definition.label)
+    now = Definition.of_column(column)
+    (term,) = now.terms
+    known = TermColumn(definition.label, column.id, term.type)
+    return replace(definition, id=now.id, terms=(replace(term, text=definition.label, columns=(known,)),))
 
 
 def swap_rebuilt(index: MetadataTable, wanted: Wanted) -> list[Definition]:

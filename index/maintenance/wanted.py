@@ -16,7 +16,7 @@ from tailbit.index.predicate.tree import Node
 from tailbit.index.predicate.truth import judged
 from tailbit.index.predicate.walks import columns_of
 from tailbit.index.sql.bind import bind
-from tailbit.index.sql.terms import indexed_columns_of
+from tailbit.index.sql.terms import indexed_columns_of, with_old_names
 from tailbit.tables.model import Column
 from tailbit.tables.schema import Schema
 
@@ -67,7 +67,7 @@ def wanted_of(definitions: Iterable[Definition], schema: Schema) -> Wanted:
     present = {column.id for column in columns}
     there = (d for d in definitions if d.id in present or not d.has_postings)
     ready = [d for d in there if not d.is_deferred]
-    conditions = {d.id: _condition(d.only, schema) for d in ready if d.only}
+    conditions = {d.id: _condition(d, schema) for d in ready if d.only}
     return Wanted(
         columns,
         tuple(d.id for d in ready if not d.only),
@@ -75,10 +75,13 @@ def wanted_of(definitions: Iterable[Definition], schema: Schema) -> Wanted:
     )
 
 
-def _condition(text: str, schema: Schema) -> Node | None:
-    """Return a condition on partition columns; None if the schema lacks one of the columns that it names."""
+def _condition(definition: Definition, schema: Schema) -> Node | None:
+    """Return a condition on partition columns; None if the schema lacks one of the columns that it names.
+
+    A column that was renamed is the same column.
+    """
     try:
-        node = bind(text, schema)
+        node = bind(definition.only, with_old_names(schema, definition.only_columns))
     except (PredicateError, UnknownColumnError, ColumnTypeError):
         return None
     return node if all(column.partition for column in columns_of(node)) else None

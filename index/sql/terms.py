@@ -8,7 +8,7 @@ gone or has another type, the term has no values: its definition serves nothing 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from tailbit.errors import ColumnTypeError, PredicateError, UnknownColumnError
@@ -139,15 +139,43 @@ def _column_of(id_: str, terms: Sequence[Term], key: SameSchema) -> Column | Non
 
 def _bound_again(term: Term, schema: Schema, present: Mapping[str, Column]) -> Expression | None:
     """Return the expression of a recorded term; None if a column of it is gone or has another type."""
-    found = [(name_parts(was.label), was.type, present.get(was.id)) for was in term.columns]
-    known = {parts: now for parts, type_, now in found if now is not None and spelled(now.type) == type_}
-    if len(known) < len(found):
+    now = [(was.type, present.get(was.id)) for was in term.columns]
+    if any(column is None or spelled(column.type) != type_ for type_, column in now):
         return None
-    names = _TermNames(schema.columns, {_lower(parts): column for parts, column in known.items()})
     try:
-        return expression_of(term.text, names, term.zone)
+        return expression_of(term.text, with_old_names(schema, term.columns), term.zone)
     except (PredicateError, UnknownColumnError, ColumnTypeError):
         return None
+
+
+def term_anew(term: Term, schema: Schema) -> Term:
+    """Return a recorded term over the same columns as they are now, whatever their names and types are.
+
+    A column that is gone is looked for by its name, and the text of an expression stays as it was written.
+
+    Raises:
+        UnknownColumnError: a column is gone, and none has its name.
+        PredicateError, ColumnTypeError: the text is no indexed expression over the types as they are now.
+    """
+    anew = term_of(term.text, with_old_names(schema, term.columns), term.zone)
+    if anew.is_column:
+        return anew
+    labels = {was.id: was.label for was in term.columns}
+    columns = tuple(replace(column, label=labels.get(column.id, column.label)) for column in anew.columns)
+    return replace(anew, columns=columns)
+
+
+def with_old_names(schema: Schema, columns: Iterable[TermColumn]) -> Schema:
+    """Return a schema that reaches columns by the names that they had when a text was recorded.
+
+    Such a name means the column with the recorded id; other names, and those of columns that are gone, mean
+    what they mean now.
+    """
+    present = {column.id: column for column in every_column(schema)}
+    now = [(was.label, present[was.id]) for was in columns if was.id in present]
+    if all(label == column.label for label, column in now):
+        return schema
+    return _OldNames(schema.columns, {_lower(name_parts(label)): column for label, column in now})
 
 
 def every_column(schema: Schema) -> Iterator[Column]:
@@ -164,8 +192,8 @@ def _every(columns: Iterable[Column]) -> Iterator[Column]:
 
 
 @dataclass(frozen=True)
-class _TermNames(Schema):
-    """The columns of a term by the names that they had when the term was defined."""
+class _OldNames(Schema):
+    """The columns of a table, some of them by the names that they had when a text was recorded."""
 
     known: Mapping[tuple[str, ...], Column] = field(default_factory=dict)
 

@@ -117,7 +117,9 @@ class DefinedTable(Handle):
         only: str | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> IndexDescription:
-        """Build what an index lacks, unless an indexer runs that does; a deferred one is built from now on.
+        """Build an index anew, unless an indexer runs that does; a deferred one is built from now on.
+
+        Meanwhile questions use the older one; where it is of one column, files are scanned until built.
 
         `only`: a condition on partition columns, which an index of a part or a deferred one covers from now
         on, besides what it covers already. `progress`: as of `create_index`.
@@ -142,8 +144,7 @@ class DefinedTable(Handle):
         index, schema = self._apart()._needed(), self._table.snapshot().schema
         before = found(index, statement.name)
         begun = begin(index, statement, schema)
-        # Of what is whole another one is built; postings of a column itself are what they would be again.
-        if begun == before and statement.only is None and not before.is_of_column:
+        if begun == before and statement.only is None:
             rebuild(index, statement.name, schema)
         return self._built(index, begun.name, progress)
 
