@@ -181,10 +181,11 @@ def test_a_view_counts_and_bounds_its_own_rows_alone(spark: Any, tmp_path: Path)
     assert tuple(row) == (10, 10, 19)
 
 
-def test_a_table_of_another_format_has_no_dataframe_of_delta(spark: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("step", [1, 1_000_003])
+def test_a_table_of_another_format_has_no_dataframe_of_delta(spark: Any, tmp_path: Path, step: int) -> None:
     from support.listed_table import ListedTable
 
-    table = ListedTable(tmp_path)
+    table = ListedTable(tmp_path, step=step)
     table.commit({"a": table.write("a", pa.table({"k": [1], "v": ["x"]}), None)})
     with pytest.raises(UsageError, match="no reader"):
         tailbit.open(table).where().dataframe(spark)

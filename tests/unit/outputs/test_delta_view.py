@@ -177,9 +177,10 @@ def test_a_data_file_that_is_gone_is_named_and_no_view_is_left(tmp_path: Path) -
     assert not (tmp_path / "view").exists()
 
 
-def test_a_table_of_another_format_is_refused_by_name(tmp_path: Path) -> None:
+@pytest.mark.parametrize("step", [1, 1_000_003])
+def test_a_table_of_another_format_is_refused_by_name(tmp_path: Path, step: int) -> None:
     (tmp_path / "t").mkdir()
-    table = ListedTable(tmp_path / "t")
+    table = ListedTable(tmp_path / "t", step=step)
     table.commit({"a": table.write("a", pa.table({"k": [1], "v": ["x"]}), None)})
     answer = tailbit.open(table).where()
     with pytest.raises(UsageError, match="no table can be written over the files of"):
