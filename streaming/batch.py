@@ -75,14 +75,14 @@ class Batch:
         self._backlog = Backlog(table)
         limits = TaskLimits(parallelism=spark.sparkContext.defaultParallelism)
         self.mender = Mender(table, index, tell)
-        self._turn = threading.Lock()
+        self._turn, self._workers = threading.Lock(), threading.Lock()
         self._indexer = Indexer(table, index, limits, self._run, self.mender)
         beside = replace(limits, parallelism=max(1, limits.parallelism - 1))
         size = FILL_BYTES * beside.parallelism
         self._filler = Filler(
             table, index, beside, self._fill, self._turn, settings.files, size, tell, self._describe_fill
         )
-        self.merger = Merger(table, index, spark, mender=self.mender)
+        self.merger = Merger(table, index, spark, mender=self.mender, workers=self._workers)
         self.error: TailbitError | None = None
         self.busy = False
         self.thread = 0
@@ -172,12 +172,16 @@ class Batch:
     def _fill(self, tasks: Sequence[BuildTask]) -> list[TaskResult]:
         """Run the tasks of a step beside the batches: a few small files in this process, others on workers.
 
-        A worker is left to the batches; where there is one only, all runs in this process.
+        A worker is left to the batches, so a merge on a worker is waited for; where there is one only, all
+        runs in this process.
         """
         works = [work for task in tasks for work in task.works]
         few = len(works) <= FILL_INLINE_FILES and sum(map(weight, works)) <= FILL_INLINE_BYTES
         alone = self._spark.sparkContext.defaultParallelism < 2
-        return [run_task(task) for task in tasks] if few or alone else self._on_workers(tasks)
+        if few or alone:
+            return [run_task(task) for task in tasks]
+        with self._workers:
+            return self._on_workers(tasks)
 
     def _describe_fill(self, doing: str) -> None:
         """Show what is filled beside the batches: in Spark's UI, and in the signs of life."""

@@ -12,7 +12,9 @@ step. So a row is counted under the hidden rows that are recorded with the count
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Sequence
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from tailbit.checkpoints.ledger import uncounted_after
@@ -32,9 +34,16 @@ from tailbit.streaming.upkeep.mending import Tell, tell_nobody
 from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.table import Table
 
-FIRST_FILES, FIRST_BYTES = 32, 4 << 20
-"""Limits of the first step. They double with each step whose files all stayed as they were, up to the limits
-of a batch, and halve with each other step: so files that change all the time are filled one by one."""
+FIRST_FILES, FIRST_BYTES = 256, 4 << 20
+"""Limits of the first step. They double with each quick step whose files all stayed as they were, up to the
+limits of a batch, and halve with each step whose files did not, or that kept a batch waiting for long: so
+files that change all the time are filled one by one."""
+
+QUICK_HELD_S, LONG_HELD_S = 0.05, 0.1
+"""Seconds that a step holds the turn at once: below the first it may grow, above the second it shrinks."""
+
+QUICK_BUILT_S = 2.0
+"""Seconds of building below which a step may grow: a drop or a kill costs the step that is being built."""
 
 _TURN_S = 5.0
 """Most seconds to wait for the end of a turn."""
@@ -99,6 +108,7 @@ class Filler:
         self._turn, self._tell, self._on_step = turn, tell, on_step
         self._most = files, size
         self._files, self._bytes = min(FIRST_FILES, files), min(FIRST_BYTES, size)
+        self._held_s = 0.0
         self._stand: _Stand | None = None
         self._queue: list[tuple[str, int]] = []
         self._filling: tuple[str, ...] = ()
@@ -118,7 +128,8 @@ class Filler:
             CorruptIndexError: a file of the index that is needed is damaged.
             TailbitError: table or index cannot be read or written; the step had no effect.
         """
-        with self._turn:
+        self._held_s = 0.0
+        with self._held():
             step = self._planned()
         if step is None:
             return None
@@ -127,6 +138,16 @@ class Filler:
         outcome = self._built(step)
         fault_point(Fault.FILL_COMMITTED)
         return outcome
+
+    @contextmanager
+    def _held(self) -> Iterator[None]:
+        """Hold the turn while the block runs, and note the longest time that a step held the turn."""
+        with self._turn:
+            began = time.monotonic()
+            try:
+                yield
+            finally:
+                self._held_s = max(self._held_s, time.monotonic() - began)
 
     def _doing(self) -> str:
         return f"filling {', '.join(self._filling)}: {len(self._queue):,} files after these"
@@ -214,13 +235,13 @@ class Filler:
     def _built(self, step: _Step) -> BatchOutcome | None:
         """Build a step and commit it; files that changed meanwhile are left out, the others built again."""
         building = Building(self._table, step.template, self._limits, self._run, self._tell)
-        works = step.works
+        works, began = step.works, time.monotonic()
         while works:
             results, skipped = building.built(works)
             fault_point(Fault.FILL_BUILT)
             unchanged = self._committed(step.stand, works, results, skipped)
             if unchanged is None:
-                self._resize(grow=len(works) == len(step.works))
+                self._resize(len(works) == len(step.works), time.monotonic() - began)
                 return BatchOutcome(
                     Verdict.APPLY,
                     None,
@@ -231,7 +252,7 @@ class Filler:
                     skipped=len(skipped),
                 )
             works = unchanged
-        self._resize(grow=False)
+        self._resize(unchanged=False)
         return BatchOutcome(Verdict.SUPERSEDED, None, step.template.version)
 
     def _committed(
@@ -245,7 +266,7 @@ class Filler:
 
         Otherwise return the works whose files are unchanged: none if a definition was dropped.
         """
-        with self._turn:
+        with self._held():
             for _ in range(ATTEMPTS):
                 if self._stopped.is_set():
                     return ()
@@ -272,15 +293,13 @@ class Filler:
         uncounted = uncounted_after(ledger.uncounted, records, recorded)
         self._index.commit(records, files, replace(ledger, uncounted=uncounted))
 
-    def _resize(self, *, grow: bool) -> None:
-        """Double or halve the limits of a step."""
-        if grow:
-            self._files, self._bytes = (
-                min(2 * self._files, self._most[0]),
-                min(2 * self._bytes, self._most[1]),
-            )
-        else:
+    def _resize(self, unchanged: bool, built_s: float = 0.0) -> None:
+        """Double, keep or halve the limits of a step, by whether its files stayed as they were, and its times."""
+        if not unchanged or self._held_s > LONG_HELD_S:
             self._files, self._bytes = max(1, self._files // 2), max(1, self._bytes // 2)
+        elif self._held_s < QUICK_HELD_S and built_s < QUICK_BUILT_S:
+            files, size = self._most
+            self._files, self._bytes = min(2 * self._files, files), min(2 * self._bytes, size)
 
 
 def _as_covered(work: Repost, ledger: Ledger) -> bool:

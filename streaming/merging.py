@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -26,11 +27,18 @@ if TYPE_CHECKING:
 EARLIEST_EVERY_S = 60.0
 """Seconds between two listings of the log for the earliest version that can still be read."""
 
+INLINE_BYTES = 512 << 10
+"""Most bytes of a merge between two batches; a larger one runs on a worker."""
+
+_PORTION_BYTES = 256 << 10
+"""Bytes of merges that go into one commit; after it, a batch that waits comes first."""
+
 
 class Merger:
     """The merges that are due after a batch; at most one of them runs on Spark's workers at a time.
 
     `failure`: the error of a merge on a worker; None if it succeeded or only lost to another writer's commit.
+    `workers`: held while a merge runs on a worker, so that it leaves the batches a worker.
     """
 
     def __init__(
@@ -38,10 +46,11 @@ class Merger:
         table: Table,
         index: MetadataTable,
         spark: SparkSession,
-        inline_bytes: int = 1 << 20,
+        inline_bytes: int = INLINE_BYTES,
         mender: Mender | None = None,
+        workers: AbstractContextManager[object] | None = None,
     ) -> None:
-        self._mender = mender or Mender(table, index)
+        self._mender, self._workers = mender or Mender(table, index), workers or nullcontext()
         self._table, self._index, self._spark, self._inline_bytes = table, index, spark, inline_bytes
         self._earliest: tuple[float, int] | None = None
         self._thread: threading.Thread | None = None
@@ -49,6 +58,9 @@ class Merger:
 
     def after_batch(self) -> None:
         """Merge small segments that are due, and start a worker to merge large ones.
+
+        Once the log has a commit for the next batch, only a first portion is merged: a merge after many
+        alterations is spread over batches.
 
         If a segment is damaged, it is removed from the index to be built again; the other merges wait for the
         next batch.
@@ -86,12 +98,33 @@ class Merger:
 
     def _merge_due(self) -> None:
         for plan in merge_due(self._index.state, self._earliest_version()):
-            small = [group for group in plan.groups if self._bytes(group) <= self._inline_bytes]
             large = [group for group in plan.groups if self._bytes(group) > self._inline_bytes]
-            if small:
-                run_merge(self._index, replace(plan, groups=tuple(small)))
+            for number, portion in enumerate(self._portions(plan)):
+                if number and self._is_behind():
+                    break
+                run_merge(self._index, replace(plan, groups=tuple(portion)))
             if large and (self._thread is None or not self._thread.is_alive()):
                 self._start(replace(plan, groups=(large[0],)))
+
+    def _portions(self, plan: MergePlan) -> list[list[MergeGroup]]:
+        """Divide the small groups of a plan, the largest first, so that none is put off for ever."""
+        portions: list[list[MergeGroup]] = []
+        left = 0
+        for group in sorted(plan.groups, key=self._bytes, reverse=True):
+            size = self._bytes(group)
+            if size > self._inline_bytes:
+                continue
+            if not portions or size > left:
+                portions.append([])
+                left = _PORTION_BYTES
+            portions[-1].append(group)
+            left -= size
+        return portions
+
+    def _is_behind(self) -> bool:
+        """Return whether the log has a commit that the index does not cover."""
+        ledger = self._index.state.ledger
+        return ledger is not None and self._table.head() > ledger.version
 
     def wait(self, seconds: float) -> None:
         """Wait up to `seconds` for a merge on a worker; `failure` is its error."""
@@ -130,7 +163,8 @@ class Merger:
         group = plan.groups[0]
         try:
             self._spark.sparkContext.setJobDescription(f"merge {len(group.inputs)} {group.kind} files")
-            on_workers(self._spark, merge, [plan])
+            with self._workers:
+                on_workers(self._spark, merge, [plan])
         except TailbitError as error:
             if not error.retryable:
                 self.failure = error
