@@ -294,7 +294,7 @@ class Filler:
         self._index.commit(records, files, replace(ledger, uncounted=uncounted))
 
     def _resize(self, unchanged: bool, built_s: float = 0.0) -> None:
-        """Double, keep or halve the limits of a step, by whether its files stayed as they were, and its times."""
+        """Double, keep or halve the limits of a step, by whether its files stayed the same, and its times."""
         if not unchanged or self._held_s > LONG_HELD_S:
             self._files, self._bytes = max(1, self._files // 2), max(1, self._bytes // 2)
         elif self._held_s < QUICK_HELD_S and built_s < QUICK_BUILT_S:
