@@ -18,7 +18,7 @@ PACKAGES := tables index checkpoints streaming
 # As pip does for a wheel: a first question compiles nothing, also where Python may write no bytecode itself.
 COMPILED = $(BIN)/python -m compileall -q tailbit $(PACKAGES)
 
-.PHONY: help test lint audit demo support-page functions-page python-page cli-page site fuzz fuzz-analytics fuzz-definitions fuzz-histories fuzz-predicates fuzz-properties proof soak load bench time-zones constraints clean java
+.PHONY: help test lint audit demo support-page functions-page python-page cli-page site fuzz fuzz-analytics fuzz-definitions fuzz-histories fuzz-predicates fuzz-properties proof soak load load-definitions bench time-zones constraints clean java
 
 help:
 	@echo "make demo             index a live table while it changes, and answer from it"
@@ -28,6 +28,7 @@ help:
 	@echo "make proof            Spark judges every version of every history: SEED=1; the result goes to docs/guarantees.md"
 	@echo "make soak             kills and other faults under a live writer: SECONDS=3600 SEED=1; to docs/guarantees.md"
 	@echo "make load             20 commits a second for ten minutes: lag, memory, recovery; to docs/guarantees.md"
+	@echo "make load-definitions indexes made, dropped and rebuilt beside 2 commits a second: KILLS=1 SEED=1; to docs/guarantees.md"
 	@echo "make bench            every benchmark, an hour or so: QUICK=1 for two minutes, BENCH='count rows' for some"
 	@echo "make fuzz             the parsers under a coverage-guided fuzzer: SECONDS=60 each, TARGETS=all"
 	@echo "make fuzz-histories   random histories, indexes and predicates: CHECKS=200000 SEED=1"
@@ -84,6 +85,14 @@ load: RATE = 20
 load: BEHIND = 0
 load: $(VENV)/.test-installed java
 	cd tests && $(BIN)/python -m support.load --seconds $(SECONDS) --rate $(RATE) --behind $(BEHIND) --record ../docs/guarantees.md
+
+# CREATE INDEX, DROP INDEX and REBUILD of every kind, every few seconds, beside the shipped command at work.
+load-definitions: SECONDS = 600
+load-definitions: RATE = 2
+load-definitions: KILLS ?=
+load-definitions: $(VENV)/.test-installed java
+	cd tests && $(BIN)/python -m support.load.definitions --seconds $(SECONDS) --rate $(RATE) --seed $(SEED) \
+		$(if $(KILLS),--kill-every 45) --record ../docs/guarantees.md
 
 bench: $(VENV)/.bench-installed java
 	$(BIN)/python benchmarks/running/bench.py $(if $(QUICK),--quick) $(BENCH)

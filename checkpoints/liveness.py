@@ -24,16 +24,16 @@ class Liveness:
 
     `moves` counts signs of progress. `lives` counts these, and also each sign that the run is well but waits
     for something outside, such as an executor. `doing`: the work or wait, in words. `begun`: whether a query
-    was started. `batch`: the last batch begun, -1 before the first. `beside`: work beside the batches, in
-    words; it gives no signs of life. `answered`: when Spark's JVM last
-    answered, by `time.monotonic`; None before.
+    was started. `batch`: the last batch begun, -1 before the first. `beside`: the step of work beside the
+    batches that goes on, in words; it gives no signs of life, and `steps` counts begins and ends of such
+    steps. `answered`: when Spark's JVM last answered, by `time.monotonic`; None before.
     """
 
     def __init__(self, doing: str = "starting") -> None:
         self.moves = self.lives = 0
         self.batch, self.begun = -1, False
         self.answered: float | None = None
-        self.beside = ""
+        self.beside, self.steps = "", 0
         self._doing, self._waiting = doing, ""
 
     @property
@@ -63,6 +63,16 @@ class Liveness:
         self._doing = self._doing if doing is None else doing
         self.moves += 1
         self.lives += 1
+
+    def begin_beside(self, doing: str) -> None:
+        """Record that a step of work beside the batches begins, in words."""
+        self.beside = doing
+        self.steps += 1
+
+    def end_beside(self) -> None:
+        """Record that no step of work goes on beside the batches."""
+        self.beside = ""
+        self.steps += 1
 
     def wait_for(self, reason: str) -> None:
         """Record that the run is well but waits for something outside, named by `reason`."""

@@ -185,7 +185,7 @@ class Batch:
 
     def _describe_fill(self, doing: str) -> None:
         """Show what is filled beside the batches: in Spark's UI, and in the signs of life."""
-        self._life.beside = doing
+        self._life.begin_beside(doing)
         self._spark.sparkContext.setJobDescription(f"{self._name}: {doing}")
 
     def fill_thread(self, look_s: float) -> FillThread:

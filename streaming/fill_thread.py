@@ -83,7 +83,7 @@ class FillThread:
                 raise
             return self._look_s
         finally:
-            self._life.beside = ""
+            self._life.end_beside()
         self.failure, self._pause = None, self._look_s
         if outcome is None:
             return self._look_s

@@ -36,8 +36,11 @@ from tailbit.tables.table import Table
 
 FIRST_FILES, FIRST_BYTES = 256, 4 << 20
 """Limits of the first step. They double with each quick step whose files all stayed as they were, up to the
-limits of a batch, and halve with each step whose files did not, or that kept a batch waiting for long: so
-files that change all the time are filled one by one."""
+limits of a batch, and halve with each step most of whose files did not, or that kept a batch waiting for
+long: so files that change all the time are filled one by one."""
+
+_MOSTLY = 0.75
+"""Part of the files of a step that must stay as they were: a merge moves a few, which another step fills."""
 
 QUICK_HELD_S, LONG_HELD_S = 0.05, 0.1
 """Seconds that a step holds the turn at once: below the first it may grow, above the second it shrinks."""
@@ -241,7 +244,7 @@ class Filler:
             fault_point(Fault.FILL_BUILT)
             unchanged = self._committed(step.stand, works, results, skipped)
             if unchanged is None:
-                self._resize(len(works) == len(step.works), time.monotonic() - began)
+                self._resize(len(works) / len(step.works), time.monotonic() - began)
                 return BatchOutcome(
                     Verdict.APPLY,
                     None,
@@ -252,7 +255,7 @@ class Filler:
                     skipped=len(skipped),
                 )
             works = unchanged
-        self._resize(unchanged=False)
+        self._resize(unchanged=0.0)
         return BatchOutcome(Verdict.SUPERSEDED, None, step.template.version)
 
     def _committed(
@@ -293,11 +296,14 @@ class Filler:
         uncounted = uncounted_after(ledger.uncounted, records, recorded)
         self._index.commit(records, files, replace(ledger, uncounted=uncounted))
 
-    def _resize(self, unchanged: bool, built_s: float = 0.0) -> None:
-        """Double, keep or halve the limits of a step, by whether its files stayed the same, and its times."""
-        if not unchanged or self._held_s > LONG_HELD_S:
+    def _resize(self, unchanged: float, built_s: float = 0.0) -> None:
+        """Double, keep or halve the limits of a step.
+
+        `unchanged`: which part of the files of a step stayed as they were. `built_s`: seconds of building.
+        """
+        if unchanged < _MOSTLY or self._held_s > LONG_HELD_S:
             self._files, self._bytes = max(1, self._files // 2), max(1, self._bytes // 2)
-        elif self._held_s < QUICK_HELD_S and built_s < QUICK_BUILT_S:
+        elif unchanged == 1 and self._held_s < QUICK_HELD_S and built_s < QUICK_BUILT_S:
             files, size = self._most
             self._files, self._bytes = min(2 * self._files, files), min(2 * self._bytes, size)
 

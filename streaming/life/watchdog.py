@@ -36,6 +36,10 @@ LAST_ACT_S = 2.0
 FIRST_LINE_S = 30.0
 """A run that only waits says so after this many seconds, then after twice as many, and so on."""
 
+FIRST_STEP_LINE_S = 60.0
+"""A step of work beside the batches that goes on for this long is told of, then after twice as long, and so
+on. It ends nothing: the batches do not wait for it."""
+
 AGAIN = 75
 
 
@@ -94,6 +98,7 @@ class Watchdog:
         self._still, self._quiet, self._asked, self._same = 0.0, 0.0, 0.0, 0.0
         self._next_line = self._next_work_line = FIRST_LINE_S
         self._work = ""
+        self._step, self._step_s, self._next_step_line = 0, 0.0, FIRST_STEP_LINE_S
         self._announce = supervision.announce
         self._lives = self._moves = -1
         self._told = 0.0
@@ -138,7 +143,19 @@ class Watchdog:
             self._next_line *= 2
             self._tell(f"{self._table}: no progress for {length(self._quiet)}: {self._life.doing}")
         self._tell_of_long_work(seconds)
+        self._tell_of_long_step(seconds)
         return None
+
+    def _tell_of_long_step(self, seconds: float) -> None:
+        """Tell at growing intervals that a step beside the batches does not end, as one that hangs."""
+        if not self._life.beside or self._life.steps != self._step:
+            self._step, self._step_s, self._next_step_line = self._life.steps, 0.0, FIRST_STEP_LINE_S
+            return
+        self._step_s += seconds
+        if self._step_s >= self._next_step_line and not self._stop.is_set():
+            self._next_step_line *= 2
+            lasts = f"one step has lasted {length(self._step_s)}"
+            self._tell(f"{self._table}: {self._life.beside}; {lasts}, and the stream goes on beside it")
 
     def _tell_of_long_work(self, seconds: float) -> None:
         """Announce at growing intervals that the same work goes on, as in a large batch."""

@@ -266,8 +266,8 @@ def _building(statement: Statement, as_json: bool) -> Iterator[Callable[[int, in
         return
     again = f"ALTER INDEX {statement.name} ON {statement.table} REBUILD"
     try:
-        with progress_bar(f"index {statement.name}", hidden=as_json) as draw:
-            yield (lambda files, rows: None) if draw is None else _Left(statement.name, draw).show
+        with progress_bar(f"index {visible(statement.name)}", hidden=as_json) as draw:
+            yield (lambda files, rows: None) if draw is None else _Left(draw).show
     except KeyboardInterrupt:
         click.echo(f"what is built stays; go on with: tailbit sql {shlex.quote(again)}", err=True)
         raise
@@ -276,13 +276,14 @@ def _building(statement: Statement, as_json: bool) -> Iterator[Callable[[int, in
 class _Left:
     """The bar of a build; the first numbers are those of the whole. Logs need not count rows."""
 
-    def __init__(self, name: str, draw: Callable[..., None]) -> None:
-        self._name, self._draw = name, draw
+    def __init__(self, draw: Callable[..., None]) -> None:
+        self._draw = draw
         self._whole: tuple[int, int] | None = None
 
     def show(self, files: int, rows: int) -> None:
         """Draw how much is done."""
         self._whole = self._whole or (files, rows)
-        total, left = (self._whole[1], rows) if self._whole[1] else (self._whole[0], files)
-        counts = f"{counted(files, 'file')}, {counted(rows, 'row')} left"
-        self._draw(total - left, total, f"index {visible(self._name)}: {counts}")
+        if self._whole[1]:
+            self._draw(self._whole[1] - rows, self._whole[1], f"{counted(rows, 'row')} left")
+        else:
+            self._draw(self._whole[0] - files, self._whole[0], f"{counted(files, 'file')} left")

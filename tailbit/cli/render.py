@@ -154,16 +154,27 @@ def _write_csv(schema: pa.Schema, tables: Iterable[pa.Table], out: BinaryIO) -> 
 
 @contextlib.contextmanager
 def progress_bar(title: str, *, hidden: bool = False) -> Iterator[Callable[..., None] | None]:
-    """Yield a callback (done, total, title) that draws a bar on stderr; None without a terminal."""
+    """Yield a callback (done, total, left) that draws a bar on stderr; None without a terminal.
+
+    `left`: what is left, in words, behind the bar. All of it is one line, which a narrow terminal cuts off.
+    """
     if hidden or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.markup import escape
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+    from rich.table import Column
 
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=None)
-        yield lambda done, total, now=title: bar.update(task, completed=done, total=total, description=now)
+    columns = (
+        TextColumn("{task.description}", table_column=Column(no_wrap=True)),
+        BarColumn(bar_width=16),
+        TaskProgressColumn(table_column=Column(no_wrap=True)),
+        TextColumn("{task.fields[left]}", table_column=Column(no_wrap=True)),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(escape(title), total=None, left="")
+        yield lambda done, total, left="": bar.update(task, completed=done, total=total, left=left)
 
 
 def encoding_text(account: dict[str, Any]) -> str:

@@ -27,6 +27,9 @@ Progress = Callable[[int, int], None]
 _OFTEN = 256 << 20
 """Bytes of a batch that somebody waits for: what is lost if the process is interrupted."""
 
+_TOLD_BYTES = 16 << 20
+"""Bytes of a task that somebody waits for: after each, the progress is told."""
+
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
@@ -118,8 +121,10 @@ def build_again(table: Table, index: MetadataTable, progress: Progress | None = 
             StreamSettings(wait_ms=0) if progress is None else StreamSettings(wait_ms=0, bytes=_OFTEN),
         )
         planner.freeze()
-        run = _run_all if progress is None else _Told(table, index, progress).run
-        indexer = Indexer(table, index, TaskLimits(), run)
+        limits, run = TaskLimits(), _run_all
+        if progress is not None:
+            limits, run = TaskLimits(task_bytes=_TOLD_BYTES), _Told(table, index, progress).run
+        indexer = Indexer(table, index, limits, run)
         start = planner.initial()
         while (end := planner.next(start)) != start:
             indexer.apply(start, end, Origin("repair"))

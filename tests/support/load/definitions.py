@@ -36,7 +36,8 @@ from tailbit.checkpoints.lag import Backlog
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables import open_table
 
-BEGIN, END = "<!-- definitions: begin -->", "<!-- definitions: end -->"
+MARKS = ("<!-- definitions: begin -->", "<!-- definitions: end -->")
+MARKS_WITH_KILLS = ("<!-- definitions with kills: begin -->", "<!-- definitions with kills: end -->")
 
 LOOK_S = 0.1
 """Pause between looks at the lag: how often is measured, not a wait for something."""
@@ -69,9 +70,10 @@ class LagGauge:
 
     def _keep(self) -> None:
         while not self._ended.wait(LOOK_S):
+            lags = self.after_kills if self.killed else self.lags
             self.index.refresh()
             lag = self._backlog.lag(covered_by(self.index), self.table.head()).seconds
-            (self.after_kills if self.killed else self.lags).append(lag)
+            lags.append(lag)
 
     @contextmanager
     def after_a_kill(self) -> Iterator[None]:
@@ -120,7 +122,7 @@ class Beside:
             self.shipped.kill_group()
             self.kills += 1
             self.shipped.start()
-            self.shipped.wait_covered(self.gauge.table.head())
+            self.shipped.wait(lambda: self.shipped.covered() >= self.gauge.table.head())
 
 
 def main() -> int:
@@ -149,7 +151,8 @@ def main() -> int:
     for problem in problems:
         print(problem)
     if given.record is not None and not problems:
-        write_row(given.record, BEGIN, END, cells)
+        begin, end = MARKS_WITH_KILLS if given.kill_every else MARKS
+        write_row(given.record, begin, end, cells)
     return 1 if problems else 0
 
 

@@ -1,4 +1,4 @@
-"""A running indexer's merge of a damaged segment takes it out, in the driver and on a worker alike."""
+"""The merges of a running indexer: how many come between two batches, and what they do about damage."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
+import tailbit
 from support.tables import break_bitmaps, index_of
 from tailbit.errors import CorruptIndexError
 from tailbit.index.maintenance.merge import merge_due, run_merge
 from tailbit.index.store.table import MetadataTable
+from tailbit.streaming import merging
 from tailbit.streaming.merging import Merger
 from tailbit.streaming.workers import by_pickles
 from tailbit.tables import open_table
@@ -28,6 +30,30 @@ def path(tmp_path: Path) -> str:
         index_of(table, ["v"])
     break_bitmaps(table)
     return table
+
+
+def test_merges_that_are_due_at_once_are_spread_over_batches_while_commits_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(merging, "_PORTION_BYTES", 1)
+    table = str(tmp_path / "t")
+    for n in range(8):
+        write_deltalake(table, pa.table({"v": [n, n, 7]}), mode="append")
+        index_of(table, ["v"])
+    index = MetadataTable.open(f"{table}/_tailbit")
+    groups = len(merge_due(index.state)[0].groups)
+    assert groups > 1
+    no_spark_is_needed = cast(Any, None)
+    merger = Merger(open_table(table), index, no_spark_is_needed)
+    write_deltalake(table, pa.table({"v": [9]}), mode="append")
+    for done in range(1, 3):
+        merger.after_batch()
+        assert len(merge_due(index.state)[0].groups) == groups - done
+    index_of(table, ["v"])
+    index.refresh()
+    merger.after_batch()
+    assert merge_due(index.state) == []
+    assert tailbit.open(table).verify(derive=20).problems == []
 
 
 def test_a_small_merge_of_broken_bitmaps_takes_them_out_of_the_index(path: str) -> None:

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
+from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
+from support.definitions import define
+from support.drive import run_tasks
+from support.tables import index_of
+from support.waiting import HANG_S
 from tailbit.checkpoints.liveness import IDLE, Liveness
 from tailbit.errors import HungError, NotDrainedError, TailbitError
+from tailbit.index.write.plan import TaskLimits
+from tailbit.index.write.work import BuildTask, TaskResult
+from tailbit.streaming.fill_thread import FillThread
+from tailbit.streaming.filling import Filler
 from tailbit.streaming.life.watchdog import DRAIN_S, GRACE_S, LAST_ACT_S, Supervision, Watchdog
 
 
@@ -72,6 +84,45 @@ def test_a_long_batch_is_announced_at_growing_pauses_and_an_idle_query_never() -
         for length in ("30 s", "1 min", "2 min", "4 min")
     ]
     assert run.told == []
+
+
+def test_a_step_of_a_fill_that_hangs_is_told_by_name_though_the_stream_goes_on(tmp_path: Path) -> None:
+    run, table = Watched(), str(tmp_path / "t")
+    write_deltalake(table, pa.table({"k": [1, 2, 3]}))
+    index_of(table, ["k"])
+    begun, go_on = threading.Event(), threading.Event()
+
+    def hang(tasks: Sequence[BuildTask]) -> list[TaskResult]:
+        begun.set()
+        go_on.wait(HANG_S)
+        return run_tasks(tasks)
+
+    drive = define(table, "k % 2", drain=False)
+    turn, on_step = threading.Lock(), run.life.begin_beside
+    filler = Filler(drive.table, drive.index, TaskLimits(), hang, turn, 10, 1 << 20, on_step=on_step)
+    beside = FillThread(filler, lambda: True, lambda damage: None, run.life, run.told.append)
+    step = threading.Thread(target=beside.look)
+    step.start()
+    assert begun.wait(HANG_S)
+    for _ in range(121):
+        run.life.sign(IDLE)
+        assert run.passes(1) is None
+    filling = "t: filling k % 2: 0 files after these; one step has lasted"
+    go_on.set()
+    step.join(HANG_S)
+    run.passes(300)
+    lasted = [f"{filling} {text}, and the stream goes on beside it" for text in ("1 min", "2 min")]
+    assert [line for line in run.told if "one step" in line] == lasted
+
+
+def test_steps_of_a_fill_that_end_are_not_told() -> None:
+    run = Watched()
+    for _ in range(10):
+        run.life.begin_beside("filling by_v: 3 files after these")
+        run.life.sign(IDLE)
+        assert run.passes(59) is None
+        run.life.end_beside()
+    assert not [line for line in run.told if "filling" in line and "one step" in line]
 
 
 def test_a_wait_between_two_attempts_is_no_long_work() -> None:

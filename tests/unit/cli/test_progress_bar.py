@@ -1,0 +1,79 @@
+"""The bar of an index build on a real terminal, as whoever waits for the build sees it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from support.tables import index_of
+
+
+def on_a_terminal(width: int, *arguments: str) -> str:
+    """What the command writes to a terminal of this width, colours left out; the command must succeed."""
+    ours, commands = pty.openpty()
+    fcntl.ioctl(commands, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
+    environment = {**os.environ, "TERM": "xterm-256color"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tailbit.cli", *arguments],
+        stdin=commands,
+        stdout=commands,
+        stderr=commands,
+        env=environment,
+    )
+    os.close(commands)
+    written = b""
+    try:
+        while part := os.read(ours, 1 << 16):
+            written += part
+    except OSError:
+        # Linux ends a terminal whose other side is closed so.
+        pass
+    finally:
+        os.close(ours)
+    assert process.wait() == 0, written.decode()
+    return re.sub(r"\x1b\[[0-9;]*m", "", written.decode())
+
+
+def states(output: str, name: str) -> list[str]:
+    """The states of the bar of an index, each once and in order."""
+    drawn = re.findall(rf"\x1b\[2K(index {name}[^\r\n\x1b]*)", output)
+    return list(dict.fromkeys(line.rstrip() for line in drawn))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    table = str(tmp_path / "t")
+    for first in range(0, 40, 10):
+        write_deltalake(table, pa.table({"k": range(first, first + 10)}), mode="append")
+    index_of(table, ["k"])
+    return table
+
+
+def test_a_build_draws_one_line_with_rows_left_and_leaves_only_the_result(path: str) -> None:
+    name = "remainders_of_seven"
+    output = on_a_terminal(80, "sql", f"CREATE INDEX {name} ON '{path}' (k % 7)")
+    drawn = states(output, name)
+    assert any(re.search(r"━+ +0% 40 rows left$", line) for line in drawn), drawn
+    assert re.search(r"━+ 100% 0 rows left$", drawn[-1])
+    assert max(map(len, drawn)) < 80
+    # The last line of the bar is cleared, and what follows stands where it was.
+    assert re.search(rf"\x1b\[1A\x1b\[2Kname +{name}", output)
+
+
+def test_a_narrow_terminal_cuts_the_line_off_and_never_wraps_it(path: str) -> None:
+    output = on_a_terminal(40, "sql", f"CREATE INDEX remainders_of_seven ON '{path}' (k % 7)")
+    drawn = states(output, "")
+    assert drawn
+    assert max(map(len, drawn)) <= 40
+    assert output.count("\x1b[1A") <= 2
