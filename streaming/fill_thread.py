@@ -2,8 +2,8 @@
 
 Building runs beside the batches; only to plan and to commit does a step wait for its turn, some milliseconds.
 So a batch never waits for data that is read. A step follows the one before at once while the stream has
-caught up. Behind the log, a step waits three times as long as the one before took: a busy stream keeps three
-quarters of the time, and still every file is filled in the end.
+caught up. Behind the log, a step waits until it has, but at most three times as long as the one before took:
+a busy stream keeps three quarters of the time, and still every file is filled in the end.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ LOOK_S, REMOTE_LOOK_S = 1.0, 20.0
 """Seconds between two looks for something to fill; in an object store a look costs a request."""
 
 BUSY_FACTOR = 3.0
-"""How many times as long as a step the next one waits while the stream is behind the log."""
+"""How many times as long as a step the next one waits at most while the stream is behind the log."""
+
+_ASK_S = 0.02
+"""Seconds between two looks at whether the stream has caught up; a look costs nothing."""
 
 _LONGEST_S = 60.0
 
@@ -42,7 +45,9 @@ class FillThread:
         life: Liveness,
         tell: Tell,
         look_s: float = LOOK_S,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._clock = clock
         self._filler, self._caught_up, self._mend = filler, caught_up, mend
         self._life, self._tell, self._look_s = life, tell, look_s
         self._pause = look_s
@@ -69,7 +74,7 @@ class FillThread:
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
-        began = time.monotonic()
+        began = self._clock()
         try:
             outcome = self._filler.step()
         except CorruptIndexError as damage:
@@ -87,7 +92,15 @@ class FillThread:
         self.failure, self._pause = None, self._look_s
         if outcome is None:
             return self._look_s
-        return 0.0 if self._caught_up() else BUSY_FACTOR * (time.monotonic() - began)
+        self._let_stream_catch_up(BUSY_FACTOR * (self._clock() - began))
+        return 0.0
+
+    def _let_stream_catch_up(self, most_s: float) -> None:
+        """Wait until the stream has nothing to do, `most_s` seconds at most."""
+        until = self._clock() + most_s
+        while not self._caught_up() and (left := until - self._clock()) > 0:
+            if self._stop.wait(min(left, _ASK_S)):
+                return
 
     def _failed(self, error: Exception, mend: CorruptIndexError | None = None) -> float:
         """Note an error, mend the damage that it names, and return the seconds to wait."""

@@ -14,12 +14,16 @@ from deltalake import DeltaTable, write_deltalake
 import tailbit
 from support.drive import Drive, run_tasks
 from support.tables import index_of
+from support.waiting import HANG_S
+from tailbit.checkpoints.liveness import Liveness
+from tailbit.errors import CorruptIndexError
 from tailbit.index.maintenance.alter import alter
 from tailbit.index.maintenance.rebuild import left_to_fill, rebuild
 from tailbit.index.model import BITMAP, DEFERRED, REPLACES, Definition, LedgerState, new_id
 from tailbit.index.sql.terms import term_of
 from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.work import BuildTask, TaskResult
+from tailbit.streaming.fill_thread import FillThread
 from tailbit.streaming.settings import StreamSettings
 from tailbit.tables import open_table
 from tailbit.upkeep.repairs import build_again
@@ -294,3 +298,47 @@ def test_a_step_doubles_while_files_stay_as_they_are_and_halves_where_they_chang
     added(path, "upper(s)")
     drive.fill()
     assert drive.filler._files == first
+
+
+def test_a_step_waits_only_until_the_stream_has_caught_up(path: str) -> None:
+    drive = index_of(path, ["k"])
+    added(path, "lower(s)")
+    looks: list[int] = []
+    passed: list[float] = []
+
+    def slow(tasks: Sequence[BuildTask]) -> list[TaskResult]:
+        passed.append(HANG_S)
+        return run_tasks(tasks)
+
+    def caught_up() -> bool:
+        looks.append(1)
+        return len(looks) > 2
+
+    drive.filler._run = slow
+    # By this clock the step takes so long that three times as long is a hang.
+    beside = FillThread(drive.filler, caught_up, _mend_nothing, Liveness(), print, clock=lambda: sum(passed))
+    assert beside.look() == 0.0
+    assert (passed, len(looks)) == ([HANG_S], 3)
+
+
+def test_behind_the_log_a_step_waits_three_times_as_long_as_the_one_before_took(path: str) -> None:
+    drive = index_of(path, ["k"])
+    added(path, "lower(s)")
+    passed = [0.0]
+
+    def slow(tasks: Sequence[BuildTask]) -> list[TaskResult]:
+        passed.append(10.0)
+        return run_tasks(tasks)
+
+    def never() -> bool:
+        passed.append(1.0)
+        return False
+
+    drive.filler._run = slow
+    beside = FillThread(drive.filler, never, _mend_nothing, Liveness(), print, clock=lambda: sum(passed))
+    beside.look()
+    assert sum(passed) == 10 + 30
+
+
+def _mend_nothing(damage: CorruptIndexError) -> None:
+    raise damage
