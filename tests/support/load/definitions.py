@@ -159,23 +159,14 @@ def main() -> int:
 def _load(given: argparse.Namespace, shipped: Shipped) -> tuple[dict[str, object], list[str]]:
     """Write, act and look on; return the figures, and what is wrong in the end."""
     statements, began = Statements(shipped.table, random.Random(given.seed)), time.monotonic()
-    arguments = [shipped.table, str(given.seed + 1), str(given.rate), str(given.seconds)]
-    writer = subprocess.Popen(
-        [sys.executable, "-m", "support.load.writer", *arguments], stdout=subprocess.PIPE, text=True
-    )
-    try:
-        with LagGauge(shipped) as gauge:
-            beside = Beside(shipped, statements, gauge, random.Random(-given.seed), given.pace)
-            beside.act_until_written(writer, given.kill_every, Console(stderr=True))
-        commits = int(writer.communicate()[0])
-    finally:
-        writer.kill()
-    minutes = (time.monotonic() - began) / 60
+    with LagGauge(shipped) as gauge:
+        beside = Beside(shipped, statements, gauge, random.Random(-given.seed), given.pace)
+        commits = _written(given, beside)
     ended = time.monotonic()
     statements.rebuild_deferred()
     shipped.wait(lambda: not unfinished(shipped.table))
     filled_s = time.monotonic() - ended
-    shipped.wait_covered(gauge.table.head())
+    shipped.wait(lambda: shipped.covered() >= gauge.table.head())
     status = shipped.terminate()
     problems = [] if status == 0 else [f"exit status {status} after SIGTERM"]
     wanted = (given.files + commits) * ROWS
@@ -183,12 +174,32 @@ def _load(given: argparse.Namespace, shipped: Shipped) -> tuple[dict[str, object
     p99 = percentiles(gauge.lags)[98]
     if p99 > MOST_S and not given.kill_every:
         problems.append(f"lag p99 {p99:.2f} s; {MOST_S} s is promised of a machine that does nothing else")
+    return _cells(given, beside, commits, ended - began, filled_s), problems
+
+
+def _written(given: argparse.Namespace, beside: Beside) -> int:
+    """Let the writer write, and act beside it; return how many commits it made."""
+    arguments = [beside.shipped.table, str(given.seed + 1), str(given.rate), str(given.seconds)]
+    writer = subprocess.Popen(
+        [sys.executable, "-m", "support.load.writer", *arguments], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        beside.act_until_written(writer, given.kill_every, Console(stderr=True))
+        return int(writer.communicate()[0])
+    finally:
+        writer.kill()
+
+
+def _cells(
+    given: argparse.Namespace, beside: Beside, commits: int, seconds: float, filled_s: float
+) -> dict[str, object]:
+    statements, gauge = beside.statements, beside.gauge
     return {
         "date": datetime.datetime.now(datetime.timezone.utc).date(),
         "seed": given.seed,
-        "minutes": f"{minutes:.0f}",
+        "minutes": f"{seconds / 60:.0f}",
         "commits": f"{commits:,}",
-        "a second": f"{commits / minutes / 60:.1f}",
+        "a second": f"{commits / seconds:.1f}",
         "files at the end": f"{given.files + commits:,}",
         **{f"{word}s": statements.done[word] for word in ("CREATE", "DROP", "REBUILD")},
         "slowest statement s": f"{statements.slowest_s:.2f}",
@@ -197,7 +208,7 @@ def _load(given: argparse.Namespace, shipped: Shipped) -> tuple[dict[str, object
         "kills": beside.kills,
         "lag after kills": in_short(gauge.after_kills),
         "load of the machine": f"{os.getloadavg()[2]:.1f}",
-    }, problems
+    }
 
 
 def percentiles(lags: list[float]) -> list[float]:
