@@ -1,4 +1,4 @@
-"""The random statements of `make load-definitions`: what is right passes the judge, what is wrong does not."""
+"""The random statements of `make load-definitions`: what is right passes the judge; what is wrong, not."""
 
 from __future__ import annotations
 
