@@ -30,6 +30,7 @@ from tailbit.streaming.merging import Merger
 from tailbit.streaming.metrics import Progress, describe
 from tailbit.streaming.settings import StreamSettings
 from tailbit.streaming.source.log_source import offsets_of
+from tailbit.streaming.spaces_at_work import SpacesAtWork
 from tailbit.streaming.upkeep.memory import FREED
 from tailbit.streaming.upkeep.mending import Mender, Tell, tell_nobody
 from tailbit.streaming.workers import on_workers
@@ -79,10 +80,12 @@ class Batch:
         self._indexer = Indexer(table, index, limits, self._run, self.mender)
         beside = replace(limits, parallelism=max(1, limits.parallelism - 1))
         size = FILL_BYTES * beside.parallelism
+        describe_fill, at_work = self._describe_fill, SpacesAtWork()
         self._filler = Filler(
-            table, index, beside, self._fill, self._turn, settings.files, size, tell, self._describe_fill
+            table, index, beside, self._fill, self._turn, settings.files, size, tell, describe_fill, at_work
         )
-        self.merger = Merger(table, index, spark, mender=self.mender, workers=self._workers)
+        workers = self._workers
+        self.merger = Merger(table, index, spark, mender=self.mender, workers=workers, at_work=at_work)
         self.error: TailbitError | None = None
         self.busy = False
         self.thread = 0

@@ -30,20 +30,21 @@ from tailbit.index.write.plan import TaskLimits, plan_work
 from tailbit.index.write.work import BuildTask, Repost, TaskResult
 from tailbit.streaming.building import Building, RunTasks, template_of
 from tailbit.streaming.indexer import ATTEMPTS, BatchOutcome
+from tailbit.streaming.spaces_at_work import SpacesAtWork
 from tailbit.streaming.upkeep.mending import Tell, tell_nobody
 from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.table import Table
 
 FIRST_FILES, FIRST_BYTES = 256, 4 << 20
 """Limits of the first step. They double with each quick step whose files all stayed as they were, up to the
-limits of a batch, and halve with each step most of whose files did not, or that kept a batch waiting for
-long: so files that change all the time are filled one by one."""
+limits of a batch, and halve with each step most of whose files did not: so files that change all the time
+are filled one by one."""
 
 _MOSTLY = 0.75
 """Part of the files of a step that must stay as they were: a merge moves a few, which another step fills."""
 
-QUICK_HELD_S, LONG_HELD_S = 0.05, 0.1
-"""Seconds that a step holds the turn at once: below the first it may grow, above the second it shrinks."""
+QUICK_HELD_S = 0.05
+"""Seconds of work at most, while a batch may wait for the turn, with which a step may grow."""
 
 QUICK_BUILT_S = 2.0
 """Seconds of building below which a step may grow: a drop or a kill costs the step that is being built."""
@@ -106,7 +107,9 @@ class Filler:
         size: int,
         tell: Tell = tell_nobody,
         on_step: Callable[[str], None] = tell_nobody,
+        at_work: SpacesAtWork | None = None,
     ) -> None:
+        self._at_work = at_work or SpacesAtWork()
         self._table, self._index, self._limits, self._run = table, index, limits, run
         self._turn, self._tell, self._on_step = turn, tell, on_step
         self._most = files, size
@@ -138,19 +141,22 @@ class Filler:
             return None
         fault_point(Fault.FILL_PLANNED)
         self._on_step(self._doing())
-        outcome = self._built(step)
+        try:
+            outcome = self._built(step)
+        finally:
+            self._at_work.filling = frozenset()
         fault_point(Fault.FILL_COMMITTED)
         return outcome
 
     @contextmanager
     def _held(self) -> Iterator[None]:
-        """Hold the turn while the block runs, and note the longest time that a step held the turn."""
+        """Hold the turn while the block runs, and note the most work that a step did so, in CPU seconds."""
         with self._turn:
-            began = time.monotonic()
+            began = time.thread_time()
             try:
                 yield
             finally:
-                self._held_s = max(self._held_s, time.monotonic() - began)
+                self._held_s = max(self._held_s, time.thread_time() - began)
 
     def _doing(self) -> str:
         return f"filling {', '.join(self._filling)}: {len(self._queue):,} files after these"
@@ -184,6 +190,7 @@ class Filler:
             self._finished(stand, wanted)
             return None
         template = template_of(self._table, self._index, snapshot.schema, ledger.lineage, ledger.version)
+        self._at_work.filling = frozenset(work.record.space for work in works if work.record.space)
         return _Step(stand, works, template)
 
     def _now(self) -> _Stand | None:
@@ -208,7 +215,8 @@ class Filler:
     def _next_works(self, snapshot: Snapshot, wanted: Wanted, ledger: Ledger) -> tuple[Repost, ...]:
         """Take files from the list until a step is full, those that still lack a definition; at least one.
 
-        A file that is recorded otherwise than the covered version has it is left to the batches.
+        A file that is recorded otherwise than the covered version has it is left to the batches, and one
+        whose row space is being merged to a later step.
         """
         works: list[Repost] = []
         size = 0
@@ -219,10 +227,13 @@ class Filler:
                 continue
             recorded = self._index.state.recorded.get
             for work in plan_work([(path, slice_)], recorded, wanted.of, ledger.lineage):
-                if isinstance(work, Repost) and _as_covered(work, ledger):
+                if isinstance(work, Repost) and _as_covered(work, ledger) and not self._is_merged(work):
                     works.append(work)
                     size += bytes_
         return tuple(works)
+
+    def _is_merged(self, work: Repost) -> bool:
+        return work.record.space in self._at_work.merging
 
     def _finished(self, stand: _Stand, wanted: Wanted) -> None:
         """Note that nothing is left; rebuilt definitions take the place of those that they replace."""
@@ -301,7 +312,7 @@ class Filler:
 
         `unchanged`: which part of the files of a step stayed as they were. `built_s`: seconds of building.
         """
-        if unchanged < _MOSTLY or self._held_s > LONG_HELD_S:
+        if unchanged < _MOSTLY:
             self._files, self._bytes = max(1, self._files // 2), max(1, self._bytes // 2)
         elif unchanged == 1 and self._held_s < QUICK_HELD_S and built_s < QUICK_BUILT_S:
             files, size = self._most

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from tailbit.errors import CorruptIndexError, TailbitError
 from tailbit.index.kinds.merging import MergeGroup
 from tailbit.index.maintenance.merge import MergePlan, merge_due, run_merge
 from tailbit.index.store.table import MetadataTable
+from tailbit.streaming.spaces_at_work import SpacesAtWork
 from tailbit.streaming.upkeep.memory import FREED
 from tailbit.streaming.upkeep.mending import Mender
 from tailbit.streaming.workers import on_workers
@@ -49,7 +51,9 @@ class Merger:
         inline_bytes: int = INLINE_BYTES,
         mender: Mender | None = None,
         workers: AbstractContextManager[object] | None = None,
+        at_work: SpacesAtWork | None = None,
     ) -> None:
+        self._at_work = at_work or SpacesAtWork()
         self._mender, self._workers = mender or Mender(table, index), workers or nullcontext()
         self._table, self._index, self._spark, self._inline_bytes = table, index, spark, inline_bytes
         self._earliest: tuple[float, int] | None = None
@@ -98,19 +102,20 @@ class Merger:
 
     def _merge_due(self) -> None:
         for plan in merge_due(self._index.state, self._earliest_version()):
-            large = [group for group in plan.groups if self._bytes(group) > self._inline_bytes]
-            for number, portion in enumerate(self._portions(plan)):
+            free = [group for group in plan.groups if self._at_work.filling.isdisjoint(group.spaces)]
+            large = [group for group in free if self._bytes(group) > self._inline_bytes]
+            for number, portion in enumerate(self._portions(free)):
                 if number and self._is_behind():
                     break
                 run_merge(self._index, replace(plan, groups=tuple(portion)))
             if large and (self._thread is None or not self._thread.is_alive()):
                 self._start(replace(plan, groups=(large[0],)))
 
-    def _portions(self, plan: MergePlan) -> list[list[MergeGroup]]:
-        """Divide the small groups of a plan, the largest first, so that none is put off for ever."""
+    def _portions(self, groups: Sequence[MergeGroup]) -> list[list[MergeGroup]]:
+        """Divide the small groups, the largest first, so that none is put off for ever."""
         portions: list[list[MergeGroup]] = []
         left = 0
-        for group in sorted(plan.groups, key=self._bytes, reverse=True):
+        for group in sorted(groups, key=self._bytes, reverse=True):
             size = self._bytes(group)
             if size > self._inline_bytes:
                 continue
@@ -142,6 +147,7 @@ class Merger:
         return self._earliest[1]
 
     def _start(self, plan: MergePlan) -> None:
+        self._at_work.merging = frozenset(plan.groups[0].spaces)
         self._thread = threading.Thread(
             target=self._on_a_worker, args=(plan,), name="tailbit-merge", daemon=True
         )
@@ -170,3 +176,5 @@ class Merger:
                 self.failure = error
         except (Py4JError, PySparkException, OSError):
             return
+        finally:
+            self._at_work.merging = frozenset()

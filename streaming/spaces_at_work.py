@@ -1,0 +1,21 @@
+"""The row spaces that a fill and a merge beside the batches are at work on: neither takes those of the other.
+
+A merge moves the claims of files, so a step that is being built for them would be built again; a step adds
+segments, so a merge that is being written would be given up. With many small files and changes of the indexes
+every few seconds, each would undo the other's work again and again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass
+class SpacesAtWork:
+    """Row spaces by what is at work on them; changed and read under the turn at the index, or at its end.
+
+    `filling`: of the files of the step that is being built. `merging`: of the merge on a worker.
+    """
+
+    filling: frozenset[str] = frozenset()
+    merging: frozenset[str] = frozenset()
