@@ -23,14 +23,14 @@ from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.plan import TaskLimits, weight
 from tailbit.index.write.run import run_task
 from tailbit.index.write.work import BuildTask, TaskResult
-from tailbit.streaming.fill_thread import FillThread
-from tailbit.streaming.filling import Filler
+from tailbit.streaming.filling.fill_thread import FillThread
+from tailbit.streaming.filling.filler import Filler
+from tailbit.streaming.filling.spaces_at_work import SpacesAtWork
 from tailbit.streaming.indexer import BatchOutcome, Indexer
 from tailbit.streaming.merging import Merger
 from tailbit.streaming.metrics import Progress, describe
 from tailbit.streaming.settings import StreamSettings
 from tailbit.streaming.source.log_source import offsets_of
-from tailbit.streaming.spaces_at_work import SpacesAtWork
 from tailbit.streaming.upkeep.memory import FREED
 from tailbit.streaming.upkeep.mending import Mender, Tell, tell_nobody
 from tailbit.streaming.workers import on_workers

@@ -27,7 +27,7 @@ from tailbit.index.maintenance.create import prepare_index
 from tailbit.index.store.place import index_path, is_made
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.control import Control
-from tailbit.streaming.fill_thread import LOOK_S, REMOTE_LOOK_S, FillThread
+from tailbit.streaming.filling.fill_thread import LOOK_S, REMOTE_LOOK_S, FillThread
 from tailbit.streaming.life.cluster import ended_by_cluster
 from tailbit.streaming.settings import REMOTE_POLL_MS, StreamSettings, milliseconds
 from tailbit.streaming.upkeep import spark_checkpoint

@@ -15,7 +15,7 @@ from tailbit.index.write.plan import TaskLimits
 from tailbit.index.write.run import run_task
 from tailbit.index.write.work import BuildTask, TaskResult
 from tailbit.streaming.building import RunTasks
-from tailbit.streaming.filling import Filler
+from tailbit.streaming.filling.filler import Filler
 from tailbit.streaming.indexer import BatchOutcome, Indexer
 from tailbit.streaming.settings import StreamSettings
 from tailbit.streaming.source.planner import Planner

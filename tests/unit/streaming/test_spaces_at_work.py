@@ -19,9 +19,9 @@ from tailbit.index.maintenance.merge import merge_due
 from tailbit.index.write.plan import TaskLimits
 from tailbit.index.write.work import BuildTask, TaskResult
 from tailbit.streaming.building import RunTasks
-from tailbit.streaming.filling import Filler
+from tailbit.streaming.filling.filler import Filler
+from tailbit.streaming.filling.spaces_at_work import SpacesAtWork
 from tailbit.streaming.merging import Merger
-from tailbit.streaming.spaces_at_work import SpacesAtWork
 
 
 @pytest.fixture

@@ -29,8 +29,8 @@ from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.plan import TaskLimits, plan_work
 from tailbit.index.write.work import BuildTask, Repost, TaskResult
 from tailbit.streaming.building import Building, RunTasks, template_of
+from tailbit.streaming.filling.spaces_at_work import SpacesAtWork
 from tailbit.streaming.indexer import ATTEMPTS, BatchOutcome
-from tailbit.streaming.spaces_at_work import SpacesAtWork
 from tailbit.streaming.upkeep.mending import Tell, tell_nobody
 from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.table import Table

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.errors import CorruptIndexError, TailbitError
-from tailbit.streaming.filling import Filler
+from tailbit.streaming.filling.filler import Filler
 from tailbit.streaming.upkeep.mending import Tell
 
 LOOK_S, REMOTE_LOOK_S = 1.0, 20.0

@@ -1,0 +1,1 @@
+"""Files that lack a definition are filled beside the stream, and leave the batches their time."""
