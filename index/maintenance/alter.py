@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from tailbit.errors import CommitConflictError, SettingsError
+from tailbit.errors import CommitConflictError
 from tailbit.index.kinds.files.rows import without_columns
 from tailbit.index.kinds.settings import format_of
 from tailbit.index.kinds.value_counts import Tally, write_value_counts
@@ -48,7 +48,6 @@ def alter(
     per distinct value.
 
     Raises:
-        SettingsError: no definition would be left.
         CommitConflictError: other writers were first again and again.
         CorruptIndexError: the value counts of a dropped definition cannot be read.
     """
@@ -83,13 +82,6 @@ def _attempt(index: MetadataTable, add: Sequence[Definition], drop: Sequence[str
     going = tuple(definition for definition in before.definitions if definition.id in drop)
     coming = tuple({came.id: came for came in add if came.id not in known}.values())
     kept = tuple(definition for definition in before.definitions if definition not in going)
-    if not kept + coming:
-        raise SettingsError(
-            path=index.path,
-            found=", ".join(definition.label for definition in before.definitions),
-            asked="none",
-            hint="Keep a column, or delete the index folder.",
-        )
     altered = Altered(tuple(c.label for c in coming), tuple(c.label for c in going), before)
     if not coming and not going:
         return altered

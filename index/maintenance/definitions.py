@@ -115,7 +115,7 @@ def found(index: MetadataTable, name: str) -> Definition:
     if definition is None:
         names = [known.name for known in definitions]
         raise UnknownIndexError(
-            name=name, path=index.path, indexes=", ".join(names), nearest=did_you_mean(name, names)
+            name=name, path=index.path, indexes=", ".join(names) or "none", nearest=did_you_mean(name, names)
         )
     return definition
 

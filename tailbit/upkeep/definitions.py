@@ -151,9 +151,10 @@ class DefinedTable(Handle):
     def drop_index(self, name: str, if_exists: bool = False) -> bool:
         """Drop an index; return whether there was one. Its bytes go with the next merges and `vacuum`.
 
+        After the last one the stream goes on, and questions scan the data files.
+
         Raises:
             UnknownIndexError: there is none of that name, and `if_exists` is not given.
-            SettingsError: it is the only one.
 
         >>> flights.drop_index("nothing", if_exists=True)
         False

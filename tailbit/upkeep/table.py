@@ -182,7 +182,6 @@ class MaintainedTable(DefinedTable):
             NoIndexError: there is no index.
             UnknownColumnError: the table has no such column, nor has the index one to drop.
             ColumnTypeError: values of a column cannot be indexed.
-            SettingsError: no column would be left.
             UsageError: a column is both added and dropped, or `add` or `drop` is no list of names.
 
         >>> altered = flights.alter(add=["dest"])

@@ -491,7 +491,6 @@ def test_a_damaged_index_is_warned_of_and_the_answer_is_right(tmp_path: Path) ->
         (("count", "{table}", "--version", "-1"), "Invalid value"),
         (("alter", "{table}"), "give --add or --drop"),
         (("alter", "{table}", "--add", "nope"), "UnknownColumnError"),
-        (("alter", "{table}", "--drop", "v"), "SettingsError"),
     ],
 )
 def test_wrong_use_is_named_in_a_few_lines_with_status_2(
