@@ -176,5 +176,9 @@ class Merger:
                 self.failure = error
         except (Py4JError, PySparkException, OSError):
             return
+        except AttributeError:
+            # pyspark gives up its Java context while a session is stopped.
+            if self._spark.sparkContext._jsc is not None:
+                raise
         finally:
             self._at_work.merging = frozenset()

@@ -17,7 +17,7 @@ from tailbit.index.implication import beginnings, least
 from tailbit.index.implication.least import End, NotRising, domain_of, edge_days
 from tailbit.index.ordered import Value
 from tailbit.index.predicate.leaves import COMPARED, Truth, leaf_of, texts_from, texts_like
-from tailbit.index.predicate.tree import Computed, Constant, Interval, Leaf, ValueSet
+from tailbit.index.predicate.tree import Computed, Interval, Node, ValueSet, all_of, any_of
 from tailbit.index.predicate.value_sets import NULL, VALUES
 from tailbit.index.values.coercion import MIRRORED
 from tailbit.index.values.literals import BOOLEAN, DATE, DOUBLE, FLOAT, Literal
@@ -25,12 +25,23 @@ from tailbit.tables import compute as pc
 from tailbit.tables.model import Column
 
 
-def node_of(expression: Expression) -> Leaf | Constant | Computed:
-    """Return a boolean expression as a condition: a leaf on a column's values if possible, else computed."""
-    truth = truth_of(expression)
-    if truth is None:
-        return Computed(expression, show(expression))
-    return leaf_of(columns_in(expression)[0], truth, show(expression))
+def node_of(expression: Expression) -> Node:
+    """Return a boolean expression as a condition: a leaf on a column's values if possible, else computed.
+
+    For values at which a leaf's expression raises, it is computed too: it raises there.
+    """
+    columns, computed = columns_in(expression), Computed(expression, show(expression))
+    if len(columns) != 1:
+        return computed
+    truths = _Truths(columns[0])
+    try:
+        leaf = leaf_of(columns[0], truths.of(expression), computed.text)
+    except NotRising:
+        return computed
+    if truths.raising == ValueSet():
+        return leaf
+    raising = leaf_of(columns[0], (truths.raising, truths.raising.others()), f"{computed.text} raises")
+    return any_of([leaf, all_of([raising, computed])])
 
 
 def truth_of(condition: Expression) -> Truth | None:
@@ -48,6 +59,7 @@ class _Truths:
     def __init__(self, column: Column) -> None:
         self.column, self.textual = column, column.type.name == "string"
         self.known: dict[int, Truth] = {}
+        self.raising = ValueSet()
 
     def of(self, e: Expression) -> Truth:
         """Return the cached truth of a part, or raise NotRising."""
@@ -110,10 +122,12 @@ class _Truths:
     def _at_edges(self, true: ValueSet, false: ValueSet, condition: Call, days: Longs) -> Truth:
         """Correct the truth at the ends of 32 bits, where the function falls: evaluate those days one by one.
 
-        Days for which the condition raises, the first five of 32 bits in `trunc(day, 'QUARTER')`, are NULL.
+        Days for which the condition raises, the first of 32 bits in `trunc(day, 'QUARTER')`, are noted.
         """
         given = array_of(days, np.zeros(len(days), dtype=np.bool_), DATE)
         vector = evaluate(condition, {self.column.id: given}, len(days))
+        if vector.failed.any():
+            self.raising = self.raising.union(_at_days(days[vector.failed]))
         kept = _at_days(days).inverse()
         outcomes = (vector.values, pc.invert(vector.values))
         parts = [_at_days(days[is_set(outcome)]) for outcome in outcomes]

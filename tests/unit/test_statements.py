@@ -388,3 +388,9 @@ def test_a_wrong_partition_leaves_a_deferred_index_as_it_is(here: Path) -> None:
         tailbit.sql("ALTER INDEX i ON trips PARTITION (rider = 'Ann') REBUILD")
     (index,) = definitions("trips")
     assert index.options["deferred"] == "true"
+
+
+def test_a_statement_of_several_lines_is_shown_as_it_was_written(here: Path) -> None:
+    with pytest.raises(StatementError) as refused:
+        tailbit.sql("CREATE INDEX i ON flights\n (dest,\n foo(dest))")
+    assert str(refused.value).startswith(r"statement 'CREATE INDEX i ON flights\n (dest,\n foo(dest))': ")

@@ -53,7 +53,15 @@ def test_days_at_the_ends_of_32_bits_begin_again_at_the_other_end(
     assert answer.count() == len(expected)
 
 
-@pytest.mark.parametrize("where", ["unix_date(trunc(day, 'QUARTER')) > 0", "year(add_months(day, 1)) > 0"])
+@pytest.mark.parametrize(
+    "where",
+    [
+        "unix_date(trunc(day, 'QUARTER')) > 0",
+        "year(add_months(day, 1)) > 0",
+        "trunc(day, 'QUARTER') = DATE'2020-01-01'",
+        "(trunc(day, 'QUARTER') = DATE'2020-01-01') IS NULL",
+    ],
+)
 def test_a_day_beyond_32_bits_raises_what_spark_raises(path: str, where: str) -> None:
     with pytest.raises(EvaluationError) as raised:
         tailbit.open(path).where(where).count()
