@@ -493,7 +493,7 @@ def test_a_refusal_shows_the_line_and_a_caret_below_the_word() -> None:
     with pytest.raises(StatementError) as caught:
         parse_statement("CREATE INDEX i\n  ON t (a)\n  WITH DEFERED REBUILD")
     assert str(caught.value) == (
-        "statement 'CREATE INDEX i\\\\n  ON t (a)\\\\n  WITH DEFERED REBUILD': "
+        "statement 'CREATE INDEX i\\n  ON t (a)\\n  WITH DEFERED REBUILD': "
         "DEFERED stands where DEFERRED is expected at character 34\n"
         "      WITH DEFERED REBUILD\n"
         "           ^"
