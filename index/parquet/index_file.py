@@ -64,12 +64,14 @@ def write_parquet(
     groups: Iterable[pa.Table],
     uncompressed: Collection[str] = (),
     encodings: Mapping[str, str] | None = None,
+    metadata: Mapping[str, str] | None = None,
 ) -> None:
     """Write one row group per table, with page checksums; of binary columns, only keys have statistics.
 
     A small file is not compressed: starting to read a compressed page takes longer than reading such a file.
     Text is dictionary-coded, binary is not. A column `key` is sorted and delta-encoded: only the bytes not
     shared with the previous key are stored. `encodings` names Parquet's encoding of some leaves by path.
+    `metadata`: of the file, read when all row groups are written.
     """
     encodings = {name: "DELTA_BYTE_ARRAY" for name in schema.names if name == "key"} | dict(encodings or {})
     named = {path.partition(".")[0] for path in encodings}
@@ -85,6 +87,8 @@ def write_parquet(
     ) as out:
         for group in groups:
             out.write_table(group, row_group_size=max(1, len(group)))
+        if metadata:
+            out.add_key_value_metadata(metadata)
 
 
 def _is_little(groups: Iterator[pa.Table]) -> tuple[bool, Iterator[pa.Table]]:

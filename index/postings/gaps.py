@@ -110,7 +110,10 @@ class _Plane:
             return cls(np.zeros(1, dtype=np.int32), np.zeros(0, dtype=np.uint8))
         _, offsets, data = column.buffers()
         numbers = np.frombuffer(offsets, dtype=np.int32, count=len(column) + 1, offset=4 * column.offset)
-        return cls(numbers, np.frombuffer(data if data is not None else b"", dtype=np.uint8))
+        own = np.frombuffer(data if data is not None else b"", dtype=np.uint8)
+        if not column.offset:
+            return cls(numbers, own)
+        return cls(numbers - numbers[0], own[numbers[0] : numbers[-1]])
 
     def only(self, wanted: Mask) -> _Plane:
         """Return the bytes of some keys alone. Cost: a pass over the bytes of all keys.

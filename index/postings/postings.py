@@ -2,28 +2,27 @@
 
 A posting is (column, key) and its positions in the row space (the rows of several files, numbered from 0): a
 portable 32-bit Roaring bitmap for a dense key, the columns of `gaps` for a sparse key. Rows are sorted by
-(column, key), NULL first. Columns never share a row group, so the statistics of a row group name one column
-and a range of keys. Row groups hold at most GROUP_ROWS keys and about GROUP_BYTES of postings, at four bytes
-per position of sparse keys: a lookup decodes one row group.
+(column, key), NULL first. A lookup decodes one row group; `row_groups` says how rows are cut into them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tailbit.errors import BrokenBitmapError
 from tailbit.index.model import IndexFile
 from tailbit.index.parquet.index_file import write_index_file, write_parquet
-from tailbit.index.parquet.sorted_rows import GROUP_BYTES, GROUP_ROWS
 from tailbit.index.postings import gaps
+from tailbit.index.postings.row_groups import Owner, Shared, cut
 from tailbit.once import lazy
-from tailbit.tables import compute as pc
-from tailbit.tables.arrow import arrow_array, filled, numpy_of
+from tailbit.tables.arrow import arrow_array
 from tailbit.tables.storage import Storage
 
 if TYPE_CHECKING:
@@ -37,9 +36,6 @@ NAME = "bitmap_index"
 
 ROWS = "tailbit.rows"
 """The key in a segment's metadata that holds the row count of its row space."""
-
-POSITION_BYTES = 4
-"""Bytes that a position of a sparse key counts towards the size of a row group."""
 
 SCHEMA = pa.schema(
     [
@@ -101,79 +97,105 @@ class Postings:
     bitmaps: pa.BinaryArray
     sparse: pa.Table | None = None
 
+    @property
+    def owners(self) -> tuple[Owner, ...]:
+        """Return whose keys these are: the column's."""
+        return (Owner(self.column, self.key_type, len(self.keys)),)
 
-def write_segment(storage: Storage, space: str, rows: int, postings: Iterable[Postings]) -> IndexFile:
+
+@dataclass(frozen=True)
+class JointPostings:
+    """All postings of several columns of one row space, one column after the other, as in `Postings`.
+
+    `owners`: whose keys these are, in ascending order of columns.
+    """
+
+    owners: tuple[Owner, ...]
+    keys: pa.BinaryArray
+    cardinality: npt.NDArray[np.int64]
+    bitmaps: pa.BinaryArray
+    sparse: pa.Table | None = None
+
+
+AnyPostings = Postings | JointPostings
+
+
+def write_segment(
+    storage: Storage, space: str, rows: int, postings: Iterable[AnyPostings], share: bool = False
+) -> IndexFile:
     """Write postings, which come in ascending order of column and key, as one file.
 
     `rows`: the row count of the row space. The file's metadata holds the number, and bitmaps are checked
-    against it when written and when read. Memory: one `Postings` and a row group at a time.
+    against it when written and when read. `share`: columns of few postings have row groups together, which
+    an index of an older format must not have. Memory: one of the postings and a row group at a time.
 
     Raises:
         BrokenBitmapError: a bitmap fails the checks; no file is left.
         StorageError: the disk is full or refuses.
     """
-    return write_index_file(storage, NAME, space, lambda to: encode_segment(to, space, rows, postings))
+    return write_index_file(storage, NAME, space, lambda to: encode_segment(to, space, rows, postings, share))
 
 
-def encode_segment(to: pa.NativeFile, space: str, rows: int, postings: Iterable[Postings]) -> None:
+def encode_segment(
+    to: pa.NativeFile, space: str, rows: int, postings: Iterable[AnyPostings], share: bool = False
+) -> None:
     """Write the bytes of a segment into a sink; see `write_segment`."""
     schema = SCHEMA.with_metadata({ROWS: str(rows)})
-    groups = _row_groups(_table(space, _checked(space, part, rows), schema) for part in postings)
-    write_row_groups(to, schema, groups)
+    checked = (_checked(space, part, rows) for part in postings)
+    parts = ((part.owners, _table(space, part, schema)) for part in checked)
+    shared: Shared = {}
+    write_row_groups(to, schema, cut(parts, shared if share else None), shared)
 
 
-def write_row_groups(to: pa.NativeFile, schema: pa.Schema, groups: Iterable[pa.Table]) -> None:
-    """Write row groups of a segment as they are, without cutting them again."""
-    write_parquet(to, schema, groups, encodings=gaps.ENCODINGS)
+def write_row_groups(
+    to: pa.NativeFile, schema: pa.Schema, groups: Iterable[pa.Table], metadata: Shared | None = None
+) -> None:
+    """Write row groups of a segment as they are, without cutting them again.
+
+    `metadata`: read when all row groups are written.
+    """
+    write_parquet(to, schema, groups, encodings=gaps.ENCODINGS, metadata=metadata)
 
 
-def _checked(space: str, part: Postings, rows: int) -> Postings:
+def _checked(space: str, part: AnyPostings, rows: int) -> AnyPostings:
     cardinality = np.asarray(part.cardinality, dtype=np.int64)
     bitmaps = _one_chunk(part.bitmaps)
-    written.check_bitmaps(space, part.column, cardinality, bitmaps, rows)
     sparse = part.sparse or gaps.none(len(bitmaps))
-    written.check_sparse(space, part.column, gaps.Gaps.of(sparse, cardinality, rows), bitmaps)
+    column = part.owners[0].column
+    try:
+        written.check_bitmaps(space, column, cardinality, bitmaps, rows)
+        written.check_sparse(space, column, gaps.Gaps.of(sparse, cardinality, rows), bitmaps)
+    except BrokenBitmapError as broken:
+        if len(part.owners) == 1:
+            raise
+        raise _named(broken, part.owners) from broken
     return replace(part, cardinality=cardinality, bitmaps=bitmaps, sparse=sparse)
 
 
-def _table(space: str, part: Postings, schema: pa.Schema) -> pa.Table:
+def _named(broken: BrokenBitmapError, owners: tuple[Owner, ...]) -> BrokenBitmapError:
+    """Return the error about the column whose bitmap is broken, and the bitmap's number in that column."""
+    number = int(str(broken.fields["number"]))
+    ends = accumulate(owner.keys for owner in owners)
+    owner, end = next((owner, end) for owner, end in zip(owners, ends, strict=True) if number < end)
+    own = {"column": owner.column, "number": number - end + owner.keys}
+    return BrokenBitmapError(**{**broken.fields, **own})
+
+
+def _table(space: str, part: AnyPostings, schema: pa.Schema) -> pa.Table:
     n = len(part.keys)
-    constant = [pa.repeat(text, n) for text in (space, part.column, part.key_type)]
+    constant = [
+        pa.repeat(space, n),
+        *(_repeated([(owner[i], owner.keys) for owner in part.owners]) for i in (0, 1)),
+    ]
     cardinality = arrow_array(part.cardinality, pa.int64())
     sparse = part.sparse or gaps.none(n)
     columns = [*constant, _one_chunk(part.keys), cardinality, part.bitmaps, *sparse.columns]
     return pa.table(columns, schema=schema)
 
 
+def _repeated(texts: Iterable[tuple[str, int]]) -> pa.StringArray:
+    return pa.concat_arrays([pa.repeat(text, many) for text, many in texts])
+
+
 def _one_chunk(values: pa.Array | pa.ChunkedArray) -> pa.Array:
     return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-
-
-def _row_groups(parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Regroup rows into row groups as full as the limits allow, never with two columns."""
-    held: pa.Table | None = None
-    for part in parts:
-        if not len(part):
-            continue
-        if held is not None and held["column"][0] != part["column"][0]:
-            yield from _cut(held)
-            held = None
-        pieces = list(_cut(part if held is None else pa.concat_tables([held, part])))
-        yield from pieces[:-1]
-        held = pieces[-1]
-    if held is not None:
-        yield held.combine_chunks()
-
-
-def _cut(table: pa.Table) -> Iterator[pa.Table]:
-    """Cut rows into row groups of at most GROUP_ROWS rows and GROUP_BYTES, or of one larger posting."""
-    sizes = numpy_of(filled(pc.binary_length(table["bitmap"]), 0), dtype=np.int64)
-    positions = np.where(numpy_of(table[gaps.FIRST].is_valid()), numpy_of(table["cardinality"]), 0)
-    ends = np.cumsum(sizes + POSITION_BYTES * positions)
-    start = 0
-    while start < len(ends):
-        before = int(ends[start - 1]) if start else 0
-        end = int(np.searchsorted(ends, before + GROUP_BYTES, side="right"))
-        end = min(max(end, start + 1), start + GROUP_ROWS)
-        yield table.slice(start, end - start)
-        start = end

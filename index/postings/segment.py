@@ -25,6 +25,7 @@ from tailbit.index.postings import gaps
 from tailbit.index.postings.covering import covered
 from tailbit.index.postings.postings import ROWS, SCHEMA, GroupSize
 from tailbit.index.postings.row_group import RowGroup
+from tailbit.index.postings.row_groups import Section, sections_of
 from tailbit.once import once
 from tailbit.tables.ahead import in_order, shared_out
 from tailbit.tables.arrow import numpy_of
@@ -40,11 +41,42 @@ STORED = (*_DENSE, *gaps.COLUMNS)
 
 
 class _Place(NamedTuple):
-    """A row group and its first and last key; None if the row group holds only NULL's posting."""
+    """Rows of one column and their first and last key; None if they are only NULL's posting.
+
+    `number`: index into the spans of the segment.
+    """
 
     number: int
     low: bytes | None
     high: bytes | None
+
+
+class _Span(NamedTuple):
+    """Rows of one column in a row group: all of them, or those of one section of a shared row group.
+
+    `start`: the first row. `share`: of the bytes of the row group.
+    """
+
+    group: int
+    start: int = 0
+    section: Section | None = None
+    share: float = 1.0
+
+
+class _Directory(NamedTuple):
+    """What the footer says: key types by column, spans, and per column its places and their highest keys."""
+
+    types: dict[str, str]
+    spans: list[_Span]
+    places: dict[str, tuple[list[_Place], list[bytes]]]
+
+    def add(self, column: str, key_type: str, span: _Span, low: bytes | None, high: bytes | None) -> None:
+        """Add the next rows of a column."""
+        self.types[column] = key_type
+        places, highs = self.places.setdefault(column, ([], []))
+        places.append(_Place(len(self.spans), low, high))
+        highs.append(high or b"")
+        self.spans.append(span)
 
 
 _WORTH_A_THREAD = 2 << 20
@@ -98,7 +130,7 @@ class Segment:
         Raises:
             CorruptIndexError: the file is missing, truncated or altered.
         """
-        return self._directory[0]
+        return self._directory.types
 
     @once
     def rows(self) -> int:
@@ -216,7 +248,7 @@ class Segment:
         first = 0
         for place in self._places(column)[0]:
             yield first, partial(self._read, [place.number])
-            first += self._footer.row_group(place.number).num_rows
+            first += self._size(place.number).keys
 
     def weight(self, column: str, ranges: Sequence[KeyRange] | None = None) -> tuple[int, int]:
         """Return the number of keys of a column and the bytes of their postings, from the cached footer.
@@ -234,17 +266,28 @@ class Segment:
         return sum(self._size(place.number).positions for place in self._places(column)[0])
 
     def forms(self, column: str) -> tuple[int, int, int]:
-        """Return a column's number of keys, of sparse keys, and bytes of its row groups, by the footer."""
-        groups = [self._footer.row_group(place.number) for place in self._places(column)[0]]
-        sizes = (g.column(leaf).total_compressed_size for g in groups for leaf in range(g.num_columns))
-        sparse = sum(self._size(place.number).sparse for place in self._places(column)[0])
-        return sum(g.num_rows for g in groups), sparse, sum(sizes)
+        """Return a column's number of keys, of sparse keys, and bytes of its row groups, by the footer.
+
+        Of a shared row group the column has its share of the bytes.
+        """
+        numbers = [place.number for place in self._places(column)[0]]
+        spans = [self._directory.spans[number] for number in numbers]
+        groups = [self._footer.row_group(span.group) for span in spans]
+        sizes = [sum(g.column(leaf).total_compressed_size for leaf in range(g.num_columns)) for g in groups]
+        size = sum(round(size * span.share) for size, span in zip(sizes, spans, strict=True))
+        counted = [self._size(number) for number in numbers]
+        return sum(part.keys for part in counted), sum(part.sparse for part in counted), size
 
     def _size(self, number: int) -> GroupSize:
-        """Return the size of a row group, cached: pyarrow creates objects on each look at a footer."""
+        """Return the size of a span, cached: pyarrow creates objects on each look at a footer."""
         size = self._sizes.get(number)
         if size is None:
-            size = self._sizes[number] = GroupSize.of(self._footer.row_group(number))
+            span = self._directory.spans[number]
+            size = GroupSize.of(self._footer.row_group(span.group))
+            if (own := span.section) is not None:
+                shares = (round(whole * span.share) for whole in (size.unpacked, size.packed))
+                size = GroupSize(own.keys, own.sparse, own.positions, *shares)
+            self._sizes[number] = size
         return size
 
     def unread(self, column: str, ranges: Sequence[KeyRange] = (ALL_KEYS,)) -> int:
@@ -264,23 +307,36 @@ class Segment:
             return file.metadata
 
     @once
-    def _directory(self) -> tuple[dict[str, str], dict[str, tuple[list[_Place], list[bytes]]]]:
-        """Return per column its key type; its row groups in order of keys, and the highest key of each."""
-        types: dict[str, str] = {}
-        places: dict[str, tuple[list[_Place], list[bytes]]] = {}
+    def _directory(self) -> _Directory:
+        """Return what the footer says of each column.
+
+        Raises:
+            CorruptIndexError: a row group holds several columns, and the file does not say which rows.
+        """
+        out = _Directory({}, [], {})
+        try:
+            shared = sections_of(self._footer.metadata or {})
+        except (ValueError, TypeError) as damage:
+            raise CorruptIndexError(file=self.path, reason=str(damage)) from damage
         for number in range(self._footer.num_row_groups):
-            group = self._footer.row_group(number)
-            column = group.column(1).statistics.min
-            types[column] = group.column(2).statistics.min
-            keys = group.column(3).statistics
+            group, start = self._footer.row_group(number), 0
+            sections = shared.get(number, [])
+            total = sum(section.size for section in sections)
+            for own in sections:
+                span = _Span(number, start, own, own.size / total)
+                out.add(own.column, own.key_type, span, own.low, own.high)
+                start += own.keys
+            if sections:
+                continue
+            column, types, keys = (group.column(leaf).statistics for leaf in (1, 2, 3))
+            if column.min != column.max:
+                raise CorruptIndexError(file=self.path, reason="it does not say whose the rows of a group are")
             low, high = (keys.min, keys.max) if keys is not None and keys.has_min_max else (None, None)
-            of_column = places.setdefault(column, ([], []))
-            of_column[0].append(_Place(number, low, high))
-            of_column[1].append(high or b"")
-        return types, places
+            out.add(column.min, types.min, _Span(number), low, high)
+        return out
 
     def _places(self, column: str) -> tuple[list[_Place], list[bytes]]:
-        return self._directory[1].get(column, ([], []))
+        return self._directory.places.get(column, ([], []))
 
     def _group(self, number: int) -> RowGroup:
         group: RowGroup = POSTINGS.get((self._name, number), lambda: self._read_group(number))
@@ -301,7 +357,25 @@ class Segment:
         keys_read = table["key"].combine_chunks(), numpy_of(table["cardinality"], dtype=np.int64)
         return keys_read, table.nbytes
 
-    def _read(self, groups: list[int], columns: Sequence[str]) -> pa.Table:
+    def _read(self, numbers: list[int], columns: Sequence[str]) -> pa.Table:
+        """Read spans of one column, in order; the rows of a shared row group are read together and cached."""
+        spans = [self._directory.spans[number] for number in numbers]
+        whole = [span.group for span in spans if span.section is None]
+        parts = [self._read_groups(whole, columns)] if whole or not spans else []
+        for span in spans:
+            if span.section is not None:
+                rows = self._shared(span.group).select(list(columns))
+                parts.append(rows.slice(span.start, span.section.keys))
+        return parts[0] if len(parts) == 1 else pa.concat_tables(parts)
+
+    def _shared(self, group: int) -> pa.Table:
+        def read() -> tuple[pa.Table, int]:
+            rows = self._read_groups([group], STORED).combine_chunks()
+            return rows, rows.nbytes
+
+        return POSTINGS.get((self._name, -1 - group), read)
+
+    def _read_groups(self, groups: list[int], columns: Sequence[str]) -> pa.Table:
         numbers = [SCHEMA.get_field_index(name) for name in columns]
         parts = [self._footer.row_group(group) for group in groups]
         with self._counting:

@@ -1,0 +1,214 @@
+"""Row groups of a segment: which postings are read together.
+
+A row group holds at most GROUP_ROWS keys and about GROUP_BYTES of postings, at four bytes per position of
+sparse keys. Columns with many postings have row groups of their own, whose statistics name the column and a
+range of keys. A row group costs half a millisecond and a kilobyte whatever it holds, so neighbouring columns
+of few postings may share one; the file's metadata then says which rows are whose.
+
+Worked example: bytes of postings, with at most 128 KiB in a shared row group.
+
+    column         a     b     c          d     e
+    bytes          2 K   9 K   3 M        1 K   1 K
+    row groups     a b         c c c      d e
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from tailbit.arrays import Longs
+from tailbit.index.parquet.sorted_rows import GROUP_BYTES, GROUP_ROWS
+from tailbit.index.postings import gaps
+from tailbit.tables import compute as pc
+from tailbit.tables.arrow import filled, numpy_of
+
+SHARED = "tailbit.shared"
+"""The key in a segment's metadata that holds which rows of shared row groups are whose."""
+
+Shared = dict[str, str]
+"""What a file's metadata says of shared row groups: nothing, or a text of JSON by the name SHARED."""
+
+POSITION_BYTES = 4
+"""Bytes that a position of a sparse key counts towards the size of a row group."""
+
+FEW_BYTES = 1 << 14
+"""A column with this many bytes of keys and postings, or more, has row groups of its own."""
+
+SHARED_BYTES = 1 << 17
+"""Bytes of keys and postings in a shared row group, at most: a fraction of a millisecond to decode."""
+
+
+class Owner(NamedTuple):
+    """A column, the key type of its postings, and how many keys in a row are its own."""
+
+    column: str
+    key_type: str
+    keys: int
+
+
+class Section(NamedTuple):
+    """The rows of one column in a shared row group.
+
+    `keys`: number of rows; `sparse`: how many are sparse, of `positions` in all; `size`: bytes of keys and
+    postings; `low`, `high`: first and last key, None where the column has only NULL's posting.
+    """
+
+    column: str
+    key_type: str
+    keys: int
+    sparse: int
+    positions: int
+    size: int
+    low: bytes | None
+    high: bytes | None
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """A table of postings, measured. The sums of `Longs` have one entry more than rows and begin with 0."""
+
+    table: pa.Table
+    bytes: Longs
+    keys: Longs
+    sparse: Longs
+    positions: Longs
+
+    @classmethod
+    def of(cls, table: pa.Table) -> _Rows:
+        held = numpy_of(table[gaps.FIRST].is_valid())
+        positions = np.where(held, numpy_of(table["cardinality"]), 0)
+        bitmaps = numpy_of(filled(pc.binary_length(table["bitmap"]), 0), dtype=np.int64)
+        keys = numpy_of(filled(pc.binary_length(table["key"]), 0), dtype=np.int64)
+        return cls(table, *map(_sums, (bitmaps + POSITION_BYTES * positions, keys, held, positions)))
+
+    def cut(self, low: int, high: int) -> Iterator[tuple[int, int]]:
+        """Cut rows into row groups of at most GROUP_ROWS rows and GROUP_BYTES, or of one larger posting."""
+        while low < high:
+            most = int(self.bytes[low]) + GROUP_BYTES
+            end = int(np.searchsorted(self.bytes, most, side="right")) - 1
+            end = min(max(end, low + 1), low + GROUP_ROWS, high)
+            yield low, end
+            low = end
+
+
+@dataclass(frozen=True, eq=False)
+class _Piece:
+    """Rows `[low, high)` of one column, at most a row group."""
+
+    rows: _Rows
+    owner: Owner
+    low: int
+    high: int
+
+    @property
+    def size(self) -> int:
+        """Return the bytes of keys and postings."""
+        return sum(int(sums[self.high] - sums[self.low]) for sums in (self.rows.bytes, self.rows.keys))
+
+    @property
+    def table(self) -> pa.Table:
+        """Return the rows."""
+        return self.rows.table.slice(self.low, self.high - self.low)
+
+    def section(self) -> Section:
+        """Return what the file's metadata says of these rows in a shared row group."""
+        own, low, high = self.rows, self.low, self.high
+        sparse, positions = (int(sums[high] - sums[low]) for sums in (own.sparse, own.positions))
+        keys = own.table["key"]
+        first = low if keys[low].is_valid else low + 1
+        ends = (keys[first].as_py(), keys[high - 1].as_py()) if first < high else (None, None)
+        return Section(self.owner[0], self.owner[1], high - low, sparse, positions, self.size, *ends)
+
+
+def _sums(numbers: np.ndarray[Any, Any]) -> Longs:
+    return np.concatenate([[0], np.cumsum(numbers, dtype=np.int64)])
+
+
+def cut(parts: Iterable[tuple[Sequence[Owner], pa.Table]], shared: Shared | None) -> Iterator[pa.Table]:
+    """Cut postings, in ascending order, into row groups.
+
+    `shared`: if given, columns of few postings share row groups, and it says of them, once all row groups
+    are yielded, what the file's metadata is to say; None if each row group is to hold one column.
+    """
+    sections: dict[str, list[list[Any]]] = {}
+    for number, pieces in enumerate(_together(_pieces(parts), shared is not None)):
+        if len(pieces) > 1:
+            sections[str(number)] = [_written(piece.section()) for piece in pieces]
+        yield _table_of(pieces)
+    if sections and shared is not None:
+        shared[SHARED] = json.dumps(sections, separators=(",", ":"))
+
+
+def sections_of(metadata: Mapping[bytes, bytes]) -> dict[int, list[Section]]:
+    """Map each shared row group of a file to whose its rows are, by what `cut` wrote.
+
+    Raises:
+        ValueError: the text is damaged.
+    """
+    known: dict[str, list[list[Any]]] = json.loads(metadata.get(SHARED.encode(), b"{}"))
+    return {int(number): [_read(*section) for section in sections] for number, sections in known.items()}
+
+
+def _written(section: Section) -> list[Any]:
+    keys = [None if key is None else b64encode(key).decode() for key in section[-2:]]
+    return [*section[:-2], *keys]
+
+
+def _read(*written: Any) -> Section:
+    *numbers, low, high = written
+    return Section(*numbers, *(None if key is None else b64decode(key) for key in (low, high)))
+
+
+def _pieces(parts: Iterable[tuple[Sequence[Owner], pa.Table]]) -> Iterator[_Piece]:
+    """Cut the postings of each column into pieces as full as the limits allow."""
+    held: _Piece | None = None
+    for owners, table in parts:
+        if held is not None and len(owners) == 1 and held.owner[:2] == owners[0][:2]:
+            table = pa.concat_tables([held.table, table])
+            owners = [Owner(*owners[0][:2], len(table))]
+        elif held is not None:
+            yield held
+        held, rows, low = None, _Rows.of(table), 0
+        for owner in owners:
+            for a, b in rows.cut(low, low + owner.keys):
+                if held is not None:
+                    yield held
+                held = _Piece(rows, owner, a, b)
+            low += owner.keys
+    if held is not None:
+        yield held
+
+
+def _together(pieces: Iterable[_Piece], share: bool) -> Iterator[list[_Piece]]:
+    """Yield the pieces of each row group."""
+    waiting: list[_Piece] = []
+    size = 0
+    for piece in pieces:
+        few = share and piece.size < FEW_BYTES
+        if waiting and (not few or size + piece.size > SHARED_BYTES):
+            yield waiting
+            waiting, size = [], 0
+        if few:
+            waiting.append(piece)
+            size += piece.size
+        else:
+            yield [piece]
+    if waiting:
+        yield waiting
+
+
+def _table_of(pieces: Sequence[_Piece]) -> pa.Table:
+    """Return the rows of a row group. Neighbouring pieces of one table are not copied one by one."""
+    tables = []
+    for _, some in groupby(pieces, key=lambda piece: id(piece.rows)):
+        own = list(some)
+        tables.append(own[0].rows.table.slice(own[0].low, own[-1].high - own[0].low))
+    return pa.concat_tables(tables).combine_chunks()
