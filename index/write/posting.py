@@ -199,8 +199,22 @@ def post(
     """
     mine = [claim for claim in claims if column.id in claim.columns]
     raised = BitMap()
-    coded = code(data, column, key_type, mine, raised)
-    keys, counts = coded.keys, -_hidden_counts(coded, mine, hidden)
+    coded = [code(data, column, key_type, mine, raised)]
+    # Nothing else may hold the codes, which `posted` frees.
+    yield from posted(coded.pop(), raised, column, key_type, mine, hidden, tally)
+
+
+def posted(
+    coded: Coded,
+    raised: BitMap,
+    column: Column,
+    key_type: str,
+    mine: Sequence[Claim],
+    hidden: Mapping[str, BitMap],
+    tally: Tally,
+) -> Iterator[Postings]:
+    """Yield the postings of a coded column of the files `mine`; see `post`. `raised`: where a term raises."""
+    keys, counts = coded.keys, -hidden_counts(coded, mine, hidden)
     extent = max(claim.base + claim.rows for claim in mine)
     first = min(claim.base for claim in mine) // BLOCK * BLOCK
     slabs = laid_out(coded, first, extent)
@@ -286,7 +300,7 @@ def _add(
         at += len(values)
 
 
-def _hidden_counts(
+def hidden_counts(
     coded: Coded, claims: Sequence[Claim], hidden: Mapping[str, BitMap]
 ) -> npt.NDArray[np.int32]:
     """Count the hidden rows per code, int32: a file has fewer rows than 32 bits can count."""
@@ -301,6 +315,13 @@ def _hidden_counts(
 
 def postings_of(column: str, key_type: str, keys: pa.BinaryArray, slab: Bitmaps) -> Postings:
     """Return the postings of a slab, without the keys that no row has."""
+    return Postings(column, key_type, *stored(keys, slab))
+
+
+def stored(
+    keys: pa.BinaryArray, slab: Bitmaps
+) -> tuple[pa.BinaryArray, npt.NDArray[np.int64], pa.BinaryArray, pa.Table]:
+    """Return keys, cardinalities, bitmaps and sparse postings of a slab, without the keys that no row has."""
     counts = np.where(slab.sparse, slab.cardinality, 0)
     sparse = encoded(slab.positions, counts) if slab.sparse.any() else none(len(keys))
     bitmaps, cardinality, kept = slab.arrow(), slab.cardinality, slab.cardinality > 0
@@ -308,4 +329,4 @@ def postings_of(column: str, key_type: str, keys: pa.BinaryArray, slab: Bitmaps)
         at = pa.array(np.flatnonzero(kept))
         keys, bitmaps, cardinality = keys.take(at), bitmaps.take(at), cardinality[kept]
         sparse = sparse.take(at)
-    return Postings(column, key_type, keys, cardinality, bitmaps, sparse)
+    return keys, cardinality, bitmaps, sparse

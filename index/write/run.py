@@ -24,7 +24,8 @@ from tailbit.index.model import ROWS_PER_SPACE, FileRecord, IndexFile
 from tailbit.index.postings.postings import write_segment
 from tailbit.index.write.counting import Counting
 from tailbit.index.write.hidden import HiddenRowsReader
-from tailbit.index.write.posting import Claim, DataFiles, post
+from tailbit.index.write.posting import Claim, DataFiles
+from tailbit.index.write.together import post_all
 from tailbit.index.write.work import (
     BuildTask,
     Enter,
@@ -172,14 +173,8 @@ class _Run:
             return None
         hidden = self._hidden_among(claims)
         ordered = sorted(columns, key=lambda c: c.column.id)
-        postings = (
-            part
-            for indexed in ordered
-            for part in post(
-                self._data, indexed.column, indexed.key_type, claims, hidden, self._tally_of(indexed.column)
-            )
-        )
-        return write_segment(self._index, space, extent, postings)
+        postings = post_all(self._data, ordered, claims, hidden, self._tally_of)
+        return write_segment(self._index, space, extent, postings, self._task.share)
 
     def _tally_of(self, column: Column) -> Tally:
         """Return the tally of the task; for a column whose values are not counted, one that is not kept."""

@@ -120,7 +120,8 @@ class BuildTask:
     `root`, `log`: of the source table, as `open_source` has them.
     `dropped`: ids of dropped columns, whose old postings may still lie in row spaces. `kinds`: the record
     kinds of the index. `options`: of the stores of both tables. `definitions`: those without postings.
-    `uncounted`: ids of the definitions with postings whose values are not counted.
+    `uncounted`: ids of the definitions with postings whose values are not counted. `share`: whether columns
+    of few postings may share row groups.
     """
 
     root: str
@@ -135,6 +136,7 @@ class BuildTask:
     definitions: tuple[TaskDefinition, ...] = ()
     uncounted: frozenset[str] = frozenset()
     log: str = ""
+    share: bool = False
 
     @property
     def read_columns(self) -> list[Column]:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from tailbit.index.kinds.files.kind import FILES
 from tailbit.index.kinds.kind import Kind, View
+from tailbit.index.kinds.settings import may_share
 from tailbit.index.model import IndexFile
 from tailbit.index.postings.postings import NAME, SCHEMA
 from tailbit.index.postings.segment import Segment
@@ -45,7 +46,7 @@ class Segments:
 
 @dataclass(frozen=True)
 class BitmapIndexKind(Kind[Segments]):
-    """Kind whose rows are postings. `write_segment` writes them, which keeps columns apart."""
+    """Kind whose rows are postings; `write_segment` writes them."""
 
     name: ClassVar[str] = NAME
     schema: ClassVar[pa.Schema] = SCHEMA
@@ -88,7 +89,7 @@ class BitmapIndexKind(Kind[Segments]):
         spaces = view.reader(self).by_space
         sources = [spaces.get(space, []) for space in group.spaces]
         claims = [view.reader(FILES).claims(space) for space in group.spaces]
-        return merge_spaces(view.storage, sources, claims, earliest)
+        return merge_spaces(view.storage, sources, claims, earliest, may_share(view.settings))
 
     def may_commit(self, view: View, group: MergeGroup, merged: Merged | None) -> bool:
         """Return whether a merge may be committed; not if a segment is new or a dropped file came back."""

@@ -31,14 +31,18 @@ def merge_spaces(
     spaces: Sequence[Sequence[Segment]],
     claims: Sequence[Sequence[FileRecord]],
     earliest: int | None,
+    share: bool = False,
 ) -> Merged:
-    """Write the segments and claims of some row spaces as one; unreachable files are dropped."""
+    """Write the segments and claims of some row spaces as one; unreachable files are dropped.
+
+    `share`: columns of few postings may share row groups.
+    """
     space = uuid.uuid4().hex
     moves, moved, rows = lay_out(claims, lambda record: record.is_reachable(earliest), space)
     built = {id_ for records in claims for record in records for id_ in record.built}
     posted = built | {raised_id(id_) for id_ in built}
     postings = _postings(spaces, moves, posted)
-    files = (write_segment(storage, space, rows, postings),) if rows else ()
+    files = (write_segment(storage, space, rows, postings, share),) if rows else ()
     return Merged(files, tuple(moved))
 
 
