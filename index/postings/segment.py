@@ -330,9 +330,7 @@ class Segment:
                 continue
             column, types, keys = (group.column(leaf).statistics for leaf in (1, 2, 3))
             if column.min != column.max:
-                raise CorruptIndexError(
-                    file=self.path, reason="it does not say whose the rows of a group are"
-                )
+                raise CorruptIndexError(file=self.path, reason="it does not say whose its rows are")
             low, high = (keys.min, keys.max) if keys is not None and keys.has_min_max else (None, None)
             out.add(column.min, types.min, _Span(number), low, high)
         return out
