@@ -1,9 +1,8 @@
-"""Is an index of an expression as quick as one of a stored column, and what do twenty cost a commit?
+"""Is an index of an expression as quick as one of a stored column?
 
 Usage: python workloads/definitions.py [--rows N] [--repeats N]. A table of N rows in eight files holds a
 text, the same in lower case, a time and its hour. One index is of `lower(name)` and `date_trunc('HOUR', at)`,
-the other of the stored columns; the same questions are asked of both, warm and in turns. Then commits of
-1,000 rows are indexed under one definition and under twenty; no Spark, one core.
+the other of the stored columns; the same questions are asked of both, warm and in turns.
 """
 
 from __future__ import annotations
@@ -13,13 +12,11 @@ import pathlib
 import shutil
 import tempfile
 import time
-from collections.abc import Sequence
 
 import deltalake
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from index_of import Upkeep
 from lineitem import FILES
 from timing import medians, same, tell
 
@@ -52,10 +49,10 @@ FACETS = {
     "facets of hours": (QUESTIONS["beginning"], "date_trunc('HOUR', at)", "hour"),
 }
 TERMS = ["lower(name)", "date_trunc('HOUR', at)"]
-COMMIT_ROWS, COMMITS = 1000, 9
 
 
-def _rows(rng: np.random.Generator, count: int) -> pa.Table:
+def rows_of(rng: np.random.Generator, count: int) -> pa.Table:
+    """Return random rows of the table."""
     numbers, cases = rng.integers(0, NAMES, count), rng.integers(0, 2, count)
     spelled = [f"{letter}{number}" for number in range(NAMES) for letter in "nN"]
     names = pa.array(spelled).take(pa.array(2 * numbers + cases))
@@ -68,7 +65,7 @@ def _rows(rng: np.random.Generator, count: int) -> pa.Table:
 def _written(table: pathlib.Path, rows: int) -> None:
     rng = np.random.default_rng(1)
     for _ in range(FILES):
-        part = _rows(rng, rows // FILES)
+        part = rows_of(rng, rows // FILES)
         deltalake.write_deltalake(str(table), part, mode="append", target_file_size=1 << 40)
 
 
@@ -110,29 +107,6 @@ def _tell(question: str, terms: float, stored: float, unit: str = "ms", scale: f
     tell({"question": question, **figures, "expression / stored": round(terms / stored, 2)})
 
 
-def _commit_cost(folder: pathlib.Path, terms: Sequence[str]) -> float:
-    """Return the least CPU seconds to index a commit under some definitions."""
-    table, rng = folder / f"commits-{len(terms)}", np.random.default_rng(2)
-    deltalake.write_deltalake(str(table), _rows(rng, COMMIT_ROWS))
-    opened = tailbit.open(str(table))
-    for number, term in enumerate(terms):
-        opened.create_index(f"i{number}", term)
-    upkeep, took = Upkeep(table, None), []
-    for _ in range(COMMITS):
-        deltalake.write_deltalake(str(table), _rows(rng, COMMIT_ROWS), mode="append")
-        begun = time.process_time()
-        upkeep.catch_up()
-        took.append(time.process_time() - begun)
-    return min(took)
-
-
-def _twenty() -> list[str]:
-    terms = ["name", "at", "k", "hour(at)", "lower(name)"]
-    terms += [f"substr(lower(name), 1, {n})" for n in range(1, 6)]
-    terms += [f"length(name) + {n}" for n in range(5)]
-    return terms + [f"k % {n}" for n in range(2, 7)]
-
-
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--rows", type=int, default=4_000_000)
@@ -142,11 +116,8 @@ def main() -> None:
     try:
         _written(folder / "table", given.rows)
         _asked(folder, given.repeats)
-        one, twenty = _commit_cost(folder, ["k"]), _commit_cost(folder, _twenty())
     finally:
         shutil.rmtree(folder)
-    figures = {"twenty ms": round(twenty * 1e3, 1), "one ms": round(one * 1e3, 1)}
-    tell({"question": "a commit of 1,000 rows", **figures, "twenty / one": round(twenty / one, 2)})
 
 
 if __name__ == "__main__":

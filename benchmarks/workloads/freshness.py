@@ -66,19 +66,20 @@ def _rows(commit: int) -> pa.Table:
 
 
 def _measure(table: pathlib.Path, commits: int, per_second: float) -> list[float]:
-    index = _await_index(table / "_tailbit")
+    index = await_index(table / "_tailbit")
     handle = deltalake.DeltaTable(str(table))
     for warm_up in range(10):
-        _one(handle, index, warm_up + 1)
+        seconds_to_cover(handle, index, _rows(warm_up + 1))
     waits, due = [], time.perf_counter()
     for commit in range(commits):
         due += 1 / per_second
         time.sleep(max(0.0, due - time.perf_counter()))
-        waits.append(_one(handle, index, commit + 11))
+        waits.append(seconds_to_cover(handle, index, _rows(commit + 11)))
     return waits
 
 
-def _await_index(path: pathlib.Path) -> MetadataTable:
+def await_index(path: pathlib.Path) -> MetadataTable:
+    """Return an index once its first build is complete."""
     began = time.perf_counter()
     while time.perf_counter() - began < START_S:
         with contextlib.suppress(NoIndexError):
@@ -89,8 +90,9 @@ def _await_index(path: pathlib.Path) -> MetadataTable:
     raise SystemExit(f"no index came up in {START_S} s")
 
 
-def _one(handle: deltalake.DeltaTable, index: MetadataTable, commit: int) -> float:
-    deltalake.write_deltalake(handle, _rows(commit), mode="append")
+def seconds_to_cover(handle: deltalake.DeltaTable, index: MetadataTable, rows: pa.Table) -> float:
+    """Append rows, and return the seconds from their commit to that of the index that covers them."""
+    deltalake.write_deltalake(handle, rows, mode="append")
     written, wanted = time.perf_counter(), handle.version()
     while index.state.ledger is None or (index.state.ledger.covered or 0) < wanted:
         if time.perf_counter() - written > 60:
