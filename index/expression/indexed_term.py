@@ -6,7 +6,7 @@ the expression on them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -99,25 +99,30 @@ def with_terms(table: pa.Table, columns: Sequence[Column]) -> tuple[pa.Table, di
     return table, raising
 
 
-def values_of(term: IndexedTerm, columns: Mapping[str, pa.Array], rows: int) -> tuple[pa.Array, Mask | None]:
+KeptBy = Callable[[str], "evaluation.Kept"]
+"""Caches of calls: of those over rows by "", of those over the distinct values of a column by its id."""
+
+
+def values_of(
+    term: IndexedTerm, columns: Mapping[str, pa.Array], rows: int, kept: KeptBy | None = None
+) -> tuple[pa.Array, Mask | None]:
     """Compute a term over rows: its values, NULL where it raises; and where it raises, None if nowhere.
 
     `columns`: by column id, the values of the columns that the term reads. A dictionary-coded column that is
-    the only one is computed per distinct value, and stays coded.
+    the only one is computed per distinct value, and stays coded. `kept`: caches for the same rows.
     """
     if isinstance(term, IndexedTuple):
-        return _of_parts(term, columns, rows)
+        return _of_parts(term, columns, rows, kept)
     coded = next(iter(columns.values())) if len(columns) == 1 else None
     if coded is not None and pa.types.is_dictionary(coded.type):
-        return _of_coded(term, next(iter(columns)), coded)
-    outcome = evaluation.evaluate(
-        term.expression, {id_: _plain(values) for id_, values in columns.items()}, rows
-    )
+        return _of_coded(term, next(iter(columns)), coded, kept)
+    plain = {id_: _plain(values) for id_, values in columns.items()}
+    outcome = evaluation.evaluate(term.expression, plain, rows, None if kept is None else kept(""))
     return outcome.values, outcome.failed if outcome.raised is not None and outcome.raised.any() else None
 
 
 def _of_parts(
-    term: IndexedTuple, columns: Mapping[str, pa.Array], rows: int
+    term: IndexedTuple, columns: Mapping[str, pa.Array], rows: int, kept: KeptBy | None
 ) -> tuple[pa.StructArray, Mask | None]:
     """Compute the parts of a tuple, each by itself; the tuple raises where any part does."""
     values: list[pa.Array] = []
@@ -125,7 +130,7 @@ def _of_parts(
     for part in term.parts:
         if isinstance(part, IndexedTerm):
             own = {column.id: columns[column.id] for column in sources_of([part])}
-            part_values, raising = values_of(part, own, rows)
+            part_values, raising = values_of(part, own, rows, kept)
             raised += [] if raising is None else [raising]
         else:
             part_values = columns[part.id]
@@ -134,9 +139,13 @@ def _of_parts(
     return pa.StructArray.from_arrays(values, names), reduce(np.logical_or, raised) if raised else None
 
 
-def _of_coded(term: IndexedTerm, id_: str, coded: pa.DictionaryArray) -> tuple[pa.Array, Mask | None]:
+def _of_coded(
+    term: IndexedTerm, id_: str, coded: pa.DictionaryArray, kept: KeptBy | None
+) -> tuple[pa.Array, Mask | None]:
     distinct = pa.concat_arrays([coded.dictionary, pa.nulls(1, coded.dictionary.type)])
-    values, raised = values_of(term, {id_: distinct}, len(distinct))
+    own_kept = None if kept is None else kept(id_)
+    of_values: KeptBy | None = None if own_kept is None else lambda _: own_kept
+    values, raised = values_of(term, {id_: distinct}, len(distinct), of_values)
     codes = numpy_of(coded.indices.fill_null(len(distinct) - 1), dtype=np.int64)
     own = values.dictionary_encode()
     return (

@@ -9,6 +9,8 @@ from it, so that no function walks a shared operand more than once.
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from tailbit.index.values.literals import STRING, Literal
@@ -96,6 +98,20 @@ def columns_in(expression: Expression) -> tuple[Column, ...]:
     if isinstance(expression, Call):
         return expression.columns
     return (expression.column,) if isinstance(expression, Ref) else ()
+
+
+def calls_of_several(expressions: Iterable[Expression]) -> frozenset[str]:
+    """Return the keys of the calls that several expressions have, or one has in several places.
+
+    Cost: one visit per call.
+    """
+    counts: Counter[str] = Counter()
+    rest = list(expressions)
+    while rest:
+        if isinstance(at := rest.pop(), Call):
+            counts[at.key] += 1
+            rest.extend(at.args if counts[at.key] == 1 else ())
+    return frozenset(key for key, many in counts.items() if many > 1)
 
 
 def shared_calls(expression: Expression) -> frozenset[int]:

@@ -8,8 +8,10 @@ these become bitmaps.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +19,10 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.arrays import Mask
+from tailbit.index.expression.evaluate import Kept
 from tailbit.index.expression.indexed_term import IndexedTerm, sources_of, values_of
+from tailbit.index.functions.tree import Call, calls_of_several
+from tailbit.index.functions.vectors import Vector
 from tailbit.index.kinds.value_counts import Tally
 from tailbit.index.model import RAISED_KEY, RAISED_TYPE, raised_id
 from tailbit.index.postings.gaps import encoded, none
@@ -41,7 +46,7 @@ from tailbit.tables.storage import Storage
 
 _OPEN_FILES = 64
 _KEPT_BYTES = 64 << 20
-"""Bytes of decoded columns that a task keeps for the next term that reads them."""
+"""Bytes of decoded columns, and of calls, that a task keeps for the next term that reads or has them."""
 _ROWS_AT_ONCE = 1 << 20
 """Rows (or elements of arrays) that are decoded together."""
 
@@ -74,7 +79,12 @@ class DataFiles:
         self._storage = storage
         self._coded = [c for c in sources_of(columns) if not c.partition]
         self._open: Cache[str, DataFile] = Cache(_OPEN_FILES, dropped=DataFile.close)
+        terms = [column for column in columns if isinstance(column, IndexedTerm)]
+        read = Counter(column.id for reader in columns for column in sources_of([reader]))
+        self._of_several = {id_ for id_, many in read.items() if many > 1}
+        self._calls_of_several = calls_of_several(term.expression for term in terms)
         self._small: Cache[tuple[str, str], list[pa.ChunkedArray]] = Cache(_KEPT_BYTES)
+        self._calls: Cache[tuple[str, str, str], Vector] = Cache(_KEPT_BYTES)
 
     def open(self, slice_: FileSlice) -> DataFile:
         """Return the data file of a slice.
@@ -105,6 +115,17 @@ class DataFiles:
             value = partition_array(column, text, 1)
             yield pa.chunked_array([pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int8)), value)])
             return
+        if rows > _ROWS_AT_ONCE or column.id not in self._of_several:
+            yield from self._read(slice_, column)
+            return
+
+        def read() -> tuple[list[pa.ChunkedArray], int]:
+            values = list(self._read(slice_, column))
+            return values, sum(part.nbytes for part in values)
+
+        yield from self._small.get((slice_.path, column.id), read)
+
+    def _read(self, slice_: FileSlice, column: Column) -> Iterator[pa.ChunkedArray]:
         file = self.open(slice_)
         yield from believed(file, slice_, column, _stored_values(file, column))
 
@@ -113,21 +134,27 @@ class DataFiles:
     ) -> Iterator[tuple[pa.ChunkedArray, Mask | None]]:
         """Yield the values of a term in row order, and where it raises; None if it raises nowhere."""
         sources = sources_of([term])
-        for arrays in _side_by_side([self._kept_values(slice_, rows, column) for column in sources]):
+        for arrays in _side_by_side([self.values(slice_, rows, column) for column in sources]):
             columns = {column.id: array for column, array in zip(sources, arrays, strict=True)}
-            values, raised = values_of(term, columns, len(arrays[0]))
+            # What is kept is of the whole file.
+            kept = partial(self._kept, slice_.path) if len(arrays[0]) == rows <= _ROWS_AT_ONCE else None
+            values, raised = values_of(term, columns, len(arrays[0]), kept)
             yield pa.chunked_array([values]), raised
 
-    def _kept_values(self, slice_: FileSlice, rows: int, column: Column) -> Iterator[pa.ChunkedArray]:
-        """Yield the values of a column that several terms may read; those of a small file are kept."""
-        if rows > _ROWS_AT_ONCE:
-            return self.values(slice_, rows, column)
+    def _kept(self, path: str, over: str) -> Kept:
+        """Return the cache of the calls that several terms have, over the same values of a file."""
 
-        def decoded() -> tuple[list[pa.ChunkedArray], int]:
-            values = list(self.values(slice_, rows, column))
-            return values, sum(part.nbytes for part in values)
+        def of(call: Call, compute: Callable[[], Vector]) -> Vector:
+            if call.key not in self._calls_of_several:
+                return compute()
 
-        return iter(self._small.get((slice_.path, column.id), decoded))
+            def computed() -> tuple[Vector, int]:
+                vector = compute()
+                return vector, vector.values.nbytes + (0 if vector.raised is None else vector.raised.nbytes)
+
+            return self._calls.get((path, over, call.key), computed)
+
+        return of
 
 
 def _side_by_side(columns: Sequence[Iterator[pa.ChunkedArray]]) -> Iterator[list[pa.Array]]:
