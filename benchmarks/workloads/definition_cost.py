@@ -2,9 +2,9 @@
 
 Usage: python workloads/definition_cost.py [--rows N] [--commits N] [--no-spark]. Commits of N rows are
 indexed under one definition and under twenty: of columns, of expressions, of several together, and column
-statistics. First in this process, in turns: CPU seconds and bytes of a commit, and CPU seconds with the merges
-that follow. Then by two `tailbit run` beside each other, each
-meeting a commit in turn: seconds from a commit to the index that covers it.
+statistics. First in this process, in turns: CPU seconds and bytes of a commit, and CPU seconds with the
+merges that follow. Then by two `tailbit run` beside each other, each meeting a commit in turn: seconds from
+a commit to the index that covers it.
 """
 
 from __future__ import annotations
