@@ -183,14 +183,12 @@ def _named(broken: BrokenBitmapError, owners: tuple[Owner, ...]) -> BrokenBitmap
 
 def _table(space: str, part: AnyPostings, schema: pa.Schema) -> pa.Table:
     n = len(part.keys)
-    constant = [
-        pa.repeat(space, n),
-        *(_repeated([(owner[i], owner.keys) for owner in part.owners]) for i in (0, 1)),
-    ]
+    columns = _repeated((owner.column, owner.keys) for owner in part.owners)
+    key_types = _repeated((owner.key_type, owner.keys) for owner in part.owners)
     cardinality = arrow_array(part.cardinality, pa.int64())
     sparse = part.sparse or gaps.none(n)
-    columns = [*constant, _one_chunk(part.keys), cardinality, part.bitmaps, *sparse.columns]
-    return pa.table(columns, schema=schema)
+    rows = [_one_chunk(part.keys), cardinality, part.bitmaps, *sparse.columns]
+    return pa.table([pa.repeat(space, n), columns, key_types, *rows], schema=schema)
 
 
 def _repeated(texts: Iterable[tuple[str, int]]) -> pa.StringArray:
