@@ -95,8 +95,8 @@ def seconds_to_cover(handle: deltalake.DeltaTable, index: MetadataTable, rows: p
     deltalake.write_deltalake(handle, rows, mode="append")
     written, wanted = time.perf_counter(), handle.version()
     while index.state.ledger is None or (index.state.ledger.covered or 0) < wanted:
-        if time.perf_counter() - written > 60:
-            raise SystemExit(f"version {wanted} is not covered after 60 s")
+        if time.perf_counter() - written > START_S:
+            raise SystemExit(f"version {wanted} is not covered after {START_S} s")
         time.sleep(0.002)
         index.refresh()
     return time.perf_counter() - written
