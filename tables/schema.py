@@ -118,8 +118,8 @@ class Schema:
 
     @once
     def generated(self) -> tuple[Column, ...]:
-        """Return the generated partition columns."""
-        return tuple(column for column in self.columns if column.partition and column.generated)
+        """Return the generated columns."""
+        return tuple(column for column in self.columns if column.generated)
 
     @once
     def _leaves(self) -> tuple[Column, ...]:

@@ -220,7 +220,7 @@ class IndexedTable(MaintainedTable):
 
 
 def _by_file(node: Node, schema: Schema) -> Node | None:
-    """Return a predicate with what it implies for generated partition columns; None without such columns."""
+    """Return a predicate with what it implies for generated columns; None without such columns."""
     if not schema.generated:
         return None
     from tailbit.index.sql.generated import with_generated

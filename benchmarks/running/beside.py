@@ -69,7 +69,10 @@ FACETS = {
     "facets of two with WHERE": (YEAR, "l_returnflag, l_shipmode"),
     "facets of an unindexed column": ("l_suppkey = 77", "l_quantity"),
 }
-FIRST = {"first count": "where(\"l_shipmode = 'AIR'\").count()", "first facets": "facets('l_shipmode')"}
+FIRST = {
+    "first count": "where(\"l_shipmode = 'AIR'\").count()",
+    "first facets": "where().facets('l_shipmode')",
+}
 COLUMNS = ("l_returnflag", "l_shipmode", "l_shipdate", "l_suppkey")
 
 
@@ -197,8 +200,10 @@ class Checkout:
         )
         assert process.stdout is not None
         printed = process.stdout.read()
-        _, _, usage = os.wait4(process.pid, 0)
-        process.returncode = 0
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            raise SystemExit(f"{self.root}: {question} failed")
         return printed, time.perf_counter() - began, usage.ru_utime + usage.ru_stime
 
     def close(self) -> None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Protocol
 from pyroaring import BitMap
 
 from tailbit.index.evaluation.bounds import Bounds, intersection, union
-from tailbit.index.evaluation.choice import choose
+from tailbit.index.evaluation.choice import Choice, choose
 from tailbit.index.evaluation.evaluate import Evaluation
 from tailbit.index.evaluation.key_spans import covering, filter_of, key_cardinalities
 from tailbit.index.evaluation.row_space import SpaceView
@@ -38,16 +38,24 @@ _FEW_KEYS = 8
 
 
 class SpaceQuestion:
-    """A predicate to be counted in one row space; its bounds are evaluated at most once.
-
-    `node`: the predicate as the indexes of the row space serve it. `conjuncts`: the parts of an AND, else the
-    predicate alone.
-    """
+    """A predicate to be counted in one row space; its bounds are evaluated at most once."""
 
     def __init__(self, asked: Node, space: SpaceView) -> None:
-        self._choice, self.space = choose(asked, space), space
-        self.node: Node = self._choice.node
-        self.conjuncts = self.node.children if isinstance(self.node, And) else (self.node,)
+        self._asked, self.space = asked, space
+
+    @once
+    def _choice(self) -> Choice:
+        return choose(self._asked, self.space)
+
+    @once
+    def node(self) -> Node:
+        """Return the predicate as the indexes of the row space serve it."""
+        return self._choice.node
+
+    @once
+    def conjuncts(self) -> Sequence[Node]:
+        """Return the parts of an AND, else the predicate alone."""
+        return self.node.children if isinstance(self.node, And) else (self.node,)
 
     @once
     def bounds(self) -> Bounds:

@@ -85,7 +85,7 @@ class Selection:
     """The rows of one version of a table where a predicate is TRUE, computed on demand.
 
     `schema`: of the table at that version. `damages`: index files that could not be read for this selection.
-    `by_file`: the predicate with what it implies for generated partition columns.
+    `by_file`: the predicate with what it implies for generated columns.
 
     Invariant: a selection does not change while table and index move on. Threads may share it: a value that
     two threads compute is the same.

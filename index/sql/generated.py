@@ -1,11 +1,12 @@
-"""What a predicate says of generated partition columns, whose values follow from other columns of the row.
+"""What a predicate says of generated columns, whose values follow from other columns of the row.
 
-Example: `day` is generated as `CAST(ts AS DATE)` and the table is partitioned by it.
+Example: `day` is generated as `CAST(ts AS DATE)`; the table is partitioned by it, or has statistics of it.
 
     ts >= TIMESTAMP_NTZ'2024-01-02 10:30'    implies    day >= DATE'2024-01-02'
 
-As in Spark, what is implied prunes files alone. A generation expression whose values depend on a time zone
-says nothing: which zone its writer had is recorded nowhere. Source: Delta protocol, Generated Columns.
+What is implied prunes files alone; Spark's own is by partitions only. A generation expression whose values
+depend on a time zone says nothing: which zone its writer had is recorded nowhere.
+Source: Delta protocol, Generated Columns.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _NO_TERM = "#generated"
 
 
 def with_generated(node: Node, schema: Schema) -> Node:
-    """Return a predicate AND what it implies for the table's generated partition columns."""
+    """Return a predicate AND what it implies for the table's generated columns."""
     conditions = (_condition(node, column, schema) for column in schema.generated)
     implied_conditions = [condition for condition in conditions if condition is not None]
     return all_of([node, *implied_conditions]) if implied_conditions else node

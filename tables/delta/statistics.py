@@ -55,7 +55,7 @@ class DeltaStatistics:
         Contradictory statistics of a column are ignored: a minimum above the maximum, a number outside the
         type's range, more NULLs than rows, bounds although every row is NULL.
         """
-        stats = parsed(self.text)
+        stats = parsed(self.text) if column.type.name == "decimal" else _of_doubles(self.text)
         return None if stats is None else _bounds(stats, column)
 
 
@@ -135,6 +135,17 @@ def parsed(stats_json: str) -> Mapping[str, Any] | None:
         statistics = json.loads(stats_json, parse_float=Decimal)
     except (ValueError, RecursionError):
         return None
+    return statistics if isinstance(statistics, dict) else None
+
+
+@lru_cache(maxsize=256)
+def _of_doubles(stats_json: str) -> Mapping[str, Any] | None:
+    """Parse statistics as `parsed` does, but numbers with a point as doubles: a tenth of the time."""
+    try:
+        statistics = orjson.loads(stats_json)
+    except ValueError:
+        # What orjson rejects, Java may write: NaN and Infinity, and half of a character.
+        return parsed(stats_json)
     return statistics if isinstance(statistics, dict) else None
 
 

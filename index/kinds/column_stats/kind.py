@@ -14,7 +14,6 @@ import pyarrow as pa
 from tailbit.arrays import Longs, Mask
 from tailbit.errors import CorruptIndexError, DataFileError
 from tailbit.index.expression.indexed_term import IndexedTerm, sources_of, with_terms
-from tailbit.index.kinds.column_stats.reader import ColumnStats, cells_of
 from tailbit.index.kinds.column_stats.rows import (
     ENCODINGS,
     SCHEMA,
@@ -25,7 +24,6 @@ from tailbit.index.kinds.column_stats.rows import (
     stored_type,
     united,
 )
-from tailbit.index.kinds.column_stats.values import Computed
 from tailbit.index.kinds.files.kind import FILES
 from tailbit.index.kinds.kind import Blame, CheckedSource, Entering, Kind, Problem, View
 from tailbit.index.model import TERM, Definition, IndexFile
@@ -35,16 +33,23 @@ from tailbit.once import lazy
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, numpy_of
 from tailbit.tables.model import Column, FileSlice
-from tailbit.tables.parquet.data_file import open_layout
-from tailbit.tables.parquet.layout import layout_of
-from tailbit.tables.parquet.rows import fetch
 from tailbit.tables.storage import Storage
 
 if TYPE_CHECKING:
     from tailbit.index.evaluation.row_space import Access
     from tailbit.index.kinds import merging
+    from tailbit.index.kinds.column_stats import reader as stored
+    from tailbit.index.kinds.column_stats.reader import ColumnStats
+    from tailbit.index.kinds.column_stats.values import Computed
+    from tailbit.tables.parquet import data_file
+    from tailbit.tables.parquet import layout as parquet_layout
+    from tailbit.tables.parquet import rows as parquet_rows
 else:
     merging = lazy("tailbit.index.kinds.merging")
+    stored = lazy("tailbit.index.kinds.column_stats.reader")
+    data_file = lazy("tailbit.tables.parquet.data_file")
+    parquet_layout = lazy("tailbit.tables.parquet.layout")
+    parquet_rows = lazy("tailbit.tables.parquet.rows")
 
 _SAMPLED = 200
 """Number of files whose footers a verification reads."""
@@ -57,7 +62,7 @@ _FEW = 4
 
 
 @dataclass(frozen=True)
-class ColumnStatsKind(Kind[ColumnStats]):
+class ColumnStatsKind(Kind["ColumnStats"]):
     """Kind whose rows are each the statistics of one column in one row group of a data file."""
 
     name: ClassVar[str] = "column_stats"
@@ -67,7 +72,7 @@ class ColumnStatsKind(Kind[ColumnStats]):
 
     def reader(self, view: View) -> ColumnStats:
         """Return the reader of the live files; nothing is read before it is needed."""
-        return ColumnStats(view.storage, view.paths_of(self))
+        return stored.ColumnStats(view.storage, view.paths_of(self))
 
     def renewed(
         self, reader: ColumnStats, view: View, added: Sequence[IndexFile], removed: Sequence[str]
@@ -104,6 +109,7 @@ class ColumnStatsKind(Kind[ColumnStats]):
         if not entering:
             return iter(())
         files = ((file, file.open()) for file in entering)
+        layout_of = parquet_layout.layout_of
         layouts = [(file, layout_of(opened.metadata, opened.tree, opened.head)) for file, opened in files]
         footers = [Footer(file.footer, layout, file.slice.path, file.computed) for file, layout in layouts]
         return built(footers, columns)
@@ -143,7 +149,7 @@ class ColumnStatsKind(Kind[ColumnStats]):
         Nor are columns written that no definition names any more.
         A file whose claim was dropped is indexed again if it returns, so its statistics may go.
         """
-        stats = ColumnStats(view.storage, group.inputs)
+        stats = stored.ColumnStats(view.storage, group.inputs)
         in_use = numpy_of(pc.is_in(stats.footers, value_set=view.reader(FILES).footers()), dtype=bool)
         forgotten = frozenset(stats.footers.filter(arrow_array(~in_use)).to_pylist())
         definitions = _definitions(view)
@@ -216,12 +222,12 @@ def _differences(
     """
 
     def computed(term: IndexedTerm) -> Computed:
-        for table in fetch(source.storage, slice_, sources_of([term]), None):
+        for table in parquet_rows.fetch(source.storage, slice_, sources_of([term]), None):
             values, raising = with_terms(table, [term])
             yield values[term.id], raising.get(term.id)
 
     try:
-        layout = open_layout(source.storage, slice_.path, slice_.size)
+        layout = data_file.open_layout(source.storage, slice_.path, slice_.size)
     except DataFileError as unreadable:
         yield Problem(slice_.path, str(unreadable))
         return
@@ -231,7 +237,9 @@ def _differences(
             if cells.key_type != stored_type(column) or not cells.known[units].any():
                 continue
             rows = list(built([Footer("", layout, slice_.path, computed)], [column]))[1:]
-            if not rows or not cells.same(units, cells_of(rows[0], cells.key_type, units.stop - units.start)):
+            if not rows or not cells.same(
+                units, stored.cells_of(rows[0], cells.key_type, units.stop - units.start)
+            ):
                 where = f"column statistics of {column.label} in {slice_.path}"
                 yield Problem(where, "they are not those of the file", Blame.FILE, blamed)
 

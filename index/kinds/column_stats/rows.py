@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from functools import reduce
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -34,10 +34,16 @@ from tailbit.index.keys import is_textual, key_type_of
 from tailbit.index.kinds.column_stats.values import Computed, computed_statistics
 from tailbit.index.parquet.sorted_rows import GROUP_ROWS, sort, starts
 from tailbit.index.predicate.value_sets import beyond_prefix
+from tailbit.once import lazy
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.model import Column
-from tailbit.tables.parquet.bounds import ChunkStatistics, column_statistics
-from tailbit.tables.parquet.layout import Layout
+
+if TYPE_CHECKING:
+    from tailbit.tables.parquet import bounds as footer_bounds
+    from tailbit.tables.parquet.bounds import ChunkStatistics
+    from tailbit.tables.parquet.layout import Layout
+else:
+    footer_bounds = lazy("tailbit.tables.parquet.bounds")
 
 SCHEMA = pa.schema(
     [
@@ -189,12 +195,12 @@ def _rows(column: Column, stated: Iterable[tuple[int, ChunkStatistics]]) -> pa.T
 def _statistics(footers: Sequence[Footer], column: Column) -> list[list[ChunkStatistics]]:
     """Return the statistics of a column; none of a file in which its name is ambiguous."""
     try:
-        return column_statistics([(footer.layout, footer.path) for footer in footers], column)
+        return footer_bounds.column_statistics([(footer.layout, footer.path) for footer in footers], column)
     except DataFileError:
         if len(footers) > 1:
             return [groups for footer in footers for groups in _statistics([footer], column)]
         rows = np.diff(footers[0].layout.starts).tolist()
-        return [[ChunkStatistics(None, None, None, n, 0, False) for n in rows]]
+        return [[footer_bounds.ChunkStatistics(None, None, None, n, 0, False) for n in rows]]
 
 
 def _ends(group: ChunkStatistics, scale: int) -> tuple[int | bytes | None, int | bytes | None]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -16,8 +16,14 @@ from tailbit.arrays import Longs, Mask
 from tailbit.index.expression.indexed_term import IndexedTerm
 from tailbit.index.keys import encode_array, is_textual, key_type_of
 from tailbit.index.ordered import SIGN
+from tailbit.once import lazy
 from tailbit.tables import compute as pc
-from tailbit.tables.parquet.bounds import ChunkStatistics
+
+if TYPE_CHECKING:
+    from tailbit.tables.parquet import bounds as footer_bounds
+    from tailbit.tables.parquet.bounds import ChunkStatistics
+else:
+    footer_bounds = lazy("tailbit.tables.parquet.bounds")
 
 Computed = Iterable[tuple[pa.ChunkedArray, Mask | None]]
 """The values of an expression in row order, and where it raises; None where it raises nowhere."""
@@ -50,11 +56,13 @@ class _Group:
     def stated(self, key_type: str) -> ChunkStatistics:
         """Return the statistics; of a row group in which the expression raises, nothing is known."""
         if self.raised:
-            return ChunkStatistics(None, None, None, self.rows, 0, False)
+            return footer_bounds.ChunkStatistics(None, None, None, self.rows, 0, False)
         low, high = _bound(self.low, key_type), _bound(self.high, key_type)
         if low is None or high is None:
             low = high = None
-        return ChunkStatistics(low, high, self.nulls, self.rows, 0, low is not None or self.low is None)
+        return footer_bounds.ChunkStatistics(
+            low, high, self.nulls, self.rows, 0, low is not None or self.low is None
+        )
 
 
 def computed_statistics(pieces: Computed, term: IndexedTerm, starts: Longs) -> list[ChunkStatistics]:
