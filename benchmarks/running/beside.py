@@ -81,23 +81,23 @@ def calls(table: str, index: str) -> dict[str, Callable[[], Any]]:
     import tailbit
 
     opened = tailbit.open(table, index)
-    asked: dict[str, Callable[[], Any]] = {
+    questions: dict[str, Callable[[], Any]] = {
         name: lambda where=where: opened.where(where).count() for name, where in COUNTS.items()
     }
     for name, (where, columns) in READS.items():
         names = None if columns == "*" else columns.split(", ")
-        asked[name] = lambda where=where, names=names: opened.where(where).read(names).num_rows
+        questions[name] = lambda where=where, names=names: opened.where(where).read(names).num_rows
     for name, (where, columns) in FACETS.items():
         names = columns.split(", ")
-        asked[name] = lambda where=where, names=names: sorted(
+        questions[name] = lambda where=where, names=names: sorted(
             opened.where(where).facets(*names).items(), key=str
         )
-    asked["cross-tab"] = lambda: int(opened.where().crosstab("l_returnflag", "l_shipmode").counts.sum())
-    asked["sum"] = lambda: opened.where("l_shipmode = 'AIR'").sum("l_suppkey")
-    asked["distinct"] = lambda: opened.where("l_suppkey = 77").count_distinct("l_shipdate")
-    asked["open"] = lambda: tailbit.open(table, index).columns
-    asked["open and count"] = lambda: tailbit.open(table, index).where("l_shipmode = 'AIR'").count()
-    return asked
+    questions["cross-tab"] = lambda: int(opened.where().crosstab("l_returnflag", "l_shipmode").counts.sum())
+    questions["sum"] = lambda: opened.where("l_shipmode = 'AIR'").sum("l_suppkey")
+    questions["distinct"] = lambda: opened.where("l_suppkey = 77").count_distinct("l_shipdate")
+    questions["open"] = lambda: tailbit.open(table, index).columns
+    questions["open and count"] = lambda: tailbit.open(table, index).where("l_shipmode = 'AIR'").count()
+    return questions
 
 
 class Commits:
@@ -132,7 +132,7 @@ def work(root: str, table: str, folder: str) -> None:
     import index_of
 
     index = pathlib.Path(folder) / "index"
-    asked: dict[str, Callable[[], Any]] = {}
+    questions: dict[str, Callable[[], Any]] = {}
     commits: Commits | None = None
     for line in sys.stdin:
         name, many = json.loads(line)
@@ -147,11 +147,11 @@ def work(root: str, table: str, folder: str) -> None:
             wall, cpu = commits.index_some(many)
             began, many = (time.perf_counter() - wall, time.process_time() - cpu), 1
         else:
-            asked = asked or calls(table, str(index))
-            answer = asked[name]()
+            questions = questions or calls(table, str(index))
+            answer = questions[name]()
             began = time.perf_counter(), time.process_time()
             for _ in range(many):
-                asked[name]()
+                questions[name]()
         took = (time.perf_counter() - began[0]) / many, (time.process_time() - began[1]) / many
         sys.stdout.write(json.dumps([answer, *took], default=str) + "\n")
         sys.stdout.flush()
@@ -219,10 +219,10 @@ def compare(name: str, old: Checkout, new: Checkout, ask: Ask, rounds: int, many
     from timing import same, tell
 
     first = {side: ask(checkout, many or 1) for side, checkout in (("old", old), ("new", new))}
-    answer = None if name == "build" else same({side: told[0] for side, told in first.items()})
+    answer = None if name == "build" else same({side: reply[0] for side, reply in first.items()})
     if many is None:
-        once = ask(old, 3)[1]
-        many = max(3, min(300, round(SPENT_A_ROUND / once)))
+        seconds = ask(old, 3)[1]
+        many = max(3, min(300, round(SPENT_A_ROUND / seconds)))
     times: dict[str, list[tuple[float, float]]] = {"old": [], "new": []}
     for number in range(rounds):
         sides: Iterable[tuple[str, Checkout]] = (("old", old), ("new", new))
