@@ -13,12 +13,17 @@ def candidates(selection: Selection) -> list[FileSlice]:
     """Return the files that neither the index nor the log prunes, in path order.
 
     Every file with a matching row is a candidate. Cost: the postings of the keys touched, and the statistics
-    of the files that the index does not cover.
+    of the files that the index does not cover, or leaves open.
     """
     files, numbers = selection.snapshot.files, list(selection.to_scan)
     uncovered = files.at(numbers)
     truths = FileTruths(selection.pruning, uncovered)
     candidate_numbers = [number for number, can in zip(numbers, truths.can_match, strict=True) if can]
     for space, bounds in selection.bounds:
-        candidate_numbers += space.files[np.flatnonzero(space.counts_by_file(bounds.maybe))].tolist()
+        open_files = space.files[np.flatnonzero(space.counts_by_file(bounds.maybe))]
+        if not bounds.exact:
+            # The log may say more than the index, as of timestamps whose footers have no statistics.
+            slices = files.at(open_files.tolist())
+            open_files = open_files[FileTruths(selection.pruning, slices).can_match]
+        candidate_numbers += open_files.tolist()
     return [files[number] for number in sorted(set(candidate_numbers))]
