@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from tailbit.errors import IndexNameTakenError, UnknownIndexError
+from tailbit.index.expression.present import may_ask_for_present
 from tailbit.index.functions.tree import Ref
 from tailbit.index.maintenance.alter import alter, change_definitions, retried
 from tailbit.index.model import BITMAP, DEFERRED, Definition, Term, TermColumn, new_id
@@ -40,7 +41,7 @@ def define(statement: CreateIndex, schema: Schema, zone: str = "UTC", table: str
         options["comment"] = statement.comment
     if statement.deferred:
         options[DEFERRED] = "true"
-    only, read = ("", ()) if statement.only is None else _checked_partitions(statement.only, schema)
+    only, read = ("", ()) if statement.only is None else _checked_partitions(statement.only, schema, table)
     if statement.kind != BITMAP:
         terms = _terms_by_themselves(statement, schema, zone, table)
         return Definition(new_id(), statement.name, statement.kind, terms, options, only, read)
@@ -81,16 +82,21 @@ def _terms_by_themselves(statement: CreateIndex, schema: Schema, zone: str, tabl
     return tuple(terms)
 
 
-def _checked_partitions(only: WrittenExpression, schema: Schema) -> tuple[str, tuple[TermColumn, ...]]:
+def _checked_partitions(
+    only: WrittenExpression, schema: Schema, table: str = ""
+) -> tuple[str, tuple[TermColumn, ...]]:
     """Return the text of a condition on partition columns, and the columns that it reads.
 
     Raises:
-        StatementError: the condition reads a column by which the table is not partitioned.
+        StatementError: the condition reads a column by which the table is not partitioned, or the present
+            moment.
     """
+    if may_ask_for_present(only.text):
+        only.refuse("an index is of the same files at every moment", "Write the moment as a constant.")
     partitions = [column.label for column in schema.columns if column.partition]
     with only.placed():
         # As it is bound again for each file that comes.
-        condition = bind(only.text, schema)
+        condition = bind(only.text, schema, table=table)
     columns = columns_of(condition)
     others = [column.label for column in columns if not column.partition]
     if others:

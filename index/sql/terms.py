@@ -168,13 +168,11 @@ def term_anew(term: Term, schema: Schema) -> Term:
 def with_old_names(schema: Schema, columns: Iterable[TermColumn]) -> Schema:
     """Return a schema that reaches columns by the names that they had when a text was recorded.
 
-    Such a name means the column with the recorded id; other names, and those of columns that are gone, mean
-    what they mean now.
+    Such a name, also behind the name that the table had, means the column with the recorded id; other names,
+    and those of columns that are gone, mean what they mean now.
     """
     present = {column.id: column for column in every_column(schema)}
     now = [(was.label, present[was.id]) for was in columns if was.id in present]
-    if all(label == column.label for label, column in now):
-        return schema
     return _OldNames(schema.columns, {_lower(name_parts(label)): column for label, column in now})
 
 
@@ -199,10 +197,11 @@ class _OldNames(Schema):
 
     def reach(self, parts: Sequence[str]) -> tuple[Column, tuple[str, ...]]:
         """Return the column of the first parts of a name, and the parts behind it."""
-        for end in range(len(parts), 0, -1):
-            column = self.known.get(_lower(parts[:end]))
-            if column is not None:
-                return column, tuple(parts[end:])
+        for first in (0, 1):
+            for end in range(len(parts), first, -1):
+                column = self.known.get(_lower(parts[first:end]))
+                if column is not None:
+                    return column, tuple(parts[end:])
         return super().reach(parts)
 
 

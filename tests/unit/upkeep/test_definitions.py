@@ -270,3 +270,19 @@ def test_a_rebuild_makes_another_index_beside_the_present_one_and_takes_its_plac
     assert after != before
     answer = table.where("lower(city) = 'rome'")
     assert (answer.count(), answer.files_scanned, table.verify().problems) == (48, 0, [])
+
+
+def test_a_term_and_a_condition_may_name_their_table(table: IndexedTable) -> None:
+    name = Path(table.path).name
+    table.create_index("i", f"lower({name}.city)", only=f"{name}.part = 'a'")
+    answer = table.where("lower(city) = 'rome' AND part = 'a'")
+    assert answer.explain()["conditions"][0]["by"] == ["i"]
+    assert answer.files_scanned == 0
+    table.rebuild_index("i")
+    assert table.where("lower(city) = 'rome' AND part = 'a'").files_scanned == 0
+
+
+def test_a_condition_for_a_part_asks_for_no_present_moment(table: IndexedTable) -> None:
+    with pytest.raises(StatementError, match="the same files at every moment"):
+        table.create_index("i", "city", only="part < current_date()")
+    assert table.indexes() == []
