@@ -34,7 +34,8 @@ help:
 	@echo "make fuzz-histories   random histories, indexes and predicates: CHECKS=200000 SEED=1"
 	@echo "make fuzz-analytics   random histories, and random groups, sums, histograms and transitions: CHECKS=20000 SEED=1"
 	@echo "make fuzz-definitions random indexes of every kind, any condition with them and without: CHECKS=20000 SEED=1"
-	@echo "make fuzz-predicates  random conditions of every type and function, judged by Spark: CONDITIONS=20000 SEED=1"
+	@echo "make fuzz-predicates  random conditions of every type and function, judged by Spark: CONDITIONS=20000 SEED=1;"
+	@echo "                      DEFINITIONS=1: of tables with random indexes of every kind"
 	@echo "make fuzz-properties  the property and differential tests with many more examples"
 	@echo "make support-page     write docs/delta-support.md from the marks on the tests"
 	@echo "make functions-page   write docs/functions.md from the expressions that Spark judges"
@@ -100,7 +101,7 @@ bench: $(VENV)/.bench-installed java
 CONDITIONS ?= 20000
 
 fuzz-predicates: $(VENV)/.test-installed java
-	cd tests && $(BIN)/python -m support.condition_fuzzer --seed $(SEED) --conditions $(CONDITIONS) --record ../docs/guarantees.md
+	cd tests && $(BIN)/python -m support.condition_fuzzer $(if $(DEFINITIONS),--definitions) --seed $(SEED) --conditions $(CONDITIONS) --record ../docs/guarantees.md
 
 fuzz-properties: $(VENV)/.test-installed java
 	HYPOTHESIS_PROFILE=deep TAILBIT_EXAMPLES=30 TAILBIT_SEEDS=20 $(BIN)/pytest -q tests/property tests/integration/test_differential.py $(PYTEST_ARGS)

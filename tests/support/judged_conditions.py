@@ -30,8 +30,8 @@ Truth = tuple[list[bool | None], list[int]]
 """The truth of each row, and the rows that are left out."""
 
 
-def portions(seed: int, count: int, size: int) -> Iterator[list[RandomCondition]]:
-    """Conditions by one source of chance, `size` at a time."""
+def portions(seed: int, count: int, size: int, folder: Path | None = None) -> Iterator[list[RandomCondition]]:
+    """Conditions by one source of chance, `size` at a time; they need no folder."""
     made = Conditions(random.Random(seed))
     every = (made.tree(made.rng.randint(0, 3)) for _ in range(count))
     while portion := list(islice(every, size)):
@@ -47,10 +47,9 @@ def ours(asked: Sequence[RandomCondition]) -> dict[str, Truth]:
 def _ours(condition: RandomCondition) -> Truth | None:
     try:
         node = bind(condition.text, SCHEMA)
-        atoms = [node if atom == condition.text else bind(atom, SCHEMA) for atom in condition.atoms]
+        out = rows_that_raise(condition, TABLE)
     except PredicateError:
         return None
-    out = np.logical_or.reduce([_raising(atom) for atom in atoms])
     parts = [judged(part, TABLE, {}) for part in (node, negate(node), is_null(node))]
     for _, open_ in parts:
         assert open_ is None or not (open_ & ~out).any(), condition.text
@@ -60,10 +59,16 @@ def _ours(condition: RandomCondition) -> Truth | None:
     return truth, np.flatnonzero(out).tolist()
 
 
-def _raising(node: Node) -> np.ndarray[Any, Any]:
+def rows_that_raise(condition: RandomCondition, table: pa.Table) -> np.ndarray[Any, Any]:
+    """Where some part of a condition raises. PredicateError: the condition or a part of it is refused."""
+    bind(condition.text, SCHEMA)
+    return np.logical_or.reduce([_raising(bind(atom, SCHEMA), table) for atom in condition.atoms])
+
+
+def _raising(node: Node, table: pa.Table) -> np.ndarray[Any, Any]:
     """Rows for which the condition, its NOT or its IS NULL raises: one may be decided, and another not."""
-    found = [judged(part, TABLE, {})[1] for part in (node, negate(node), is_null(node))]
-    out = np.zeros(TABLE.num_rows, dtype=bool)
+    found = [judged(part, table, {})[1] for part in (node, negate(node), is_null(node))]
+    out = np.zeros(table.num_rows, dtype=bool)
     for open_ in found:
         out |= False if open_ is None else open_
     return out

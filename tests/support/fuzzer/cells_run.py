@@ -8,21 +8,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from support.function_cells import COLUMNS
 from support.fuzzer.asks import Version
-from support.fuzzer.columns import in_spark
-from support.fuzzer.definitions import RandomDefinition, random_definition
+from support.fuzzer.definitions import RandomDefinition
 from support.fuzzer.follower import Follower
 from support.fuzzer.judge import Verdict, by_duckdb
 from support.fuzzer.run import CHECKS_A_HISTORY, Report, Run, reported
-from support.implications import TABLE, TERMS, Cases, term
-from support.random_conditions import Conditions
+from support.fuzzer.term_conditions import TermConditions, definition_of_terms
+from support.implications import TERMS
 from tailbit.api import IndexedTable
 from tailbit.errors import TailbitError
-from tailbit.index.functions.tree import columns_in
 from tailbit.tables import open_table
 
 ZONES = ("UTC", "UTC", "UTC", "Europe/Berlin")
@@ -49,10 +46,7 @@ class CellsFollower(Follower):
 
     def definition(self) -> RandomDefinition:
         """A definition over columns as they were named at first, or of terms of every function."""
-        made = random_definition(self.rng, [*COLUMNS, "st.city", "st.zip"], self.partitions())
-        if made.kind != "bitmap":
-            return made
-        return replace(made, on=tuple(self.rng.choice((on, self.rng.choice(TERMS))) for on in made.on))
+        return definition_of_terms(self.rng, self.partitions())
 
 
 class CellsRun(Run):
@@ -61,7 +55,7 @@ class CellsRun(Run):
     def __init__(self, seed: int, checks: int, folder: str) -> None:
         super().__init__(seed, checks, folder, "cells")
         self.follower = CellsFollower(self.history.path, self.rng, self.indexable, self.partitions)
-        self.made, self.cases = Conditions(self.rng), Cases(self.rng)
+        self.made = TermConditions(self.rng)
         self.answers: list[Answered] = []
 
     @property
@@ -76,7 +70,7 @@ class CellsRun(Run):
         terms = self._terms(opened)
         for number in range(count):
             version = versions[-1 - number * len(versions) // count].version
-            condition, zone = self.condition(terms), self.rng.choice(ZONES)
+            condition, zone = self.made.condition(terms).text, self.rng.choice(ZONES)
             said = [self._said(table, condition, version, zone) for table in (opened, plain)]
             self.answers.append(Answered(condition, version, zone, moment, *said))
 
@@ -84,33 +78,6 @@ class CellsRun(Run):
         """The terms that are indexed now, and some that are not."""
         indexed = [text for index in opened.indexes() for text in index.terms if text != "*"]
         return [*indexed, *self.rng.sample(TERMS, 3)]
-
-    def condition(self, terms: Sequence[str]) -> str:
-        """A random condition: on terms, on their columns, on anything, or several of these."""
-        roll = self.rng.random()
-        if roll < 0.35:
-            return self._simple(terms)
-        if roll < 0.9:
-            parts = [f"({self._simple(terms)})" for _ in range(self.rng.choice((2, 2, 3)))]
-            word, left = self.rng.choice(("AND", "AND", "OR")), self.rng.random() < 0.8
-            whole = f" {word} ".join(parts)
-            return whole if left else f"NOT ({whole})"
-        return self.made.tree(2).text
-
-    def _simple(self, terms: Sequence[str]) -> str:
-        text = self.rng.choice(terms)
-        try:
-            of = term(text)
-        except (TailbitError, KeyError):
-            return self.made.atom(1)
-        if self.rng.random() < 0.65:
-            return self.cases.text(of, text)
-        column = self.rng.choice(columns_in(of.expression))
-        if column.id not in COLUMNS:
-            return self.made.atom(self.rng.choice((0, 1)))
-        value = self.rng.choice(TABLE[column.id].to_pylist())
-        constant = "NULL" if value is None else in_spark(value, COLUMNS[column.id][1])
-        return f"{column.label} {self.rng.choice(('=', '=', '<', '<=', '>', '>=', '<=>', '<>'))} {constant}"
 
     def _said(self, table: IndexedTable, condition: str, version: int, zone: str) -> str:
         """The count and the positions, now and then the rows; of an error its class."""
