@@ -47,7 +47,7 @@ def ours(asked: Sequence[RandomCondition]) -> dict[str, Truth]:
 def _ours(condition: RandomCondition) -> Truth | None:
     try:
         node = bind(condition.text, SCHEMA)
-        out = rows_that_raise(condition, TABLE)
+        out = rows_that_raise(condition.atoms, TABLE)
     except PredicateError:
         return None
     parts = [judged(part, TABLE, {}) for part in (node, negate(node), is_null(node))]
@@ -59,10 +59,9 @@ def _ours(condition: RandomCondition) -> Truth | None:
     return truth, np.flatnonzero(out).tolist()
 
 
-def rows_that_raise(condition: RandomCondition, table: pa.Table) -> np.ndarray[Any, Any]:
-    """Where some part of a condition raises. PredicateError: the condition or a part of it is refused."""
-    bind(condition.text, SCHEMA)
-    return np.logical_or.reduce([_raising(bind(atom, SCHEMA), table) for atom in condition.atoms])
+def rows_that_raise(atoms: Sequence[str], table: pa.Table) -> np.ndarray[Any, Any]:
+    """Where some of these conditions raises. PredicateError: one is refused."""
+    return np.logical_or.reduce([_raising(bind(atom, SCHEMA), table) for atom in atoms])
 
 
 def _raising(node: Node, table: pa.Table) -> np.ndarray[Any, Any]:

@@ -20,12 +20,13 @@ import tailbit
 from support.fuzzer.definitions import REFUSALS, RandomDefinition
 from support.fuzzer.term_conditions import TermConditions, definition_of_terms
 from support.implications import TERMS
-from support.judged_conditions import TABLE, rows_that_raise
+from support.judged_conditions import SCHEMA, TABLE, rows_that_raise
 from support.nested_cells import fields_of
-from support.random_conditions import RandomCondition
 from support.spark_cells import spark_values
 from tailbit.api import IndexedTable
-from tailbit.errors import EvaluationError, PredicateError
+from tailbit.errors import ColumnTypeError, EvaluationError, PredicateError, TailbitError
+from tailbit.index.sql.bind import bind
+from tailbit.index.sql.syntax.parser import parse_predicate
 
 ROWS = 70
 PARTITIONS = ((), (), ("bo",), ("b",), ("i",), ("dt",), ("bo", "b"))
@@ -182,11 +183,12 @@ class _Making:
             self._ask(opened, made.condition(terms), answers)
         return answers
 
-    def _ask(self, opened: IndexedTable, condition: RandomCondition, answers: Answers) -> None:
-        text = f"({condition.text})"
+    def _ask(self, opened: IndexedTable, condition: str, answers: Answers) -> None:
+        text = f"({condition})"
         try:
-            out = np.flatnonzero(rows_that_raise(condition, self.rows)).tolist()
-        except PredicateError:
+            bind(text, SCHEMA)
+            out = np.flatnonzero(rows_that_raise(list(_atoms(text)), self.rows)).tolist()
+        except (PredicateError, ColumnTypeError):
             return
         rest = f" AND row NOT IN ({', '.join(map(str, out))})" if out else ""
         shapes: dict[str, list[int] | int] = {}
@@ -199,8 +201,8 @@ class _Making:
                     shapes[shape] = rows = sorted(answer.read(["row"])["row"].to_pylist())
                     if count != len(rows):
                         answers.wrong[text] = f"{count} rows counted, {len(rows)} read: {shape}"
-        except EvaluationError as raised:
-            if not out:
+        except TailbitError as raised:
+            if not out or not isinstance(raised, EvaluationError):
                 answers.wrong[text] = str(raised)
             return
         answers.by_condition[text] = (out, shapes)
@@ -215,6 +217,23 @@ _CHANGES: tuple[tuple[str, Callable[[_Making], None]], ...] = (
     ("altered", _Making.alter),
     ("repaired", _Making.repair),
 )
+
+
+def _atoms(text: str) -> Iterator[str]:
+    """The conditions between the ANDs, ORs, NOTs and ISs of a condition: Spark may evaluate each of them."""
+    trees = [parse_predicate(text)]
+    while trees:
+        tree = trees.pop()
+        if tree.kind in ("and", "or"):
+            trees += tree.items
+        elif tree.kind in ("not", "parenthesis") and tree.first is not None:
+            trees.append(tree.first)
+        else:
+            yield text[tree.start : tree.end]
+        inner = tree.first if tree.kind == "is" else None
+        while inner is not None and inner.kind == "parenthesis":
+            inner = inner.first
+        trees += [inner] if inner is not None and inner.kind in ("and", "or", "not") else []
 
 
 def _mixed(rng: random.Random) -> pa.Table:

@@ -70,7 +70,7 @@ class CellsRun(Run):
         terms = self._terms(opened)
         for number in range(count):
             version = versions[-1 - number * len(versions) // count].version
-            condition, zone = self.made.condition(terms).text, self.rng.choice(ZONES)
+            condition, zone = self.made.condition(terms), self.rng.choice(ZONES)
             said = [self._said(table, condition, version, zone) for table in (opened, plain)]
             self.answers.append(Answered(condition, version, zone, moment, *said))
 

@@ -10,7 +10,7 @@ from support.function_cells import COLUMNS
 from support.fuzzer.columns import in_spark
 from support.fuzzer.definitions import RandomDefinition, random_definition
 from support.implications import TABLE, TERMS, Cases, term
-from support.random_conditions import Conditions, RandomCondition
+from support.random_conditions import Conditions
 from tailbit.errors import TailbitError
 from tailbit.index.functions.tree import columns_in
 
@@ -30,18 +30,17 @@ class TermConditions:
         self.rng = rng
         self._conditions, self._cases = Conditions(rng), Cases(rng)
 
-    def condition(self, terms: Sequence[str]) -> RandomCondition:
+    def condition(self, terms: Sequence[str]) -> str:
         """A random condition: on terms, on their columns, on anything, or several of these."""
         roll = self.rng.random()
         if roll < 0.35:
-            simple = self._simple(terms)
-            return RandomCondition(simple, (simple,))
+            return self._simple(terms)
         if roll < 0.9:
             parts = [f"({self._simple(terms)})" for _ in range(self.rng.choice((2, 2, 3)))]
             word, left = self.rng.choice(("AND", "AND", "OR")), self.rng.random() < 0.8
             whole = f" {word} ".join(parts)
-            return RandomCondition(whole if left else f"NOT ({whole})", tuple(parts))
-        return self._conditions.tree(2)
+            return whole if left else f"NOT ({whole})"
+        return self._conditions.tree(2).text
 
     def _simple(self, terms: Sequence[str]) -> str:
         text = self.rng.choice(terms)
