@@ -125,6 +125,33 @@ class Follower:
         if os.path.isdir(self.index):
             drop_one(self.path, self.rng)
 
+    def rebuild(self) -> None:
+        """An index is built anew beside the present one, or begun where it is deferred."""
+        names = [index.name for index in tailbit.open(self.path).indexes()]
+        if names:
+            tailbit.open(self.path).rebuild_index(self.rng.choice(names))
+
+    def verify(self) -> None:
+        """The index is compared with the table, whatever the index covers; AssertionError: it differs."""
+        if os.path.isdir(self.index):
+            report = tailbit.open(self.path).verify(samples=20, derive=self.rng.choice((0, 3)))
+            assert report.problems == [], report.problems
+
+    def repair(self) -> None:
+        """What is missing or wrong is built again."""
+        if os.path.isdir(self.index):
+            tailbit.open(self.path).repair()
+
+    def vacuum(self) -> None:
+        """Files that the index needs no longer are deleted."""
+        if os.path.isdir(self.index):
+            tailbit.open(self.path).vacuum(0)
+
+    def repeat(self) -> None:
+        """The last batch comes once more, as after a crash."""
+        if self.drive is not None and self.drive.ends:
+            self.drive.replay()
+
 
 MOVES: tuple[tuple[str, Callable[[Follower], None]], ...] = (
     *[("drained", Follower.drain)] * 5,
@@ -139,4 +166,9 @@ MOVES: tuple[tuple[str, Callable[[Follower], None]], ...] = (
     ("altered", Follower.alter),
     *[("defined", Follower.define)] * 4,
     ("undefined", Follower.undefine),
+    *[("rebuilt", Follower.rebuild)] * 2,
+    ("verified", Follower.verify),
+    ("repaired", Follower.repair),
+    ("vacuumed", Follower.vacuum),
+    ("repeated", Follower.repeat),
 )
