@@ -109,7 +109,7 @@ class Schema:
 
         near = difflib.get_close_matches(name.lower(), [label.lower() for label in labels], n=3)
         meant = [label for label in labels if label.lower() in near]
-        hint = f"; nearest: {', '.join(meant)}" if meant else ""
+        hint = f" (nearest: {', '.join(meant)})" if meant else ""
         return UnknownColumnError(column=name, nearest=hint, columns=", ".join(labels))
 
     def leaves(self) -> tuple[Column, ...]:

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from tailbit.errors import IndexNameTakenError, UnknownIndexError
-from tailbit.index.expression.present import may_ask_for_present
 from tailbit.index.functions.tree import Ref
 from tailbit.index.maintenance.alter import alter, change_definitions, retried
 from tailbit.index.model import BITMAP, DEFERRED, Definition, Term, TermColumn, new_id
@@ -14,7 +13,7 @@ from tailbit.index.predicate.tree import Node, Or
 from tailbit.index.predicate.walks import columns_of
 from tailbit.index.sql.bind import bind
 from tailbit.index.sql.ddl.statements import CreateIndex, RebuildIndex, WrittenExpression
-from tailbit.index.sql.terms import expression_of, term_of, with_old_names
+from tailbit.index.sql.terms import expression_of, refuse_present, term_of, with_old_names
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables.model import Column
 from tailbit.tables.schema import Schema
@@ -88,20 +87,20 @@ def _checked_partitions(
     """Return the text of a condition on partition columns, and the columns that it reads.
 
     Raises:
-        StatementError: the condition reads a column by which the table is not partitioned, or the present
-            moment.
+        StatementError: the condition reads a column by which the table is not partitioned, or none.
+        PredicateError, UnknownColumnError: it is no condition, or depends on the present moment.
     """
-    if may_ask_for_present(only.text):
-        only.refuse("an index is of the same files at every moment", "Write the moment as a constant.")
     partitions = [column.label for column in schema.columns if column.partition]
     with only.placed():
+        refuse_present(only.text)
         # As it is bound again for each file that comes.
-        condition = bind(only.text, schema, table=table)
-    columns = columns_of(condition)
+        columns = columns_of(bind(only.text, schema, table=table))
+    hint = f"Partition columns: {', '.join(partitions)}." if partitions else "The table has none."
     others = [column.label for column in columns if not column.partition]
     if others:
-        hint = f"Partition columns: {', '.join(partitions)}." if partitions else "The table has none."
-        only.refuse(f"{others[0]} is no partition column; an index is made of whole files", hint)
+        only.refuse(f"an index is made of whole files, and {others[0]} is no partition column", hint)
+    if not columns:
+        only.refuse("the condition of a part reads no partition column", hint)
     return only.text, tuple(TermColumn(c.label, c.id, str(c.type)) for c in columns)
 
 

@@ -111,7 +111,7 @@ class OperandReader:
             fields, written = unknown.fields, self.text[node.start : node.end]
             meant = "" if fields["nearest"] else of_name(written)
             hint = f"Columns: {fields['columns']}.{meant}"
-            details = {"place": placed(self.text, node.start), "hint": hint}
+            details = {"place": placed(self.text, node.start), "at": node.start, "hint": hint}
             raise UnknownColumnError(**{**fields, **details}) from None
 
     def comparable(self, column: Column) -> Column:

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from tailbit.errors import ColumnTypeError, PredicateError, UnknownColumnError
 from tailbit.index.expression.indexed_term import IndexedTerm, indexed_term, indexed_tuple
-from tailbit.index.expression.present import may_ask_for_present
+from tailbit.index.expression.present import BARE, PRESENT
 from tailbit.index.functions.tree import Expression, Ref, columns_in, key_of, spelled
 from tailbit.index.keys import key_type_of
 from tailbit.index.model import Definition, Term, TermColumn
@@ -21,6 +21,7 @@ from tailbit.index.sql.expressions import ExpressionReader
 from tailbit.index.sql.operands import OperandReader
 from tailbit.index.sql.refusals import refuse
 from tailbit.index.sql.syntax.parser import parse_predicate
+from tailbit.index.sql.syntax.tokens import tokens_of
 from tailbit.tables.model import Column
 from tailbit.tables.schema import SameSchema, Schema, name_parts
 
@@ -49,19 +50,39 @@ def term_of(text: str, schema: Schema, zone: str = "UTC", table: str = "") -> Te
         UnknownColumnError: there is no such column.
         ColumnTypeError: the values have no keys.
     """
-    if may_ask_for_present(text):
-        refuse(text, "an index keeps the values of a row, which depend on no present moment")
+    refuse_present(text)
     expression = expression_of(text, schema, zone, table)
     columns = columns_in(expression)
-    if not 1 <= len(columns) <= MOST_COLUMNS:
-        found = "reads no column: it is a constant" if not columns else f"reads {len(columns)} columns"
-        refuse(text, f"an indexed expression reads one to {MOST_COLUMNS} columns; this one {found}")
+    if not columns:
+        reason = f"an indexed expression reads one to {MOST_COLUMNS} columns; this one is a constant"
+        refuse(text, reason, 0, "Name a column in it.")
+    if len(columns) > MOST_COLUMNS:
+        reason = f"an indexed expression reads {MOST_COLUMNS} columns at most, not {len(columns)}"
+        refuse(text, reason, 0, "Make an index of each of its parts: a question uses both.")
     hint = "Index an expression of one value, such as a field or size(tags)."
     key_type = value_type(text, expression, hint)
     zoned = depends_on_zone(expression, text, schema, zone, table)
     labels = tuple(TermColumn(column.label, column.id, spelled(column.type)) for column in columns)
     text = columns[0].label if isinstance(expression, Ref) else text.strip()
     return Term(text, labels, key_type, str(expression.type), zone if zoned else "UTC")
+
+
+def refuse_present(text: str) -> None:
+    """Refuse an expression that calls a function of the present moment.
+
+    Raises:
+        PredicateError: it does; says where.
+    """
+    tokens = tokens_of(text)
+    for number, token in enumerate(tokens[:-1]):
+        ahead = [after.text if after.kind == "sign" else "" for after in tokens[number + 1 : number + 3]]
+        name, is_called = token.text.lower(), ahead[:1] == ["("]
+        # With an argument it is the number of a moment that stands in a row.
+        is_present = name in PRESENT or (name == "unix_timestamp" and ahead == ["(", ")"])
+        is_bare = token.kind == "word" and name in BARE
+        if token.kind in ("word", "name") and is_present and (is_called or is_bare):
+            reason = "an index keeps values of rows, which depend on no present moment"
+            refuse(text, reason, token.start, "Leave it out, and compare with the present in the question.")
 
 
 def depends_on_zone(

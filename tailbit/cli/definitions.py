@@ -94,19 +94,14 @@ def create(table: str, name: str, terms: Sequence[str], **given: Any) -> None:
     questions are right all the while, and `tailbit index rebuild TABLE NAME` goes on.
     """
     from tailbit.arguments.moments import known_zone
-    from tailbit.index.sql.ddl.kind_names import WrongKind, kind_named
     from tailbit.index.sql.ddl.statements import CreateIndex, TableReference, WrittenExpression
     from tailbit.upkeep.statements import run, table_of
 
-    try:
-        kind = kind_named(given["kind"])
-    except WrongKind as wrong:
-        raise click.UsageError(f"{wrong}. {wrong.hint}") from None
     statement = CreateIndex(
         name=name,
         table=TableReference("path", (table,)),
         terms=tuple(map(WrittenExpression, terms)),
-        kind=kind,
+        kind=given["kind"],
         options=dict(_pair(option) for option in given["options"]),
         only=None if given["where"] is None else WrittenExpression(given["where"]),
         deferred=given["deferred"],

@@ -214,7 +214,7 @@ def test_errors_of_a_predicate_say_where_and_what(path: str) -> None:
     opened = tailbit.open(path)
     with pytest.raises(PredicateError, match=r"k = = 1.*(character|position|column|line)"):
         opened.where("k = = 1")
-    with pytest.raises(UnknownColumnError, match="no column kk in the table; nearest: k"):
+    with pytest.raises(UnknownColumnError, match=r"no column kk in the table .nearest: k."):
         opened.where("kk = 1")
     with pytest.raises(PredicateError):
         opened.where("")

@@ -153,7 +153,11 @@ WRONG: list[tuple[str, type[TailbitError], str]] = [
     ("CREATE INDEX i ON trips (marks)", TailbitError, "marks"),
     ("CREATE INDEX i ON flights (nothing)", UnknownColumnError, "no column nothing"),
     ("CREATE INDEX i ON flights (lower(dest)", StatementError, "at character 39"),
-    ("CREATE INDEX i ON flights (dest) WHERE carrier = 'UA'", StatementError, "carrier is no partition col"),
+    (
+        "CREATE INDEX i ON flights (dest) WHERE carrier = 'UA'",
+        StatementError,
+        "carrier is no partition col",
+    ),
     ("CREATE INDEX i ON trips (rider) WHERE year = ", StatementError, "at character"),
     ("CREATE INDEX i ON trips (rider) WHERE rider = 'a'", StatementError, "rider is no partition column"),
     ("CREATE INDEX i ON trips (rider) WHERE yeer = 1", UnknownColumnError, "no column yeer"),

@@ -11,9 +11,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal, NoReturn
 
-from tailbit.errors import PredicateError
-from tailbit.index.sql.ddl.kind_names import DEFAULT, KINDS, WrongKind, check_option
+from tailbit.errors import PredicateError, UnknownColumnError
+from tailbit.index.sql.ddl.kind_names import DEFAULT, KINDS, WrongKind, check_option, kind_named
 from tailbit.index.sql.ddl.refusals import refuse_statement
+from tailbit.index.sql.refusals import placed
 from tailbit.index.sql.syntax.parser import parse_predicate
 from tailbit.index.sql.syntax.tokens import tokens_of
 from tailbit.index.sql.syntax.tree import Tree
@@ -77,6 +78,7 @@ class WrittenExpression:
 
         Raises:
             StatementError: in place of a PredicateError, which is raised as it is without a statement.
+            UnknownColumnError: with its place in the statement.
         """
         try:
             yield
@@ -84,6 +86,12 @@ class WrittenExpression:
             if not self.source:
                 raise
             self.refuse(wrong.fields["bare"], wrong.hint, wrong.fields["at"])
+        except UnknownColumnError as unknown:
+            is_as_written = self.source.startswith(self.text, self.place)
+            if not self.source or "at" not in unknown.fields or not is_as_written:
+                raise
+            at = placed(self.source, self.place + unknown.fields["at"])
+            raise UnknownColumnError(**{**unknown.fields, "place": at, "hint": unknown.hint}) from None
 
     def __str__(self) -> str:
         return self.text
@@ -136,11 +144,12 @@ class CreateIndex:
     comment: str = ""
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            refuse_statement(str(self), f"there is no kind of index {self.kind}", hint=f"Kinds: {_KINDS}.")
+        if not self.name.strip():
+            refuse_statement(str(self), "the name of the index is empty", hint="Name it, such as by_place.")
         if not self.terms:
-            refuse_statement(str(self), "an index has no term", hint="Name a column or an expression.")
+            refuse_statement(str(self), "the index has no term", hint="Name a column or an expression.")
         try:
+            object.__setattr__(self, "kind", kind_named(self.kind))
             for key, value in self.options.items():
                 check_option(self.kind, key, value)
         except WrongKind as wrong:
@@ -218,8 +227,6 @@ class DescribeIndex:
 
 
 Statement = CreateIndex | DropIndex | RebuildIndex | ShowIndexes | DescribeIndex
-
-_KINDS = ", ".join(KINDS)
 
 
 def name_text(name: str) -> str:

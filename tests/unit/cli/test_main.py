@@ -470,7 +470,7 @@ def test_a_damaged_index_is_warned_of_and_the_answer_is_right(tmp_path: Path) ->
     [
         (("count", "{nowhere}"), "NotATableError: no Delta table at"),
         (("count", "{table}", "k = = 1"), "PredicateError: predicate 'k = = 1'"),
-        (("count", "{table}", "kk = 1"), "UnknownColumnError: no column kk in the table; nearest: k"),
+        (("count", "{table}", "kk = 1"), "UnknownColumnError: no column kk in the table (nearest: k)"),
         (("count", "{table}", "--version", "77"), "VersionNotFoundError: version 77"),
         (("count", "{table}", "--as-of", "yesterday"), "'yesterday' is not a time"),
         (("count", "{table}", "--as-of", "1999-01-01"), "before the first readable commit"),

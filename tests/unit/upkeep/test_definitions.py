@@ -283,6 +283,6 @@ def test_a_term_and_a_condition_may_name_their_table(table: IndexedTable) -> Non
 
 
 def test_a_condition_for_a_part_asks_for_no_present_moment(table: IndexedTable) -> None:
-    with pytest.raises(StatementError, match="the same files at every moment"):
+    with pytest.raises(PredicateError, match="no present moment at character"):
         table.create_index("i", "city", only="part < current_date()")
     assert table.indexes() == []
