@@ -61,7 +61,8 @@ def _ours(condition: RandomCondition) -> Truth | None:
 
 def rows_that_raise(atoms: Sequence[str], table: pa.Table) -> np.ndarray[Any, Any]:
     """Where some of these conditions raises. PredicateError: one is refused."""
-    return np.logical_or.reduce([_raising(bind(atom, SCHEMA), table) for atom in atoms])
+    every = [_raising(bind(atom, SCHEMA), table) for atom in atoms]
+    return np.asarray(np.logical_or.reduce(every), dtype=bool)
 
 
 def _raising(node: Node, table: pa.Table) -> np.ndarray[Any, Any]:
