@@ -210,7 +210,7 @@ def test_a_value_that_is_made_without_text_is_checked_as_one_of_a_text() -> None
         WrittenExpression("")
     for wrong, reason in (
         ({"kind": "btree"}, "there is no kind of index btree"),
-        ({"terms": ()}, "an index has no term"),
+        ({"terms": ()}, "the index has no term"),
         ({"terms": terms(*"abcde")}, "an index of kind bitmap has 4 terms at most, not 5"),
         ({"terms": terms("a", "`A`")}, "the term `A` stands twice"),
         ({"options": {"fpp": "1"}}, "bitmap takes no option fpp"),
