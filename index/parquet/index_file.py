@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from tailbit.errors import CorruptIndexError, StorageError
+from tailbit.errors import CorruptIndexError
 from tailbit.faults import Fault, fault_point
 from tailbit.index.model import IndexFile
 from tailbit.once import lazy
@@ -142,20 +142,19 @@ def reopen_index_file(storage: Storage, path: str, footer: pq.FileMetaData | Non
 
     Raises:
         CorruptIndexError: the file is missing or cannot be parsed.
+        StorageError: the store refuses, as a busy one does.
     """
     try:
         source = storage.open(path)
     except FileNotFoundError as gone:
         raise CorruptIndexError(file=path, reason="it is missing") from gone
-    except StorageError as damage:
-        raise CorruptIndexError(file=path, reason=str(damage)) from damage
     return _parsed(source, path, footer)
 
 
 def _parsed(source: pa.NativeFile, path: str, footer: pq.FileMetaData | None) -> ParquetFile:
     try:
         return ParquetFile(source, metadata=footer, page_checksum_verification=True)
-    except (pa.ArrowException, OSError, StorageError) as damage:
+    except (pa.ArrowException, OSError) as damage:
         raise CorruptIndexError(file=path, reason=str(damage)) from damage
 
 

@@ -101,7 +101,7 @@ class LocalStorage(Storage):
         with _named(prefix_dir):
             try:
                 items = list(os.scandir(self.local_path(prefix_dir)))
-            except FileNotFoundError:
+            except (FileNotFoundError, NotADirectoryError):
                 return []
             return sorted(entry for item in items if (entry := _entry(item)) is not None)
 

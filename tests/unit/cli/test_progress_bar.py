@@ -23,7 +23,10 @@ def on_a_terminal(width: int, *arguments: str) -> str:
     """What the command writes to a terminal of this width, colours left out; the command must succeed."""
     ours, commands = pty.openpty()
     fcntl.ioctl(commands, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
-    environment = {**os.environ, "TERM": "xterm-256color"}
+    # Variables of another terminal would overrule the width of this one.
+    others = ("COLUMNS", "LINES")
+    environment = {name: value for name, value in os.environ.items() if name not in others}
+    environment["TERM"] = "xterm-256color"
     process = subprocess.Popen(
         [sys.executable, "-m", "tailbit.cli", *arguments],
         stdin=commands,
