@@ -1,4 +1,4 @@
-"""Generated partition columns prune files of conditions on the columns that they are generated from."""
+"""Generated columns prune files of conditions on the columns that they are generated from."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 
 import tailbit
 from support.tables import index_of
+from tailbit.index.query.candidates import candidates
 
 ROWS = "SELECT id AS k, DATE'2024-01-01' + CAST(id % 90 AS INT) AS day FROM range(900)"
 
@@ -28,6 +29,27 @@ def table(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
         .execute()
     )
     spark.sql(ROWS).write.format("delta").mode("append").save(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def months(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Three files of a month each, with statistics of the generated column alone."""
+    from delta.tables import DeltaTable
+
+    path = str(tmp_path_factory.mktemp("months") / "t")
+    (
+        DeltaTable.create(spark)
+        .location(path)
+        .addColumn("k", "BIGINT")
+        .addColumn("day", "DATE")
+        .addColumn("month", "INT", generatedAlwaysAs="month(day)")
+        .property("delta.dataSkippingStatsColumns", "month")
+        .execute()
+    )
+    for month in (1, 2, 3):
+        rows = spark.sql(ROWS).where(f"month(day) = {month}").selectExpr("k % 30 AS k", "day").coalesce(1)
+        rows.write.format("delta").mode("append").save(path)
     return path
 
 
@@ -61,3 +83,15 @@ def test_the_files_of_an_index_are_pruned_so_too(spark: Any, table: str) -> None
     assert (answer.count(), answer.files_scanned) == (1, 1)
     pruned = {file["by"] for file in answer.explain()["files"] if file["outcome"] == "pruned"}
     assert "bucket, as it is generated: k = 7 (partition values)" in pruned
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("condition", "most"), [("day = '2024-02-03'", 1), ("day IN ('2024-02-03', '2024-03-04')", 2), ("k = 1", 3)]
+)
+def test_a_generated_column_prunes_by_its_statistics_where_its_own_column_has_none(
+    months: str, condition: str, most: int
+) -> None:
+    answer = tailbit.open(months).where(condition)
+    assert len(candidates(answer._selection)) == most
+    assert answer.count() > 0
