@@ -61,6 +61,8 @@ def post_all(
 
     Memory: that of `post`, or the codes and keys of all columns of `FEW_ROWS` rows.
     """
+    # Files that are filled later come in any order.
+    claims = sorted(claims, key=lambda claim: claim.base)
     few = len(columns) > 1 and sum(claim.rows for claim in claims) <= FEW_ROWS
     waiting: list[_Column] = []
     for indexed in columns:

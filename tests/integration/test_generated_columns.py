@@ -87,7 +87,8 @@ def test_the_files_of_an_index_are_pruned_so_too(spark: Any, table: str) -> None
 
 @pytest.mark.spark
 @pytest.mark.parametrize(
-    ("condition", "most"), [("day = '2024-02-03'", 1), ("day IN ('2024-02-03', '2024-03-04')", 2), ("k = 1", 3)]
+    ("condition", "most"),
+    [("day = '2024-02-03'", 1), ("day IN ('2024-02-03', '2024-03-04')", 2), ("k = 1", 3)],
 )
 def test_a_generated_column_prunes_by_its_statistics_where_its_own_column_has_none(
     months: str, condition: str, most: int

@@ -17,10 +17,14 @@ from support.delta_builder import DeltaBuilder
 from support.drive import Drive
 from support.tables import VECTORS, index_files
 from tailbit.index.kinds.settings import NEWEST_FORMAT, may_share
+from tailbit.index.kinds.value_counts import Tally
 from tailbit.index.maintenance.merge import merge_all
 from tailbit.index.model import RAISED_KEY, raised_id
 from tailbit.index.store.table import MetadataTable
 from tailbit.index.write import together
+from tailbit.index.write.posting import Claim, DataFiles
+from tailbit.index.write.work import TaskColumn
+from tailbit.tables import open_table
 
 SCHEMA = pa.schema(
     [("k", pa.int64()), ("name", pa.string()), ("tags", pa.list_(pa.string())), ("text", pa.string())]
@@ -137,3 +141,24 @@ def test_in_an_index_of_an_older_format_no_two_columns_share_a_row_group_of_post
             file = pq.ParquetFile(segment)
             for group in range(file.num_row_groups):
                 assert len(set(file.read_row_group(group, columns=["column"])["column"].to_pylist())) == 1
+
+
+def test_files_in_another_order_than_that_of_their_row_space_have_their_rows(table: DeltaBuilder) -> None:
+    table.commit([table.data_file(rows(0, 100), "a"), table.data_file(rows(100, 50), "b")])
+    source = open_table(table.path)
+    snapshot = source.snapshot()
+    columns = [TaskColumn.of(column) for column in snapshot.schema.columns if column.label in ("k", "name")]
+    ids, data = frozenset(c.column.id for c in columns), DataFiles(source.storage, [])
+    slices = {slice_.path: slice_ for slice_ in snapshot.files}
+    claims = [Claim(slices["a"], "s", 0, 100, ids), Claim(slices["b"], "s", 100, 50, ids)]
+    tallies = [Tally(), Tally()]
+    straight, turned = (
+        [(part.owners, part.keys, part.cardinality, part.sparse) for part in parts]
+        for parts in (
+            together.post_all(data, columns, claims, {}, lambda _: tallies[0]),
+            together.post_all(data, columns, claims[::-1], {}, lambda _: tallies[1]),
+        )
+    )
+    assert straight[0][1].equals(turned[0][1])
+    assert straight[0][3].equals(turned[0][3])
+    assert straight[0][2].tolist() == turned[0][2].tolist()
