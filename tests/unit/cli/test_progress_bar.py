@@ -67,7 +67,8 @@ def test_a_build_draws_one_line_with_rows_left_and_leaves_only_the_result(path: 
     name = "remainders_of_seven"
     output = on_a_terminal(80, "sql", f"CREATE INDEX {name} ON '{path}' (k % 7)")
     drawn = states(output, name)
-    assert any(re.search(r"━+ +0% 40 rows left$", line) for line in drawn), drawn
+    # How many states between are drawn depends on how quick the build is.
+    assert all(re.search(r"━+( +\d+% \d+ rows left)?$", line) for line in drawn), drawn
     assert re.search(r"━+ 100% 0 rows left$", drawn[-1])
     assert max(map(len, drawn)) < 80
     # The last line of the bar is cleared, and what follows stands where it was.
