@@ -60,6 +60,13 @@ def implied(node: Node, term: IndexedTerm) -> Implied | None:
     return _cached(Asked(node, term))
 
 
+def implies(node: Node, term: IndexedTerm) -> bool:
+    """Return whether a predicate implies anything for a term; of an AND, more than its parts do."""
+    if isinstance(node, And) and len(columns_in(term.expression)) < 2:
+        return False
+    return implied(node, term) is not None
+
+
 class Asked(Generic[T]):
     """A node, compared by identity, and a term, compared by its id and expression: the key of a cache."""
 

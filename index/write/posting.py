@@ -263,14 +263,22 @@ def _raised_postings(
     column: Column, raised: BitMap, claims: Sequence[Claim], hidden: Mapping[str, BitMap], tally: Tally
 ) -> Postings:
     """Return the posting of the rows where a term raises an error, and count the visible ones."""
+    id_, keys = counted_raised(column, raised, claims, hidden, tally)
+    bitmaps = pa.array([raised.serialize()], pa.binary())
+    return Postings(id_, RAISED_TYPE, keys, np.array([len(raised)], dtype=np.int64), bitmaps)
+
+
+def counted_raised(
+    column: Column, raised: BitMap, claims: Sequence[Claim], hidden: Mapping[str, BitMap], tally: Tally
+) -> tuple[str, pa.BinaryArray]:
+    """Count the visible rows where a term raises an error; return id and only key of their posting."""
     shown = raised.copy()
     for claim in claims:
         if claim.slice.path in hidden:
             shown -= hidden[claim.slice.path].shift(claim.base)
     id_, keys = raised_id(column.id), pa.array([RAISED_KEY], pa.binary())
     tally.add(id_, RAISED_TYPE, keys, np.array([len(shown)], dtype=np.int64))
-    bitmaps = pa.array([raised.serialize()], pa.binary())
-    return Postings(id_, RAISED_TYPE, keys, np.array([len(raised)], dtype=np.int64), bitmaps)
+    return id_, keys
 
 
 def laid_out(coded: Coded, first: int, extent: int) -> Iterator[Bitmaps]:

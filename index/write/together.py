@@ -21,7 +21,7 @@ from pyroaring import BitMap
 
 from tailbit.arrays import Longs
 from tailbit.index.kinds.value_counts import Tally
-from tailbit.index.model import RAISED_KEY, RAISED_TYPE, raised_id
+from tailbit.index.model import RAISED_TYPE
 from tailbit.index.postings.postings import AnyPostings, JointPostings
 from tailbit.index.postings.row_groups import Owner
 from tailbit.index.roaring.by_key import bitmaps_by_key
@@ -30,7 +30,16 @@ from tailbit.index.roaring.collected import Codes
 from tailbit.index.roaring.serialize import Bitmaps
 from tailbit.index.roaring.sparse import pays
 from tailbit.index.roaring.spilled import SpilledKeys
-from tailbit.index.write.posting import Claim, DataFiles, code, hidden_counts, post, posted, stored
+from tailbit.index.write.posting import (
+    Claim,
+    DataFiles,
+    code,
+    counted_raised,
+    hidden_counts,
+    post,
+    posted,
+    stored,
+)
 from tailbit.index.write.work import TaskColumn
 from tailbit.tables.model import Column
 from tailbit.tables.positions import BitPositions, positions_in
@@ -100,12 +109,7 @@ def _raised(
     column: Column, raised: BitMap, claims: Sequence[Claim], hidden: Mapping[str, BitMap], tally: Tally
 ) -> _Column:
     """Return the rows where a term raises an error as a column of one key, and count the visible ones."""
-    shown = raised.copy()
-    for claim in claims:
-        if claim.slice.path in hidden:
-            shown -= hidden[claim.slice.path].shift(claim.base)
-    id_, keys = raised_id(column.id), pa.array([RAISED_KEY], pa.binary())
-    tally.add(id_, RAISED_TYPE, keys, np.array([len(shown)], dtype=np.int64))
+    id_, keys = counted_raised(column, raised, claims, hidden, tally)
     positions = positions_in(raised)
     return _Column(id_, RAISED_TYPE, keys, np.zeros(len(positions), dtype=np.uint8), positions)
 

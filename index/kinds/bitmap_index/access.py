@@ -13,10 +13,9 @@ from tailbit.index.evaluation.choice import Choice
 from tailbit.index.evaluation.evaluate import Evaluation
 from tailbit.index.evaluation.row_space import Access, SpaceView
 from tailbit.index.expression.indexed_term import IndexedTerm
-from tailbit.index.functions.tree import columns_in
-from tailbit.index.implication.implied import implied
+from tailbit.index.implication.implied import implied, implies
 from tailbit.index.model import Definition
-from tailbit.index.predicate.tree import And, Node
+from tailbit.index.predicate.tree import Node
 from tailbit.index.predicate.walks import columns_of
 
 
@@ -41,9 +40,7 @@ class TermAccess(Access):
 
     def serves(self, node: Node) -> bool:
         """Return whether a condition implies anything for the term; of an AND, more than its parts do."""
-        if isinstance(node, And) and len(columns_in(self.term.expression)) < 2:
-            return False
-        return implied(node, self.term) is not None
+        return implies(node, self.term)
 
     def bounds(self, node: Node, space: SpaceView) -> Bounds:
         """Return the bounds of a condition by the term's keys.

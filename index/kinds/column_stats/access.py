@@ -24,8 +24,7 @@ from tailbit.arrays import Longs, Mask
 from tailbit.index.evaluation.bounds import EMPTY, Bounds, Stated
 from tailbit.index.evaluation.row_space import Access, SpaceView, claims
 from tailbit.index.expression.indexed_term import IndexedTerm
-from tailbit.index.functions.tree import columns_in
-from tailbit.index.implication.implied import implied
+from tailbit.index.implication.implied import implied, implies
 from tailbit.index.kinds.column_stats.reader import ColumnStats
 from tailbit.index.kinds.column_stats.rows import stored_type
 from tailbit.index.model import Definition
@@ -227,9 +226,7 @@ class TermStatsAccess(Access):
 
     def serves(self, node: Node) -> bool:
         """Return whether a condition implies anything for the term; of an AND, more than its parts do."""
-        if isinstance(node, And) and len(columns_in(self.term.expression)) < 2:
-            return False
-        return implied(node, self.term) is not None
+        return implies(node, self.term)
 
     def bounds(self, node: Node, space: SpaceView) -> Bounds:
         """Return the row groups where a condition may be and surely is TRUE.
