@@ -163,8 +163,8 @@ class Definition:
 
     @property
     def label(self) -> str:
-        """The terms as SQL text."""
-        return ", ".join(term.text for term in self.terms)
+        """The terms as SQL text; `*` for all columns."""
+        return ", ".join(term.text for term in self.terms) or "*"
 
     @property
     def is_deferred(self) -> bool:

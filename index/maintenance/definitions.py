@@ -13,7 +13,7 @@ from tailbit.index.predicate.tree import Node, Or
 from tailbit.index.predicate.walks import columns_of
 from tailbit.index.sql.bind import bind
 from tailbit.index.sql.ddl.statements import CreateIndex, RebuildIndex, WrittenExpression
-from tailbit.index.sql.terms import expression_of, refuse_present, term_of, with_old_names
+from tailbit.index.sql.terms import expression_of, meanings_of, refuse_present, term_of, with_old_names
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables.model import Column
 from tailbit.tables.schema import Schema
@@ -43,13 +43,24 @@ def define(statement: CreateIndex, schema: Schema, zone: str = "UTC", table: str
     only, read = ("", ()) if statement.only is None else _checked_partitions(statement.only, schema, table)
     if statement.kind != BITMAP:
         terms = _terms_by_themselves(statement, schema, zone, table)
+        _check_different(statement, terms, schema)
         return Definition(new_id(), statement.name, statement.kind, terms, options, only, read)
     alone = _column(statement.terms[0], schema, zone, table) if len(statement.terms) == 1 else None
     if alone is not None:
         plain = Definition.of_column(alone)
         return replace(plain, name=statement.name, options=options, only=only, only_columns=read)
     terms = tuple(_term(term, schema, zone, table) for term in statement.terms)
+    _check_different(statement, terms, schema)
     return Definition(new_id(), statement.name, BITMAP, terms, options, only, read)
+
+
+def _check_different(statement: CreateIndex, terms: tuple[Term, ...], schema: Schema) -> None:
+    """Raise if two terms are the same, written in two ways."""
+    meanings = meanings_of(terms, schema)
+    for at, written in enumerate(statement.terms[: len(terms)]):
+        if meanings[at] in meanings[:at]:
+            first = statement.terms[meanings.index(meanings[at])]
+            written.refuse(f"the term {written} is the same as {first}", "Leave one out.")
 
 
 def _term(term: WrittenExpression, schema: Schema, zone: str, table: str) -> Term:
@@ -125,28 +136,29 @@ def found(index: MetadataTable, name: str) -> Definition:
     return definition
 
 
-def add(index: MetadataTable, definition: Definition) -> None:
+def add(index: MetadataTable, definition: Definition, schema: Schema) -> None:
     """Add a definition to an index; of two processes that take one name at once, one succeeds.
 
     Raises:
         IndexNameTakenError: another definition has the name, or is of the same terms; nothing is changed.
         CommitConflictError: other writers were first again and again.
     """
-    alter(index, [definition], [], lambda known: check_free(known, definition))
+    alter(index, [definition], [], lambda known: check_free(known, definition, schema))
 
 
-def check_free(definitions: Iterable[Definition], definition: Definition) -> None:
+def check_free(definitions: Iterable[Definition], definition: Definition, schema: Schema) -> None:
     """Raise if a name, or what it would be the name of, is taken.
 
     Raises:
-        IndexNameTakenError: another definition has the name, or is of the same terms.
+        IndexNameTakenError: another definition has the name, or is of the same terms, however written.
     """
     known = tuple(definitions)
     taken = find(known, definition.name)
     if taken is not None:
         raise IndexNameTakenError(name=definition.name, reason=f"it is an index of {taken.label}")
+    meanings = meanings_of(definition.terms, schema)
     for other in known:
-        if (other.kind, other.terms) == (definition.kind, definition.terms):
+        if other.kind == definition.kind and meanings_of(other.terms, schema) == meanings:
             raise IndexNameTakenError(
                 name=definition.name, reason=f"{other.name} is an index of {other.label} already"
             )

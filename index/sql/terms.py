@@ -186,6 +186,22 @@ def term_anew(term: Term, schema: Schema) -> Term:
     return replace(anew, columns=columns)
 
 
+def meanings_of(terms: Sequence[Term], schema: Schema) -> tuple[str, ...]:
+    """Return a key of each recorded term, which terms share that are the same however they are written.
+
+    A term that the schema has no values of means its own text.
+    """
+    present = {column.id: column for column in every_column(schema)}
+    return tuple(_meaning(term, schema, present) for term in terms)
+
+
+def _meaning(term: Term, schema: Schema, present: Mapping[str, Column]) -> str:
+    if term.is_column:
+        return term.columns[0].id
+    expression = _bound_again(term, schema, present)
+    return term.text if expression is None else key_of(expression)
+
+
 def with_old_names(schema: Schema, columns: Iterable[TermColumn]) -> Schema:
     """Return a schema that reaches columns by the names that they had when a text was recorded.
 

@@ -97,13 +97,14 @@ class DefinedTable(Handle):
         from tailbit.index.maintenance.create import open_or_create
         from tailbit.index.maintenance.definitions import add, check_free, define, find
 
-        definition = define(statement, self._table.snapshot().schema, zone, table_name(self.path))
+        schema = self._table.snapshot().schema
+        definition = define(statement, schema, zone, table_name(self.path))
         try:
-            check_free(self._definitions(), definition)
+            check_free(self._definitions(), definition, schema)
             (definition,) = decided(self._table, [definition])
             index, is_new = open_or_create(self._table, self.index_path, definition)
             if not is_new:
-                add(index, definition)
+                add(index, definition, schema)
         except IndexNameTakenError:
             # Another process may have been first between the look and the commit.
             if statement.if_not_exists and find(self._definitions(), statement.name) is not None:

@@ -32,6 +32,7 @@ from tailbit.errors import (
 )
 from tailbit.index.model import Definition
 from tailbit.index.store.table import MetadataTable
+from tailbit.tables import open_table
 
 OLD = Path(__file__).parents[1] / "support" / "index_of_format_2.tar.gz"
 
@@ -277,7 +278,11 @@ def test_another_writer_that_takes_the_name_before_the_commit_is_not_overwritten
     tailbit.sql("CREATE INDEX i ON flights (dest)")
     taken, other = definitions("flights")[1], definitions("flights")[0]
     with pytest.raises(IndexNameTakenError):
-        add(index, Definition("#12345678", taken.name, other.kind, other.terms))
+        add(
+            index,
+            Definition("#12345678", taken.name, other.kind, other.terms),
+            open_table("flights").snapshot().schema,
+        )
     assert names("flights") == ["carrier", "i"]
 
 

@@ -6,7 +6,13 @@ from typing import NoReturn
 
 from tailbit.index.sql.ddl.applied import Properties, Property, applied
 from tailbit.index.sql.ddl.refusals import either, refuse_statement
-from tailbit.index.sql.ddl.statements import RESERVED, TableReference, WrittenExpression, name_text
+from tailbit.index.sql.ddl.statements import (
+    EVERY,
+    RESERVED,
+    TableReference,
+    WrittenExpression,
+    name_text,
+)
 from tailbit.index.sql.syntax.parser import Parser
 from tailbit.index.sql.syntax.tokens import Token
 from tailbit.wording import did_you_mean
@@ -129,6 +135,9 @@ class PieceParser(Parser):
         return tuple(terms)
 
     def _term(self) -> WrittenExpression:
+        ahead = self.tokens[self.at + 1].text if self.is_sign(EVERY) else ""
+        if ahead in (",", ")"):
+            return WrittenExpression(EVERY, self.text, self.advance().start)
         term = self.expression("a column or an expression")
         if self.word in _ORDERS:
             reason = f"a term has no order, so no {self.shown()}"

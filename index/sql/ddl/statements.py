@@ -158,6 +158,11 @@ class CreateIndex:
 
     def _check_terms(self) -> None:
         most = KINDS[self.kind].most_terms
+        every = next((term for term in self.terms if term.text == EVERY), None)
+        if every is not None and most is not None:
+            every.refuse(f"an index of kind {self.kind} is not of all columns at once", "Name its columns.")
+        if every is not None and len(self.terms) > 1:
+            every.refuse("* is all columns, and no further term stands beside it", "Make two indexes.")
         if most is not None and len(self.terms) > most:
             reason = f"an index of kind {self.kind} has {most} terms at most, not {len(self.terms)}"
             self.terms[most].refuse(reason, "Make two indexes: a question uses both.")

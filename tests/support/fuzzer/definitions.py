@@ -111,8 +111,8 @@ def name_only(path: str, name: str, made: RandomDefinition, index: MetadataTable
     terms = tuple(map(WrittenExpression, made.on))
     try:
         statement = CreateIndex(name, TableReference("path", (path,)), terms, made.kind, only=only)
-        definition = define(statement, open_table(path).snapshot().schema)
-        add(index or MetadataTable.open(f"{path}/_tailbit"), definition)
+        schema = open_table(path).snapshot().schema
+        add(index or MetadataTable.open(f"{path}/_tailbit"), define(statement, schema), schema)
     except REFUSALS:
         return False
     return True
