@@ -5,7 +5,7 @@ sparse keys. Columns with many postings have row groups of their own, whose stat
 range of keys. A row group costs half a millisecond and a kilobyte whatever it holds, so neighbouring columns
 of few postings may share one; the file's metadata then says which rows are whose.
 
-Worked example: bytes of postings, with at most 128 KiB in a shared row group.
+Worked example: bytes of postings, with at most 256 KiB in a shared row group.
 
     column         a     b     c          d     e
     bytes          2 K   9 K   3 M        1 K   1 K
@@ -39,10 +39,10 @@ Shared = dict[str, str]
 POSITION_BYTES = 4
 """Bytes that a position of a sparse key counts towards the size of a row group."""
 
-FEW_BYTES = 1 << 14
+FEW_BYTES = 1 << 16
 """A column with this many bytes of keys and postings, or more, has row groups of its own."""
 
-SHARED_BYTES = 1 << 17
+SHARED_BYTES = 1 << 18
 """Bytes of keys and postings in a shared row group, at most: a fraction of a millisecond to decode."""
 
 

@@ -73,11 +73,11 @@ def test_columns_of_few_postings_share_a_row_group_and_those_of_many_do_not(stor
 
 def test_a_shared_row_group_has_a_limit(storage: Storage) -> None:
     bits: Bits = {b"%04d" % key: BitMap(range(key, key + 9)) for key in range(300)}
-    listed = [postings_of(f"c{n:02}", "string", bits, [True] * len(bits)) for n in range(30)]
+    listed = [postings_of(f"c{n:02}", "string", bits, [True] * len(bits)) for n in range(45)]
     segment = Segment(storage, write_segment(storage, "space", ROWS, listed, True).path)
     groups = groups_of(storage, segment)
     assert [column for group in groups for column in group] == [part.column for part in listed]
-    assert [len(group) for group in groups] == [10, 10, 10]
+    assert [len(group) for group in groups] == [21, 21, 3]
     for part in listed:
         assert segment.lookup(part.column, b"0299") == bits[b"0299"]
 
