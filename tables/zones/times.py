@@ -62,6 +62,26 @@ def fixed_offset(zone: str) -> int | None:
     return (-total if sign == "-" else total) * _US
 
 
+@lru_cache(maxsize=1024)
+def same_zone(zone: str) -> str:
+    """Return the one name of all zones of a fixed offset, UTC or +05:30; a zone that changes keeps its name.
+
+    Raises:
+        ValueError: Spark knows no such zone.
+
+    >>> same_zone("Etc/UTC"), same_zone("UTC+5:30"), same_zone("EST"), same_zone("Europe/Paris")
+    ('UTC', '+05:30', '-05:00', 'Europe/Paris')
+    """
+    offset = fixed_offset(zone)
+    if offset is None:
+        return zone
+    minutes, seconds = divmod(abs(offset) // _US, 60)
+    text = f"{'-' if offset < 0 else '+'}{minutes // 60:02}:{minutes % 60:02}" + f":{seconds:02}" * bool(
+        seconds
+    )
+    return text if offset else "UTC"
+
+
 @dataclass(frozen=True)
 class _Changes:
     """The changes of a zone in microseconds, ascending; `offsets[n]` holds before change n.

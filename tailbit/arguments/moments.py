@@ -7,22 +7,21 @@ import datetime
 from tailbit.arguments.values import text, wrong_type
 from tailbit.errors import UsageError
 from tailbit.tables.partition_values import parse_micros
-from tailbit.tables.zones.times import check_zone
+from tailbit.tables.zones.times import same_zone
 
 
 def known_zone(name: str, zone: str) -> str:
-    """Check that a time zone exists, and return it.
+    """Check that a time zone exists, and return it; of several names of one offset, always the same.
 
     Raises:
         UsageError: there is no such zone, or it is no text.
     """
     try:
-        check_zone(text(name, zone))
+        return same_zone(text(name, zone))
     except ValueError as unknown:
         raise UsageError(
             reason=f"there is no time zone {zone!r}", hint="Name it like UTC, +01:00 or Europe/Paris."
         ) from unknown
-    return zone
 
 
 def to_millis(when: datetime.date | str, zone: str = "UTC") -> int:

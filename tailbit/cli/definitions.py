@@ -45,7 +45,7 @@ def sql(statement: str, zone: str, index: str | None, as_json: bool) -> None:
 
     text = sys.stdin.read() if statement == "-" else statement
     parsed = parse_statement(text)
-    known_zone("zone", zone)
+    zone = known_zone("zone", zone)
     table = table_of(parsed, text, storage_options(), index)
     if isinstance(parsed, DropIndex):
         _print_dropped(parsed.name, table.drop_index(parsed.name, parsed.if_exists), as_json=None)

@@ -17,6 +17,7 @@ from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult
 
 from tailbit.answer import Answer
 from tailbit.api import IndexedTable, open_indexed
+from tailbit.arguments.moments import known_zone
 from tailbit.arguments.values import split_names, text
 from tailbit.errors import UsageError
 from tailbit.index.model import key_type_of_column
@@ -85,9 +86,9 @@ def register_functions(spark: SparkSession) -> None:
 
 
 def session_zone(spark: SparkSession) -> str:
-    """Return the current time zone of a session."""
+    """Return the current time zone of a session, by the one name of zones of its offset."""
     zone: str | None = spark.conf.get("spark.sql.session.timeZone")
-    return zone or "UTC"
+    return known_zone("spark.sql.session.timeZone", zone or "UTC")
 
 
 @dataclass

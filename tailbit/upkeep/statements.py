@@ -57,7 +57,7 @@ def sql(
     >>> tailbit.sql("DROP INDEX by_place ON flights")
     []
     """
-    known_zone("zone", zone)
+    zone = known_zone("zone", zone)
     parsed = parse_statement(text("statement", statement))
     table = table_of(parsed, statement, storage_options, None if index is None else path_text("index", index))
     return [as_dict(description) for description in run(table, parsed, zone)]

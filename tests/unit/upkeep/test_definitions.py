@@ -81,6 +81,24 @@ def test_an_index_serves_in_every_time_zone_what_does_not_depend_on_it(
         assert answer.count() == rows
 
 
+@pytest.mark.parametrize(
+    ("kept", "told", "asked", "at"),
+    [
+        ("Etc/UTC", None, ("UTC", "GMT", "Z", "Etc/UTC", "+00:00", "Zulu"), 5),
+        ("UTC", None, ("GMT0", "Etc/GMT"), 5),
+        ("UTC+5:30", "+05:30", ("+05:30", "+5:30", "GMT+0530"), 11),
+        ("EST", "-05:00", ("-05:00", "Etc/GMT+5"), 0),
+    ],
+)
+def test_an_index_serves_in_every_time_zone_of_its_offset(
+    table: IndexedTable, kept: str, told: str | None, asked: tuple[str, ...], at: int
+) -> None:
+    assert table.create_index("by_hour", "hour(at)", zone=kept).zone == told
+    for zone in asked:
+        answer = table.where(f"hour(at) = {at}", zone=zone)
+        assert (answer.count(), answer.files_scanned) == (4, 0), zone
+
+
 def test_what_an_expression_implies_of_its_columns_is_rechecked(table: IndexedTable) -> None:
     table.create_index("by_city", "lower(city)")
     table.create_index("by_hour", "date_trunc('HOUR', at)")
