@@ -171,10 +171,14 @@ def drop(index: MetadataTable, name: str) -> Definition:
         UnknownIndexError: there is none; lists those that there are.
         CommitConflictError: other writers were first again and again.
     """
-    definition = found(index, name)
-    same = [d.id for d in index.state.settings.definitions if d.name.lower() == name.lower()]
-    alter(index, [], same)
-    return definition
+
+    def attempt() -> Definition:
+        definition, known = found(index, name), index.state.settings.definitions
+        gone = [d.id for d in known if d.name.lower() == name.lower()]
+        change_definitions(index, [d for d in known if d.id not in gone], gone)
+        return definition
+
+    return retried(index, attempt)
 
 
 def begin(index: MetadataTable, statement: RebuildIndex, schema: Schema) -> Definition:

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING
 from tailbit.arguments.keywords import checks_keywords_of_methods
 from tailbit.arguments.moments import known_zone
 from tailbit.arguments.values import flag, function, names, text, texts_by_name
-from tailbit.errors import CorruptIndexError, IndexFormatError, IndexNameTakenError, NoIndexError
+from tailbit.errors import (
+    CorruptIndexError,
+    IndexFormatError,
+    IndexNameTakenError,
+    NoIndexError,
+    UnknownIndexError,
+)
 from tailbit.handle import Handle, table_name
 from tailbit.index.store.table import MetadataTable
 
@@ -160,12 +166,15 @@ class DefinedTable(Handle):
         >>> flights.drop_index("nothing", if_exists=True)
         False
         """
-        from tailbit.index.maintenance.definitions import drop, find
+        from tailbit.index.maintenance.definitions import drop
 
         name, may_be_absent = text("name", name), flag("if_exists", if_exists)
-        if may_be_absent and find(self._definitions(), name) is None:
-            return False
-        drop(self._apart()._needed(), name)
+        try:
+            drop(self._apart()._needed(), name)
+        except (NoIndexError, UnknownIndexError):
+            if may_be_absent:
+                return False
+            raise
         return True
 
     def indexes(self) -> list[IndexDescription]:

@@ -67,3 +67,11 @@ def test_a_star_is_no_term_beside_others_and_none_of_a_bitmap(here: Path, words:
         tailbit.sql(f"CREATE INDEX i ON flights {words}")
     with pytest.raises(StatementError, match="no further term"):
         tailbit.open("flights").create_index("i", ["lower(dest)", "*"], kind="column_stats")
+
+
+def test_a_name_that_no_file_can_hold_is_refused(here: Path) -> None:
+    with pytest.raises(StatementError, match="half of a character"):
+        tailbit.open("flights").create_index("by_\ud800", "dest")
+    with pytest.raises(StatementError, match="half of a character"):
+        tailbit.sql("CREATE INDEX `by_\ud800` ON flights (dest)")
+    assert [index.name for index in tailbit.open("flights").indexes()] == ["carrier"]

@@ -146,6 +146,9 @@ class CreateIndex:
     def __post_init__(self) -> None:
         if not self.name.strip():
             refuse_statement(str(self), "the name of the index is empty", hint="Name it, such as by_place.")
+        if self.name.encode(errors="replace").decode() != self.name:
+            reason = "the name of the index holds half of a character, a surrogate"
+            refuse_statement(str(self), reason, hint="Write whole characters.")
         if not self.terms:
             refuse_statement(str(self), "the index has no term", hint="Name a column or an expression.")
         try:
