@@ -18,7 +18,7 @@ PACKAGES := tables index checkpoints streaming
 # As pip does for a wheel: a first question compiles nothing, also where Python may write no bytecode itself.
 COMPILED = $(BIN)/python -m compileall -q tailbit $(PACKAGES)
 
-.PHONY: help test lint audit demo support-page functions-page python-page cli-page site fuzz fuzz-analytics fuzz-definitions fuzz-histories fuzz-predicates fuzz-properties proof soak load load-definitions bench time-zones constraints clean java
+.PHONY: help test lint audit demo support-page functions-page python-page cli-page site fuzz fuzz-analytics fuzz-definitions fuzz-histories fuzz-predicates fuzz-properties proof soak load load-definitions bench time-zones constraints hudi-env hudi-tables clean java
 
 help:
 	@echo "make demo             index a live table while it changes, and answer from it"
@@ -43,6 +43,7 @@ help:
 	@echo "make cli-page         write docs/cli.md from the help of the commands"
 	@echo "make site             the pages as a site with a search, in build/site"
 	@echo "make time-zones       write tables/zones/rules.txt from the JVM that Spark starts"
+	@echo "make hudi-tables      write the packed Hudi tables of the tests with Hudi on Spark 3.5: TABLES='cow_v9' for some"
 	@echo "make constraints      pin the newest versions that fit pyproject.toml (needs uv)"
 	@echo "make clean            remove what the other targets made"
 
@@ -171,6 +172,22 @@ $(BIN)/python:
 java:
 	@"$${JAVA_HOME:+$$JAVA_HOME/bin/}java" -version >/dev/null 2>&1 || \
 		{ echo "Java 17 or newer is needed (Spark runs on it): install a JDK, e.g. openjdk-17-jre-headless, or set JAVA_HOME" >&2; exit 1; }
+
+# Hudi has no bundle for the Spark of the tests: its tables are written in an environment of their own. What is
+# written into a table names the folder where it was made, so that is the same folder on every machine.
+HUDI_ENV := $(CURDIR)/build/hudi-env
+HUDI_FOLDER ?= /tmp/tailbit-hudi-tables
+TABLES ?=
+
+hudi-env: $(HUDI_ENV)/.installed
+
+$(HUDI_ENV)/.installed: tests/hudi_tables/requirements.txt
+	$(PYTHON) -m venv $(HUDI_ENV)
+	$(HUDI_ENV)/bin/python -m pip install --quiet -r tests/hudi_tables/requirements.txt
+	@touch $@
+
+hudi-tables: hudi-env java
+	nice $(HUDI_ENV)/bin/python tests/hudi_tables/make.py --folder $(HUDI_FOLDER) $(TABLES)
 
 constraints:
 	@{ echo "# Exact versions that were tested together; regenerate with: make constraints"; \

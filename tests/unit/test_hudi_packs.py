@@ -1,0 +1,52 @@
+"""The packed Hudi tables are whole, and what Spark read last is what hudi-rs reads from them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hudi import HudiTableBuilder
+
+from support.hudi import PACKED, packed_names, unpack
+
+ALL_TOGETHER = 2_000_000
+"""Bytes."""
+
+
+def counted(rows: pa.Table) -> Counter[str]:
+    """Count equal rows, by the columns in order of their names."""
+    names = sorted(rows.column_names)
+    return Counter(
+        tuple(map(repr, row)) for row in zip(*(rows[name].to_pylist() for name in names), strict=True)
+    )
+
+
+def test_all_packs_are_small_together() -> None:
+    assert sum(pack.stat().st_size for pack in PACKED.glob("*.tar.gz")) < ALL_TOGETHER
+
+
+@pytest.mark.parametrize("name", packed_names())
+def test_completions_rise_and_a_file_keeps_its_time(name: str, tmp_path: Path) -> None:
+    table = unpack(name, tmp_path)
+    hoodie = Path(table.path) / ".hoodie"
+    active = hoodie / "timeline" if table.version >= 8 else hoodie
+    at = []
+    for instant in table.instants:
+        file = f"{instant.requested}_{instant.completed}.{instant.action}"
+        if table.version < 8:
+            assert instant.completed is None
+            file = f"{instant.requested}.{instant.action}"
+        if (active / file).exists():
+            at.append((instant.completed or "", (active / file).stat().st_mtime_ns))
+    assert at
+    assert at == sorted(at)
+
+
+@pytest.mark.parametrize("name", packed_names())
+def test_hudi_rs_reads_at_the_head_what_spark_read(name: str, tmp_path: Path) -> None:
+    table = unpack(name, tmp_path)
+    head = table.rows(table.instants[-1])
+    batches = HudiTableBuilder.from_base_uri(table.path).build().read()
+    assert counted(pa.Table.from_batches(batches)) == counted(head)
