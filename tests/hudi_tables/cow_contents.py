@@ -17,10 +17,15 @@ TYPES = (
 )
 
 
-def typed_row(key: int, ts: int) -> tuple[object, ...]:
-    """Return a row of every type; each third key has NULLs, and empty or partly NULL nested values."""
+def typed_row(key: int, ts: int, nothing: str | None = None) -> tuple[object, ...]:
+    """Return a row of every type; each third key has NULLs, and empty or partly NULL nested values.
+
+    `nothing` stands in lists where a NULL would: lists written in the older way have none.
+    """
+    if key % 6 == 5:
+        return (key, ts, *[None] * 15)
     if key % 3 == 2:
-        return (key, ts, *[None] * 11, [], {}, (None, None), [None, ("Oslo", None)])
+        return (key, ts, *[None] * 11, [], {}, (None, None), [("Oslo", None)])
     mixed = key + ts
     return (
         key,
@@ -36,24 +41,30 @@ def typed_row(key: int, ts: int) -> tuple[object, ...]:
         Decimal(mixed % 7 - 3) / 4,
         Decimal("12345678901234.5678") - mixed % 3,
         Decimal("1234567890123456789012345678.0123456789") + mixed % 2,
-        ["x", None, f"w{mixed % 3}"],
+        ["x", nothing, f"w{mixed % 3}"],
         {"n": mixed % 4, "none": None},
         (f"c{mixed % 3}", (mixed / 2, None)),
         [(f"s{mixed % 2}", mixed % 3)],
     )
 
 
+def write_types(made: MadeTable, nothing: str | None) -> None:
+    """Insert, upsert and delete rows of every type."""
+    made.write(made.frame([typed_row(key, 1, nothing) for key in range(15)], TYPES), "insert")
+    made.write(made.frame([typed_row(key, 2, nothing) for key in range(8, 20)], TYPES), "upsert")
+    made.write(made.frame([typed_row(key, 3, nothing) for key in range(3)], TYPES), "delete")
+
+
 def cow_v9_types(made: MadeTable) -> None:
     """Hold columns of every type, nested ones too, NULLs and odd numbers in them."""
-    made.write(made.frame([typed_row(key, 1) for key in range(15)], TYPES), "insert")
-    made.write(made.frame([typed_row(key, 2) for key in range(8, 20)], TYPES), "upsert")
-    made.write(made.frame([typed_row(key, 3) for key in range(3)], TYPES), "delete")
+    with made.lists_with_nulls():
+        write_types(made, None)
 
 
 def cow_v6_types(made: MadeTable) -> None:
-    """Hold columns of every type in a table of version 6, written by bulk_insert first."""
-    made.write(made.frame([typed_row(key, 1) for key in range(15)], TYPES), "bulk_insert")
-    made.write(made.frame([typed_row(key, 2) for key in range(8, 20)], TYPES), "upsert")
+    """Hold columns of every type in a table of version 6, lists in the older way of two levels."""
+    made.write(made.frame([typed_row(key, 0, "y") for key in range(3)], TYPES), "bulk_insert")
+    write_types(made, "y")
 
 
 def cow_v9_columns(made: MadeTable) -> None:
@@ -69,9 +80,9 @@ def cow_v9_columns(made: MadeTable) -> None:
     made.write(made.frame([row(key) for key in range(12)], older), "insert")
     widened = [(k, 2, f"p{k % 3}", 2**40 + k, k / 3, k + 0.5, "Lima") for k in (0, 3, 12)]
     made.write(made.frame(widened, newer), "upsert")
-    with_note = [(k, 3, f"p{k % 3}", k, None, None, "Pune", f"n{k % 2}", ["a", None]) for k in (1, 4, 13)]
+    with_note = [(k, 3, f"p{k % 3}", k, None, None, "Pune", f"n{k % 2}", ["a", "b"]) for k in (1, 4, 13)]
     made.write(made.frame(with_note, added), "upsert")
-    made.write(made.frame([(*row(20)[:1], 4, *row(20)[2:], None, None)], added), "upsert")
+    made.write(made.frame([(20, 4, "p2", 20, 0.5, 1.5, None, None, None)], added), "upsert")
 
 
 def cow_v9_duplicates(made: MadeTable) -> None:
@@ -153,8 +164,9 @@ def cow_v9_sql(made: MadeTable) -> None:
     made.sql("UPDATE {t} SET city = 'Rome', qty = NULL WHERE id % 4 = 1")
     made.sql("DELETE FROM {t} WHERE id IN (2, 3)")
     made.sql(
-        "MERGE INTO {t} t USING (SELECT 5L id, 'Oslo' city UNION ALL SELECT 6L, NULL) s ON t.id = s.id "
-        "WHEN MATCHED AND s.city IS NULL THEN DELETE WHEN MATCHED THEN UPDATE SET t.city = s.city"
+        "MERGE INTO {t} t USING (SELECT 5L id, 9L ts, 'Oslo' city UNION ALL SELECT 6L, 9L, NULL) s "
+        "ON t.id = s.id WHEN MATCHED AND s.city IS NULL THEN DELETE "
+        "WHEN MATCHED THEN UPDATE SET t.city = s.city, t.ts = s.ts"
     )
 
 

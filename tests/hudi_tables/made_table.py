@@ -17,6 +17,7 @@ from timeline import Completed, completed_instants
 NOT_VERSIONS = ("clean", "savepoint", "indexing")
 """Actions after which a reader sees the same rows as before."""
 
+OLD_LISTS = "parquet.avro.write-old-list-structure"
 UNDOING = ("rollback", "restore")
 
 DEFAULTS = {
@@ -78,6 +79,16 @@ class MadeTable:
         """Write a frame and record nothing: for writers that run at the same time."""
         chosen = {**self.options, "hoodie.datasource.write.operation": operation, **spelled(options)}
         frame.write.format("hudi").options(**chosen).mode("append").save(str(self.table))
+
+    @contextmanager
+    def lists_with_nulls(self) -> Iterator[None]:
+        """Write lists in three levels within the block: Hudi's default of two levels can hold no NULL."""
+        hadoop = self.spark.sparkContext._jsc.hadoopConfiguration()
+        hadoop.set(OLD_LISTS, "false")
+        try:
+            yield
+        finally:
+            hadoop.unset(OLD_LISTS)
 
     def sql(self, statement: str) -> None:
         """Run a statement over the table, which it calls {t}, and record the instant that follows."""
