@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tailbit.errors import ColumnTypeError, PredicateError, UnknownColumnError
 from tailbit.index.expression.indexed_term import IndexedTerm
 from tailbit.index.functions.tree import spelled
 from tailbit.index.implication.implied import implied
 from tailbit.index.model import Definition
 from tailbit.index.predicate.walks import columns_of, nodes_of
 from tailbit.index.query.selection import Selection
-from tailbit.index.sql.terms import column_of, every_column, kept_expressions
+from tailbit.index.sql.terms import column_of, every_column, kept_expressions, term_anew
 from tailbit.tables.schema import Schema
 
 
@@ -51,7 +52,20 @@ def _reason(definition: Definition, selection: Selection, zone: str) -> str | No
 
 def _changed(definition: Definition, schema: Schema) -> str:
     """Return which column of a definition is gone or has another type than it had, and what to do."""
-    return f"{_change(definition, schema)}: ALTER INDEX ... REBUILD makes it anew"
+    change = _change(definition, schema)
+    if _can_be_rebuilt(definition, schema):
+        return f"{change}: ALTER INDEX ... REBUILD makes it anew"
+    return f"{change}, so that it cannot be rebuilt: DROP INDEX"
+
+
+def _can_be_rebuilt(definition: Definition, schema: Schema) -> bool:
+    """Return whether the terms of a definition can be read over the columns as they are now."""
+    try:
+        for term in (t for t in definition.terms if definition.has_postings or not t.is_column):
+            term_anew(term, schema)
+    except (UnknownColumnError, PredicateError, ColumnTypeError):
+        return False
+    return True
 
 
 def _change(definition: Definition, schema: Schema) -> str:

@@ -121,6 +121,22 @@ def test_a_rebuild_over_a_column_that_is_gone_names_the_column_and_changes_nothi
     assert MetadataTable.open(f"{table.path}/_tailbit").state.settings == before
 
 
+@pytest.mark.parametrize("kind", ["bitmap", "column_stats"])
+def test_explain_advises_a_rebuild_only_where_one_is_possible(table: DeltaBuilder, kind: str) -> None:
+    opened = tailbit.open(table.path)
+    opened.create_index("i", "concat(city, size)", kind)
+    names = {name: column for name, column in NAMES.items() if name != "city"}
+    table.commit([{"metaData": table.metadata_action(schema_of(names), ["p"], BY_NAME, "t")}])
+    (told,) = opened.where("size = 3").explain()["not_used"]
+    assert told["reason"] == "column city is gone, so that it cannot be rebuilt: DROP INDEX"
+    names["city"] = ("five", CITY)
+    table.commit([{"metaData": table.metadata_action(schema_of(names), ["p"], BY_NAME, "t")}])
+    (told,) = opened.where("size = 3").explain()["not_used"]
+    assert told["reason"] == "column city is gone: ALTER INDEX ... REBUILD makes it anew"
+    assert opened.rebuild_index("i").state == "complete"
+    assert opened.where("size = 3").explain()["not_used"] == []
+
+
 def test_damaged_postings_of_a_column_are_made_anew_by_rebuild_and_questions_are_right_meanwhile(
     table: DeltaBuilder,
 ) -> None:
