@@ -8,7 +8,7 @@ removed when their row spaces are merged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -43,9 +43,9 @@ def alter(
     """Add the definitions `add`, and drop those whose ids are in `drop`; keep the others.
 
     `check`: called with the definitions that there are, also after another writer changed them; what it
-    raises is raised, and nothing is changed. Two concurrent alterations are applied one after the other, and
-    both hold. Cost: for added definitions, one small commit; for dropped ones, a record per file and a count
-    per distinct value.
+    raises is raised, and nothing is changed. An added definition whose name is taken gets a number behind the
+    name. Two concurrent alterations are applied one after the other, and both hold. Cost: for added
+    definitions, one small commit; for dropped ones, a record per file and a count per distinct value.
 
     Raises:
         CommitConflictError: other writers were first again and again.
@@ -80,13 +80,21 @@ def _attempt(index: MetadataTable, add: Sequence[Definition], drop: Sequence[str
     before = index.state.settings
     known = {definition.id for definition in before.definitions}
     going = tuple(definition for definition in before.definitions if definition.id in drop)
-    coming = tuple({came.id: came for came in add if came.id not in known}.values())
+    new = tuple({came.id: came for came in add if came.id not in known}.values())
     kept = tuple(definition for definition in before.definitions if definition not in going)
+    coming = tuple(_freely_named(came, kept) for came in new)
     altered = Altered(tuple(c.label for c in coming), tuple(c.label for c in going), before)
     if not coming and not going:
         return altered
     settings = change_definitions(index, kept + coming, [definition.id for definition in going])
     return replace(altered, settings=settings)
+
+
+def _freely_named(definition: Definition, known: Iterable[Definition]) -> Definition:
+    """Return a definition under its name, or under that and a number where another one has the name."""
+    taken = {other.name.lower() for other in known}
+    names = (definition.name, *(f"{definition.name}_{number}" for number in range(2, len(taken) + 2)))
+    return replace(definition, name=next(name for name in names if name.lower() not in taken))
 
 
 def change_definitions(

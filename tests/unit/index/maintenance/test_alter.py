@@ -237,6 +237,20 @@ def test_a_name_that_the_table_knows_never_drops_the_column_that_had_it_before(t
     assert status_of(table.path)["columns"] == ["b", "c"]
 
 
+def test_a_column_is_added_under_a_name_that_no_other_index_has(path: str) -> None:
+    opened = tailbit.open(path)
+    for name, on in (("A", "upper(b)"), ("a_2", "k"), ("c", "b")):
+        opened.create_index(name, on)
+    assert opened.alter(add=["a"]).added == ("a",)
+    assert [(index.name, index.terms) for index in opened.indexes() if index.terms == ("a",)] == [
+        ("a_3", ("a",))
+    ]
+    opened.drop_index("a")
+    assert sorted(index.name for index in opened.indexes()) == ["a_2", "a_3", "c"]
+    index_of(path)
+    assert scanned(path, "a = 'a1'") == 0
+
+
 def test_a_file_that_comes_back_with_other_partition_values_is_counted_by_these(tmp_path: Path) -> None:
     schema = pa.schema([("v", pa.int64()), ("p", pa.int32())])
     table = DeltaBuilder(str(tmp_path / "t")).create(schema, ["p"])
