@@ -75,7 +75,7 @@ def cow_v9_columns(made: MadeTable) -> None:
     added = f"{newer}, note string, tags array<string>"
 
     def row(key: int, *more: object) -> tuple[object, ...]:
-        return (key, 1, f"p{key % 3}", key % 4, key / 2, key, "Oslo" if key % 2 else None, *more)
+        return (key, 1, f"p{key % 3}", key % 4, key / 10, key, "Oslo" if key % 2 else None, *more)
 
     made.write(made.frame([row(key) for key in range(12)], older), "insert")
     widened = [(k, 2, f"p{k % 3}", 2**40 + k, k / 3, k + 0.5, "Lima") for k in (0, 3, 12)]

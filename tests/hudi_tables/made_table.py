@@ -34,7 +34,11 @@ DEFAULTS = {
     "hoodie.index.bloom.num_entries": "100",
     "hoodie.bloom.index.filter.dynamic.max.entries": "100",
     "hoodie.write.auto.upgrade": "false",
+    "hoodie.compact.inline.max.delta.commits": "100",
 }
+
+WRITING = {"hoodie.table.services.enabled": "false"}
+"""A write does what it is for: it runs no compaction that is pending."""
 
 
 class MadeTable:
@@ -77,7 +81,12 @@ class MadeTable:
 
     def write_silently(self, frame: DataFrame, operation: str, **options: object) -> None:
         """Write a frame and record nothing: for writers that run at the same time."""
-        chosen = {**self.options, "hoodie.datasource.write.operation": operation, **spelled(options)}
+        chosen = {
+            **self.options,
+            **WRITING,
+            "hoodie.datasource.write.operation": operation,
+            **spelled(options),
+        }
         frame.write.format("hudi").options(**chosen).mode("append").save(str(self.table))
 
     @contextmanager

@@ -18,6 +18,7 @@ from cow_contents import CONTENTS
 from cow_kinds import COW
 from cow_services import SERVICES
 from made_table import Kind, MadeTable
+from mor_kinds import MOR
 from packing import pack
 from pyspark.sql import SparkSession
 from session import hudi_session
@@ -34,7 +35,7 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, required=True, help="where the tables are made; emptied first")
     parser.add_argument("--packed", type=Path, default=PACKED, help="where the packs go")
     arguments = parser.parse_args()
-    kinds = {kind.__name__: kind for kind in COW + SERVICES + CONTENTS}
+    kinds = {kind.__name__: kind for kind in COW + SERVICES + CONTENTS + MOR}
     names = arguments.names or list(kinds)
     spark = hudi_session(str(arguments.folder.resolve() / "warehouse"))
     arguments.packed.mkdir(parents=True, exist_ok=True)

@@ -14,6 +14,9 @@ from support.hudi import PACKED, packed_names, unpack
 ALL_TOGETHER = 2_000_000
 """Bytes."""
 
+NOT_READ_BY_HUDI_RS = {"mor_v9_columns"}
+"""It refuses columns that were widened in logs: "partial-update column has type Int64"."""
+
 
 def counted(rows: pa.Table) -> Counter[str]:
     """Count equal rows, by the columns in order of their names."""
@@ -44,7 +47,7 @@ def test_completions_rise_and_a_file_keeps_its_time(name: str, tmp_path: Path) -
     assert at == sorted(at)
 
 
-@pytest.mark.parametrize("name", packed_names())
+@pytest.mark.parametrize("name", sorted({*packed_names()} - NOT_READ_BY_HUDI_RS))
 def test_hudi_rs_reads_at_the_head_what_spark_read(name: str, tmp_path: Path) -> None:
     table = unpack(name, tmp_path)
     head = table.rows(table.instants[-1])
