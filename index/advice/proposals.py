@@ -34,6 +34,7 @@ from tailbit.index.predicate.walks import columns_of, nodes_of
 from tailbit.index.sql.ddl.statements import CreateIndex, TableReference, WrittenExpression
 from tailbit.index.sql.terms import column_of, kept_columns, term_of
 from tailbit.tables.model import Column
+from tailbit.tables.schema import name_parts
 from tailbit.tables.snapshot import Snapshot
 
 COLUMN_STATS = "column_stats"
@@ -174,7 +175,8 @@ class Proposer:
         asked = Asked() if self.asked is None else self.asked
         for id_ in (id_ for id_ in self.advised if id_ not in covered):
             label = leaves[id_].label
-            yield _Candidate(label, BITMAP, (label,), asked.columns[id_], self.estimates[id_], 0)
+            name = ".".join(name_parts(label))
+            yield _Candidate(name, BITMAP, (label,), asked.columns[id_], self.estimates[id_], 0)
         for key, (term, sizes) in expressions.items():
             yield _Candidate(_named([term.text]), BITMAP, (term.text,), asked.expressions[key], sizes, 0)
         for ids, sizes in self._tuples():

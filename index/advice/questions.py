@@ -27,18 +27,23 @@ _CONDITIONS = frozenset(("compare", "in", "between", "like", "is"))
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The condition of a question: its text, and the same bound to the columns of a schema."""
+    """The condition of a question: its text, and the same bound to the columns of a schema.
+
+    `table`: the table's own name, which may stand before the name of a column.
+    """
 
     text: str
     node: Node
     schema: Schema
+    table: str = ""
 
     def operands(self) -> Iterator[tuple[Term, Ref | Call]]:
         """Yield the columns and expressions that the conditions compare, such as could be indexed."""
         for tree in _operands(parse_predicate(self.text)):
             text = self.text[tree.start : tree.end]
             try:
-                term, expression = term_of(text, self.schema), expression_of(text, self.schema)
+                term = term_of(text, self.schema, table=self.table)
+                expression = expression_of(text, self.schema, table=self.table)
             except TailbitError:
                 continue
             if columns_in(expression) and isinstance(expression, (Ref, Call)):
@@ -60,7 +65,7 @@ def _bare(tree: Tree) -> Tree:
     return _bare(tree.first) if tree.kind == "parenthesis" and tree.first is not None else tree
 
 
-def read_questions(lines: Iterable[str], schema: Schema) -> list[Question]:
+def read_questions(lines: Iterable[str], schema: Schema, table: str = "") -> list[Question]:
     """Return the conditions of the questions, bound to a schema; a SELECT without WHERE has none.
 
     Blank lines and those that begin with # or -- are no questions.
@@ -76,7 +81,8 @@ def read_questions(lines: Iterable[str], schema: Schema) -> list[Question]:
         try:
             where = _where(question) if question[:6].upper() == "SELECT" else question
             if where is not None:
-                out.append(Question(where.strip(), bind(where.strip(), schema), schema))
+                node = bind(where.strip(), schema, table=table)
+                out.append(Question(where.strip(), node, schema, table))
         except UsageError as wrong:
             raise UsageError(
                 reason=f"question {number} is not understood: {wrong}",

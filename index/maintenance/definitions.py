@@ -16,7 +16,7 @@ from tailbit.index.sql.ddl.statements import CreateIndex, RebuildIndex, WrittenE
 from tailbit.index.sql.terms import expression_of, meanings_of, refuse_present, term_of, with_old_names
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables.model import Column
-from tailbit.tables.schema import Schema
+from tailbit.tables.schema import Schema, name_parts
 from tailbit.wording import did_you_mean
 
 BY_PARTITION = "by partition"
@@ -116,8 +116,14 @@ def _checked_partitions(
 
 
 def find(definitions: Iterable[Definition], name: str) -> Definition | None:
-    """Return the definition of a name, in any case; of two, as while one is rebuilt, the older."""
-    return next((definition for definition in definitions if definition.name.lower() == name.lower()), None)
+    """Return the definition of a name, in any case; of two, as while one is rebuilt, the older.
+
+    An index that has the name of its column, as SQL text, is also found by that name without backticks.
+    """
+    known, lower = tuple(definitions), name.lower()
+    exact = next((definition for definition in known if definition.name.lower() == lower), None)
+    named = (d for d in known if d.is_of_column and d.name == d.label)
+    return exact or next((d for d in named if ".".join(name_parts(d.label)).lower() == lower), None)
 
 
 def found(index: MetadataTable, name: str) -> Definition:
@@ -174,7 +180,7 @@ def drop(index: MetadataTable, name: str) -> Definition:
 
     def attempt() -> Definition:
         definition, known = found(index, name), index.state.settings.definitions
-        gone = [d.id for d in known if d.name.lower() == name.lower()]
+        gone = [d.id for d in known if d.name.lower() == definition.name.lower()]
         change_definitions(index, [d for d in known if d.id not in gone], gone)
         return definition
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tailbit.arguments.keywords import checks_keywords_of_methods
 from tailbit.arguments.values import flag, function, names, number, whole
 from tailbit.errors import CorruptIndexError, NoIndexError, UnknownColumnError, UsageError
+from tailbit.handle import table_name
 from tailbit.index.model import Definition, Standing
 from tailbit.upkeep.definitions import DefinedTable
 
@@ -150,7 +151,8 @@ class MaintainedTable(DefinedTable):
         if progress is not None:
             function("progress", progress)
         snapshot = self._apart()._table.snapshot()
-        questions = None if lines is None else read_questions(lines, snapshot.schema)
+        table = table_name(self.path)
+        questions = None if lines is None else read_questions(lines, snapshot.schema, table)
         seed, path, existing = whole("seed", seed), self.path, self._readable_definitions()
         return advise(snapshot, self._table.storage, questions, seed, progress, path, existing)
 

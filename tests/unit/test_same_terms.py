@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 import tailbit
 from support.tables import eight_flights
-from tailbit.errors import IndexNameTakenError, StatementError
+from tailbit.errors import IndexNameTakenError, StatementError, UnknownIndexError
 
 
 @pytest.fixture
@@ -75,3 +77,37 @@ def test_a_name_that_no_file_can_hold_is_refused(here: Path) -> None:
     with pytest.raises(StatementError, match="half of a character"):
         tailbit.sql("CREATE INDEX `by_\ud800` ON flights (dest)")
     assert [index.name for index in tailbit.open("flights").indexes()] == ["carrier"]
+
+
+@pytest.fixture
+def spaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A table `odd` of the working directory whose columns need backticks in SQL."""
+    rows = {"my col": [f"v{n % 50}" for n in range(40_000)], "a.b": list(range(40_000))}
+    write_deltalake(tmp_path / "odd", pa.table(rows))
+    monkeypatch.chdir(tmp_path)
+    return str(tmp_path / "odd")
+
+
+def test_an_index_named_as_its_column_is_found_as_sql_writes_the_column(spaced: str) -> None:
+    tailbit.open(spaced).create_index("other", "upper(`my col`)")
+    tailbit.open(spaced).alter(add=["`my col`", "`a.b`"])
+    assert tailbit.sql("DESCRIBE INDEX `MY COL` ON odd")[0]["terms"] == ["`my col`"]
+    with pytest.raises(IndexNameTakenError):
+        tailbit.sql("CREATE INDEX `a.b` ON odd (lower(`my col`))")
+    assert tailbit.open(spaced).drop_index("my col")
+    tailbit.sql("DROP INDEX ```a.b``` ON odd")
+    assert [index.name for index in tailbit.open(spaced).indexes()] == ["other"]
+    with pytest.raises(UnknownIndexError):
+        tailbit.open(spaced).drop_index("")
+
+
+def test_an_advised_index_has_the_bare_name_of_its_column_and_a_question_may_name_the_table(
+    spaced: str,
+) -> None:
+    advice = tailbit.open(spaced).advise(
+        ["odd.`my col` = 'v3'", "SELECT * FROM odd WHERE odd.`my col` = 'v4'"]
+    )
+    (definition,) = advice.definitions
+    assert (definition.name, definition.questions) == ("my col", 2)
+    assert definition.statement.startswith("CREATE INDEX `my col` ON ")
+    assert tailbit.sql(definition.statement)[0]["terms"] == ["`my col`"]
