@@ -33,11 +33,19 @@ def memory() -> int:
     given = os.environ.get(VARIABLE, "").strip()
     if not given:
         return DEFAULT
-    match = _SIZE.fullmatch(given)
-    if match is None:
+    size = size_of(given)
+    if size is None:
         raise UsageError(
             reason=f"{VARIABLE} is {given!r}, which is no size", hint="Write it as 512MB, 4GiB, or in bytes."
         )
+    return size
+
+
+def size_of(text: str) -> int | None:
+    """Return the bytes that a text such as `512MB`, `4GiB` or `1000` says; None if it says none."""
+    match = _SIZE.fullmatch(text)
+    if match is None:
+        return None
     number, unit, binary = match.groups()
     return int(float(number) * (1024 if binary else 1000) ** " KMGT".index(unit.upper() or " "))
 

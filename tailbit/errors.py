@@ -329,6 +329,13 @@ class IndexerRunningError(IndexStateError):
     retryable = True
 
 
+class ConfigError(UsageError):
+    """A configuration of many tables that cannot be run; `problems` names each with its file and line."""
+
+    template = "{problems}"
+    hint = "Correct these lines; docs/operations.md names every key. Nothing was started or changed."
+
+
 class RequirementError(UsageError):
     """Something the machine must have is missing or of another release: Java, pyspark, pandas."""
 

@@ -24,7 +24,7 @@ def visible(text: str, lines: bool = False) -> str:
     return _STEERS.sub(lambda match: _escape(match[0], lines), text)
 
 
-_OF_LINES = ("reason", "remedy", "hint", "predicate", "statement", "place")
+_OF_LINES = ("reason", "remedy", "hint", "predicate", "statement", "place", "problems")
 """Fields of errors that may have several lines, as one that points with a caret; a path never has."""
 
 

@@ -7,7 +7,7 @@ beside `local` and a line in `stores`.
 from tailbit.tables.storage.door import SMALL, Entry, Stat, Storage, Unfinished
 from tailbit.tables.storage.local import LocalStorage, local_name
 from tailbit.tables.storage.looks import one_look
-from tailbit.tables.storage.options import NO_OPTIONS, StorageOptions
+from tailbit.tables.storage.options import NO_OPTIONS, StorageOptions, may_be_secret
 from tailbit.tables.storage.stores import open_storage
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "StorageOptions",
     "Unfinished",
     "local_name",
+    "may_be_secret",
     "one_look",
     "open_storage",
 ]

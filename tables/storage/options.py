@@ -34,9 +34,14 @@ class StorageOptions:
     def hidden_in(self, text: str) -> str:
         """Replace in a text the values of options that may be secrets."""
         for name, value in self.items:
-            if _SECRET.search(name) and len(value) >= _SHORTEST:
+            if may_be_secret(name) and len(value) >= _SHORTEST:
                 text = text.replace(value, "***")
         return text
+
+
+def may_be_secret(name: str) -> bool:
+    """Return whether the value of an option of this name may be a secret."""
+    return _SECRET.search(name) is not None
 
 
 NO_OPTIONS = StorageOptions()

@@ -9,7 +9,7 @@ import gc
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -29,6 +29,23 @@ def index_option(function: F) -> F:
     return click.option("--index", metavar="PATH", help="Where the index is.  [default: TABLE/_tailbit]")(
         storage_option(function)
     )
+
+
+def config_option(function: F) -> F:
+    """Add `--config`: a file that names many tables."""
+    return click.option(
+        "--config", metavar="FILE", help="A configuration of many tables, such as tailbit.toml."
+    )(function)
+
+
+def only_config(tables: Sequence[str], index: str | None) -> None:
+    """Check that nothing is given beside a configuration that the configuration says itself.
+
+    Raises:
+        UsageError: a table, the place of an index or a storage option is given (click's error class).
+    """
+    if tables or index is not None or storage_options():
+        raise click.UsageError("--config names tables, indexes and storage options itself")
 
 
 def storage_option(function: F) -> F:

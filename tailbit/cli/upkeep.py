@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tailbit.cli.options import (
+    config_option,
     emit,
     index_option,
     json_option,
+    only_config,
     open_for_question,
     or_dash,
     split_columns,
@@ -31,26 +33,38 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("tables", metavar="TABLE...", nargs=-1, required=True)
+@click.argument("tables", metavar="TABLE...", nargs=-1)
+@config_option
 @index_option
 @click.option(
     "--max-lag",
     metavar="SECONDS",
     type=click.FloatRange(min=0),
-    help="Exit status 1 if a commit waits longer than this to be indexed.  [default of several tables: 300]",
+    help="Exit status 1 if a commit waits longer than this to be indexed.  [default of several tables: 300; "
+    "of a configuration: each table's max_lag]",
 )
 @json_option
-def status(tables: tuple[str, ...], index: str | None, max_lag: float | None, as_json: bool) -> int:
+def status(
+    tables: tuple[str, ...], config: str | None, index: str | None, max_lag: float | None, as_json: bool
+) -> int:
     r"""Show state, columns, lag and size of the index of TABLE, and whether an indexer runs.
 
     \b
     tailbit status flights --json
     tailbit status flights --max-lag 60
     tailbit status /lake/flights /lake/airports --max-lag 600
+    tailbit status --config tailbit.toml
 
     Of several tables, a line each (with --json, an object a line): `ok` where every commit older than
     --max-lag is indexed, else `LATE`. Exit status 1 if a table is late, its index damaged, or there is none.
     """
+    if config is not None:
+        from tailbit.cli.config.status import status_of_config
+
+        only_config(tables, index)
+        return status_of_config(config, max_lag, as_json)
+    if not tables:
+        raise click.UsageError("name a table, or a configuration: --config FILE")
     if len(tables) > 1:
         if index is not None:
             raise click.UsageError("--index is of one table")
@@ -313,17 +327,19 @@ def vacuum(table: str, index: str | None, older_than: float, dry_run: bool, as_j
 
 @click.command()
 @click.argument("table", required=False)
+@config_option
 @index_option
 @click.option(
     "--start", is_flag=True, help="Also start Spark, and let one of its Python workers answer: some 10 s."
 )
 @json_option
-def doctor(table: str | None, index: str | None, start: bool, as_json: bool) -> int:
+def doctor(table: str | None, config: str | None, index: str | None, start: bool, as_json: bool) -> int:
     r"""Check whether this machine can keep an index, and whether TABLE and its index are well.
 
     \b
     tailbit doctor
     tailbit doctor s3://lake/flights --start
+    tailbit doctor --config tailbit.toml               # the file, and each of its tables
 
     A line for each check: what was found and, where that is not well, what is needed and what to do. Nothing
     is changed; in an object store one small object is written beside the index and deleted again. Exit
@@ -332,7 +348,9 @@ def doctor(table: str | None, index: str | None, start: bool, as_json: bool) -> 
     from tailbit.upkeep.finding import State
 
     findings = []
-    for finding in _findings(table, index, start):
+    if config is not None:
+        only_config([table] if table else [], index)
+    for finding in _findings(table, config, index, start):
         findings.append(finding)
         if not as_json:
             click.echo(visible(f"{finding.state.value:8} {finding.check}: {finding.found}"))
@@ -349,12 +367,12 @@ def doctor(table: str | None, index: str | None, start: bool, as_json: bool) -> 
     return PROBLEM if problems else 0
 
 
-def _findings(table: str | None, index: str | None, start: bool) -> Iterator[Finding]:
+def _findings(table: str | None, config: str | None, index: str | None, start: bool) -> Iterator[Finding]:
     """Yield the findings; those about packages come before any of these is imported."""
     from tailbit.upkeep.machine import machine
 
     yield from machine()
-    if table is None and not start:
+    if table is None and config is None and not start:
         return
     try:
         from tailbit.upkeep.doctor import of_table, started
@@ -368,3 +386,7 @@ def _findings(table: str | None, index: str | None, start: bool) -> Iterator[Fin
         yield started()
     if table is not None:
         yield from of_table(table, index, storage_options())
+    if config is not None:
+        from tailbit.upkeep.doctor_config import of_config
+
+        yield from of_config(config)

@@ -48,9 +48,16 @@ def started() -> Finding:
 
 
 def of_table(
-    path: str, index: str | None = None, options: Mapping[str, str] | None = None
+    path: str,
+    index: str | None = None,
+    options: Mapping[str, str] | None = None,
+    max_lag: float = _LATE_S,
+    command: str = "",
 ) -> Iterator[Finding]:
-    """Yield the findings about a table; only the first if it cannot be read."""
+    """Yield the findings about a table; only the first if it cannot be read.
+
+    `max_lag`: seconds that a commit may wait. `command`: starts its indexer; `tailbit run TABLE` by default.
+    """
     try:
         table = open_table(path, StorageOptions.of(options or {}))
         snapshot = table.snapshot()
@@ -62,7 +69,7 @@ def of_table(
     yield _data(table, snapshot.files)
     yield _clock(snapshot.timestamp_ms, table.storage.clock_ms())
     yield _place(index_path(table.root, index), table.storage.options)
-    yield from _index(path, index, options)
+    yield from _index(path, index, options, max_lag, command or f"tailbit run {path}")
 
 
 def _data(table: Table, files: Any) -> Finding:
@@ -112,13 +119,15 @@ def _place(index: str, options: StorageOptions) -> Finding:
     )
 
 
-def _index(path: str, index: str | None, options: Mapping[str, str] | None) -> Iterator[Finding]:
+def _index(
+    path: str, index: str | None, options: Mapping[str, str] | None, max_lag: float, command: str
+) -> Iterator[Finding]:
     """Yield the findings about an index: that it can be read, and is not late."""
-    command = f"tailbit run {path}"
     try:
         account = status_of(path, index, options)
     except NoIndexError:
-        yield Finding("index", State.OK, f"none yet: {command} --columns ... makes one")
+        columns = "" if "--config" in command else " --columns ..."
+        yield Finding("index", State.OK, f"none yet: {command}{columns} makes one")
         return
     except TailbitError as unreadable:
         yield Finding.of("index", unreadable)
@@ -135,8 +144,8 @@ def _index(path: str, index: str | None, options: Mapping[str, str] | None) -> I
     late = f"{counted(lag['versions'], 'version')} behind, the oldest for {lag['seconds']:.0f} s"
     late = late if lag["versions"] else "nothing waits"
     remedy = "Read what the indexer prints." if indexer else f"Start an indexer: {command}"
-    needed = f"commits that wait {_LATE_S} s at most"
-    yield judged("lag", late, is_within(account, _LATE_S), needed, remedy, State.WARNING)
+    needed = f"commits that wait {max_lag:.0f} s at most"
+    yield judged("lag", late, is_within(account, max_lag), needed, remedy, State.WARNING)
     errors = account.get("not_covered") or {}
     if errors:
         reason = next(iter(errors))

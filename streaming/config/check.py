@@ -1,0 +1,152 @@
+"""Each table of a configuration is compared with what it says: columns, indexes by name.
+
+A table that is not there, or a store that does not answer, is no error of the configuration: the application
+waits for it. Nothing is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from tailbit.errors import (
+    CorruptIndexError,
+    ForeignIndexError,
+    IndexFormatError,
+    NoIndexError,
+    NotATableError,
+    TailbitError,
+    UsageError,
+)
+from tailbit.index.maintenance.create import indexed_columns
+from tailbit.index.maintenance.definitions import define
+from tailbit.index.maintenance.start_over import check_columns
+from tailbit.index.sql.ddl.statements import CreateIndex, TableReference, WrittenExpression
+from tailbit.index.store.place import index_path
+from tailbit.index.store.table import MetadataTable
+from tailbit.streaming.config.lines import Place
+from tailbit.streaming.config.model import IndexEntry, TableEntry
+from tailbit.streaming.config.read import ReadConfig
+from tailbit.tables import open_table
+from tailbit.tables.storage import StorageOptions
+from tailbit.tables.table import Table
+
+_TOGETHER = 8
+"""Tables that are looked at together: a look waits mostly for a store."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What is wrong with one table, by the keys in its section. `waits`: why the table cannot be read now."""
+
+    table: TableEntry
+    problems: tuple[tuple[Place, str], ...] = ()
+    waits: str = ""
+
+
+def check_tables(read: ReadConfig) -> list[Found]:
+    """Look at every table with a path, and return what was found of each, in the order of the file.
+
+    Raises:
+        ConfigError: names every problem with its line.
+    """
+    tables = [table for table in read.config.table if table.path is not None]
+    with ThreadPoolExecutor(_TOGETHER, "tailbit-check") as threads:
+        results = list(threads.map(look_at, tables))
+    for found in results:
+        for keys, reason in found.problems:
+            read.problems.add(read.place_of(found.table, *keys), f"{found.table.id}: {reason}")
+    read.problems.refuse()
+    return results
+
+
+def look_at(table: TableEntry, path: str | None = None) -> Found:
+    """Return what is wrong with a table. `path`: of a table by name, where its catalog says that it is."""
+    where = path or table.path
+    assert where is not None
+    try:
+        source = open_table(where, StorageOptions.of(table.storage_options))
+        source.snapshot()
+    except NotATableError as nothing:
+        return Found(table, waits=str(nothing))
+    except TailbitError as refused:
+        return Found(table, waits=str(refused)) if refused.retryable else _wrong(table, ("path",), refused)
+    problems: list[tuple[Place, str]] = []
+    try:
+        with _noted(problems, ("columns",)):
+            _check_columns(table, source)
+        for number, entry in enumerate(table.indexes):
+            with _noted(problems, ("indexes", number)):
+                define(statement_of(entry, source.root), source.snapshot().schema)
+    except _Passing as passing:
+        return Found(table, waits=str(passing))
+    return Found(table, tuple(problems))
+
+
+class _Passing(Exception):
+    """A store that does not answer now."""
+
+
+@contextmanager
+def _noted(problems: list[tuple[Place, str]], keys: Place) -> Iterator[None]:
+    """Note a named error of the block as a problem of these keys."""
+    try:
+        yield
+    except IndexFormatError as other:
+        if not other.is_older:
+            problems.append((("index",), _in_a_line(other)))
+    except ForeignIndexError as foreign:
+        problems.append((("index",), _in_a_line(foreign)))
+    except CorruptIndexError:
+        # Damage is mended by the application.
+        return
+    except TailbitError as refused:
+        if refused.retryable:
+            raise _Passing(str(refused)) from refused
+        problems.append((keys, _in_a_line(refused)))
+
+
+def _wrong(table: TableEntry, keys: Place, refused: TailbitError) -> Found:
+    return Found(table, ((keys, _in_a_line(refused)),))
+
+
+def _in_a_line(error: TailbitError) -> str:
+    return " ".join(f"{error}. {error.hint}".split())
+
+
+def _check_columns(table: TableEntry, source: Table) -> None:
+    """Check the columns, and compare them with those of the index that is there."""
+    wanted = None if table.columns is None else indexed_columns(source, table.columns)
+    place = index_path(source.root, table.index)
+    try:
+        index = MetadataTable.open(place, options=source.storage.options)
+    except NoIndexError:
+        if wanted is None and not table.indexes:
+            raise UsageError(
+                reason=f"there is no index at {place} yet, and no columns are named",
+                hint='Add columns = ["a", "b"].',
+            ) from None
+        return
+    if wanted is not None:
+        named = {entry.name.lower() for entry in table.indexes}
+        known = [d for d in index.state.settings.definitions if d.name.lower() not in named]
+        check_columns(place, known, wanted)
+
+
+def statement_of(entry: IndexEntry, root: str) -> CreateIndex:
+    """Return the statement that creates an index by name.
+
+    Raises:
+        StatementError, PredicateError: a term, the kind or an option cannot be.
+    """
+    return CreateIndex(
+        entry.name,
+        TableReference("path", (root,)),
+        tuple(map(WrittenExpression, entry.on)),
+        entry.using,
+        dict(entry.options),
+        None if entry.where is None else WrittenExpression(entry.where),
+        if_not_exists=True,
+    )

@@ -1,0 +1,180 @@
+"""The configuration as values: what is set for the application, for every table, and for each table.
+
+Lengths of time are in seconds, sizes in bytes. Every value is checked by itself here; what several tables
+must not share is checked by `read`, and what a table must have by `check`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, TypeVar
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    field_validator,
+    model_validator,
+)
+
+from tailbit.errors import UsageError
+from tailbit.index.maintenance.sweep import KEPT_S
+from tailbit.streaming.settings import StreamSettings, milliseconds
+from tailbit.tables.cache import size_of
+
+T = TypeVar("T")
+
+_BATCH = StreamSettings()
+_ID = re.compile(r"[A-Za-z0-9_][\w.-]*")
+
+
+def _seconds(value: Any) -> float:
+    """Return a length of time in seconds: a number of seconds, or a text such as `500ms` or `2h`."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0:
+        return float(value)
+    if not isinstance(value, str):
+        raise ValueError('a length of time such as "500ms", "2s" or "1h" is expected')
+    try:
+        return milliseconds(value) / 1000
+    except UsageError as wrong:
+        raise ValueError(f"{wrong}; write 500ms, 2s or 1h") from None
+
+
+def _stall_seconds(value: Any) -> float:
+    """Return the limit after which a run counts as hung, in seconds; 0 for `off`."""
+    return 0.0 if value == "off" else _seconds(value)
+
+
+def _bytes(value: Any) -> int:
+    """Return a size in bytes: a whole number, or a text such as `256MB` or `2 GiB`."""
+    size = None if isinstance(value, bool) else size_of(str(value).replace(" ", ""))
+    if size is None:
+        raise ValueError('a size such as "256MB" or "2 GiB" is expected')
+    return size
+
+
+def _some(values: tuple[T, ...]) -> tuple[T, ...]:
+    """Return a list that has at least one entry."""
+    if not values:
+        raise ValueError("the list is empty")
+    return values
+
+
+Seconds = Annotated[float, BeforeValidator(_seconds)]
+StallSeconds = Annotated[float, BeforeValidator(_stall_seconds)]
+Bytes = Annotated[int, BeforeValidator(_bytes), Field(ge=1)]
+Text = Annotated[str, Field(min_length=1)]
+Some = Annotated[tuple[T, ...], AfterValidator(_some)]
+AtLeastOne = Annotated[int, Field(ge=1)]
+
+
+class _Section(BaseModel):
+    """A section of the file: a key that is not known is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Defaults(_Section):
+    """What holds for every table that does not say otherwise.
+
+    `trigger`: least seconds between two looks at a table with commits. `idle_poll`: most seconds between two
+    looks at a table without. `max_versions`, `max_files`, `max_bytes`: limits of one batch of a table.
+    `retention`: seconds for which files that left the index are kept. `max_lag`: the lag contract, seconds
+    that a commit may wait. `storage_options`: of the stores of table and index, named as in delta-rs.
+    """
+
+    trigger: Seconds = 0.2
+    idle_poll: Seconds = 10.0
+    max_versions: AtLeastOne = _BATCH.versions
+    max_files: AtLeastOne = _BATCH.files
+    max_bytes: Bytes = _BATCH.bytes
+    retention: Seconds = KEPT_S
+    max_lag: Seconds = 300.0
+    storage_options: dict[str, Text] = {}
+
+
+class IndexEntry(_Section):
+    """An index by name that a table shall have, as `tailbit index create` makes it.
+
+    `on`: one to four terms in SQL. `using`: the kind. `where`: a condition on partition columns.
+    """
+
+    name: Text
+    on: Some[Text]
+    using: Text = "bitmap"
+    where: Text | None = None
+    options: dict[str, str] = {}
+
+    @field_validator("on", mode="before")
+    @classmethod
+    def _one_is_a_list(cls, value: Any) -> Any:
+        return [value] if isinstance(value, str) else value
+
+
+class TableEntry(Defaults):
+    """One table: by `path` or by the `name` that Spark's catalog has for it.
+
+    `id`: the name of the table in this configuration, the last part of path or name by default. `index`: the
+    place of the index, `_tailbit` below the table by default. `paused`: no work is done for the table.
+    """
+
+    path: Text | None = None
+    name: Text | None = None
+    id: str = ""
+    columns: Some[Text] | None = None
+    indexes: tuple[IndexEntry, ...] = ()
+    index: Text | None = None
+    paused: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _named(cls, given: Any) -> Any:
+        """Check that a table is given in one way, and give it an id."""
+        if not isinstance(given, dict):
+            return given
+        path, name = given.get("path"), given.get("name")
+        if (path is None) == (name is None):
+            raise ValueError("a table is given by its path or by its name in the catalog, one of them")
+        whole = path if name is None else name
+        if "id" in given or not isinstance(whole, str):
+            return given
+        last = re.split(r"/" if name is None else r"\.", whole.rstrip("/"))[-1]
+        return {**given, "id": re.sub(r"[^\w.-]", "_", last.strip("`"))}
+
+    @field_validator("id")
+    @classmethod
+    def _is_a_word(cls, value: str) -> str:
+        if not _ID.fullmatch(value):
+            raise ValueError(f"{value!r} is no id: letters, digits, _ . and - are")
+        return value
+
+    @property
+    def place(self) -> str:
+        """Return the path of the table, or its name in the catalog, for people."""
+        return self.path or self.name or ""
+
+
+class Application(_Section):
+    """What holds for the application.
+
+    `checkpoint`: place of Spark's checkpoint; by default in the state folder of this user. `threads`: most
+    tables at work at once in the driver. `spark`: settings of Spark. `ui`: whether Spark shows its UI.
+    """
+
+    name: Text = "tailbit"
+    master: Text = "local[2]"
+    checkpoint: Text | None = None
+    threads: Annotated[int, Field(ge=1, le=64)] = 4
+    stall_limit: StallSeconds = 60.0
+    ui: bool = True
+    spark: dict[str, str] = {}
+
+
+class Config(_Section):
+    """A whole configuration; the values of `defaults` are merged into those of the tables."""
+
+    application: Application = Application()
+    defaults: Defaults = Defaults()
+    table: Some[TableEntry]

@@ -1,0 +1,99 @@
+"""Values that the environment sets over those of the file, and variables that the file's texts name.
+
+`TAILBIT__APPLICATION__THREADS=8`, `TAILBIT__DEFAULTS__MAX_LAG=60s` and `TAILBIT__TABLE__ORDERS__PAUSED=true`
+set a value; `${AWS_SECRET_ACCESS_KEY}` in a text of the file stands for a variable's value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tailbit.streaming.config.lines import Place
+from tailbit.streaming.config.problems import Problems
+
+PREFIX = "TAILBIT__"
+_OPTIONS = ("storage_options", "spark", "options")
+"""Sections whose keys are names of others, written as they are."""
+
+_NAMED = re.compile(r"\$\{(\w+)\}")
+_SECTIONS = ("application", "defaults")
+
+
+def is_named(value: object) -> bool:
+    """Return whether a text is one variable of the environment, so that the file does not hold its value."""
+    return isinstance(value, str) and _NAMED.fullmatch(value) is not None
+
+
+def expanded(document: Any, environment: Mapping[str, str], problems: Problems, place: Place = ()) -> Any:
+    """Return a document with the variables that its texts name replaced by their values.
+
+    A variable that is not set is a problem.
+    """
+    if isinstance(document, dict):
+        return {key: expanded(v, environment, problems, (*place, key)) for key, v in document.items()}
+    if isinstance(document, list):
+        return [expanded(v, environment, problems, (*place, n)) for n, v in enumerate(document)]
+    if not isinstance(document, str):
+        return document
+    for name in _NAMED.findall(document):
+        if name not in environment:
+            problems.add(place, f"the environment variable {name} is not set")
+    return _NAMED.sub(lambda match: environment.get(match[1], match[0]), document)
+
+
+def override(
+    document: dict[str, Any], environment: Mapping[str, str], problems: Problems
+) -> dict[Place, str]:
+    """Set what the environment says in a document; return the variable by the place that it set.
+
+    A variable that leads to no section or table is a problem.
+    """
+    places: dict[Place, str] = {}
+    for variable in sorted(environment):
+        if not variable.startswith(PREFIX):
+            continue
+        place = _place(variable.removeprefix(PREFIX).split("__"), document)
+        if place is None:
+            problems.add_of_variable(variable, "there is no such section, table or key")
+            continue
+        section: Any = document
+        for key in place[:-1]:
+            section = section[key] if isinstance(key, int) else section.setdefault(key, {})
+        if isinstance(section, dict):
+            section[place[-1]] = environment[variable]
+            places[place] = variable
+    return places
+
+
+def _place(words: list[str], document: Mapping[str, Any]) -> Place | None:
+    """Return the place that the words of a variable lead to: section, perhaps a table, key."""
+    head, *rest = words
+    if head.lower() in _SECTIONS:
+        return _key((head.lower(),), rest)
+    if head.lower() != "table" or not rest:
+        return None
+    numbers = [n for n, id_ in _ids(document) if _as_variable(id_) == rest[0].upper()]
+    return _key(("table", numbers[0]), rest[1:]) if len(numbers) == 1 else None
+
+
+def _key(section: Place, words: list[str]) -> Place | None:
+    if len(words) == 1 and words[0]:
+        return (*section, words[0].lower())
+    if len(words) == 2 and words[0].lower() in _OPTIONS:
+        return (*section, words[0].lower(), words[1])
+    return None
+
+
+def _ids(document: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
+    """Yield number and id of each table; the id is the last part of its path or name if it has none."""
+    tables = document.get("table")
+    for number, entry in enumerate(tables if isinstance(tables, list) else ()):
+        if isinstance(entry, dict):
+            whole = str(entry.get("id") or entry.get("path") or entry.get("name") or "")
+            yield number, re.split(r"/" if "path" in entry else r"\.", whole.rstrip("/"))[-1]
+
+
+def _as_variable(id_: str) -> str:
+    return re.sub(r"\W", "_", id_).upper()

@@ -1,0 +1,233 @@
+"""A configuration is read and checked as a whole, before anything is opened or started."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from tailbit.errors import ConfigError
+from tailbit.index.store.place import index_path
+from tailbit.streaming.config.lines import NotToml, Place, lines_of, parsed
+from tailbit.streaming.config.model import Application, Config, Defaults, IndexEntry, TableEntry
+from tailbit.streaming.config.overrides import expanded, is_named, override
+from tailbit.streaming.config.problems import Problem, Problems, refusal
+from tailbit.tables.storage import may_be_secret
+from tailbit.wording import did_you_mean
+
+_SECTIONS: Mapping[str, Any] = {
+    "application": Application,
+    "defaults": Defaults,
+    "table": TableEntry,
+    "indexes": IndexEntry,
+}
+
+
+@dataclass(frozen=True)
+class ReadConfig:
+    """A configuration that holds by itself, with what is needed to tell problems of its tables.
+
+    `problems`: has the lines of the file, and the warnings.
+    """
+
+    config: Config
+    problems: Problems
+
+    def place_of(self, table: TableEntry, *keys: str | int) -> Place:
+        """Return the place of a table in the file, or of a key of the table."""
+        number = next(n for n, entry in enumerate(self.config.table) if entry.id == table.id)
+        return ("table", number, *keys)
+
+
+def read_config(file: str | os.PathLike[str], environment: Mapping[str, str] = os.environ) -> ReadConfig:
+    """Read and check a configuration.
+
+    Raises:
+        ConfigError: the file cannot be read, or something in it is wrong; names every problem with its line.
+    """
+    path = os.fspath(file)
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except OSError as refused:
+        reason = os.strerror(refused.errno or 0)
+        raise refusal([Problem(0, f"the configuration cannot be read: {reason}", path)]) from refused
+    except UnicodeDecodeError as wrong:
+        raise refusal([Problem(0, "the configuration is no text in UTF-8", path)]) from wrong
+    return checked(text, path, environment)
+
+
+def checked(text: str, file: str, environment: Mapping[str, str]) -> ReadConfig:
+    """Return the configuration of a TOML text, as `read_config` does. `file`: its name in messages.
+
+    Raises:
+        ConfigError: something in it is wrong.
+    """
+    try:
+        document = parsed(text)
+    except NotToml as wrong:
+        raise _no_toml(str(wrong), file, text) from wrong
+    problems = Problems(file, lines_of(text))
+    _warn_of_secrets(document, problems)
+    document = expanded(document, environment, problems)
+    variables = override(document, environment, problems)
+    config = _validated(document, problems, variables)
+    if config is not None:
+        _check_between(config, problems, os.path.dirname(os.path.abspath(file)))
+    problems.refuse()
+    assert config is not None
+    return ReadConfig(_with_whole_paths(config, os.path.dirname(os.path.abspath(file))), problems)
+
+
+def _no_toml(message: str, file: str, text: str) -> ConfigError:
+    """Return the error for a text that is no TOML, with the line that the parser names."""
+    said, _, place = message.rpartition(" (at ")
+    number = place.removeprefix("line ").partition(",")[0]
+    line = int(number) if number.isdecimal() else max(1, len(text.splitlines()))
+    return refusal([Problem(line, f"no TOML: {(said or message).lower()}", file)])
+
+
+def _warn_of_secrets(document: Any, problems: Problems, place: Place = ()) -> None:
+    """Warn of values that may be secrets and stand in the file itself."""
+    entries = dict(enumerate(document)) if isinstance(document, list) else document
+    for key, value in entries.items():
+        here = (*place, key)
+        if isinstance(value, (dict, list)):
+            _warn_of_secrets(value, problems, here)
+        elif "storage_options" in place and may_be_secret(str(key)) and not is_named(value):
+            problems.warn(
+                here,
+                f"the value of {key} stands in the file, where others may read it: "
+                f'write {key} = "${{{key}}}", and set that variable of the environment',
+            )
+
+
+def _validated(document: dict[str, Any], problems: Problems, variables: Mapping[Place, str]) -> Config | None:
+    """Return the configuration, with the defaults merged into its tables; None after problems."""
+    defaults, tables = document.get("defaults"), document.get("table")
+    merged = dict(document)
+    if isinstance(defaults, dict) and isinstance(tables, list):
+        merged["table"] = [_merged(defaults, t) if isinstance(t, dict) else t for t in tables]
+    try:
+        return Config.model_validate(merged)
+    except ValidationError as wrong:
+        for error in wrong.errors(include_url=False):
+            place = tuple(error["loc"])
+            if place[:1] == ("table",) and _is_inherited(place, document):
+                # Told once, where the default stands.
+                place = ("defaults", *place[2:])
+            variable = variables.get(place)
+            found = _found(error, place)
+            if variable is None:
+                problems.add(place, found)
+            else:
+                problems.add_of_variable(variable, found)
+        return None
+
+
+def _merged(defaults: Mapping[str, Any], table: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a table over the defaults; of storage options, each by itself."""
+    known = {name: value for name, value in defaults.items() if name in Defaults.model_fields}
+    both = {**known, **table}
+    options = known.get("storage_options"), table.get("storage_options")
+    if all(isinstance(given, dict) for given in options):
+        both["storage_options"] = {**options[0], **options[1]}  # type: ignore[dict-item]
+    return both
+
+
+def _is_inherited(place: Place, document: Mapping[str, Any]) -> bool:
+    """Return whether the value at a place of a table is that of the defaults."""
+    if len(place) < 3:
+        return False
+    table, defaults = document["table"][place[1]], document.get("defaults", {})
+    inner = place[2:]
+    while inner and isinstance(table, dict) and isinstance(defaults, dict):
+        key, *rest = inner
+        if key in table and not rest:
+            return False
+        if key not in defaults:
+            return False
+        table, defaults, inner = table.get(key, {}), defaults[key], tuple(rest)
+    return True
+
+
+def _found(error: Mapping[str, Any], place: Place) -> str:
+    """Return the words for a value that the model refuses."""
+    keys = [key for key in place if isinstance(key, str)]
+    key = keys[-1] if keys else "the file"
+    if error["type"] == "extra_forbidden":
+        sections = [name for name in keys[:-1] if name in _SECTIONS]
+        model = _SECTIONS[sections[-1]] if sections else Config
+        return f"there is no key {key}.{did_you_mean(key, model.model_fields)}"
+    if error["type"] == "missing":
+        return f"{'a [[table]]' if place == ('table',) else f'the key {key}'} is missing"
+    message = str(error["msg"])
+    if error["type"] == "value_error":
+        message = message.removeprefix("Value error, ")
+        # Of an entry of a list as a whole, the line says which.
+        return message if isinstance(place[-1], int) else f"{key}: {message}"
+    value = error.get("input")
+    shown = f", and not {value!r}" if isinstance(value, (str, int, float)) and "options" not in key else ""
+    return f"{key}: {message[:1].lower()}{message[1:]}{shown}"
+
+
+def _check_between(config: Config, problems: Problems, folder: str) -> None:
+    """Check what two tables must not share: id, table, place of the index."""
+
+    def same(path: str | None) -> str | None:
+        whole = path and _whole_path(path, folder)
+        return whole if not whole or "://" in whole else os.path.realpath(whole)
+
+    def place(table: TableEntry) -> str | None:
+        return same(table.index or (table.path and index_path(table.path)))
+
+    checks: Sequence[tuple[str, Callable[[TableEntry], str | None], str]] = (
+        ("path", lambda table: same(table.path), "the table at {} stands here a second time"),
+        ("name", lambda table: table.name, "the table {} stands here a second time"),
+        ("id", lambda table: table.id.lower(), "a second table has the id {}: give it an id of its own"),
+        ("index", place, "a second table has its index at {}: give it a place of its own"),
+    )
+    told: set[int] = set()
+    for key, value_of, found in checks:
+        first: dict[str, int] = {}
+        for number, table in enumerate(config.table):
+            value = value_of(table)
+            if value is None or first.setdefault(value, number) == number or number in told:
+                continue
+            told.add(number)
+            line = problems.line(("table", first[value]))
+            problems.add(("table", number, key), f"{found.format(value)} (the first is in line {line})")
+
+
+def _whole_path(path: str, folder: str) -> str:
+    """Return a path that does not depend on the working folder: of a folder, from that of the file on."""
+    if "://" in path:
+        return path.rstrip("/")
+    return os.path.normpath(os.path.join(folder, os.path.expanduser(path)))
+
+
+def _with_whole_paths(config: Config, folder: str) -> Config:
+    """Return the configuration with paths that do not depend on the working folder."""
+
+    def whole(table: TableEntry) -> TableEntry:
+        paths = {
+            key: _whole_path(value, folder)
+            for key in ("path", "index")
+            if (value := getattr(table, key)) is not None
+        }
+        return table.model_copy(update=paths)
+
+    return config.model_copy(update={"table": tuple(map(whole, config.table))})
+
+
+def changed(
+    before: Iterable[TableEntry], after: Iterable[TableEntry]
+) -> tuple[list[str], list[str], list[str]]:
+    """Return the ids of the tables that were added, changed and removed."""
+    old, new = ({table.id: table for table in tables} for tables in (before, after))
+    added = [id_ for id_ in new if id_ not in old]
+    other = [id_ for id_ in new if id_ in old and new[id_] != old[id_]]
+    return added, other, [id_ for id_ in old if id_ not in new]

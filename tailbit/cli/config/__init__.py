@@ -1,0 +1,1 @@
+"""Commands over all tables of a configuration."""

@@ -1,0 +1,51 @@
+"""`tailbit status --config`: a line for each table of a configuration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from tailbit.cli.options import emit
+from tailbit.cli.statuses import PROBLEM
+from tailbit.errors import TailbitError
+from tailbit.streaming.config.model import TableEntry
+from tailbit.streaming.config.read import read_config
+from tailbit.upkeep.status import is_within, status_of
+
+
+def status_of_config(file: str, max_lag: float | None, as_json: bool) -> int:
+    """Print a line per table; return 0 if all keep to their lag. `max_lag`: in place of each table's own.
+
+    Raises:
+        ConfigError: the configuration is wrong.
+    """
+    from tailbit.cli.render import print_table
+    from tailbit.cli.status_page import line_of
+
+    read = read_config(file)
+    for warning in read.problems.warnings:
+        click.echo(f"warning: {warning}", err=True)
+    lines, late = [], False
+    for table in read.config.table:
+        account = _account(table)
+        within = is_within(account, table.max_lag if max_lag is None else max_lag)
+        late |= not within and not table.paused
+        if as_json:
+            emit({"id": table.id, **account, "within_max_lag": within})
+        word, *rest = line_of(account, within)
+        lines.append(["paused" if table.paused else word, table.id, *rest])
+    if not as_json:
+        print_table(["", "id", "table", "state", "lag", "indexer"], lines)
+    return PROBLEM if late else 0
+
+
+def _account(table: TableEntry) -> dict[str, Any]:
+    """Return the status of one table, or why there is none."""
+    if table.path is None:
+        reason = "where it is, its catalog says to Spark alone: see the application's own lines"
+        return {"table": table.place, "error": reason}
+    try:
+        return status_of(table.path, table.index, table.storage_options)
+    except TailbitError as error:
+        return {"table": table.path, "error": str(error)}

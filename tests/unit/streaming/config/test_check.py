@@ -1,0 +1,127 @@
+"""A configuration is compared with its tables; a table that is not there is waited for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+from deltalake import write_deltalake
+
+from support.tables import index_of
+from tailbit.cli.main import cli
+from tailbit.errors import ConfigError
+from tailbit.streaming.config.check import check_tables
+from tailbit.streaming.config.read import read_config
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Two tables, of which `a` has an index of k."""
+    for name in "ab":
+        write_deltalake(str(tmp_path / name), pa.table({"k": [1, 2], "v": ["x", "y"]}))
+    index_of(str(tmp_path / "a"), ["k"])
+    return tmp_path
+
+
+def problems(folder: Path, text: str) -> list[str]:
+    file = folder / "tailbit.toml"
+    file.write_text(text)
+    try:
+        check_tables(read_config(file))
+    except ConfigError as wrong:
+        return [line.removeprefix(f"{folder}/") for line in str(wrong).splitlines()]
+    return []
+
+
+def run(*args: str) -> tuple[int, str]:
+    done = CliRunner().invoke(cli, [*args], standalone_mode=False)
+    assert done.exception is None, done.output
+    return done.return_value or 0, done.stdout
+
+
+def test_columns_that_a_table_lacks_are_refused_with_their_line(folder: Path) -> None:
+    text = '[[table]]\npath = "a"\ncolumns = ["k"]\n[[table]]\npath = "b"\ncolumns = ["k", "w"]\n'
+    (problem,) = problems(folder, text)
+    assert problem.startswith("tailbit.toml:6: b: no column w in the table")
+
+
+def test_other_columns_than_those_of_the_index_are_refused_and_the_command_is_named(folder: Path) -> None:
+    (problem,) = problems(folder, '[[table]]\npath = "a"\ncolumns = ["k", "v"]\n')
+    assert problem.startswith("tailbit.toml:3: a: the index at ")
+    assert "tailbit alter" in problem
+
+
+def test_a_table_without_index_needs_columns(folder: Path) -> None:
+    assert problems(folder, '[[table]]\npath = "a"\n') == []
+    (problem,) = problems(folder, '[[table]]\npath = "b"\n')
+    assert problem.startswith("tailbit.toml:1: b: there is no index at ")
+
+
+def test_an_index_by_name_that_cannot_be_is_refused_with_its_line(folder: Path) -> None:
+    text = """[[table]]
+path = "a"
+[[table.indexes]]
+name = "good"
+on = "upper(v)"
+[[table.indexes]]
+name = "bad"
+on = "upper(w)"
+[[table.indexes]]
+name = "odd"
+on = "v"
+using = "btree"
+"""
+    assert [line.partition(": ")[0] for line in problems(folder, text)] == [
+        "tailbit.toml:6",
+        "tailbit.toml:9",
+    ]
+
+
+def test_a_place_that_holds_something_else_is_refused(folder: Path) -> None:
+    (problem,) = problems(folder, '[[table]]\npath = "b"\ncolumns = ["k"]\nindex = "a"\n')
+    assert problem.startswith("tailbit.toml:4: b: ")
+
+
+def test_a_table_that_is_not_there_is_waited_for_and_nothing_is_written(folder: Path) -> None:
+    before = sorted(folder.rglob("*"))
+    (folder / "t.toml").write_text(
+        '[[table]]\npath = "c"\ncolumns = ["k"]\n[[table]]\npath = "b"\ncolumns=["k"]\n'
+    )
+    missing, there = check_tables(read_config(folder / "t.toml"))
+    assert "no such folder" in missing.waits
+    assert not there.waits
+    (folder / "t.toml").unlink()
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_status_of_a_configuration_is_a_line_a_table(folder: Path) -> None:
+    file = folder / "tailbit.toml"
+    file.write_text('[[table]]\npath = "a"\n[[table]]\npath = "b"\ncolumns = ["k"]\npaused = true\n')
+    status, text = run("status", "--config", str(file))
+    assert status == 0
+    assert [line.split("\t")[:2] for line in text.splitlines()[1:]] == [["ok", "a"], ["paused", "b"]]
+    file.write_text(
+        file.read_text().replace("paused = true", "").replace('path = "a"', 'path = "a"\nid = "first"')
+    )
+    status, text = run("status", "--config", str(file), "--json")
+    accounts = [json.loads(line) for line in text.splitlines()]
+    assert status == 1
+    assert [(a["id"], a["within_max_lag"]) for a in accounts] == [("first", True), ("b", False)]
+    assert "no index" in accounts[1]["error"]
+
+
+def test_doctor_of_a_configuration_looks_at_each_table_and_names_lines(folder: Path) -> None:
+    file = folder / "tailbit.toml"
+    file.write_text('[[table]]\npath = "a"\n[[table]]\npath = "b"\ncolumns = ["w"]\n')
+    status, text = run("doctor", "--config", str(file), "--json")
+    findings = {check["check"]: check for check in json.loads(text)["checks"]}
+    assert status == 1
+    assert findings["a: index"]["found"].startswith("complete, version 0 of 0")
+    assert findings["b: configuration"]["found"].startswith(f"{file}:5: no column w")
+    file.write_text("[[tables]]\n")
+    status, text = run("doctor", "--config", str(file))
+    assert status == 1
+    assert f"{file}:1: there is no key tables. Did you mean table?" in text
