@@ -78,7 +78,7 @@ def _column_anew(definition: Definition, schema: Schema) -> Definition:
 
 
 def swap_rebuilt(index: MetadataTable, wanted: Wanted) -> list[Definition]:
-    """Let each newer definition that no file lacks take the place of the one that it replaces.
+    """Let each newer definition that no file lacks take the place of the one that it replaces, in order too.
 
     One commit drops the older ones, with their records and counts. Return the definitions as they are now.
 
@@ -96,8 +96,11 @@ def swap_rebuilt(index: MetadataTable, wanted: Wanted) -> list[Definition]:
         if not whole:
             return []
         swapped = {d.id: d.without(REPLACES) for d in whole}
-        gone = [d.options[REPLACES] for d in whole]
-        kept = (d for d in state.settings.definitions if d.id not in gone)
+        older = {d.id: d.options[REPLACES] for d in whole}
+        gone = list(older.values())
+        places = {d.id: place for place, d in enumerate(state.settings.definitions)}
+        kept = [d for d in state.settings.definitions if d.id not in gone]
+        kept.sort(key=lambda d: places.get(older.get(d.id, ""), places[d.id]))
         change_definitions(index, tuple(swapped.get(d.id, d) for d in kept), gone)
         return list(swapped.values())
 

@@ -121,6 +121,15 @@ def test_a_rebuild_over_a_column_that_is_gone_names_the_column_and_changes_nothi
     assert MetadataTable.open(f"{table.path}/_tailbit").state.settings == before
 
 
+def test_a_rebuilt_index_keeps_its_place_among_the_indexes(table: DeltaBuilder) -> None:
+    opened = tailbit.open(table.path)
+    for name, on in (("i", "lower(city)"), ("c", "city"), ("j", ["city", "size"]), ("k", "size + 1")):
+        opened.create_index(name, on)
+    for name in ("i", "j", "c"):
+        assert opened.rebuild_index(name).state == "complete"
+        assert [index.name for index in opened.indexes()] == ["i", "c", "j", "k"]
+
+
 @pytest.mark.parametrize("kind", ["bitmap", "column_stats"])
 def test_explain_advises_a_rebuild_only_where_one_is_possible(table: DeltaBuilder, kind: str) -> None:
     opened = tailbit.open(table.path)
