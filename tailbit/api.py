@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -141,6 +141,45 @@ class IndexedTable(MaintainedTable):
         (8, 4)
         """
         return self.where(where, params).count()
+
+    def locate(
+        self,
+        keys: Any,
+        on: str | Iterable[str] | None = None,
+        version: int | None = None,
+        as_of: datetime.date | str | None = None,
+    ) -> pa.Table:
+        """Return where the rows with given keys lie: the keys, with `path` and `position` of each row.
+
+        `keys`: a list of values of the column `on`, of tuples for several, or of dicts; or a table of
+        pyarrow, polars, pandas, DuckDB or Spark (which is collected) with the key columns: all of its columns
+        if `on` is not given. Each key stands once, in the order given; one without a row has path and
+        position null; one of several rows stands once for each. `position`: 0-based physical row of the file,
+        int64. If a key column is named so, the names are `_path` and `_position`. `version` and `as_of` are
+        as in `where`.
+
+        Right at any lag: what the index does not cover is looked up by a scan of just those files.
+
+        Raises:
+            UnknownColumnError: the table has no such column at that version.
+            ColumnTypeError: a column of a type that has no keys, as a struct or an array.
+            UsageError: a key is NULL, does not fit its column, or `keys` is none of these.
+            VersionNotFoundError: the version is gone or not yet there.
+
+        >>> flights.locate([5, 99], on="flight").to_pylist()[0]
+        {'flight': 5, 'path': 'b.parquet', 'position': 0}
+        >>> flights.locate([("UA", 5)], on=["carrier", "flight"])["position"].to_pylist()
+        [0]
+        """
+        from tailbit.arguments.key_tables import key_table
+        from tailbit.index.query.locate import Keys
+
+        columns, given = key_table(keys, on)
+        answer = self.where(version=version, as_of=as_of)
+        schema = answer._selection.schema
+        wanted = Keys.of([schema.resolve(name) for name in columns], given)
+        with vacuumed_told(answer):
+            return wanted.located(answer._selection, lambda node: _by_file(node, schema))
 
     @property
     def schema(self) -> pa.Schema:

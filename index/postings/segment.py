@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain
@@ -169,16 +169,27 @@ class Segment:
     def _overlapping(self, column: str, ranges: Sequence[KeyRange]) -> Iterator[tuple[RowGroup, KeyRange]]:
         """Yield the row groups that may hold keys of each range, in range order; read on all cores."""
         overlapping = list(self._numbers(column, ranges))
-        read = self._read_anew([number for number, _ in overlapping])
-        for number, wanted in overlapping:
-            yield read.get(number) or self._group(number), wanted
+        groups = self._in_order([number for number, _ in overlapping])
+        return zip(groups, (wanted for _, wanted in overlapping), strict=True)
 
     def groups(self, column: str) -> Iterator[RowGroup]:
         """Yield the row groups of a column, NULL's posting first; they are read on all cores and cached."""
-        numbers = [place.number for place in self._places(column)[0]]
+        return self._in_order([place.number for place in self._places(column)[0]])
+
+    def holding(self, column: str, keys: Sequence[bytes]) -> Iterator[tuple[RowGroup, int, int]]:
+        """Yield the row groups that may hold some of ascending keys, each with the bounds of those keys."""
+        places = [place for place in self._places(column)[0] if place.low is not None]
+        bounds = [(bisect_left(keys, place.low), bisect_right(keys, place.high)) for place in places]
+        some = [
+            (place.number, low, high) for place, (low, high) in zip(places, bounds, strict=True) if low < high
+        ]
+        groups = self._in_order([number for number, *_ in some])
+        return ((group, low, high) for group, (_, low, high) in zip(groups, some, strict=True))
+
+    def _in_order(self, numbers: Sequence[int]) -> Iterator[RowGroup]:
+        """Return some row groups, which are read on all cores and cached."""
         read = self._read_anew(numbers)
-        for number in numbers:
-            yield read.get(number) or self._group(number)
+        return (read.get(number) or self._group(number) for number in numbers)
 
     def _read_anew(self, numbers: Sequence[int]) -> dict[int, RowGroup]:
         """Read those of some row groups that are not cached, if they are several."""
@@ -233,9 +244,9 @@ class Segment:
         some = [
             (p.number, keys) for p, keys in zip(places, np.split(wanted, cuts), strict=True) if keys.any()
         ]
-        read = self._read_anew([number for number, _ in some])
-        groups = [(read.get(number) or self._group(number), keys) for number, keys in some]
-        return covered([(group.listed, partial(group.cover_some, keys)) for group, keys in groups], self.rows)
+        groups = zip(self._in_order([number for number, _ in some]), some, strict=True)
+        covers = [(group.listed, partial(group.cover_some, keys)) for group, (_, keys) in groups]
+        return covered(covers, self.rows)
 
     def postings(self, column: str) -> Iterator[tuple[pa.BinaryArray, list[BitMap]]]:
         """Yield the keys of a column (null, for NULL, first) and their postings, by row group, uncached."""

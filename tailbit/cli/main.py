@@ -18,6 +18,7 @@ import click
 from tailbit.cli.advice import advise
 from tailbit.cli.analytics import crosstab, histogram, summary, transitions
 from tailbit.cli.definitions import index_group, sql
+from tailbit.cli.locate import locate
 from tailbit.cli.options import AnswersOne
 from tailbit.cli.questions import count, explain, facets, positions, read
 from tailbit.cli.running import archive_classes, demo, run
@@ -26,7 +27,7 @@ from tailbit.cli.upkeep import alter, compact, doctor, repair, status, vacuum, v
 from tailbit.errors import NotATableError, TailbitError, UsageError
 
 COMMANDS = (
-    *(count, facets, summary, crosstab, histogram, transitions, read, positions, explain),
+    *(count, facets, summary, crosstab, histogram, transitions, read, positions, locate, explain),
     *(index_group, sql, status, advise, verify, repair, alter, compact, vacuum, doctor, run),
     *(archive_classes, demo),
 )

@@ -1,0 +1,313 @@
+"""Where do rows with given keys lie: for each key the file and position of every row that has it.
+
+A key is a value of one column, or a tuple of values of several, none of them NULL. Where an index has the
+keys themselves (of the column, or of the tuple of just these columns), their postings are the places. All
+other rows are found by a condition: `IN` over each key column, which holds for more rows than have a key of
+several columns; the values in the found rows are read, and decide. So keys are right at any lag.
+
+Worked example: keys of (carrier, flight), of which the second is nowhere and the third is twice.
+
+    keys     rows where both columns are in                 path         position
+    UA  1    UA 1 in a.parquet at 0                         a.parquet    0
+    UA  6                                                   null         null
+    DL  6    DL 6 in b.parquet at 1 and 2                   b.parquet    1
+                                                            b.parquet    2
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from tailbit.arrays import Longs
+from tailbit.errors import CorruptIndexError, UsageError
+from tailbit.index.evaluation.row_space import SpaceView
+from tailbit.index.expression.indexed_term import IndexedTuple
+from tailbit.index.functions.vectors import unscaled
+from tailbit.index.keys import MAX_KEY, encode_array, is_textual, key_type_of, scale_of
+from tailbit.index.ordered import Value
+from tailbit.index.postings.segment import Segment
+from tailbit.index.predicate.tree import Leaf, Node, ValueSet, all_of
+from tailbit.index.query.selection import Selection
+from tailbit.index.tuple_keys import join_parts, tuple_of
+from tailbit.tables import compute as pc
+from tailbit.tables.arrow import arrow_array, filled, numpy_of
+from tailbit.tables.model import Column
+from tailbit.tables.parquet.rows import fetch_files
+from tailbit.tables.positions import bitmap_of, positions_in
+
+PATH, POSITION = "path", "position"
+"""The columns that say where a row lies: the path as in the log, decoded, and the 0-based physical row."""
+
+
+class Places(NamedTuple):
+    """Rows that have keys: the key's number, the row number of the file in the snapshot, and the position.
+
+    All int64, an entry per row.
+    """
+
+    keys: Longs
+    files: Longs
+    positions: Longs
+
+
+@dataclass(frozen=True, eq=False)
+class Keys:
+    """Keys to locate. Each stands once, where it first stood in what was given.
+
+    `columns`: the key columns of the table. `given`: a column of values for each of them, as the caller gave
+    them; `values`: the same in the types in which they are compared.
+    """
+
+    columns: Sequence[Column]
+    given: pa.Table
+    values: Sequence[pa.Array]
+
+    @staticmethod
+    def of(columns: Sequence[Column], given: pa.Table) -> Keys:
+        """Return the keys that the rows of a table are; `given`: a column for each key column, in order.
+
+        Raises:
+            ColumnTypeError: values of a key column have no order, so it cannot be one.
+            UsageError: a key is NULL, or of another type than its column.
+        """
+        values = [_converted(column, array) for column, array in zip(columns, given.columns, strict=True)]
+        coded = pc.dictionary_encode(_codes(columns, values))
+        if len(coded.dictionary) == len(given):
+            return Keys(columns, given, values)
+        firsts = np.unique(numpy_of(coded.indices, dtype=np.int64), return_index=True)[1]
+        rows = arrow_array(firsts.astype(np.int64))
+        return Keys(columns, pc.take(given, rows), [pc.take(array, rows) for array in values])
+
+    def located(self, selection: Selection, by_file: Callable[[Node], Node | None]) -> pa.Table:
+        """Return the keys with `path` (string) and `position` (int64) of each row that has them.
+
+        `selection`: of all rows of the version asked for; `by_file`: what a condition implies for generated
+        columns. A key that no row has is there once, with path and position null; a key of several rows is
+        there once for each, in the order of path and position.
+
+        Cost: the row groups of postings that the keys fall into; where no index has the keys, what the
+        condition costs, and the key columns of its rows.
+        """
+        places, others = self._posted(selection)
+        coverage = replace(selection.coverage, spaces=others)
+        if others or len(coverage.uncovered):
+            node = self._condition()
+            rest = replace(selection, node=node, by_file=by_file(node), coverage=coverage)
+            places.append(self._read(rest))
+        return _beside(self.given, [slice_.path for slice_ in selection.snapshot.files], places)
+
+    def _posted(self, selection: Selection) -> tuple[list[Places], list[SpaceView]]:
+        """Return the rows by the postings of keys, and the row spaces whose postings do not say them all."""
+        places, others = [], []
+        for space in selection.coverage.spaces:
+            try:
+                posted = self._posted_in(space)
+            except CorruptIndexError as damage:
+                selection.damages.note(damage)
+                posted = None
+            if posted is None:
+                others.append(space)
+            else:
+                places.append(posted)
+        return places, others
+
+    def _posted_in(self, space: SpaceView) -> Places | None:
+        """Return the rows of a row space by the postings of keys; None if these do not say them all.
+
+        Raises:
+            CorruptIndexError: a segment is damaged.
+        """
+        for posted, order in self._terms(space):
+            key_type = key_type_of(posted.type)
+            segments = space.serving(posted)
+            same = all(segment.columns[posted.id] == key_type for segment in segments)
+            if segments and same and space.unposted(posted.id) is None:
+                codes = self._ascending(order)
+                return None if codes is None else _placed(space, segments, posted.id, *codes)
+        return None
+
+    def _terms(self, space: SpaceView) -> Iterator[tuple[Column, tuple[int, ...]]]:
+        """Yield the columns and tuples that an index may have the keys of, with the order of their parts.
+
+        The log may change the partition value of a file whose rows have been indexed: no postings have those.
+        """
+        if any(column.partition for column in self.columns):
+            return
+        if len(self.columns) == 1:
+            yield self.columns[0], (0,)
+        places = {column.id: number for number, column in enumerate(self.columns)}
+        for access in space.accesses:
+            if isinstance(term := access.values, IndexedTuple) and {p.id for p in term.parts} == set(places):
+                yield term, tuple(places[part.id] for part in term.parts)
+
+    def _ascending(self, order: tuple[int, ...]) -> tuple[pa.BinaryArray, Longs] | None:
+        """Return the bytes of the keys, ascending, and the number of each; None if one is truncated.
+
+        `order`: the numbers of the key columns in the order of the parts of the key.
+        """
+        columns, values = [self.columns[at] for at in order], [self.values[at] for at in order]
+        types = [key_type_of(column.type) for column in columns]
+        for array, key_type in zip(values, types, strict=True):
+            if is_textual(key_type) and (pc.max(pc.binary_length(array)).as_py() or 0) > MAX_KEY:
+                return None
+        codes = _codes(columns, values)
+        ascending = pc.sort_indices(codes)
+        return pc.take(codes, ascending), numpy_of(ascending).astype(np.int64)
+
+    def _read(self, selection: Selection) -> Places:
+        """Return the rows of a selection that have a key, by the values of the key columns there."""
+        hits = selection.hits()
+        tables = list(
+            fetch_files(selection.storage, [(hit.slice_, hit.positions) for hit in hits], self.columns)
+        )
+        rows = pa.concat_tables(tables) if tables else selection.schema.arrow(self.columns).empty_table()
+        codes = _codes(self.columns, self.values)
+        numbers = pc.index_in(_codes(self.columns, rows.columns), value_set=codes)
+        owners = numpy_of(filled(numbers, -1), dtype=np.int64)
+        numbers_by_path = {slice_.path: at for at, slice_ in enumerate(selection.snapshot.files)}
+        files = np.repeat(
+            np.array([numbers_by_path[hit.slice_.path] for hit in hits], dtype=np.int64),
+            [len(hit.positions) for hit in hits],
+        )
+        parts = [hit.positions.astype(np.int64) for hit in hits]
+        positions = np.concatenate([np.zeros(0, dtype=np.int64), *parts])
+        some = owners >= 0
+        return Places(owners[some], files[some], positions[some])
+
+    def _condition(self) -> Node:
+        """Return that each column has one of its values among the keys: TRUE in every row that has a key."""
+        leaves = []
+        for column, array in zip(self.columns, self.values, strict=True):
+            held = ValueSet.points(_canonical(pc.unique(array), key_type_of(column.type)))
+            text = f"{column.label} IN ({len(held.intervals)} keys)"
+            leaves.append(Leaf(column, held, held.others(), text))
+        return all_of(leaves)
+
+
+def _placed(
+    space: SpaceView, segments: Sequence[Segment], id_: str, codes: pa.BinaryArray, numbers: Longs
+) -> Places:
+    """Return the visible rows of a row space under some keys of a column or tuple.
+
+    `codes`: the keys, ascending; `numbers`: the number of each.
+    """
+    listed = codes.to_pylist()
+    keys, parts = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.uint32)]
+    for segment in segments:
+        for group, low, high in segment.holding(id_, listed):
+            owners, positions = group.placed(codes[low:high])
+            keys.append(numbers[low + owners])
+            parts.append(positions)
+    at = np.concatenate(parts)
+    shown = np.isin(at, positions_in(bitmap_of(at) & space.visible))
+    at = at[shown].astype(np.int64)
+    files = np.searchsorted(space.bases, at, side="right") - 1
+    return Places(np.concatenate(keys)[shown], space.files[files], at - space.bases[files])
+
+
+def _converted(column: Column, values: pa.ChunkedArray) -> pa.Array:
+    """Return key values in the Arrow type in which those of a column are compared.
+
+    That type is the widest of the column's kind: a long that no INT column can hold is a key without rows.
+    """
+    key_type = key_type_of(column.type)
+    plain = values.combine_chunks()
+    if pa.types.is_dictionary(plain.type):
+        plain = pc.cast(plain, plain.type.value_type)
+    if plain.null_count:
+        raise UsageError(
+            reason=f"a key has NULL in {column.label}, and no value equals NULL",
+            hint="Leave such keys out; rows without a value are found with IS NULL.",
+        )
+    if not _is_of_kind(plain.type, key_type):
+        raise _unfit(column, plain.type)
+    try:
+        cast = pc.cast(plain, _compared_type(key_type))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise _unfit(column, plain.type) from error
+    return pc.utf8_rpad(cast, column.type.char_length) if column.type.char_length else cast
+
+
+def _is_of_kind(given: pa.DataType, key_type: str) -> bool:
+    """Return whether values of an Arrow type may be keys of a type; texts may, where they read as such."""
+    types = pa.types
+    if types.is_null(given) or types.is_string(given) or types.is_large_string(given):
+        return True
+    if types.is_integer(given) or types.is_floating(given) or types.is_decimal(given):
+        return key_type in ("integer", "double") or scale_of(key_type) is not None
+    if types.is_timestamp(given):
+        return key_type == ("timestamp_ntz" if given.tz is None else "timestamp")
+    if types.is_date(given):
+        return key_type in ("date", "timestamp_ntz")
+    if types.is_boolean(given):
+        return key_type == "boolean"
+    return key_type == "binary"
+
+
+def _compared_type(key_type: str) -> pa.DataType:
+    """Return the Arrow type that holds every value of a key type."""
+    scale = scale_of(key_type)
+    if scale is not None:
+        return pa.decimal128(38, scale)
+    return {
+        "boolean": pa.bool_(),
+        "integer": pa.int64(),
+        "double": pa.float64(),
+        "binary": pa.binary(),
+        "date": pa.date32(),
+        "timestamp": pa.timestamp("us", "UTC"),
+        "timestamp_ntz": pa.timestamp("us"),
+    }.get(key_type, pa.string())
+
+
+def _unfit(column: Column, given: pa.DataType) -> UsageError:
+    return UsageError(
+        reason=f"keys of type {given} do not fit column {column.label}, which is {column.type}",
+        hint=f"Give values that are {column.type} without loss.",
+    )
+
+
+def _canonical(values: pa.Array, key_type: str) -> list[Value]:
+    """Return values as conditions have them (`tailbit.index.keys`)."""
+    scale = scale_of(key_type)
+    if scale is not None:
+        return list(unscaled(values))
+    if is_textual(key_type):
+        return pc.cast(values, pa.binary()).to_pylist()
+    if key_type in ("boolean", "double"):
+        return values.to_pylist()
+    whole = pc.cast(values, pa.int32()) if key_type == "date" else values
+    return pc.cast(whole, pa.int64()).to_pylist()
+
+
+def _codes(columns: Sequence[Column], values: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Array:
+    """Return the bytes of the keys of rows; the values of each key column in row order, none null."""
+    types = [column.type for column in columns]
+    parts = [encode_array(array, key_type_of(type_)) for array, type_ in zip(values, types, strict=True)]
+    return parts[0] if len(parts) == 1 else join_parts(parts, key_type_of(tuple_of(types)))
+
+
+def _beside(keys: pa.Table, paths: Sequence[str], places: Sequence[Places]) -> pa.Table:
+    """Return keys beside the places of their rows; `paths`: of the files of the snapshot."""
+    numbers, files, positions = (
+        np.concatenate([np.zeros(0, dtype=np.int64), *(part[at] for part in places)]) for at in range(3)
+    )
+    used, ranks = np.unique(files, return_inverse=True)
+    used_paths = arrow_array([paths[number] for number in used.tolist()], pa.string())
+    by_path = np.argsort(numpy_of(pc.sort_indices(used_paths)))
+    absent = np.setdiff1d(np.arange(len(keys)), numbers)
+    nowhere = np.full(len(absent), -1)
+    order = np.lexsort(
+        (np.r_[positions, nowhere], np.r_[by_path[ranks], nowhere], every := np.r_[numbers, absent])
+    )
+    none = np.r_[np.zeros(len(numbers), dtype=np.bool_), np.ones(len(absent), dtype=np.bool_)][order]
+    path = pc.take(used_paths, arrow_array(np.r_[ranks, nowhere][order], mask=none))
+    position = arrow_array(np.r_[positions, nowhere][order], mask=none)
+    located = pc.take(keys, arrow_array(every[order]))
+    prefix = "_" if {PATH, POSITION} & set(keys.column_names) else ""
+    return located.append_column(prefix + PATH, path).append_column(prefix + POSITION, position)

@@ -1,0 +1,85 @@
+"""Keys as people have them (values, tuples, dicts, a table of any library) as an Arrow table.
+
+Accepted are a list of values for one key column; a list of tuples for several; a list of dicts; and any table
+with Arrow's C stream interface (pyarrow, polars, pandas, DuckDB) or with `toArrow` (a Spark DataFrame).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from tailbit.arguments.values import names, wrong_type
+from tailbit.errors import UsageError
+
+_WANTED = "a list of values, of tuples or of dicts, or a table with the key columns"
+
+
+def key_table(keys: Any, on: str | Iterable[str] | None) -> tuple[list[str], pa.Table]:
+    """Return the names of the key columns in the source table, and a column of keys for each.
+
+    `on`: the names; without them, those of the columns or dicts of `keys`.
+
+    Raises:
+        UsageError: `keys` is none of the accepted forms, lacks a column, or has no names and none are given.
+    """
+    wanted = None if on is None else [on] if isinstance(on, str) else names("on", on)
+    table = _of_library(keys)
+    if table is None:
+        table = _of_values(_listed(keys), wanted)
+    wanted = table.column_names if wanted is None else wanted
+    if not wanted:
+        raise UsageError(reason="no key column is named", hint="Name the columns of the key: on=...")
+    lacking = [name for name in wanted if table.column_names.count(name) != 1]
+    if lacking:
+        reason = f"keys have no column {lacking[0]}, or two: they have {', '.join(table.column_names)}"
+        raise UsageError(reason=reason, hint="Name columns that both the keys and the table have.")
+    return wanted, _without_views(table.select(wanted))
+
+
+def _without_views(table: pa.Table) -> pa.Table:
+    """Return a table whose texts and bytes have offsets: Arrow takes rows of no other ones."""
+    plain = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+    schema = pa.schema([field.with_type(plain.get(field.type, field.type)) for field in table.schema])
+    return table if schema.equals(table.schema) else table.cast(schema)
+
+
+def _of_library(keys: Any) -> pa.Table | None:
+    """Return a table of any library as an Arrow table; None if keys are none."""
+    if hasattr(keys, "toArrow"):
+        return keys.toArrow()
+    if hasattr(keys, "__arrow_c_stream__") and not isinstance(keys, pa.ChunkedArray):
+        return pa.table(keys)
+    return None
+
+
+def _listed(keys: Any) -> list[Any]:
+    if isinstance(keys, (pa.Array, pa.ChunkedArray)) or hasattr(keys, "tolist"):
+        return keys.tolist()
+    if isinstance(keys, (str, bytes, Mapping)) or not isinstance(keys, Iterable):
+        raise wrong_type("keys", keys, _WANTED)
+    return list(keys)
+
+
+def _of_values(keys: Sequence[Any], on: Sequence[str] | None) -> pa.Table:
+    """Return a list of values, tuples or dicts as a table."""
+    if keys and all(isinstance(key, Mapping) for key in keys):
+        return _table(list(keys[0]), [[key.get(name) for key in keys] for name in keys[0]])
+    if on is None:
+        raise UsageError(reason="keys have no names", hint="Name the columns of the key: on=...")
+    if len(on) == 1 and not any(isinstance(key, tuple) for key in keys):
+        return _table(on, [keys])
+    if any(not isinstance(key, (tuple, list)) or len(key) != len(on) for key in keys):
+        hint = f"Give each key as a tuple of {len(on)}."
+        raise UsageError(reason=f"a key has not one value for each of {', '.join(on)}", hint=hint)
+    return _table(on, [[key[place] for key in keys] for place in range(len(on))])
+
+
+def _table(columns: Sequence[str], values: Sequence[list[Any]]) -> pa.Table:
+    try:
+        return pa.table([pa.array(listed) for listed in values], names=list(columns))
+    except pa.ArrowException as error:
+        hint = "Give the values of a key column in one type."
+        raise UsageError(reason=f"keys are of several types: {error}", hint=hint) from error

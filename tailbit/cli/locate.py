@@ -1,0 +1,105 @@
+"""The command that tells where keys live."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tailbit.cli.options import format_options, index_option, open_for_question, split_columns, to_rows
+from tailbit.wording import counted
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@click.command()
+@click.argument("table")
+@click.argument("values", nargs=-1, metavar="[KEY]...")
+@click.option("--on", metavar="A,B", help="The key columns.  [default: all columns of --keys]")
+@click.option("--keys", "file", metavar="FILE", help="Keys in a .parquet, .csv, .json or .arrow file.")
+@click.option("--version", type=click.IntRange(min=0), help="Answer for this version of the table.")
+@click.option("--as-of", metavar="TIME", help="Answer for the last version at this time (ISO 8601).")
+@format_options
+@index_option
+def locate(
+    table: str,
+    values: tuple[str, ...],
+    on: str | None,
+    file: str | None,
+    version: int | None,
+    as_of: str | None,
+    form: str,
+    output: str | None,
+    index: str | None,
+) -> None:
+    r"""Tell for each KEY the file of TABLE and the 0-based physical row where it lies.
+
+    \b
+    tailbit locate flights --on flight 3 5 99
+    tailbit locate flights --on carrier,flight UA,1 DL,6
+    tailbit locate flights --keys wanted.csv --format parquet -o places.parquet
+
+    A key without a row has neither path nor position; one of several rows is told once for each. How many
+    keys these are is told behind the rows. A key of several columns is written with commas, or in a file with
+    the columns by name; of a CSV file, values are read as the table's columns have them.
+
+    Right at any lag: what the index does not cover is looked up by a scan of just those files.
+    """
+    from tailbit.cli.render import write_rows
+
+    to_rows(form, output)
+    columns = split_columns(on)
+    if (file is None) == (not values):
+        raise click.UsageError("give keys as arguments, or in a file by --keys FILE")
+    if file is None and columns is None:
+        raise click.UsageError("name the key columns: --on A,B")
+    keys: Any = _of_arguments(values, columns or []) if file is None else _of_file(file)
+    located = open_for_question(table, index).locate(keys, columns, version=version, as_of=as_of)
+    write_rows(located.schema, [located], form, output)
+    click.echo(_told(located), err=True)
+
+
+def _of_arguments(values: tuple[str, ...], columns: list[str]) -> list[tuple[str, ...]]:
+    """Return keys given as texts; the key of one column may hold commas."""
+    return [(value,) if len(columns) == 1 else tuple(value.split(",")) for value in values]
+
+
+def _of_file(file: str) -> pa.Table:
+    """Return the keys in a file, by the end of its name; values of a CSV file are texts.
+
+    Raises:
+        UsageError: the file cannot be read, or its name has another end (click's error class).
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from pyarrow import csv, feather, json
+
+    def texts(path: str) -> pa.Table:
+        with csv.open_csv(path) as reader:
+            names = reader.schema.names
+        types = dict.fromkeys(names, pa.string())
+        return csv.read_csv(path, convert_options=csv.ConvertOptions(column_types=types))
+
+    readers = {
+        ".parquet": pq.read_table,
+        ".csv": texts,
+        ".json": json.read_json,
+        ".arrow": feather.read_table,
+    }
+    for end, read in readers.items():
+        if file.lower().endswith(end):
+            try:
+                return read(file)
+            except (OSError, pa.ArrowException) as error:
+                raise click.UsageError(f"{file} cannot be read: {error}") from error
+    raise click.UsageError(f"{file} is no file of keys: its name ends in none of {', '.join(readers)}")
+
+
+def _told(located: pa.Table) -> str:
+    """Return how many keys were located, how many have no row and how many have several."""
+    keys = located.select(located.column_names[:-2])
+    distinct = keys.group_by(keys.column_names).aggregate([([], "count_all")])
+    several = sum(count > 1 for count in distinct["count_all"].to_pylist())
+    absent = located.column(located.num_columns - 2).null_count
+    return f"{counted(len(distinct), 'key')}: {absent} without a row, {several} with several"

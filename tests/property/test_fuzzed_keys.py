@@ -1,0 +1,18 @@
+"""Keys located in any history of commits and any state of the index are where DuckDB's join finds them."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.fuzzer.keys_run import run_keys
+from support.profiles import seeds
+
+pytestmark = pytest.mark.usefixtures("outside_allowed")
+
+
+@pytest.mark.parametrize("seed", seeds(3))
+@pytest.mark.parametrize("writer", ["built", "deltalake"])
+def test_keys_are_located_where_a_join_finds_them(seed: int, writer: str) -> None:
+    report = run_keys(seed, 60, writer)
+    assert report.findings == []
+    assert report.checks == 60

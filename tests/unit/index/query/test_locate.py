@@ -1,0 +1,222 @@
+"""Keys are located in the files and rows where they lie, by postings, by a condition, and by a scan."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import polars
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+from deltalake import write_deltalake
+
+import tailbit
+from support.tables import EIGHT_FLIGHTS, eight_flights, flipped_pages, index_files, index_of, with_vectors
+from tailbit.cli.main import cli
+from tailbit.errors import ColumnTypeError, UnknownColumnError, UsageError
+from tailbit.index.query.locate import Keys
+
+
+@pytest.fixture
+def flights(table_path: str) -> tailbit.IndexedTable:
+    """Eight flights, and one that the index does not know yet; flights and carriers are indexed."""
+    builder = eight_flights(table_path)
+    tailbit.open(table_path).alter(add=["flight"])
+    tailbit.open(table_path).create_index("pair", ["flight", "carrier"])
+    index_of(table_path)
+    builder.commit([builder.data_file(EIGHT_FLIGHTS.slice(2, 2), "c.parquet")])
+    return tailbit.open(table_path)
+
+
+def places(located: pa.Table) -> list[tuple[Any, ...]]:
+    return [tuple(row.values()) for row in located.to_pylist()]
+
+
+TWICE_AND_NOWHERE = [(5, "b.parquet", 0), (3, "a.parquet", 2), (3, "c.parquet", 0), (99, None, None)]
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        [5, 3, 99],
+        [5, 3, 5, 99, 3],
+        (5, 3, 99),
+        [{"flight": 5}, {"flight": 3}, {"flight": 99}],
+        pa.table({"flight": pa.array([5, 3, 99], pa.int8())}),
+        pa.table({"flight": pa.array([5, 3, 99]).dictionary_encode(), "other": [1, 2, 3]}),
+        pa.array([5, 3, 99]),
+        polars.DataFrame({"flight": [5, 3, 99]}),
+        ["5", "3", "99"],
+        [5.0, 3.0, 99.0],
+        [Decimal(5), Decimal(3), Decimal(99)],
+    ],
+    ids=repr,
+)
+def test_each_key_stands_once_for_each_of_its_rows_in_the_order_given(
+    flights: tailbit.IndexedTable, keys: Any
+) -> None:
+    located = flights.locate(keys, on="flight")
+    assert [(int(key), *place) for key, *place in places(located)] == TWICE_AND_NOWHERE
+    assert located.schema.types[1:] == [pa.string(), pa.int64()]
+
+
+@pytest.mark.parametrize("on", [["carrier", "flight"], ["flight", "carrier"], ["carrier", "flight", "dest"]])
+def test_keys_of_several_columns_are_pairs_not_a_mixture(
+    flights: tailbit.IndexedTable, on: Sequence[str]
+) -> None:
+    keys = pa.table({"carrier": ["UA", "AA", "UA"], "flight": [1, 1, 3], "dest": ["SFO", "SFO", "LAX"]})
+    expected = [("a.parquet", 0), (None, None), ("a.parquet", 2), ("c.parquet", 0)]
+    assert [row[-2:] for row in places(flights.locate(keys, on=on))] == expected
+
+
+def test_a_tuple_that_an_index_has_the_keys_of_reads_no_data(
+    flights: tailbit.IndexedTable, table_path: str
+) -> None:
+    for name in ("a.parquet", "b.parquet"):
+        Path(table_path, name).unlink()
+    assert places(flights.locate([("UA", 8)], on=["carrier", "flight"])) == [("UA", 8, "b.parquet", 3)]
+
+
+def test_an_older_version_has_the_rows_of_that_version(flights: tailbit.IndexedTable) -> None:
+    assert places(flights.locate([3], on="flight", version=1)) == [(3, "a.parquet", 2)]
+    assert places(flights.locate([5], on="flight", version=1)) == [(5, None, None)]
+
+
+def test_hidden_rows_are_not_located(table_path: str) -> None:
+    with_vectors(table_path, ("k",))
+    found = tailbit.open(table_path).locate([0, 1, 4, 11], on="k")
+    assert [path for _, path, _ in places(found)] == [None, "f0.parquet", None, "f1.parquet"]
+
+
+def test_damaged_postings_are_set_aside_and_the_data_is_read(
+    flights: tailbit.IndexedTable, table_path: str
+) -> None:
+    for segment in index_files(table_path, "bitmap_index"):
+        flipped_pages(segment)
+    assert places(tailbit.open(table_path).locate([5, 3, 99], on="flight")) == TWICE_AND_NOWHERE
+
+
+def test_long_texts_are_told_apart_by_their_values(table_path: str) -> None:
+    texts = ["x" * 300 + end for end in ("a", "b", "c")]
+    write_deltalake(table_path, pa.table({"s": texts}))
+    index_of(table_path, ["s"])
+    located = tailbit.open(table_path).locate([texts[2], "x" * 300, texts[0]], on="s")
+    assert located["position"].to_pylist() == [2, None, 0]
+
+
+def test_a_decimal_of_many_digits_is_found_by_all_of_them(table_path: str) -> None:
+    key = Decimal("99999999999999999999.999999999999999999")
+    write_deltalake(table_path, pa.table({"d": pa.array([Decimal(1), key], pa.decimal128(38, 18))}))
+    assert tailbit.open(table_path).locate([key], on="d")["position"].to_pylist() == [1]
+
+
+def test_a_key_column_named_path_keeps_its_name(table_path: str) -> None:
+    write_deltalake(table_path, pa.table({"path": ["a", "b"]}))
+    located = tailbit.open(table_path).locate(["b"], on="path")
+    assert located.column_names == ["path", "_path", "_position"]
+
+
+def test_no_keys_are_located_nowhere(flights: tailbit.IndexedTable) -> None:
+    assert len(flights.locate([], on="flight")) == 0
+
+
+@pytest.mark.parametrize(
+    ("keys", "on", "said"),
+    [
+        ([1, None], "flight", "a key has NULL in flight"),
+        (["one"], "flight", "keys of type string do not fit column flight, which is long"),
+        ([1.5], "flight", "keys of type double do not fit column flight"),
+        ([1], "carrier", "keys of type int64 do not fit column carrier, which is string"),
+        ([datetime.date(2026, 1, 1)], "flight", "keys of type date32"),
+        ([1, "a"], "flight", "keys are of several types"),
+        ([(1, 2)], "flight", "a key has not one value for each of flight"),
+        ([1], ["flight", "carrier"], "a key has not one value for each of flight, carrier"),
+        ([1], None, "keys have no names"),
+        ("UA", "carrier", "keys is 'UA', of type str"),
+        (5, "flight", "keys is 5, of type int"),
+        (pa.table({"f": [1]}), "flight", "keys have no column flight"),
+        (pa.table({"flight": [1]}), [], "no key column is named"),
+    ],
+)
+def test_what_is_no_key_is_refused_by_name(
+    flights: tailbit.IndexedTable, keys: Any, on: Any, said: str
+) -> None:
+    with pytest.raises(UsageError, match=said.replace("(", r"\(")):
+        flights.locate(keys, on=on)
+
+
+def test_a_column_that_is_not_there_or_has_no_keys_is_named(table_path: str) -> None:
+    write_deltalake(table_path, pa.table({"a": [[1]]}))
+    table = tailbit.open(table_path)
+    with pytest.raises(UnknownColumnError, match="no column b"):
+        table.locate([1], on="b")
+    with pytest.raises(ColumnTypeError):
+        table.locate([1], on="a")
+
+
+def test_few_rows_are_looked_at_where_postings_have_the_keys(
+    flights: tailbit.IndexedTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+    plain = Keys._read
+
+    def counted(keys: Keys, selection: Any) -> Any:
+        seen.append(len(selection.coverage.spaces))
+        return plain(keys, selection)
+
+    monkeypatch.setattr(Keys, "_read", counted)
+    flights.locate([5], on="flight")
+    flights.locate(["SFO"], on="dest")
+    assert seen[0] == 0 < seen[1]
+
+
+def told(*arguments: str) -> tuple[int, str, str]:
+    result = CliRunner().invoke(cli, ["locate", *arguments])
+    return result.exit_code, result.stdout, result.stderr
+
+
+def test_the_command_tells_places_and_how_many_keys_have_none(
+    flights: tailbit.IndexedTable, table_path: str
+) -> None:
+    code, out, err = told(table_path, "--on", "flight", "5", "3", "99")
+    assert code == 0
+    assert out.splitlines()[1:] == ["5\tb.parquet\t0", "3\ta.parquet\t2", "3\tc.parquet\t0", "99\tNULL\tNULL"]
+    assert "3 keys: 1 without a row, 1 with several" in err
+    _, out, _ = told(table_path, "--on", "carrier,flight", "UA,1")
+    assert out.splitlines()[1:] == ["UA\t1\ta.parquet\t0"]
+
+
+@pytest.mark.parametrize("end", ["csv", "parquet", "json", "arrow"])
+def test_the_command_takes_keys_from_a_file(
+    flights: tailbit.IndexedTable, table_path: str, tmp_path: Path, end: str
+) -> None:
+    file, keys = str(tmp_path / f"keys.{end}"), polars.DataFrame({"carrier": ["UA"], "flight": [8]})
+    {
+        "csv": keys.write_csv,
+        "parquet": keys.write_parquet,
+        "json": keys.write_ndjson,
+        "arrow": keys.write_ipc,
+    }[end](file)
+    code, out, _ = told(table_path, "--keys", file)
+    assert (code, out.splitlines()[1:]) == (0, ["UA\t8\tb.parquet\t3"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "give keys as arguments, or in a file"),
+        (("5",), "name the key columns"),
+        (("--keys", "keys.txt"), "keys.txt is no file of keys"),
+        (("--keys", "absent.csv"), "absent.csv cannot be read"),
+        (("--keys", "keys.csv", "--on", "flight", "5"), "give keys as arguments, or in a file"),
+    ],
+)
+def test_the_command_says_what_it_needs(table_path: str, arguments: tuple[str, ...], said: str) -> None:
+    eight_flights(table_path)
+    code, _, err = told(table_path, *arguments)
+    assert code == 2
+    assert said in err
