@@ -179,7 +179,7 @@ class Segment:
     def holding(self, column: str, keys: Sequence[bytes]) -> Iterator[tuple[RowGroup, int, int]]:
         """Yield the row groups that may hold some of ascending keys, each with the bounds of those keys."""
         places = [place for place in self._places(column)[0] if place.low is not None]
-        bounds = [(bisect_left(keys, place.low), bisect_right(keys, place.high)) for place in places]
+        bounds = [(bisect_left(keys, p.low or b""), bisect_right(keys, p.high or b"")) for p in places]
         some = [
             (place.number, low, high) for place, (low, high) in zip(places, bounds, strict=True) if low < high
         ]

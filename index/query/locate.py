@@ -277,12 +277,13 @@ def _canonical(values: pa.Array, key_type: str) -> list[Value]:
     scale = scale_of(key_type)
     if scale is not None:
         return list(unscaled(values))
+    plain = pc.cast(values, pa.int32()) if key_type == "date" else values
     if is_textual(key_type):
-        return pc.cast(values, pa.binary()).to_pylist()
-    if key_type in ("boolean", "double"):
-        return values.to_pylist()
-    whole = pc.cast(values, pa.int32()) if key_type == "date" else values
-    return pc.cast(whole, pa.int64()).to_pylist()
+        plain = pc.cast(values, pa.binary())
+    elif key_type not in ("boolean", "double"):
+        plain = pc.cast(plain, pa.int64())
+    canonical: list[Value] = plain.to_pylist()
+    return canonical
 
 
 def _codes(columns: Sequence[Column], values: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Array:

@@ -57,7 +57,7 @@ def _of_library(keys: Any) -> pa.Table | None:
 
 def _listed(keys: Any) -> list[Any]:
     if isinstance(keys, (pa.Array, pa.ChunkedArray)) or hasattr(keys, "tolist"):
-        return keys.tolist()
+        return list(keys.tolist())
     if isinstance(keys, (str, bytes, Mapping)) or not isinstance(keys, Iterable):
         raise wrong_type("keys", keys, _WANTED)
     return list(keys)
@@ -77,7 +77,7 @@ def _of_values(keys: Sequence[Any], on: Sequence[str] | None) -> pa.Table:
     return _table(on, [[key[place] for key in keys] for place in range(len(on))])
 
 
-def _table(columns: Sequence[str], values: Sequence[list[Any]]) -> pa.Table:
+def _table(columns: Sequence[str], values: Sequence[Sequence[Any]]) -> pa.Table:
     try:
         return pa.table([pa.array(listed) for listed in values], names=list(columns))
     except pa.ArrowException as error:

@@ -16,11 +16,11 @@ from typing import Any
 import click
 
 from tailbit.cli.advice import advise
-from tailbit.cli.analytics import crosstab, histogram, summary, transitions
 from tailbit.cli.definitions import index_group, sql
-from tailbit.cli.locate import locate
 from tailbit.cli.options import AnswersOne
-from tailbit.cli.questions import count, explain, facets, positions, read
+from tailbit.cli.questions.analytics import crosstab, histogram, summary, transitions
+from tailbit.cli.questions.locate import locate
+from tailbit.cli.questions.selections import count, explain, facets, positions, read
 from tailbit.cli.running import archive_classes, demo, run
 from tailbit.cli.statuses import AGAIN, CONFIGURATION, INTERRUPTED, PROBLEM, WRONG_USE
 from tailbit.cli.upkeep import alter, compact, doctor, repair, status, vacuum, verify

@@ -1,0 +1,1 @@
+"""The commands that ask: each hands its arguments to an answer, and prints what it says."""
