@@ -7,6 +7,7 @@ from decimal import Decimal
 
 from cow_kinds import partitioned
 from made_table import MadeTable
+from writers import two_writers
 
 TYPES = (
     "id bigint, ts bigint, a_bool boolean, an_int int, a_float float, a_double double, a_text string, "
@@ -159,6 +160,7 @@ def cow_v9_groups(made: MadeTable) -> None:
 
 def cow_v9_sql(made: MadeTable) -> None:
     """Write by SQL: INSERT, UPDATE, DELETE, MERGE, with the metadata table and its indexes beside."""
+    two_writers(made)
     made.set(metadata__enable="true", metadata__record__index__enable="true")
     made.write(made.orders(range(12), 1), "insert")
     made.sql("UPDATE {t} SET city = 'Rome', qty = NULL WHERE id % 4 = 1")
@@ -168,6 +170,8 @@ def cow_v9_sql(made: MadeTable) -> None:
         "ON t.id = s.id WHEN MATCHED AND s.city IS NULL THEN DELETE "
         "WHEN MATCHED THEN UPDATE SET t.city = s.city, t.ts = s.ts"
     )
+    made.sql("CREATE INDEX by_city ON {t} (city)")
+    made.write(made.orders([0, 1], 12), "upsert")
 
 
 CONTENTS = (

@@ -7,7 +7,7 @@ from made_table import MadeTable
 from writers import failed, held, two_writers
 
 
-def cow_v9_clustered(made: MadeTable) -> None:
+def clustered(made: MadeTable) -> None:
     """Cluster many small files into few sorted ones, also one plan that completes after a later commit."""
     partitioned(made, hive_style=False)
     made.set(parquet__small__file__limit=0, clustering__plan__strategy__sort__columns="city,id")
@@ -21,7 +21,17 @@ def cow_v9_clustered(made: MadeTable) -> None:
     made.write(made.orders([0, 60, 90], 4), "upsert")
 
 
-def cow_v9_late(made: MadeTable) -> None:
+def cow_v9_clustered(made: MadeTable) -> None:
+    """Cluster a table of version 9, once by a plan that completes after a later commit."""
+    clustered(made)
+
+
+def cow_v6_clustered(made: MadeTable) -> None:
+    """Cluster a table of version 6, once by a plan that completes after a later commit."""
+    clustered(made)
+
+
+def late(made: MadeTable) -> None:
     """Complete a commit after one that was requested later, with rows of both orders."""
     partitioned(made, hive_style=False)
     two_writers(made)
@@ -32,6 +42,16 @@ def cow_v9_late(made: MadeTable) -> None:
     with held(made, made.orders(range(100, 109, 3), 5), "insert_overwrite"):
         made.write(made.orders([2, 5, 35], 6), "upsert")
     made.write(made.orders(range(9), 7), "upsert")
+
+
+def cow_v9_late(made: MadeTable) -> None:
+    """Complete commits of a table of version 9 in another order than they were requested in."""
+    late(made)
+
+
+def cow_v6_late(made: MadeTable) -> None:
+    """Complete commits of a table of version 6 in another order than they were requested in."""
+    late(made)
 
 
 def cow_v9_conflict(made: MadeTable) -> None:
@@ -143,9 +163,25 @@ def cow_v6_archived(made: MadeTable) -> None:
     archived(made)
 
 
+def cow_v9_upgraded(made: MadeTable) -> None:
+    """Upgrade a table of version 6: its instants are written anew, under names with completion times."""
+    partitioned(made, hive_style=False)
+    made.version = 6
+    made.set(write__table__version=6)
+    made.write(made.orders(range(20), 1), "insert")
+    made.write(made.orders([0, 1, 2, 20], 2), "upsert")
+    made.write(made.orders([60, 63], 3), "insert_overwrite")
+    made.upgrade(9)
+    made.write(made.orders([0, 1, 60, 64], 4), "upsert")
+    made.write(made.orders([2, 5], 5), "delete")
+
+
 SERVICES = (
     cow_v9_clustered,
+    cow_v6_clustered,
     cow_v9_late,
+    cow_v6_late,
+    cow_v9_upgraded,
     cow_v9_conflict,
     cow_v9_rolled_back,
     cow_v8_restored,

@@ -1,7 +1,8 @@
 """Make real Hudi tables of every kind, with Spark's rows after each of their instants, and pack them.
 
 It runs in an environment of its own (`make hudi-tables`). A table that is made anew has other file ids and
-instants, and the same kinds of instants.
+instants, and the same kinds of instants: where these differ from those of the pack that was there, the status
+is 1.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from cow_kinds import COW
 from cow_services import SERVICES
 from made_table import Kind, MadeTable
 from mor_kinds import MOR
-from packing import pack
+from packing import kinds_of, pack
 from pyspark.sql import SparkSession
 from session import hudi_session
 
@@ -49,7 +50,11 @@ def main() -> int:
             print(f"{name}: {traceback.format_exc()}", flush=True)
             continue
         target = arguments.packed / f"{name}.tar.gz"
+        before = kinds_of(target) if target.exists() else None
         pack(made.table.parent, target)
+        if before not in (None, kinds_of(target)):
+            failures.append(name)
+            print(f"{name}: its instants were of other kinds before: {before}", flush=True)
         size, took = target.stat().st_size, time.monotonic() - started
         print(f"{name}: {len(made.instants)} instants, {size} bytes, {took:.0f} s", flush=True)
     spark.stop()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from cow_kinds import partitioned
-from cow_services import archive
+from cow_contents import write_types
+from cow_kinds import delete_partition, partitioned
+from cow_services import archive, restored
 from made_table import MadeTable
-from writers import held, two_writers
+from writers import failed, held, two_writers
 
 DELETABLE = "id bigint, ts bigint, city string, qty int, _hoodie_is_deleted boolean"
 
@@ -51,7 +52,7 @@ def mor_v6(made: MadeTable) -> None:
     life(made)
 
 
-def mor_v9_event_time(made: MadeTable) -> None:
+def event_time(made: MadeTable) -> None:
     """Bring updates and deletes that are older than, equal to and newer than what is there."""
     made.write(made.orders(range(12), 5), "insert")
     made.write(made.orders([0, 1], 3), "upsert")
@@ -65,6 +66,11 @@ def mor_v9_event_time(made: MadeTable) -> None:
     made.write(made.orders([0, 2], 6), "upsert")
 
 
+def mor_v9_event_time(made: MadeTable) -> None:
+    """Merge by event time, with updates and deletes that are older, equal and newer."""
+    event_time(made)
+
+
 def mor_v9_marked_deleted(made: MadeTable) -> None:
     """Delete by the column `_hoodie_is_deleted`, and bring keys back."""
     made.write(made.frame([(k, 5, "Oslo", k % 3, False) for k in range(10)], DELETABLE), "insert")
@@ -73,7 +79,7 @@ def mor_v9_marked_deleted(made: MadeTable) -> None:
     made.write(made.frame([(0, 8, "Pune", 2, True), (1, 8, "Pune", 2, None)], DELETABLE), "upsert")
 
 
-def mor_v9_late_compaction(made: MadeTable) -> None:
+def late_compaction(made: MadeTable) -> None:
     """Complete a compaction after logs that were written while it was pending."""
     partitioned(made, hive_style=False)
     made.write(made.orders(range(24), 5), "insert")
@@ -83,6 +89,16 @@ def mor_v9_late_compaction(made: MadeTable) -> None:
     made.write(made.orders([1, 8], 8), "delete")
     compact(made, "execute")
     made.write(made.orders([0, 9, 30], 9), "upsert")
+
+
+def mor_v9_late_compaction(made: MadeTable) -> None:
+    """Complete a compaction of a table of version 9 after logs that were written while it was pending."""
+    late_compaction(made)
+
+
+def mor_v6_late_compaction(made: MadeTable) -> None:
+    """Complete a compaction of a table of version 6 after logs that were written while it was pending."""
+    late_compaction(made)
 
 
 def mor_v9_late(made: MadeTable) -> None:
@@ -153,7 +169,7 @@ def mor_v9_columns(made: MadeTable) -> None:
 
 
 def mor_v9_rolled_back(made: MadeTable) -> None:
-    """Roll back a completed deltacommit."""
+    """Roll back a completed deltacommit: its logs go."""
     partitioned(made, hive_style=False)
     made.write(made.orders(range(12), 5), "insert")
     made.write(made.orders([0, 1, 2], 6), "upsert")
@@ -161,6 +177,66 @@ def mor_v9_rolled_back(made: MadeTable) -> None:
     newest = made.instants[-1].requested
     made.sql(f"CALL rollback_to_instant(table => '{{t}}', instant_time => '{newest}')")
     made.write(made.orders([0, 5], 8), "upsert")
+
+
+def mor_v6_restored(made: MadeTable) -> None:
+    """Restore a table of version 6 to a savepoint: what logs say of later instants no longer counts."""
+    restored(made)
+
+
+def mor_v9_restored(made: MadeTable) -> None:
+    """Restore a table of version 9 to a savepoint."""
+    restored(made)
+
+
+def mor_v6_conflict(made: MadeTable) -> None:
+    """Leave the log of a write that lost against another, and take it back when the cleaner comes."""
+    partitioned(made, hive_style=False)
+    two_writers(made)
+    made.write(made.orders(range(12), 5), "insert")
+    with failed(made, made.orders([0, 3], 6)):
+        made.write(made.orders([0, 6], 7), "upsert")
+    made.write(made.orders([1, 3], 8), "upsert")
+    compact(made)
+    made.sql("CALL run_clean(table => '{t}', retain_commits => 1)")
+    made.write(made.orders([3], 9), "upsert")
+
+
+def mor_v6_event_time(made: MadeTable) -> None:
+    """Merge by payload class, as tables of version 6 do, with deletes that are older, equal and newer."""
+    event_time(made)
+
+
+def mor_v9_types(made: MadeTable) -> None:
+    """Hold columns of every type in log blocks of Avro, nested ones too."""
+    made.set(parquet__small__file__limit=0)
+    with made.lists_with_nulls():
+        write_types(made, None)
+
+
+def mor_v9_two_orderings(made: MadeTable) -> None:
+    """Order by two columns: where the first is equal, the second decides."""
+    made.set(datasource__write__precombine__field="ts,qty", parquet__small__file__limit=0)
+    schema = "id bigint, ts bigint, qty int, city string"
+    made.write(made.frame([(k, 5, 5, "Oslo") for k in range(8)], schema), "insert")
+    made.write(made.frame([(0, 5, 4, "Lima"), (1, 5, 6, "Lima"), (2, 4, 9, "Lima")], schema), "upsert")
+    made.write(made.frame([(3, 6, 0, "Pune"), (0, 5, 5, "Pune")], schema), "upsert")
+
+
+def mor_v9_replaced(made: MadeTable) -> None:
+    """Cluster, overwrite and drop file groups that have logs."""
+    partitioned(made, hive_style=False)
+    made.set(parquet__small__file__limit=0, clustering__plan__strategy__sort__columns="city,id")
+    made.write(made.orders(range(18), 5), "insert")
+    made.write(made.orders(range(20, 26), 5), "insert")
+    made.write(made.orders([0, 1, 2, 20], 6), "upsert")
+    compact(made)
+    made.sql("CALL run_clustering(table => '{t}', op => 'scheduleAndExecute')")
+    made.write(made.orders([0, 3, 4, 21], 7), "upsert")
+    made.write(made.orders([60, 63], 8), "insert_overwrite")
+    made.write(made.orders([60, 1], 9), "upsert")
+    delete_partition(made, "p1")
+    made.write(made.orders([2, 64], 10), "upsert")
 
 
 def mor_v9_cdc(made: MadeTable) -> None:
@@ -200,6 +276,14 @@ MOR = (
     mor_v9_parquet_logs,
     mor_v9_columns,
     mor_v9_rolled_back,
+    mor_v6_late_compaction,
+    mor_v6_restored,
+    mor_v9_restored,
+    mor_v6_conflict,
+    mor_v6_event_time,
+    mor_v9_types,
+    mor_v9_two_orderings,
+    mor_v9_replaced,
     mor_v9_cdc,
     mor_v9_cleaned,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,3 +34,12 @@ def kept(folder: Path) -> Iterator[Path]:
         parts = file.relative_to(folder).parts
         if file.is_file() and not file.name.endswith(".crc") and not any(part in LEFT_OUT for part in parts):
             yield file
+
+
+def kinds_of(pack_file: Path) -> list[tuple[str, bool]]:
+    """Return the action of each instant of a packed table, and whether it could be read at the end."""
+    with tarfile.open(pack_file) as archive:
+        content = archive.extractfile("truth/manifest.json")
+        assert content is not None
+        instants = json.load(content)["instants"]
+    return [(instant["action"], instant["readable_at_end"]) for instant in instants]
