@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hudi import HudiTableBuilder
 
@@ -13,6 +14,8 @@ from support.hudi import PACKED, packed_names, unpack
 
 ALL_TOGETHER = 2_000_000
 """Bytes."""
+
+META = ["_hoodie_record_key", "_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_file_name"]
 
 NOT_READ_BY_HUDI_RS = {"mor_v9_columns", "mor_v9_two_orderings"}
 """It refuses columns that were widened in logs, and more than one column to order by."""
@@ -53,3 +56,15 @@ def test_hudi_rs_reads_at_the_head_what_spark_read(name: str, tmp_path: Path) ->
     head = table.rows(table.instants[-1])
     batches = HudiTableBuilder.from_base_uri(table.path).build().read()
     assert counted(pa.Table.from_batches(batches)) == counted(head)
+
+
+@pytest.mark.parametrize("name", sorted({*packed_names("cow")} - {"cow_v9_bare"}))
+def test_the_files_of_every_readable_instant_hold_the_rows_of_spark(name: str, tmp_path: Path) -> None:
+    table = unpack(name, tmp_path)
+    files = {file.name: file for file in Path(table.path).rglob("*.parquet")}
+    assert table.readable
+    for instant in table.readable:
+        rows = table.rows(instant)
+        named = rows["_hoodie_file_name"].unique().to_pylist()
+        held = pa.concat_tables([pq.ParquetFile(files[file]).read(META) for file in named])
+        assert counted(held) == counted(rows.select(META))
