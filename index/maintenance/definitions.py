@@ -9,7 +9,7 @@ from tailbit.errors import IndexNameTakenError, UnknownIndexError
 from tailbit.index.functions.tree import Ref
 from tailbit.index.maintenance.alter import alter, change_definitions, retried
 from tailbit.index.model import BITMAP, DEFERRED, Definition, Term, TermColumn, new_id
-from tailbit.index.predicate.tree import Node, Or
+from tailbit.index.predicate.tree import Leaf, Node, Or
 from tailbit.index.predicate.walks import columns_of
 from tailbit.index.sql.bind import bind
 from tailbit.index.sql.ddl.statements import CreateIndex, RebuildIndex, WrittenExpression
@@ -21,6 +21,9 @@ from tailbit.wording import did_you_mean
 
 BY_PARTITION = "by partition"
 """The value of the option `deferred` once partitions were rebuilt; before the first rebuild it is `true`."""
+
+WITHIN = "where"
+"""The option that keeps the condition of a deferred definition of a part, while partitions are rebuilt."""
 
 _ALL = "*"
 
@@ -212,26 +215,46 @@ def begin(index: MetadataTable, statement: RebuildIndex, schema: Schema) -> Defi
 
 def _begun(definition: Definition, statement: RebuildIndex, schema: Schema) -> Definition:
     """Return a definition as the rebuild of a statement leaves it."""
-    begun = definition.without(DEFERRED)
     deferred = definition.options.get(DEFERRED)
     if statement.only is None:
-        # What was built partition by partition is of every file from now on.
-        return replace(begun, only="", only_columns=()) if deferred == BY_PARTITION else begun
+        begun = definition.without(DEFERRED)
+        return _whole(definition, schema) if deferred == BY_PARTITION else begun
     part, read = _checked_partitions(statement.only, schema)
-    if definition.is_deferred and not definition.only:
-        options = {**definition.options, DEFERRED: BY_PARTITION}
-        return replace(definition, options=options, only=part, only_columns=read)
+    if definition.is_deferred:
+        within = {WITHIN: definition.only} if definition.only else {}
+        options = {**definition.options, DEFERRED: BY_PARTITION, **within}
+        columns = _united(read, definition.only_columns)
+        return replace(definition, options=options, only=part, only_columns=columns)
     if not definition.only:
         hint = f"Leave it out: ALTER INDEX {statement.name} ON {statement.table} REBUILD."
         statement.only.refuse(f"index {definition.name} covers every partition", hint)
     known = definition.only_columns
-    both, columns = f"({definition.only}) OR ({part})", tuple({c.label: c for c in (*read, *known)}.values())
+    both, columns = f"({definition.only}) OR ({part})", _united(read, known)
     names = with_old_names(schema, known)
     covered = bind(definition.only, names)
-    begun = definition if deferred == BY_PARTITION else begun
-    if bind(both, names) == covered or bind(part, schema) in _alternatives(covered):
-        return begun
-    return replace(begun, only=both, only_columns=columns)
+    if _covers(covered, bind(both, names)) or bind(part, schema) in _alternatives(covered):
+        return definition
+    return replace(definition, only=both, only_columns=columns)
+
+
+def _whole(definition: Definition, schema: Schema) -> Definition:
+    """Return a definition that was built partition by partition as one of every file that it is to cover."""
+    begun, within = definition.without(DEFERRED).without(WITHIN), definition.options.get(WITHIN, "")
+    if not within:
+        return replace(begun, only="", only_columns=())
+    names, both = with_old_names(schema, definition.only_columns), f"({within}) OR ({definition.only})"
+    return replace(begun, only=within if _covers(bind(within, names), bind(both, names)) else both)
+
+
+def _united(read: Iterable[TermColumn], known: Iterable[TermColumn]) -> tuple[TermColumn, ...]:
+    return tuple({column.label: column for column in (*read, *known)}.values())
+
+
+def _covers(covered: Node, both: Node) -> bool:
+    """Return whether a condition covers all that it covers together with another one, where this shows."""
+    if isinstance(covered, Leaf) and isinstance(both, Leaf):
+        return (covered.column, covered.true) == (both.column, both.true)
+    return covered == both
 
 
 def _alternatives(node: Node) -> tuple[Node, ...]:

@@ -391,6 +391,22 @@ def test_a_deferred_index_is_rebuilt_partition_by_partition_and_at_last_as_a_who
     assert tailbit.open("trips").where("rider = 'Ann'").count() == 1
 
 
+@pytest.mark.parametrize(
+    ("partition", "at_last"),
+    [("year = 2023", "year IN (2023, 2024)"), ("year = 2025", "(year IN (2023, 2024)) OR (year = 2025)")],
+)
+def test_a_deferred_index_of_a_part_is_rebuilt_partition_by_partition_and_at_last_as_that_part(
+    here: Path, partition: str, at_last: str
+) -> None:
+    tailbit.sql("CREATE INDEX i ON trips (rider) WITH DEFERRED REBUILD WHERE year IN (2023, 2024)")
+    tailbit.sql(f"ALTER INDEX i ON trips PARTITION ({partition}) REBUILD")
+    (index,) = definitions("trips")
+    assert index.only == partition
+    tailbit.sql("ALTER INDEX i ON trips REBUILD")
+    (index,) = definitions("trips")
+    assert (index.only, index.options) == (at_last, {})
+
+
 def test_a_wrong_partition_leaves_a_deferred_index_as_it_is(here: Path) -> None:
     tailbit.sql("CREATE INDEX i ON trips (rider) WITH DEFERRED REBUILD")
     with pytest.raises(StatementError, match="no partition column"):
