@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING
@@ -67,25 +68,28 @@ class Batch:
         on_progress: OnProgress | None = None,
         tell: Tell = tell_nobody,
         life: Liveness | None = None,
+        workers: threading.Lock | None = None,
     ) -> None:
+        """Prepare the batches. `workers`: shared by several indexes, which then leave one worker free."""
         self._life = life or Liveness()
         self._table, self._index, self._settings, self._spark = table, index, settings, spark
         self._heartbeat, self._on_progress = heartbeat, on_progress
         self.master = str(spark.sparkContext.master)
         self._name = PurePath(table.root).name
         self._backlog = Backlog(table)
-        limits = TaskLimits(parallelism=spark.sparkContext.defaultParallelism)
+        self._cores = spark.sparkContext.defaultParallelism
+        self._is_alone = workers is None
+        limits = TaskLimits(parallelism=self._cores if workers is None else max(1, self._cores - 1))
         self.mender = Mender(table, index, tell)
-        self._turn, self._workers = threading.Lock(), threading.Lock()
+        self.turn, self._workers = threading.Lock(), workers or threading.Lock()
         self._indexer = Indexer(table, index, limits, self._run, self.mender)
-        beside = replace(limits, parallelism=max(1, limits.parallelism - 1))
+        beside = replace(limits, parallelism=max(1, self._cores - 1))
         size = FILL_BYTES * beside.parallelism
         describe_fill, at_work = self._describe_fill, SpacesAtWork()
         self._filler = Filler(
-            table, index, beside, self._fill, self._turn, settings.files, size, tell, describe_fill, at_work
+            table, index, beside, self._fill, self.turn, settings.files, size, tell, describe_fill, at_work
         )
-        workers = self._workers
-        self.merger = Merger(table, index, spark, mender=self.mender, workers=workers, at_work=at_work)
+        self.merger = Merger(table, index, spark, mender=self.mender, workers=self._workers, at_work=at_work)
         self.error: TailbitError | None = None
         self.busy = False
         self.thread = 0
@@ -99,7 +103,7 @@ class Batch:
         self.busy, self.thread = True, threading.get_native_id()
         self._life.sign(f"batch {batch_id}: reading which versions it takes")
         try:
-            with self._turn:
+            with self.turn:
                 self._record(rows, batch_id)
         except TailbitError as error:
             self.error = error
@@ -115,20 +119,48 @@ class Batch:
 
     def _record(self, rows: DataFrame, batch_id: int) -> None:
         began = time.perf_counter()
-        self._heartbeat.note(batch_id)
-        before = -1 if self._index.state.ledger is None else self._index.state.ledger.version
-        head = self._table.head()
+        before, head = self._begun(batch_id)
         self._describe(None, before, self._backlog.lag(before, head))
         versions = rows.collect()
         if versions:
             start, end = offsets_of(versions[0].range)
-            self._describe(before, end.stands_at, self._backlog.lag(end.read_through, head))
-            self._life.sign(f"batch {batch_id}: planning the work up to version {end.stands_at}")
-            outcome = self._indexer.apply(start, end, self._origin(batch_id))
-            self._tell(outcome, before, end, batch_id, time.perf_counter() - began)
-            self._life.sign(f"batch {batch_id}: merging small files of the index")
-            self.merger.after_batch()
+            self._index_range(start, end, batch_id, before, began)
         fault_point(Fault.BEFORE_SPARK_COMMIT)
+
+    def index_range(self, start: Offset, end: Offset, batch_id: int) -> int:
+        """Index a range of the log that another thread than Spark's was given; return the bytes read.
+
+        Raises:
+            TailbitError: the range could not be indexed.
+        """
+        began = time.perf_counter()
+        with self.turn:
+            self.busy = True
+            try:
+                before, _ = self._begun(batch_id)
+                outcome = self._index_range(start, end, batch_id, before, began)
+            finally:
+                self.busy = False
+                FREED.give_back()
+        fault_point(Fault.BEFORE_SPARK_COMMIT)
+        return outcome.bytes_read
+
+    def _begun(self, batch_id: int) -> tuple[Version, Version]:
+        """Note that a batch begins; return the version that is covered, -1 for none, and the head."""
+        self._heartbeat.note(batch_id)
+        before = -1 if self._index.state.ledger is None else self._index.state.ledger.version
+        return before, self._table.head()
+
+    def _index_range(
+        self, start: Offset, end: Offset, batch_id: int, before: Version, began: float
+    ) -> BatchOutcome:
+        """Index a range of the log, and merge what is due. `began`: by `time.perf_counter`."""
+        self._describe(before, end.stands_at, self._backlog.lag(end.read_through, self._table.head()))
+        self._life.sign(f"batch {batch_id}: planning the work up to version {end.stands_at}")
+        outcome = self._indexer.apply(start, end, self._origin(batch_id))
+        self._tell(outcome, before, end, batch_id, time.perf_counter() - began)
+        self.merger.after_batch()
+        return outcome
 
     def _origin(self, batch_id: int) -> Origin:
         query = self._spark.sparkContext.getLocalProperty("sql.streaming.queryId")
@@ -167,8 +199,11 @@ class Batch:
         """
         batch, files = f"batch {self._life.batch}", sum(len(task.works) for task in tasks)
         inline = sum(weight(work) for task in tasks for work in task.works) <= self._settings.inline_bytes
+        # Several tables leave one worker to the query itself.
+        inline |= not self._is_alone and self._cores < 2
         self._life.sign(f"{batch}: indexing {files} files {'in this process' if inline else 'on workers'}")
-        results = [self._alone(task) for task in tasks] if inline else self._on_workers(tasks)
+        with nullcontext() if inline or self._is_alone else self._workers:
+            results = [self._alone(task) for task in tasks] if inline else self._on_workers(tasks)
         self._life.sign(f"{batch}: committing to the index")
         return results
 
@@ -180,8 +215,7 @@ class Batch:
         """
         works = [work for task in tasks for work in task.works]
         few = len(works) <= FILL_INLINE_FILES and sum(map(weight, works)) <= FILL_INLINE_BYTES
-        alone = self._spark.sparkContext.defaultParallelism < 2
-        if few or alone:
+        if few or self._cores < 2:
             return [run_task(task) for task in tasks]
         with self._workers:
             return self._on_workers(tasks)
@@ -203,7 +237,7 @@ class Batch:
 
     def _mend_beside(self, damage: CorruptIndexError) -> None:
         """Mend damage that was met beside the batches."""
-        with self._turn:
+        with self.turn:
             self.mender.mend(damage)
 
     def _on_workers(self, tasks: Sequence[BuildTask]) -> list[TaskResult]:

@@ -7,14 +7,11 @@ status.
 
 from __future__ import annotations
 
-import signal
-import socket
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
-from types import FrameType
 from typing import TYPE_CHECKING
 
 from tailbit.arguments.values import flag, wrong_type
@@ -25,6 +22,7 @@ from tailbit.streaming.java.requirements import check_requirements
 from tailbit.streaming.java.session import Session, build_session, is_submitted, on_one_machine
 from tailbit.streaming.life.cluster import addresses, await_master, check_master
 from tailbit.streaming.life.processes import end_stopped
+from tailbit.streaming.life.signals import signals
 from tailbit.streaming.life.watchdog import Supervision, Watchdog
 from tailbit.streaming.query.attend import Run, run_to_its_end
 from tailbit.streaming.query.caught_up import caught_up
@@ -43,8 +41,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
 
     from tailbit.streaming.batch import OnProgress
-
-_STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 _RUNNING = Running()
 """Queries started by this process by `start`."""
@@ -138,7 +134,7 @@ def run(
     _ready(master)
     with (
         _harmless_before_a_query(life),
-        _signals() as stop,
+        signals() as stop,
         Watchdog(path, life, stop, tell, supervision) as watchdog,
         Sampler(life) as sampler,
     ):
@@ -238,54 +234,6 @@ def _warmed_up(spark: SparkSession) -> AbstractContextManager[None]:
     from tailbit.streaming.query.warming import warming_up
 
     return warming_up(spark)
-
-
-@contextmanager
-def _signals() -> Iterator[threading.Event]:
-    """Yield an event that SIGTERM, SIGINT and SIGHUP set while the block runs, in the main thread only.
-
-    If SIGHUP is ignored, as under nohup, it stays ignored.
-    """
-    stop = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield stop
-        return
-
-    def ask(number: int, frame: FrameType | None) -> None:
-        stop.set()
-
-    ignored = [number for number in _STOPPING if signal.getsignal(number) is signal.SIG_IGN]
-    before = {number: signal.signal(number, ask) for number in _STOPPING if number not in ignored}
-    try:
-        with _woken(stop):
-            yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-@contextmanager
-def _woken(stop: threading.Event) -> Iterator[None]:
-    """Set the event for a signal even while the main thread is in a call that does not return.
-
-    Python runs a signal handler only in the main thread and between two instructions; the byte that it writes
-    to the wake-up descriptor arrives at once.
-    """
-    ours, pythons = socket.socketpair()
-    pythons.setblocking(False)
-
-    def wake() -> None:
-        while received := ours.recv(64):
-            if set(received) & set(_STOPPING):
-                stop.set()
-
-    threading.Thread(target=wake, name="tailbit-signals", daemon=True).start()
-    before = signal.set_wakeup_fd(pythons.fileno(), warn_on_full_buffer=False)
-    try:
-        yield
-    finally:
-        signal.set_wakeup_fd(before)
-        pythons.close()
 
 
 def _clear_ended() -> None:

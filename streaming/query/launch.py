@@ -270,14 +270,19 @@ def refuse_vanished(prepared: Prepared) -> None:
 
 def spark_failed(text: str, prepared: Prepared, master: str = "") -> TailbitError:
     """Return the error for why Spark, with this `master`, could not start or ended a query."""
+    return query_failed(text, prepared.checkpoint, master)
+
+
+def query_failed(text: str, checkpoint: str, master: str = "") -> TailbitError:
+    """Return the error for why Spark, with this `master`, ended the query of a checkpoint."""
     ended = ended_by_cluster(text, master) if master else None
     if ended is not None:
         return ended
-    refused = refused_write(text, prepared.checkpoint)
+    refused = refused_write(text, checkpoint)
     if refused is not None:
         return refused
     lost = " (a Python process was lost)" if lost_worker(text) else ""
-    return StreamError(reason=_in_short(text) + lost, checkpoint=prepared.checkpoint)
+    return StreamError(reason=_in_short(text) + lost, checkpoint=checkpoint)
 
 
 def _in_short(text: str) -> str:

@@ -38,6 +38,9 @@ _HEARTBEAT = re.compile(rf"{heartbeat.NAME}|\.{heartbeat.NAME}\.[0-9a-f]+\.tmp")
 
 _TRIES = 3
 
+_TABLES = "tables"
+"""The key that the offset of a query of many tables has."""
+
 _METADATA = re.compile(rb'(\{("(i(d("(:("[0-9a-f-]*("\}?\n?)?)?)?)?)?)?)?)?')
 """The query id as Spark writes it into the metadata of a checkpoint, or a prefix of that text."""
 
@@ -170,7 +173,7 @@ def _is_ours(offset: Path) -> bool | None:
         return None
     if lines[0] != b"v1" or not isinstance(held, dict) or not ends:
         return None
-    return isinstance(ends[0], dict) and {"round", "version"} <= ends[0].keys()
+    return isinstance(ends[0], dict) and ({"round", "version"} <= ends[0].keys() or _TABLES in ends[0])
 
 
 def _local(checkpoint: str) -> Path | None:
@@ -218,9 +221,11 @@ def _is_offset(file: Path) -> bool:
     """Return whether a file has a version, the settings of the batch, and the end of the batch."""
     lines = _bytes_of(file).split(b"\n")
     try:
-        Offset.from_json(orjson.loads(lines[2]))
+        end = orjson.loads(lines[2])
+        for offset in end[_TABLES].values() if _TABLES in end else [end]:
+            Offset.from_json(offset)
         return lines[0] == b"v1" and isinstance(orjson.loads(lines[1]), dict) and len(lines) == 3
-    except (IndexError, ValueError, KeyError, TypeError):
+    except (IndexError, ValueError, KeyError, TypeError, AttributeError):
         return False
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tailbit.cli.advice import columns_of_run
-from tailbit.cli.options import index_option, json_option, storage_options
+from tailbit.cli.options import config_option, index_option, json_option, only_config, storage_options
 from tailbit.streaming.settings import DEFAULT_TRIGGER
 
 if TYPE_CHECKING:
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("table")
+@click.argument("table", required=False)
+@config_option
 @click.option(
     "--columns",
     metavar="A,B",
@@ -54,17 +55,15 @@ if TYPE_CHECKING:
 @click.option("--quiet", is_flag=True, help="No progress lines.")
 @json_option
 def run(
-    table: str,
+    table: str | None,
+    config: str | None,
     columns: str | None,
     queries: Any,
     index: str | None,
-    checkpoint: str | None,
-    once: bool,
-    trigger: str,
-    master: str,
     stall_limit: str,
     quiet: bool,
     as_json: bool,
+    **of_one: Any,
 ) -> int:
     r"""Keep the index of TABLE up to date: a Spark Structured Streaming query that tails its commit log.
 
@@ -76,7 +75,13 @@ def run(
     tailbit run flights --columns carrier,origin,dest          # for ever
     tailbit run flights --columns auto                         # the columns that are worth it
     tailbit run flights --once                                 # catch up and stop
+    tailbit run --config tailbit.toml                          # many tables; SIGHUP reads the file again
     """
+    if config is not None:
+        _only_config((table, columns, queries, *filter(_is_given, of_one)), index)
+        return _run_config(config, stall_limit, quiet=quiet, as_json=as_json)
+    if table is None:
+        raise click.UsageError("name a table, or a configuration: --config FILE")
     _made_ready()
     from tailbit.streaming import job
 
@@ -84,13 +89,39 @@ def run(
         table,
         columns=columns_of_run(table, index, columns, queries, as_json=as_json),
         index=index,
-        checkpoint=checkpoint,
-        once=once,
-        trigger=trigger,
-        master=master,
         storage_options=storage_options(),
+        **of_one,
         **_told(stall_limit, quiet=quiet, as_json=as_json),
     )
+
+
+def _is_given(name: str) -> bool:
+    """Return whether the command line gives an option, which has a default otherwise."""
+    source = click.get_current_context().get_parameter_source(name)
+    return source is click.core.ParameterSource.COMMANDLINE
+
+
+def _only_config(given: tuple[Any, ...], index: str | None) -> None:
+    """Check that nothing of one table is given beside a configuration; of `given`, None is not given.
+
+    Raises:
+        UsageError: something is (click's error class).
+    """
+    if any(value is not None for value in given):
+        raise click.UsageError("of other options, --config takes --stall-limit, --quiet and --json alone")
+    only_config([], index)
+
+
+def _run_config(file: str, stall_limit: str, *, quiet: bool, as_json: bool) -> int:
+    """Run all tables of a configuration; a limit that the command line gives is taken over the file's."""
+    from tailbit.streaming.config.read import read_config
+
+    if not _is_given("stall_limit"):
+        stall_limit = f"{read_config(file).config.application.stall_limit or 'off'}"
+    _made_ready()
+    from tailbit.streaming.many.run import run_config
+
+    return run_config(file, **_told(stall_limit, quiet=quiet, as_json=as_json))
 
 
 def _told(stall_limit: str, *, quiet: bool, as_json: bool) -> dict[str, Any]:

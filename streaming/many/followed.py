@@ -1,0 +1,165 @@
+"""One table of an application, open: looked at, indexed and closed, by the engine of `tailbit run TABLE`."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tailbit.checkpoints.heartbeat import Heartbeat
+from tailbit.checkpoints.lag import Lag
+from tailbit.checkpoints.liveness import Liveness
+from tailbit.checkpoints.offset import Offset
+from tailbit.index.advice.counts import decided
+from tailbit.index.maintenance.create import open_or_create, prepare_index
+from tailbit.index.maintenance.definitions import add, define, find
+from tailbit.index.store.place import index_path, is_made
+from tailbit.index.store.table import MetadataTable
+from tailbit.streaming.batch import Batch
+from tailbit.streaming.config.check import statement_of
+from tailbit.streaming.config.model import TableEntry
+from tailbit.streaming.filling.fill_thread import FillThread
+from tailbit.streaming.settings import StreamSettings
+from tailbit.streaming.source.planner import Planner
+from tailbit.streaming.upkeep.mending import Tell
+from tailbit.streaming.upkeep.sweeping import Upkeep
+from tailbit.streaming.upkeep.unreadable import retry_now
+from tailbit.tables import open_table
+from tailbit.tables.storage import StorageOptions, open_storage
+from tailbit.tables.table import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tailbit.streaming.batch import OnProgress
+
+FILL_LOOK_S, UPKEEP_S = 10.0, 600.0
+"""Seconds between two looks of one table for files to fill, and between two passes of its upkeep: an idle
+table costs next to nothing."""
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What the tables of an application share.
+
+    `workers`: held by the one table that is at work on Spark's workers. `locate`: returns where the catalog
+    says that a table is.
+    """
+
+    spark: SparkSession
+    workers: threading.Lock
+    life: Liveness
+    tell: Tell
+    on_progress: OnProgress | None
+    locate: Callable[[str], str]
+
+
+class Followed:
+    """An open table with its index. Used by one thread at a time, besides its own threads.
+
+    Invariant: while it is open, this application's heartbeat is on the index.
+    """
+
+    def __init__(self, entry: TableEntry, shared: Shared) -> None:
+        """Open table and index, create what the entry says, and claim the index.
+
+        Raises:
+            TailbitError: the table or the index cannot be opened, or another indexer is at work.
+        """
+        options = StorageOptions.of(entry.storage_options)
+        path = entry.path if entry.name is None else shared.locate(entry.name)
+        assert path is not None
+        self.table = open_table(path, options)
+        self.index = _prepared(entry, self.table)
+        self._heartbeat = Heartbeat(self.index.storage, life=shared.life)
+        self._heartbeat.claim()
+        try:
+            self._start(entry, shared)
+        except BaseException:
+            self._heartbeat.release()
+            raise
+
+    def _start(self, entry: TableEntry, shared: Shared) -> None:
+        _define(entry, self.table, self.index)
+        retry_now(self.table, self.index, shared.tell)
+        settings = StreamSettings(
+            versions=entry.max_versions,
+            files=entry.max_files,
+            bytes=entry.max_bytes,
+            poll_ms=1,
+            wait_ms=0,
+        )
+        self._batch = Batch(
+            self.table,
+            self.index,
+            settings,
+            shared.spark,
+            self._heartbeat,
+            shared.on_progress,
+            lambda line: shared.tell(f"{entry.id}: {line}"),
+            shared.life,
+            workers=shared.workers,
+        )
+        self.inline_bytes = settings.inline_bytes
+        self._planner = Planner(self.table, self.index, settings)
+        self._filling: FillThread = self._batch.fill_thread(FILL_LOOK_S)
+        self._upkeep = Upkeep(self._batch.mender, UPKEEP_S, entry.retention)
+        self._filling.start()
+        self._upkeep.start()
+
+    def look(self, start: Offset | None) -> Offset:
+        """Return where the table's next batch ends; its first offset if it has none.
+
+        Raises:
+            TailbitError: table or index cannot be read, or another indexer has taken over.
+        """
+        if self._heartbeat.lost is not None:
+            raise self._heartbeat.lost
+        with self._batch.turn:
+            return self._planner.initial() if start is None else self._planner.next(start)
+
+    def lag(self, offset: Offset) -> Lag:
+        """Return how far an offset is behind the log."""
+        return self._planner.lag(offset)
+
+    def is_large(self, start: Offset, lag: Lag) -> bool:
+        """Return whether a batch may take long: files of a snapshot, or many bytes."""
+        return start.in_snapshot or lag.bytes > self.inline_bytes
+
+    def work(self, start: Offset, end: Offset, batch_id: int) -> int:
+        """Index a part of a batch; return the bytes that were read.
+
+        Raises:
+            TailbitError: it could not be indexed.
+        """
+        if self._heartbeat.lost is not None:
+            raise self._heartbeat.lost
+        return self._batch.index_range(start, end, batch_id)
+
+    def close(self) -> None:
+        """Stop the threads of the table and release its index; safe to call twice."""
+        self._filling.stop()
+        self._upkeep.stop()
+        self._batch.merger.finish(10.0)
+        self._heartbeat.release()
+
+
+def _prepared(entry: TableEntry, table: Table) -> MetadataTable:
+    """Open the index of a table, or create it with the columns or the first index of the entry."""
+    place = index_path(table.root, entry.index)
+    if entry.columns is None and entry.indexes:
+        definition = define(statement_of(entry.indexes[0], table.root), table.snapshot().schema)
+        return open_or_create(table, place, decided(table, [definition])[0])[0]
+    # Columns of an index that is there were compared when the configuration was checked.
+    is_there = bool(entry.indexes) and is_made(open_storage(place, table.storage.options))
+    return prepare_index(table, place, None if is_there else entry.columns)
+
+
+def _define(entry: TableEntry, table: Table, index: MetadataTable) -> None:
+    """Create the indexes by name that the entry has and the index lacks."""
+    for written in entry.indexes:
+        if find(index.state.settings.definitions, written.name) is None:
+            schema = table.snapshot().schema
+            definition = define(statement_of(written, table.root), schema)
+            add(index, decided(table, [definition])[0], schema)

@@ -1,0 +1,244 @@
+"""An application for the tables of a configuration: one Spark session, one query, until a signal.
+
+SIGHUP reads the configuration again; a bad one is told of, and the old one stays.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from tailbit.checkpoints.heartbeat import Heartbeat
+from tailbit.checkpoints.liveness import Liveness
+from tailbit.errors import ConfigError, StreamError, TailbitError
+from tailbit.streaming.config.check import check_tables
+from tailbit.streaming.config.model import Config
+from tailbit.streaming.config.read import ReadConfig, read_config
+from tailbit.streaming.control import Control
+from tailbit.streaming.life.watchdog import Supervision
+from tailbit.streaming.many.catalog import place_in_catalog
+from tailbit.streaming.many.door import Door
+from tailbit.streaming.many.followed import Shared
+from tailbit.streaming.many.source import FORMAT, LogsSource, ranges_of
+from tailbit.streaming.many.tables import Tables
+from tailbit.streaming.query.launch import query_failed
+from tailbit.streaming.upkeep import spark_checkpoint
+from tailbit.streaming.upkeep.mending import Tell, tell_nobody
+from tailbit.streaming.upkeep.patience import Patience
+from tailbit.streaming.user_cache import own_state
+from tailbit.tables.storage import open_storage
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+    from tailbit.streaming.batch import OnProgress
+
+STATES = "tables.json"
+"""The states of the tables, in the checkpoint's folder: for `tailbit status`, rewritten when one changes."""
+
+_LOOK_S = 0.2
+
+
+@dataclass(frozen=True)
+class Running:
+    """What one application is run with. `reload`: set by SIGHUP; `stop`: by the other signals."""
+
+    file: str
+    stop: threading.Event
+    reload: threading.Event
+    on_progress: OnProgress | None = None
+    tell: Tell = tell_nobody
+    life: Liveness = field(default_factory=Liveness)
+    supervision: Supervision = field(default_factory=Supervision)
+
+
+def read_whole(file: str, tell: Tell) -> ReadConfig:
+    """Read a configuration and compare it with its tables; tell its warnings, and which tables are missing.
+
+    Raises:
+        ConfigError: names every problem with file and line.
+    """
+    read = read_config(file)
+    waiting = [found for found in check_tables(read) if found.waits]
+    for warning in read.problems.warnings:
+        tell(f"warning: {warning}")
+    for found in waiting:
+        tell(f"{found.table.id}: waiting: {found.waits}")
+    return read
+
+
+def checkpoint_of(config: Config, file: str) -> str:
+    """Return the folder of Spark's checkpoint: by default in the state folder, by the path of the file."""
+    digest = hashlib.sha256(os.path.abspath(file).encode()).hexdigest()[:16]
+    return config.application.checkpoint or str(own_state() / "applications" / digest)
+
+
+def keep_indexes(run: Running, read: ReadConfig, spark: SparkSession) -> None:
+    """Keep the indexes of a configuration up to date until `stop` is set.
+
+    Raises:
+        IndexerRunningError: another application of this machine has the checkpoint.
+        TailbitError: the query ended, again and again, for a reason that is none of a table's.
+    """
+    checkpoint = checkpoint_of(read.config, run.file)
+    os.makedirs(checkpoint, exist_ok=True)
+    shared = Shared(
+        spark,
+        threading.Lock(),
+        run.life,
+        run.tell,
+        run.on_progress,
+        lambda name: place_in_catalog(spark, name),
+    )
+    lease = Heartbeat(open_storage(checkpoint), life=run.life)
+    lease.claim(run.stop, run.tell)
+    try:
+        tables = Tables(read.config.table, shared, read.config.application.threads)
+        try:
+            _until_stopped(run, read, spark, tables, checkpoint)
+        finally:
+            tables.close()
+            _write_states(tables, checkpoint)
+    finally:
+        lease.release()
+
+
+def _until_stopped(
+    run: Running, read: ReadConfig, spark: SparkSession, tables: Tables, checkpoint: str
+) -> None:
+    """Run the query; start it again after a failure that may pass."""
+    patience = Patience()
+    while not run.stop.is_set():
+        began = time.monotonic()
+        try:
+            read = _attended(run, read, spark, tables, checkpoint)
+        except StreamError as failed:
+            if time.monotonic() - began > patience.limit_s:
+                patience.worked()
+            unusable = spark_checkpoint.why_unusable(checkpoint)
+            mended = unusable is not None and spark_checkpoint.reset(checkpoint, unusable, run.tell)
+            pause = patience.pause(failed, mended)
+            if pause is None:
+                raise
+            run.tell(f"{type(failed).__name__}: {failed}; tried again in {pause:.1f} s")
+            run.life.pause(run.stop, pause, f"waiting after {failed}")
+
+
+def _attended(
+    run: Running, read: ReadConfig, spark: SparkSession, tables: Tables, checkpoint: str
+) -> ReadConfig:
+    """Run the query until it ends or `stop` is set; return the configuration that then holds.
+
+    Raises:
+        StreamError: the query ended by itself.
+    """
+    control = Control.make()
+    door = Door(control.path, _answers(tables))
+    door.open()
+    try:
+        query = _started(spark, tables, control, checkpoint, read.config.application.name)
+        run.supervision.on_up()
+        shown = ""
+        while query.isActive and not run.stop.wait(_LOOK_S):
+            if run.reload.is_set():
+                run.reload.clear()
+                read = _reloaded(run, read, tables)
+            shown = _write_states(tables, checkpoint, shown)
+        if run.stop.is_set():
+            _drain(tables, query)
+            return read
+        ended = query.exception()
+        if ended is not None:
+            raise query_failed(str(ended), checkpoint, str(spark.sparkContext.master))
+        return read
+    finally:
+        door.close()
+        control.remove()
+
+
+def _answers(tables: Tables) -> Any:
+    """Return what answers the planner process."""
+
+    def answer(question: Mapping[str, Any]) -> Mapping[str, Any]:
+        return tables.next(question["next"]) if "next" in question else tables.report()
+
+    return answer
+
+
+def _started(
+    spark: SparkSession, tables: Tables, control: Control, checkpoint: str, name: str
+) -> StreamingQuery:
+    unusable = spark_checkpoint.why_unusable(checkpoint)
+    if unusable is not None:
+        spark_checkpoint.reset(checkpoint, unusable, tell_nobody)
+    spark.dataSource.register(LogsSource)
+
+    def index(rows: DataFrame, batch_id: int) -> None:
+        spark.sparkContext.setJobDescription(f"{name} · batch {batch_id}: which tables have commits")
+        tables.take(ranges_of(rows.collect()), batch_id)
+
+    return (
+        spark.readStream.format(FORMAT)
+        .option("control", str(control.path))
+        .load()
+        .writeStream.foreachBatch(index)
+        .option("checkpointLocation", checkpoint)
+        .queryName(name)
+        .trigger(processingTime="0 seconds")
+        .start()
+    )
+
+
+def _drain(tables: Tables, query: StreamingQuery) -> None:
+    """Let the tables at work finish, then stop the query, which is idle by then."""
+    tables.drain()
+    while query.isActive and (query.status["isTriggerActive"] and query.status["isDataAvailable"]):
+        time.sleep(0.05)
+    while not tables.is_idle:
+        time.sleep(0.05)
+    query.stop()
+
+
+def _reloaded(run: Running, read: ReadConfig, tables: Tables) -> ReadConfig:
+    """Read the configuration again and apply it; return the one that then holds."""
+    try:
+        new = read_whole(run.file, run.tell)
+    except ConfigError as wrong:
+        run.tell(f"the configuration is not taken, and the one before stays:\n{wrong}")
+        return read
+    if new.config.application != read.config.application:
+        run.tell("what is changed in [application] holds from the next start on")
+    added, other, removed = tables.apply(new.config.table)
+    words = (("added", added), ("changed", other), ("removed", removed))
+    said = "; ".join(f"{word} {', '.join(ids)}" for word, ids in words if ids)
+    run.tell(f"the configuration is read again: {said or 'no table has changed'}")
+    return new
+
+
+def _write_states(tables: Tables, checkpoint: str, before: str = "") -> str:
+    """Write the states of the tables if one changed; return a text of the states, to compare."""
+    states = tables.states()
+    text = repr([(s["id"], s["state"], s["reason"]) for s in states])
+    if text != before:
+        with suppress(TailbitError, OSError):
+            open_storage(checkpoint).put(STATES, orjson.dumps({"tables": states}))
+    return text
+
+
+def states_of(checkpoint: str) -> dict[str, dict[str, Any]]:
+    """Return the states that the last application over a checkpoint wrote, by the id of the table."""
+    try:
+        written = orjson.loads(Path(checkpoint, STATES).read_bytes())
+        return {state["id"]: state for state in written["tables"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}

@@ -1,0 +1,78 @@
+"""`tailbit run --config`: the configuration is checked, Spark is started, and the tables are followed."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from tailbit.checkpoints.liveness import Liveness
+from tailbit.errors import NotDrainedError
+from tailbit.streaming.java.requirements import check_requirements
+from tailbit.streaming.java.session import build_session, is_submitted
+from tailbit.streaming.life.cluster import await_master, check_master
+from tailbit.streaming.life.processes import end_stopped
+from tailbit.streaming.life.signals import signals
+from tailbit.streaming.life.watchdog import Supervision, Watchdog
+from tailbit.streaming.many.job import Running, keep_indexes, read_whole
+from tailbit.streaming.query.warming import warming_up
+from tailbit.streaming.upkeep.memory import take_from_the_system
+from tailbit.streaming.upkeep.mending import Tell, tell_nobody
+from tailbit.streaming.upkeep.patience import WAIT_S
+
+if TYPE_CHECKING:
+    from tailbit.streaming.batch import OnProgress
+
+
+def run_config(
+    file: str,
+    on_progress: OnProgress | None = None,
+    tell: Tell = tell_nobody,
+    supervision: Supervision | None = None,
+) -> int:
+    """Keep the indexes of all tables of a configuration up to date until SIGTERM or SIGINT: status 0.
+
+    SIGHUP reads the configuration again. A table that fails is told of, and tried again without end.
+
+    Raises:
+        ConfigError: the configuration is wrong; nothing was started.
+        HungError: the application gave no sign of life for the limit in `supervision`.
+        NotDrainedError: the application was killed because it did not end in time.
+        TailbitError: another named error ended the application.
+    """
+    check_requirements()
+    take_from_the_system()
+    life, reload = Liveness("checking the configuration"), threading.Event()
+    supervision = supervision or Supervision()
+    try:
+        with signals(reload) as stop, Watchdog(file, life, stop, tell, supervision):
+            run = Running(file, stop, reload, on_progress, tell, life, supervision)
+            _run(run)
+    except NotDrainedError:
+        if life.begun:
+            raise
+    return 0
+
+
+def _run(run: Running) -> None:
+    """Check the configuration, start Spark, and follow the tables."""
+    read = read_whole(run.file, run.tell)
+    application = read.config.application
+    if not is_submitted():
+        check_master(application.master)
+        await_master(application.master, run.stop, run.life, run.tell, WAIT_S)
+    if run.stop.is_set():
+        return
+    run.supervision.announce(f"starting Spark for {len(read.config.table)} tables …")
+    run.life.sign(f"starting Spark with master {application.master}")
+    try:
+        session = build_session(application.name, application.master, application.ui, dict(application.spark))
+        with session as spark:
+            url = spark.sparkContext.uiWebUrl
+            if url:
+                run.supervision.announce(f"Spark UI: {url}")
+            with warming_up(spark):
+                run.life.begun = True
+                keep_indexes(run, read, spark)
+            run.life.sign("stopping Spark")
+    finally:
+        end_stopped()

@@ -1,0 +1,80 @@
+"""The state of each table of an application, and how long a table in trouble is left alone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+
+from tailbit.errors import IndexerRunningError, NoIndexError, NotATableError, TailbitError
+from tailbit.streaming.upkeep.patience import is_transient
+
+FIRST_S, LONGEST_S = 0.5, 60.0
+"""The pause after a table's first failure, doubled for each further one, and the longest pause."""
+
+
+class TableState(str, Enum):
+    """What an application does for one table."""
+
+    WAITING = "waiting"
+    """The table is not there yet, another application keeps its index, or it has not been opened yet."""
+    BUILDING = "building"
+    """The first snapshot is being indexed."""
+    FOLLOWING = "following"
+    """Every commit that was seen is indexed, or is being indexed within the lag contract."""
+    BEHIND = "behind"
+    """A commit waits for longer than the lag contract allows."""
+    RETRYING = "retrying"
+    """The last attempt failed; it is tried again after a pause, without end."""
+    PAUSED = "paused"
+    """The configuration says so."""
+    REFUSED = "refused"
+    """No attempt can succeed until a person has looked; the configuration read again tries it again."""
+
+
+@dataclass
+class Standing:
+    """The state of one table, with why and since when. `retry_at`: when it is due, by the clock."""
+
+    state: TableState = TableState.WAITING
+    reason: str = ""
+    remedy: str = ""
+    since: float = field(default_factory=time.time)
+    failures: int = 0
+    retry_at: float = 0.0
+    clock: Callable[[], float] = time.monotonic
+
+    def becomes(self, state: TableState, reason: str = "", remedy: str = "") -> bool:
+        """Set the state; return whether state or reason changed."""
+        changed = (state, reason) != (self.state, self.reason)
+        if state is not self.state:
+            self.since = time.time()
+        self.state, self.reason, self.remedy = state, reason, remedy
+        return changed
+
+    def worked(self) -> None:
+        """Forget the failures before: something was recorded."""
+        self.failures, self.retry_at = 0, 0.0
+
+    def failed(self, error: Exception) -> bool:
+        """Take the state of a failure, with a pause; return whether state or reason changed."""
+        pause = min(FIRST_S * 2 ** min(self.failures, 16), LONGEST_S)
+        self.failures += 1
+        self.retry_at = self.clock() + pause
+        remedy = error.hint if isinstance(error, TailbitError) else ""
+        return self.becomes(state_after(error), f"{type(error).__name__}: {error}", remedy)
+
+    @property
+    def is_due(self) -> bool:
+        """Return whether the table may be looked at now."""
+        return self.state not in (TableState.PAUSED, TableState.REFUSED) and self.clock() >= self.retry_at
+
+
+def state_after(error: Exception) -> TableState:
+    """Return the state of a table after a failure: whether waiting, a retry or only a person can help."""
+    if isinstance(error, (NotATableError, NoIndexError, IndexerRunningError)):
+        return TableState.WAITING
+    if not isinstance(error, TailbitError) or error.retryable or is_transient(error):
+        return TableState.RETRYING
+    return TableState.REFUSED

@@ -1,0 +1,214 @@
+"""`tailbit run --config` on real Spark: tables followed at once, one that fails, kill and restart, SIGHUP."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+import tailbit
+from support.shipped import covered
+from support.tables import rows, three_commits
+from support.waiting import HANG_S, wait_until
+from tailbit.streaming.many.job import states_of
+
+pytestmark = pytest.mark.spark
+
+NAMES = ("orders", "returns", "visits")
+
+
+class Application:
+    """The command over one configuration; all that it says goes to one file."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.file, self.said = folder, folder / "tailbit.toml", folder / "said.txt"
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def table(self, name: str) -> str:
+        return str(self.folder / name)
+
+    def configure(self, *names: str, more: str = "", **of_table: str) -> None:
+        """Write the configuration; `of_table`: more lines of the section of a table."""
+        sections = [
+            f'[[table]]\npath = "{name}"\ncolumns = ["v"]\n{of_table.get(name, "")}\n' for name in names
+        ]
+        text = f'[application]\ncheckpoint = "{self.folder}/checkpoint"\nui = false\n{more}\n'
+        self.file.write_text(text + "".join(sections))
+
+    def start(self) -> None:
+        with self.said.open("ab") as to:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "tailbit.cli", "run", "--config", str(self.file)],
+                stdout=to,
+                stderr=to,
+                start_new_session=True,
+            )
+
+    def end(self, number: signal.Signals = signal.SIGTERM) -> int:
+        assert self.process is not None
+        self.process.send_signal(number)
+        return self.process.wait(HANG_S)
+
+    def death(self) -> str | None:
+        assert self.process is not None
+        return None if self.process.poll() is None else self.said.read_text()
+
+    def state(self, name: str) -> str:
+        return str(states_of(f"{self.folder}/checkpoint").get(name, {}).get("state"))
+
+    def wait_for_state(self, name: str, state: str) -> None:
+        wait_until(lambda: self.state(name) == state, self.death)
+
+    def wait_for_head(self, *names: str) -> None:
+        """Wait until the indexes cover the heads of their tables."""
+        heads = {self.table(name): DeltaTable(self.table(name)).version() for name in names}
+        wait_until(lambda: {table: covered(table) for table in heads} == heads, self.death)
+
+    def kill(self) -> None:
+        """SIGKILL to the command and to all that it started."""
+        assert self.process is not None
+        tree = [self.process.pid, *(p.pid for p in psutil.Process(self.process.pid).children(recursive=True))]
+        for pid in tree:
+            os.kill(pid, signal.SIGKILL)
+        self.process.wait(HANG_S)
+
+
+@pytest.fixture
+def application(tmp_path: Path) -> Iterator[Application]:
+    """Three tables of three commits each, and nothing started yet."""
+    for name in NAMES:
+        three_commits(str(tmp_path / name))
+    made = Application(tmp_path)
+    made.configure(*NAMES)
+    yield made
+    if made.process is not None and made.process.poll() is None:
+        made.kill()
+
+
+def append(table: str, first: int = 1000) -> None:
+    write_deltalake(table, rows(first, 10), mode="append")
+
+
+def sound(*tables: str) -> None:
+    """Each index is sound and answers from bitmaps alone what DuckDB or the data say."""
+    for table in tables:
+        opened = tailbit.open(table)
+        assert opened.verify(samples=50).sound
+        answer = opened.where("v = 'v1'")
+        values = DeltaTable(table).to_pyarrow_table(columns=["v"])["v"].to_pylist()
+        assert answer.count() == values.count("v1")
+        assert answer.files_scanned == 0
+
+
+def test_three_tables_are_followed_by_one_application_that_drains_on_sigterm(
+    application: Application,
+) -> None:
+    tables = [application.table(name) for name in NAMES]
+    application.start()
+    application.wait_for_head(*NAMES)
+    for table in tables:
+        append(table)
+    application.wait_for_head(*NAMES)
+    assert application.end() == 0, application.said.read_text()
+    sound(*tables)
+
+
+def test_one_table_that_cannot_be_indexed_is_its_own_state_and_the_others_go_on(
+    application: Application,
+) -> None:
+    application.start()
+    application.wait_for_head(*NAMES)
+    log = Path(application.table("returns"), "_delta_log", f"{3:020}.json")
+    log.write_text('{"protocol": {"minReaderVersion": 99, "minWriterVersion": 99}}')
+    application.wait_for_state("returns", "refused")
+    append(application.table("orders"))
+    application.wait_for_head("orders")
+    shutil.move(application.table("visits"), application.folder / "away")
+    application.wait_for_state("visits", "waiting")
+    append(application.table("orders"), 2000)
+    application.wait_for_head("orders")
+    shutil.rmtree(application.table("visits"), ignore_errors=True)
+    shutil.move(application.folder / "away", application.table("visits"))
+    append(application.table("visits"))
+    application.wait_for_head("visits")
+    log.unlink()
+    append(application.table("returns"))
+    assert application.process is not None
+    application.process.send_signal(signal.SIGHUP)
+    application.wait_for_head("returns")
+    assert application.end() == 0
+    sound(*map(application.table, NAMES))
+
+
+def test_a_killed_application_goes_on_where_the_ledgers_are(application: Application) -> None:
+    application.start()
+    application.wait_for_head("orders")
+    application.kill()
+    for name in NAMES:
+        append(application.table(name))
+    application.start()
+    application.wait_for_head(*NAMES)
+    application.kill()
+    shutil.rmtree(application.folder / "checkpoint")
+    append(application.table("orders"), 2000)
+    application.start()
+    application.wait_for_head(*NAMES)
+    assert application.end() == 0
+    sound(*map(application.table, NAMES))
+
+
+def test_sighup_adds_changes_and_removes_tables_and_a_bad_file_keeps_the_old_one(
+    application: Application,
+) -> None:
+    application.configure("orders", "returns")
+    application.start()
+    application.wait_for_head("orders", "returns")
+    assert application.process is not None
+
+    def reload(said: str) -> None:
+        assert application.process is not None
+        application.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: said in application.said.read_text(), application.death)
+
+    application.configure("orders", "nothing", orders='colour = "red"')
+    reload("there is no key colour")
+    append(application.table("returns"))
+    application.wait_for_head("returns")
+    application.configure("orders", "visits", orders='max_lag = "1s"')
+    reload("added visits; changed orders; removed returns")
+    application.wait_for_head("visits")
+    append(application.table("returns"), 2000)
+    append(application.table("orders"))
+    application.wait_for_head("orders")
+    assert covered(application.table("returns")) == 3
+    assert application.end() == 0
+    sound(application.table("orders"), application.table("visits"))
+
+
+def test_a_wrong_configuration_ends_with_78_and_starts_nothing(application: Application) -> None:
+    application.configure("orders", "returns", returns='index = "orders/_tailbit"')
+    application.start()
+    assert application.process is not None
+    assert application.process.wait(HANG_S) == 78
+    assert "tailbit.toml:" in application.said.read_text()
+    assert not Path(application.table("orders"), "_tailbit").exists()
+
+
+def test_a_table_is_found_by_its_name_in_the_catalog(spark: Any, tmp_path: Path) -> None:
+    from tailbit.errors import NotATableError
+    from tailbit.streaming.many.catalog import place_in_catalog
+
+    path = three_commits(str(tmp_path / "by name"))
+    spark.sql(f"CREATE TABLE known_by_name USING delta LOCATION '{path}'")
+    assert place_in_catalog(spark, "known_by_name") == path
+    with pytest.raises(NotATableError):
+        place_in_catalog(spark, "known_by_nobody")
