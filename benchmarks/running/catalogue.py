@@ -157,6 +157,16 @@ BENCHMARKS = (
         (Target("merge / build", most=1, quick=4),),
         quick=("50000", "3", "2526"),
     ),
+    Benchmark(
+        "idle_tables",
+        "Many idle tables in one application",
+        ("tables",),
+        (
+            Target("% of a core", most=10),
+            Target("PSS MB", most=2000),
+            Target("requests a day and table", most=11_000),
+        ),
+    ),
     Benchmark("memory", "Peak memory of a task", ("file",), (Target("peak MB", most=1000),)),
     Benchmark(
         "commit_cost",

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
     from tailbit.streaming.batch import OnProgress
 
-FILL_LOOK_S, UPKEEP_S = 10.0, 600.0
-"""Seconds between two looks of one table for files to fill, and between two passes of its upkeep: an idle
-table costs next to nothing."""
+FILL_LOOK_S, REMOTE_FILL_LOOK_S, UPKEEP_S = 10.0, 60.0, 600.0
+"""Seconds between two looks of one table for files to fill, on disk and in an object store, and between two
+passes of its upkeep: an idle table costs next to nothing."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,9 @@ class Followed:
         )
         self.inline_bytes = settings.inline_bytes
         self._planner = Planner(self.table, self.index, settings)
-        self._filling: FillThread = self._batch.fill_thread(FILL_LOOK_S)
+        self._filling: FillThread = self._batch.fill_thread(
+            REMOTE_FILL_LOOK_S if self.index.storage.remote else FILL_LOOK_S
+        )
         self._upkeep = Upkeep(self._batch.mender, UPKEEP_S, entry.retention)
         self._filling.start()
         self._upkeep.start()

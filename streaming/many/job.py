@@ -5,14 +5,12 @@ SIGHUP reads the configuration again; a bad one is told of, and the old one stay
 
 from __future__ import annotations
 
-import hashlib
 import os
 import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -21,7 +19,6 @@ from tailbit.checkpoints.heartbeat import Heartbeat
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.errors import ConfigError, StreamError, TailbitError
 from tailbit.streaming.config.check import check_tables
-from tailbit.streaming.config.model import Config
 from tailbit.streaming.config.read import ReadConfig, read_config
 from tailbit.streaming.control import Control
 from tailbit.streaming.life.watchdog import Supervision
@@ -29,12 +26,12 @@ from tailbit.streaming.many.catalog import place_in_catalog
 from tailbit.streaming.many.door import Door
 from tailbit.streaming.many.followed import Shared
 from tailbit.streaming.many.source import FORMAT, LogsSource, ranges_of
+from tailbit.streaming.many.states import STATES, checkpoint_of
 from tailbit.streaming.many.tables import Tables
 from tailbit.streaming.query.launch import query_failed
 from tailbit.streaming.upkeep import spark_checkpoint
 from tailbit.streaming.upkeep.mending import Tell, tell_nobody
 from tailbit.streaming.upkeep.patience import Patience
-from tailbit.streaming.user_cache import own_state
 from tailbit.tables.storage import open_storage
 
 if TYPE_CHECKING:
@@ -42,9 +39,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
 
     from tailbit.streaming.batch import OnProgress
-
-STATES = "tables.json"
-"""The states of the tables, in the checkpoint's folder: for `tailbit status`, rewritten when one changes."""
 
 _LOOK_S = 0.2
 
@@ -75,12 +69,6 @@ def read_whole(file: str, tell: Tell) -> ReadConfig:
     for found in waiting:
         tell(f"{found.table.id}: waiting: {found.waits}")
     return read
-
-
-def checkpoint_of(config: Config, file: str) -> str:
-    """Return the folder of Spark's checkpoint: by default in the state folder, by the path of the file."""
-    digest = hashlib.sha256(os.path.abspath(file).encode()).hexdigest()[:16]
-    return config.application.checkpoint or str(own_state() / "applications" / digest)
 
 
 def keep_indexes(run: Running, read: ReadConfig, spark: SparkSession) -> None:
@@ -233,12 +221,3 @@ def _write_states(tables: Tables, checkpoint: str, before: str = "") -> str:
         with suppress(TailbitError, OSError):
             open_storage(checkpoint).put(STATES, orjson.dumps({"tables": states}))
     return text
-
-
-def states_of(checkpoint: str) -> dict[str, dict[str, Any]]:
-    """Return the states that the last application over a checkpoint wrote, by the id of the table."""
-    try:
-        written = orjson.loads(Path(checkpoint, STATES).read_bytes())
-        return {state["id"]: state for state in written["tables"]}
-    except (OSError, ValueError, KeyError, TypeError):
-        return {}

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import orjson
 
 from tailbit.errors import IndexerRunningError, NoIndexError, NotATableError, TailbitError
+from tailbit.streaming.config.model import Config
 from tailbit.streaming.upkeep.patience import is_transient
+from tailbit.streaming.user_cache import own_state
+
+STATES = "tables.json"
+"""The states of the tables, in the checkpoint's folder: for `tailbit status`, rewritten when one changes."""
 
 FIRST_S, LONGEST_S = 0.5, 60.0
 """The pause after a table's first failure, doubled for each further one, and the longest pause."""
@@ -78,3 +89,18 @@ def state_after(error: Exception) -> TableState:
     if not isinstance(error, TailbitError) or error.retryable or is_transient(error):
         return TableState.RETRYING
     return TableState.REFUSED
+
+
+def checkpoint_of(config: Config, file: str) -> str:
+    """Return the folder of Spark's checkpoint: by default in the state folder, by the path of the file."""
+    digest = hashlib.sha256(os.path.abspath(file).encode()).hexdigest()[:16]
+    return config.application.checkpoint or str(own_state() / "applications" / digest)
+
+
+def states_of(checkpoint: str) -> dict[str, dict[str, Any]]:
+    """Return the states that the last application over a checkpoint wrote, by the id of the table."""
+    try:
+        written = orjson.loads(Path(checkpoint, STATES).read_bytes())
+        return {state["id"]: state for state in written["tables"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}

@@ -19,7 +19,7 @@ import tailbit
 from support.shipped import covered
 from support.tables import rows, three_commits
 from support.waiting import HANG_S, wait_until
-from tailbit.streaming.many.job import states_of
+from tailbit.streaming.many.states import states_of
 
 pytestmark = pytest.mark.spark
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -11,6 +12,7 @@ from tailbit.cli.statuses import PROBLEM
 from tailbit.errors import TailbitError
 from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.config.read import read_config
+from tailbit.streaming.many.states import checkpoint_of, states_of
 from tailbit.upkeep.status import is_within, status_of
 
 
@@ -26,18 +28,31 @@ def status_of_config(file: str, max_lag: float | None, as_json: bool) -> int:
     read = read_config(file)
     for warning in read.problems.warnings:
         click.echo(f"warning: {warning}", err=True)
+    states = states_of(checkpoint_of(read.config, file))
     lines, late = [], False
     for table in read.config.table:
-        account = _account(table)
+        account = _account(table) | _troubled(states.get(table.id, {}))
         within = is_within(account, table.max_lag if max_lag is None else max_lag)
         late |= not within and not table.paused
         if as_json:
             emit({"id": table.id, **account, "within_max_lag": within})
         word, *rest = line_of(account, within)
-        lines.append(["paused" if table.paused else word, table.id, *rest])
+        trouble = account.get("application", {})
+        lines.append(["paused" if table.paused else word, table.id, *rest, _in_words(trouble)])
     if not as_json:
-        print_table(["", "id", "table", "state", "lag", "indexer"], lines)
+        print_table(["", "id", "table", "state", "lag", "indexer", "trouble"], lines)
     return PROBLEM if late else 0
+
+
+def _troubled(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the application last wrote of a table that it cannot index now; nothing else is news."""
+    if not state.get("reason"):
+        return {}
+    return {"application": {key: state.get(key) for key in ("state", "reason", "remedy", "since")}}
+
+
+def _in_words(trouble: Mapping[str, Any]) -> str:
+    return f"{trouble['state']}: {trouble['reason']}" if trouble else ""
 
 
 def _account(table: TableEntry) -> dict[str, Any]:

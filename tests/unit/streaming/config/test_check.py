@@ -125,3 +125,16 @@ def test_doctor_of_a_configuration_looks_at_each_table_and_names_lines(folder: P
     status, text = run("doctor", "--config", str(file))
     assert status == 1
     assert f"{file}:1: there is no key tables. Did you mean table?" in text
+
+
+def test_status_of_a_configuration_tells_what_the_application_met(folder: Path) -> None:
+    file = folder / "tailbit.toml"
+    file.write_text(f'[application]\ncheckpoint = "{folder}/c"\n[[table]]\npath = "a"\n')
+    (folder / "c").mkdir()
+    state = {"id": "a", "state": "retrying", "reason": "StorageError: slow", "remedy": "Wait.", "since": 1.0}
+    (folder / "c" / "tables.json").write_text(json.dumps({"tables": [state]}))
+    assert "retrying: StorageError: slow" in run("status", "--config", str(file))[1]
+    account = json.loads(run("status", "--config", str(file), "--json")[1])
+    assert account["application"]["remedy"] == "Wait."
+    (folder / "c" / "tables.json").write_text("torn")
+    assert "application" not in json.loads(run("status", "--config", str(file), "--json")[1])
