@@ -26,7 +26,6 @@ from timing import tell
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests"))
 from support.faulty_proxy import proxy_to
 from support.s3_server import seaweed
-
 from tailbit.streaming.many.states import states_of
 
 SETTLE_S = 150.0
@@ -70,7 +69,7 @@ def configuration(folder: pathlib.Path, root: str, options: dict[str, str], tabl
     return file
 
 
-def measured(process, folder: pathlib.Path, tables: int, seconds: int, proxy) -> None:  # noqa: ANN001
+def measured(process, folder: pathlib.Path, tables: int, seconds: int, proxy) -> None:
     """Wait until every table is followed, then measure for `seconds`."""
     began = time.monotonic()
     while sum(s["state"] == "following" for s in states_of(f"{folder}/checkpoint").values()) < tables:
