@@ -17,10 +17,7 @@ from pyroaring import BitMap
 from tailbit.arrays import Mask
 from tailbit.errors import CorruptIndexError
 from tailbit.index.keys import KeyRange
-from tailbit.index.parquet.index_file import (
-    open_index_file,
-    reopen_index_file,
-)
+from tailbit.index.parquet.index_file import open_index_file, reopen_index_file
 from tailbit.index.postings import gaps
 from tailbit.index.postings.covering import covered
 from tailbit.index.postings.postings import ROWS, SCHEMA, GroupSize
@@ -169,24 +166,26 @@ class Segment:
     def _overlapping(self, column: str, ranges: Sequence[KeyRange]) -> Iterator[tuple[RowGroup, KeyRange]]:
         """Yield the row groups that may hold keys of each range, in range order; read on all cores."""
         overlapping = list(self._numbers(column, ranges))
-        groups = self._in_order([number for number, _ in overlapping])
+        groups = self.in_order([number for number, _ in overlapping])
         return zip(groups, (wanted for _, wanted in overlapping), strict=True)
 
     def groups(self, column: str) -> Iterator[RowGroup]:
         """Yield the row groups of a column, NULL's posting first; they are read on all cores and cached."""
-        return self._in_order([place.number for place in self._places(column)[0]])
+        return self.in_order([place.number for place in self._places(column)[0]])
 
-    def holding(self, column: str, keys: Sequence[bytes]) -> Iterator[tuple[RowGroup, int, int]]:
-        """Yield the row groups that may hold some of ascending keys, each with the bounds of those keys."""
+    def spans(self, column: str, keys: Sequence[bytes]) -> list[tuple[int, int, int]]:
+        """Return the row groups that may hold some of ascending keys, each with the bounds of those keys."""
         places = [place for place in self._places(column)[0] if place.low is not None]
-        bounds = [(bisect_left(keys, p.low or b""), bisect_right(keys, p.high or b"")) for p in places]
-        some = [
-            (place.number, low, high) for place, (low, high) in zip(places, bounds, strict=True) if low < high
+        spans = [
+            (p.number, bisect_left(keys, p.low or b""), bisect_right(keys, p.high or b"")) for p in places
         ]
-        groups = self._in_order([number for number, *_ in some])
-        return ((group, low, high) for group, (_, low, high) in zip(groups, some, strict=True))
+        return [(number, low, high) for number, low, high in spans if low < high]
 
-    def _in_order(self, numbers: Sequence[int]) -> Iterator[RowGroup]:
+    def unread_keys(self, numbers: Sequence[int]) -> int:
+        """Count the keys in those of some row groups that are not cached."""
+        return sum(self._size(n).keys for n in numbers if POSTINGS.held((self._name, n)) is None)
+
+    def in_order(self, numbers: Sequence[int]) -> Iterator[RowGroup]:
         """Return some row groups, which are read on all cores and cached."""
         read = self._read_anew(numbers)
         return (read.get(number) or self._group(number) for number in numbers)
@@ -244,7 +243,7 @@ class Segment:
         some = [
             (p.number, keys) for p, keys in zip(places, np.split(wanted, cuts), strict=True) if keys.any()
         ]
-        groups = zip(self._in_order([number for number, _ in some]), some, strict=True)
+        groups = zip(self.in_order([number for number, _ in some]), some, strict=True)
         covers = [(group.listed, partial(group.cover_some, keys)) for group, (_, keys) in groups]
         return covered(covers, self.rows)
 
@@ -282,7 +281,7 @@ class Segment:
         Of a shared row group the column has its share of the bytes.
         """
         numbers = [place.number for place in self._places(column)[0]]
-        spans = [self._directory.spans[number] for number in numbers]
+        spans = [self._directory.spans[n] for n in numbers]
         groups = [self._footer.row_group(span.group) for span in spans]
         sizes = [sum(g.column(leaf).total_compressed_size for leaf in range(g.num_columns)) for g in groups]
         size = sum(round(size * span.share) for size, span in zip(sizes, spans, strict=True))
@@ -304,8 +303,7 @@ class Segment:
     def unread(self, column: str, ranges: Sequence[KeyRange] = (ALL_KEYS,)) -> int:
         """Return the uncompressed bytes of the row groups that overlap the ranges and are not cached."""
         numbers = {number for number, _ in self._numbers(column, ranges)}
-        new = (number for number in numbers if POSTINGS.held((self._name, number)) is None)
-        return sum(self._size(number).unpacked for number in new)
+        return sum(self._size(n).unpacked for n in numbers if POSTINGS.held((self._name, n)) is None)
 
     def is_held(self, column: str) -> bool:
         """Return whether the postings of a column are cached; the last row group stands for all."""

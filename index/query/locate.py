@@ -34,6 +34,7 @@ from tailbit.index.postings.segment import Segment
 from tailbit.index.predicate.tree import Leaf, Node, ValueSet, all_of
 from tailbit.index.query.selection import Selection
 from tailbit.index.tuple_keys import join_parts, tuple_of
+from tailbit.once import once
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, filled, numpy_of
 from tailbit.tables.model import Column
@@ -42,6 +43,13 @@ from tailbit.tables.positions import bitmap_of, positions_in
 
 PATH, POSITION = "path", "position"
 """The columns that say where a row lies: the path as in the log, decoded, and the 0-based physical row."""
+
+
+_COMPARED_AS_THEY_ARE = ("integer", "string", "binary", "date", "timestamp", "timestamp_ntz")
+"""Key types whose equal values are equal in Arrow; of doubles -0.0 equals 0.0, and decimals have a scale."""
+
+_MANY_KEYS, _ROWS_A_KEY = 1 << 16, 4
+"""65,536 keys with their postings are read in 50 ms; one key takes as long as four rows of a scan."""
 
 
 class Places(NamedTuple):
@@ -106,7 +114,7 @@ class Keys:
         places, others = [], []
         for space in selection.coverage.spaces:
             try:
-                posted = self._posted_in(space)
+                posted = self._posted_in(space, selection)
             except CorruptIndexError as damage:
                 selection.damages.note(damage)
                 posted = None
@@ -116,7 +124,7 @@ class Keys:
                 places.append(posted)
         return places, others
 
-    def _posted_in(self, space: SpaceView) -> Places | None:
+    def _posted_in(self, space: SpaceView, selection: Selection) -> Places | None:
         """Return the rows of a row space by the postings of keys; None if these do not say them all.
 
         Raises:
@@ -128,7 +136,10 @@ class Keys:
             same = all(segment.columns[posted.id] == key_type for segment in segments)
             if segments and same and space.unposted(posted.id) is None:
                 codes = self._ascending(order)
-                return None if codes is None else _placed(space, segments, posted.id, *codes)
+                if codes is None:
+                    return None
+                lookup = Lookup(space, posted.id, *codes, segments)
+                return self._scanned(space, selection) if lookup.costs_a_scan else lookup.places()
         return None
 
     def _terms(self, space: SpaceView) -> Iterator[tuple[Column, tuple[int, ...]]]:
@@ -166,9 +177,7 @@ class Keys:
             fetch_files(selection.storage, [(hit.slice_, hit.positions) for hit in hits], self.columns)
         )
         rows = pa.concat_tables(tables) if tables else selection.schema.arrow(self.columns).empty_table()
-        codes = _codes(self.columns, self.values)
-        numbers = pc.index_in(_codes(self.columns, rows.columns), value_set=codes)
-        owners = numpy_of(filled(numbers, -1), dtype=np.int64)
+        owners = self._owners(rows.columns)
         numbers_by_path = {slice_.path: at for at, slice_ in enumerate(selection.snapshot.files)}
         files = np.repeat(
             np.array([numbers_by_path[hit.slice_.path] for hit in hits], dtype=np.int64),
@@ -178,6 +187,32 @@ class Keys:
         positions = np.concatenate([np.zeros(0, dtype=np.int64), *parts])
         some = owners >= 0
         return Places(owners[some], files[some], positions[some])
+
+    def _scanned(self, space: SpaceView, selection: Selection) -> Places:
+        """Return the rows of a row space that have a key, by the key columns of all rows, batch by batch."""
+        files = [(selection.snapshot.files[number], None) for number in space.files.tolist()]
+        keys, rows = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+        begin = 0
+        for table in fetch_files(selection.storage, files, self.columns):
+            owners = self._owners(table.columns)
+            some = np.flatnonzero(owners >= 0)
+            keys.append(owners[some])
+            rows.append(some + begin)
+            begin += len(table)
+        every = np.concatenate(rows)
+        starts = np.cumsum(space.rows) - space.rows
+        order = np.searchsorted(starts, every, side="right") - 1
+        return _visible(space, np.concatenate(keys), every - starts[order] + space.bases[order])
+
+    def _owners(self, rows: Sequence[pa.ChunkedArray]) -> Longs:
+        """Return for each row the number (int64) of its key, or -1; `rows`: the values of the key columns."""
+        key_type = key_type_of(self.columns[0].type)
+        if len(rows) == 1 and key_type in _COMPARED_AS_THEY_ARE:
+            numbers = pc.index_in(pc.cast(rows[0], self.values[0].type), value_set=self.values[0])
+        else:
+            wanted = _codes(self.columns, self.values)
+            numbers = pc.index_in(_codes(self.columns, rows), value_set=wanted)
+        return numpy_of(filled(numbers, -1), dtype=np.int64)
 
     def _condition(self) -> Node:
         """Return that each column has one of its values among the keys: TRUE in every row that has a key."""
@@ -189,25 +224,55 @@ class Keys:
         return all_of(leaves)
 
 
-def _placed(
-    space: SpaceView, segments: Sequence[Segment], id_: str, codes: pa.BinaryArray, numbers: Longs
-) -> Places:
-    """Return the visible rows of a row space under some keys of a column or tuple.
+@dataclass(frozen=True, eq=False)
+class Lookup:
+    """Keys that are looked up in the postings of a column or tuple.
 
-    `codes`: the keys, ascending; `numbers`: the number of each.
+    `codes`: the keys, ascending; `numbers`: int64, the number of each. `segments`: those with the postings.
     """
-    listed = codes.to_pylist()
-    keys, parts = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.uint32)]
-    for segment in segments:
-        for group, low, high in segment.holding(id_, listed):
-            owners, positions = group.placed(codes[low:high])
-            keys.append(numbers[low + owners])
-            parts.append(positions)
-    at = np.concatenate(parts)
-    shown = np.isin(at, positions_in(bitmap_of(at) & space.visible))
-    at = at[shown].astype(np.int64)
+
+    space: SpaceView
+    id: str
+    codes: pa.BinaryArray
+    numbers: Longs
+    segments: Sequence[Segment]
+
+    @once
+    def spans(self) -> list[list[tuple[int, int, int]]]:
+        """Return per segment the row groups that may hold keys, and the bounds of these keys."""
+        listed = self.codes.to_pylist()
+        return [segment.spans(self.id, listed) for segment in self.segments]
+
+    @property
+    def costs_a_scan(self) -> bool:
+        """Whether it is quicker to read the key columns of all rows than the postings that are not cached."""
+        unread = sum(
+            segment.unread_keys([number for number, *_ in spans])
+            for segment, spans in zip(self.segments, self.spans, strict=True)
+        )
+        return unread > _MANY_KEYS and unread * _ROWS_A_KEY > self.space.extent
+
+    def places(self) -> Places:
+        """Return the visible rows that have the keys."""
+        keys, positions = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.uint32)]
+        for segment, spans in zip(self.segments, self.spans, strict=True):
+            groups = segment.in_order([number for number, *_ in spans])
+            for group, (_, low, high) in zip(groups, spans, strict=True):
+                owners, at = group.placed(self.codes[low:high])
+                keys.append(self.numbers[low + owners])
+                positions.append(at)
+        return _visible(self.space, np.concatenate(keys), np.concatenate(positions).astype(np.int64))
+
+
+def _visible(space: SpaceView, keys: Longs, at: Longs) -> Places:
+    """Return the rows at positions of a row space, without hidden ones; `keys`: the key of each."""
+    seen = positions_in(bitmap_of(at) & space.visible)
+    shown = (
+        np.append(seen, 0)[np.searchsorted(seen, at)] == at if len(seen) else np.zeros(len(at), dtype=bool)
+    )
+    at = at[shown]
     files = np.searchsorted(space.bases, at, side="right") - 1
-    return Places(np.concatenate(keys)[shown], space.files[files], at - space.bases[files])
+    return Places(keys[shown], space.files[files], at - space.bases[files])
 
 
 def _converted(column: Column, values: pa.ChunkedArray) -> pa.Array:
@@ -298,10 +363,11 @@ def _beside(keys: pa.Table, paths: Sequence[str], places: Sequence[Places]) -> p
     numbers, files, positions = (
         np.concatenate([np.zeros(0, dtype=np.int64), *(part[at] for part in places)]) for at in range(3)
     )
-    used, ranks = np.unique(files, return_inverse=True)
+    used = np.flatnonzero(np.bincount(files))
+    ranks = np.searchsorted(used, files)
     used_paths = arrow_array([paths[number] for number in used.tolist()], pa.string())
     by_path = np.argsort(numpy_of(pc.sort_indices(used_paths)))
-    absent = np.setdiff1d(np.arange(len(keys)), numbers)
+    absent = np.flatnonzero(np.bincount(numbers, minlength=len(keys)) == 0)
     nowhere = np.full(len(absent), -1)
     order = np.lexsort(
         (np.r_[positions, nowhere], np.r_[by_path[ranks], nowhere], every := np.r_[numbers, absent])
