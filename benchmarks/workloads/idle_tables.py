@@ -42,6 +42,7 @@ def main() -> None:
         folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
         root, options, proxy = str(folder), {}, None
         if "--object-store" in sys.argv:
+            (folder / "s3").mkdir()
             server = stack.enter_context(seaweed(folder / "s3"))
             proxy = stack.enter_context(proxy_to(server.port))
             root, options = "s3://bucket", server.options(proxy.port)

@@ -10,7 +10,7 @@ from types import FrameType
 
 from tailbit.cli.statuses import INTERRUPTED
 
-_RUN = "run"
+_RUN, _CONFIG = "run", "--config"
 _THREADS = "OPENBLAS_NUM_THREADS"
 """Threads of numpy's linear algebra, which tailbit does not use; they would spin for 0.1 s of CPU time."""
 _STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -26,6 +26,9 @@ def main() -> None:
     running = sys.argv[1:2] == [_RUN]
     if running:
         _obey(_end)
+        if any(word.partition("=")[0] == _CONFIG for word in sys.argv[2:]):
+            # It asks to read the configuration again, which is read after this in any case.
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         from tailbit.cli.main import main as command
 

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from tailbit.cli.statuses import AGAIN
+from tailbit.cli.statuses import AGAIN, CONFIGURATION
 
 _SIGNALLED = """
 import os, signal, sys
@@ -35,6 +35,13 @@ def ended(number: int, command: str, before: str = "signal.SIG_DFL") -> subproce
 def test_a_run_that_has_not_imported_anything_yet_ends_with_0_on_a_signal(number: signal.Signals) -> None:
     done = ended(number, "run")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_run_of_a_configuration_reads_it_after_a_sighup_that_comes_first() -> None:
+    done = ended(signal.SIGHUP, 'run", "--config')
+    assert done.returncode == CONFIGURATION
+    assert "nowhere: the configuration cannot be read: No such file or directory" in done.stderr
+    assert ended(signal.SIGTERM, 'run", "--config').returncode == 0
 
 
 def test_a_question_ends_by_the_signal_and_an_ignored_signal_stays_ignored() -> None:
