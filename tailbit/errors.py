@@ -97,6 +97,16 @@ class MalformedLogError(SourceError):
     hint = "Restore the file from a backup, or restore the table to a version before it."
 
 
+class TableInTransitionError(SourceError):
+    """A table whose settings are being written at this moment, as an upgrade of its format does."""
+
+    template = "{file} of {path} is being written, or its writer died"
+    hint = (
+        "Try again; if it stays so, let the table's writer start once: it puts the file right from its copy."
+    )
+    retryable = True
+
+
 class UnsupportedFeatureError(SourceError):
     """A table feature that is not understood; refused by name."""
 

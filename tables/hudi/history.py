@@ -1,0 +1,115 @@
+"""The history of a timeline of table version 8 or 9: runs of instants in Parquet files that a manifest names.
+
+`_version_` holds the number of the manifest, and the manifest names the files. Writers merge files and write
+a new manifest; a reader that meets a file which is gone reads the new one. The metadata of an instant are the
+bytes that stood in the instant's own file. Source: Hudi technical specification, LSM timeline.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+import pyarrow as pa
+
+from tailbit.errors import CommitGapError, MalformedLogError, UnsafePathError
+from tailbit.tables.hudi.instants import Instant
+from tailbit.tables.parquet.file import open_parquet
+from tailbit.tables.storage import Storage
+
+_SMALL = 16 << 20
+_LOOKS = 5
+"""How often a reader follows writers that replace the manifest meanwhile."""
+_NAMES = ("instantTime", "completionTime", "action")
+_METADATA = "metadata"
+
+
+def list_history(storage: Storage, folder: str) -> list[Instant]:
+    """Return the instants of the history, sorted by completion; none where no history has begun.
+
+    Cost: three columns of every file of the history.
+
+    Raises:
+        CommitGapError: a file that the manifest names is missing.
+        MalformedLogError: the manifest or a file of the history is damaged.
+        UnsafePathError: the manifest names a file outside of the history.
+    """
+    for look in range(_LOOKS):
+        number = _manifest_number(storage, folder)
+        if number is None:
+            return []
+        try:
+            found = [i for file in _files(storage, folder, number) for i in _instants(storage, file)]
+        except FileNotFoundError as missing:
+            if look + 1 < _LOOKS and _manifest_number(storage, folder) != number:
+                continue
+            raise CommitGapError(
+                version="of the history", path=storage.root, found=f"manifest_{number}, but not {missing}"
+            ) from missing
+        return sorted(found, key=lambda instant: (instant.completed, *instant.key))
+    raise AssertionError("the last look returns or raises")
+
+
+def read_archived(storage: Storage, instant: Instant) -> bytes:
+    """Return the metadata of an instant of the history, as they stood in the instant's own file.
+
+    Raises:
+        FileNotFoundError: the file has been merged into another: list the history again.
+        MalformedLogError: the file is damaged, or holds no metadata of the instant.
+    """
+    cell = _read(storage, instant.file, (_METADATA,))[_METADATA]
+    if instant.row >= len(cell) or not isinstance(cell[instant.row], bytes):
+        raise MalformedLogError(file=instant.file, reason=f"it has no metadata of {instant.requested}")
+    return bytes(cell[instant.row])
+
+
+def _manifest_number(storage: Storage, folder: str) -> int | None:
+    """Return the number of the manifest; None if there is no history."""
+    name = f"{folder}/_version_"
+    try:
+        text = storage.read(name, _SMALL)
+    except FileNotFoundError:
+        return None
+    if not re.fullmatch(rb"\s*[0-9]{1,9}\s*", text):
+        raise MalformedLogError(file=name, reason=f"it should hold a number, and holds {text[:40]!r}")
+    return int(text)
+
+
+def _files(storage: Storage, folder: str, number: int) -> Sequence[str]:
+    """Return the paths of the files that a manifest names, relative to the root."""
+    name = f"{folder}/manifest_{number}"
+    try:
+        content = orjson.loads(storage.read(name, _SMALL))
+        files = [file["fileName"] for file in content["files"]]
+    except (ValueError, TypeError, LookupError) as wrong:
+        raise MalformedLogError(file=name, reason=f"it names no files: {wrong!r}") from wrong
+    for file in files:
+        if not isinstance(file, str) or not re.fullmatch(r"[0-9A-Za-z_.-]+\.parquet", file):
+            raise UnsafePathError(file=file, path=storage.root, reason=f"{name} may name files of {folder}")
+    return [f"{folder}/{file}" for file in files]
+
+
+def _instants(storage: Storage, file: str) -> list[Instant]:
+    columns = _read(storage, file, _NAMES)
+    rows = list(zip(*(columns[name] for name in _NAMES), strict=True))
+    for values in rows:
+        if not all(isinstance(value, str) and value for value in values):
+            raise MalformedLogError(file=file, reason=f"an instant lacks a time or an action: {values!r}")
+    return [
+        Instant(requested, completed, action, 0, file, row)
+        for row, (requested, completed, action) in enumerate(rows)
+    ]
+
+
+def _read(storage: Storage, file: str, names: Sequence[str]) -> dict[str, list[Any]]:
+    """Return the values of columns by name."""
+    try:
+        with storage.open(file) as source:
+            table = open_parquet(source).read(columns=list(names))
+            return {name: table.column(name).to_pylist() for name in names}
+    except FileNotFoundError:
+        raise
+    except (pa.ArrowException, ValueError, KeyError, OSError) as wrong:
+        raise MalformedLogError(file=file, reason=f"it is no file of a history: {wrong}") from wrong

@@ -1,0 +1,98 @@
+"""The completed and pending instants of the active timeline, by the names of their files.
+
+Table versions 8 and 9 name a completed instant `<requested>_<completed>.<action>`; version 6 names it
+`<requested>.<action>`, and the time of its completion is that at which the file changed. What has a suffix
+`.requested` or `.inflight` is pending, unless a completed file of the same requested time stands beside it.
+Source: Hudi technical specification, Timeline.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tailbit.errors import UnsupportedFeatureError
+from tailbit.tables.hudi.properties import NEWEST
+from tailbit.tables.storage import Entry
+
+CHANGES = frozenset(("commit", "deltacommit", "replacecommit", "rollback", "restore"))
+"""The actions that may change the rows of a table."""
+ACTIONS = CHANGES | {"clean", "savepoint", "indexing"}
+"""The actions under whose names instants complete."""
+
+_COMPLETED = re.compile(r"([0-9]{14}|[0-9]{17})_([0-9]{17})\.([a-z]+)")
+_COMPLETED_6 = re.compile(r"([0-9]{14}|[0-9]{17})\.([a-z]+)")
+_PENDING = re.compile(r"([0-9]{14}|[0-9]{17})(?:\.([a-z]+))?\.(?:requested|inflight)")
+
+
+@dataclass(frozen=True, slots=True)
+class Instant:
+    """A completed instant.
+
+    `requested`: 17 digits, or 14 from old releases. `completed`: 17 digits as Hudi wrote them down; empty for
+    an active instant of table version 6, whose completion is `changed_ms`: ms since 1970, 0 if the instant is
+    not active. `file`: where the metadata lies, relative to the root. `row`: the row in a file of the
+    history, which holds many instants; -1 for a file of one instant.
+    """
+
+    requested: str
+    completed: str
+    action: str
+    changed_ms: int
+    file: str
+    row: int = -1
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What tells the instant from all others of the table: a savepoint has the time of its commit."""
+        return self.requested, self.action
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveInstants:
+    """The instants of the active timeline: the completed ones in the order of completion, and the pending."""
+
+    completed: tuple[Instant, ...]
+    pending: frozenset[str]
+    """Requested times."""
+
+
+def list_active(entries: Iterable[Entry], folder: str, times_in_names: bool, root: str) -> ActiveInstants:
+    """Return the instants whose files are listed in the folder of the active timeline.
+
+    Two instants that completed at one moment come in the order of their requested times.
+
+    Raises:
+        UnsupportedFeatureError: an instant completed under an action that is not known.
+    """
+    completed, begun = [], set()
+    for entry in entries:
+        pending = _PENDING.fullmatch(entry.name)
+        if pending is not None:
+            if pending[2] != "savepoint":
+                begun.add(pending[1])
+            continue
+        instant = _completed(entry, folder, times_in_names)
+        if instant is not None:
+            _check_action(instant, root)
+            completed.append(instant)
+    completed.sort(key=lambda of: (of.completed, 0 if times_in_names else of.changed_ms, *of.key))
+    done = {instant.requested for instant in completed if instant.action != "savepoint"}
+    return ActiveInstants(tuple(completed), frozenset(begun - done))
+
+
+def _completed(entry: Entry, folder: str, times_in_names: bool) -> Instant | None:
+    """Return the completed instant that a file stands for; None for every other file."""
+    name = f"{folder}/{entry.name}"
+    if times_in_names:
+        match = _COMPLETED.fullmatch(entry.name)
+        return None if match is None else Instant(match[1], match[2], match[3], entry.mtime_ms, name)
+    match = _COMPLETED_6.fullmatch(entry.name)
+    return None if match is None else Instant(match[1], "", match[2], entry.mtime_ms, name)
+
+
+def _check_action(instant: Instant, root: str) -> None:
+    if instant.action not in ACTIONS:
+        feature = f"an instant of the action {instant.action} ({instant.file})"
+        raise UnsupportedFeatureError(path=root, version=NEWEST, feature=feature)

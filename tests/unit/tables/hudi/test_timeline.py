@@ -1,0 +1,163 @@
+"""The timeline of real Hudi tables holds what their makers recorded, and damage to it has a name."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+import pytest
+
+from support.hudi import HudiTable, packed_names, unpack
+from support.hudi_timeline import HudiTimeline
+from tailbit.errors import (
+    CommitGapError,
+    MalformedLogError,
+    TailbitError,
+    UnsafePathError,
+    UnsupportedFeatureError,
+)
+from tailbit.tables.hudi.timeline import Timeline, read_timeline
+from tailbit.tables.storage import open_storage
+
+CHANGES = 15
+"""Changes of bytes per file."""
+
+
+def timeline_of(table: HudiTable) -> Timeline:
+    return read_timeline(open_storage(table.path))
+
+
+def written_files(metadata: dict[str, Any]) -> set[str]:
+    stats = [stat for stats in metadata["partitionToWriteStats"].values() for stat in stats]
+    return {Path(stat["path"]).name for stat in stats}
+
+
+@pytest.mark.parametrize("name", packed_names())
+def test_the_completed_instants_are_those_that_were_recorded_and_not_taken_back(
+    name: str, tmp_path: Path
+) -> None:
+    table = unpack(name, tmp_path)
+    read = timeline_of(table)
+    keys = {instant.key for instant in read.completed}
+    recorded = [i for i in table.instants if (i.requested, i.action) in keys]
+    gone = [i for i in table.instants if (i.requested, i.action) not in keys]
+    assert [(i.requested, i.action) for i in recorded] == [i.key for i in read.completed]
+    assert not [i for i in gone if i.readable_at_end]
+    assert {i.completed for i in recorded if i.completed} <= {i.completed for i in read.completed}
+    assert read.properties.version == table.version
+    assert read.properties.values["hoodie.table.type"].startswith(table.kind[0].upper())
+
+
+@pytest.mark.parametrize("name", sorted({*packed_names("cow")} - {"cow_v9_bare"}))
+def test_the_rows_that_spark_saw_new_lie_in_files_that_the_commit_names(name: str, tmp_path: Path) -> None:
+    table = unpack(name, tmp_path)
+    read = timeline_of(table)
+    metadata = {instant.key: read.metadata(instant) for instant in read.completed}
+    judged = 0
+    for instant in table.instants:
+        said = metadata.get((instant.requested, instant.action))
+        if said is None or instant.rows_file is None or "partitionToWriteStats" not in said:
+            continue
+        rows = table.rows(instant)
+        new = rows.filter(pc.equal(rows["_hoodie_commit_time"], instant.requested))
+        assert {*new["_hoodie_file_name"].to_pylist()} <= written_files(said)
+        judged += len(new)
+    assert judged
+
+
+@pytest.mark.parametrize("version", [8, 9])
+def test_archived_instants_keep_their_bytes_and_their_order(version: int, tmp_path: Path) -> None:
+    made = HudiTimeline(tmp_path, version, random.Random(7))
+    made.properties()
+    metadata = {
+        "partitionToWriteStats": {},
+        "compacted": False,
+        "extraMetadata": {},
+        "operationType": "INSERT",
+    }
+    for _ in range(12):
+        made.complete(made.request(), "commit", metadata)
+    before = read_timeline(open_storage(str(tmp_path)))
+    bytes_before = {instant.key: before.content(instant) for instant in before.completed}
+    for _ in range(5):
+        made.archive(made.instants[:2])
+    made.request()
+    after = read_timeline(open_storage(str(tmp_path)))
+    assert [i.completed for i in after.completed] == [i.completed for i in before.completed]
+    assert {i.key: after.content(i) for i in after.completed} == bytes_before
+    assert (len(before.pending), len(after.pending)) == (0, 1)
+    last = sorted(made.history.glob("*.parquet"))[-1]
+    last.unlink()
+    with pytest.raises(CommitGapError, match="manifest_"):
+        read_timeline(open_storage(str(tmp_path)))
+
+
+def test_an_instant_that_is_being_archived_counts_once(tmp_path: Path) -> None:
+    table = unpack("cow_v9_archived", tmp_path)
+    before = timeline_of(table)
+    archived = next(instant for instant in before.completed if instant.row >= 0)
+    file = f"{archived.requested}_{archived.completed}.{archived.action}"
+    content = before.content(archived)
+    assert content is not None
+    (Path(table.path) / ".hoodie" / "timeline" / file).write_bytes(content)
+    after = timeline_of(table)
+    assert [i.key for i in after.completed] == [i.key for i in before.completed]
+    assert [i.row for i in after.completed if i.key == archived.key] == [-1]
+
+
+def test_one_instant_with_two_times_of_completion_is_refused(tmp_path: Path) -> None:
+    table = unpack("cow_v9_rolled_back", tmp_path)
+    active = Path(table.path) / ".hoodie" / "timeline"
+    first = timeline_of(table).completed[0]
+    (active / f"{first.requested}_20991231235959999.{first.action}").write_bytes(b"{}")
+    with pytest.raises(MalformedLogError, match="completes twice"):
+        timeline_of(table)
+
+
+def test_an_action_of_a_later_release_is_refused_by_name(tmp_path: Path) -> None:
+    table = unpack("cow_v9_rolled_back", tmp_path)
+    active = Path(table.path) / ".hoodie" / "timeline"
+    (active / "20991231235959998_20991231235959999.rewrite").write_bytes(b"{}")
+    with pytest.raises(UnsupportedFeatureError, match="action rewrite"):
+        timeline_of(table)
+
+
+def test_a_manifest_that_names_a_file_elsewhere_is_refused(tmp_path: Path) -> None:
+    table = unpack("cow_v9_archived", tmp_path)
+    history = Path(table.path) / ".hoodie" / "timeline" / "history"
+    number = (history / "_version_").read_text()
+    (history / f"manifest_{number}").write_text('{"files": [{"fileName": "../../x.parquet", "fileLen": 1}]}')
+    with pytest.raises(UnsafePathError):
+        timeline_of(table)
+
+
+@pytest.mark.parametrize(
+    "name", ["cow_v9_archived", "cow_v6_archived", "cow_v9_rolled_back", "cow_v6_restored"]
+)
+def test_changed_bytes_of_a_timeline_give_an_answer_or_a_named_error(name: str, tmp_path: Path) -> None:
+    table, rng = unpack(name, tmp_path), random.Random(name)
+    named = 0
+    for file in sorted((Path(table.path) / ".hoodie").rglob("*")):
+        if not file.is_file() or "metadata" in file.parts or not file.stat().st_size:
+            continue
+        whole = file.read_bytes()
+        for _ in range(CHANGES):
+            file.write_bytes(changed(whole, rng))
+            try:
+                read = timeline_of(table)
+                for instant in read.completed:
+                    read.metadata(instant)
+            except TailbitError:
+                named += 1
+        file.write_bytes(whole)
+    assert named
+
+
+def changed(whole: bytes, rng: random.Random) -> bytes:
+    """Cut the bytes short, or change one of them, or take a few out."""
+    at = rng.randrange(len(whole))
+    return rng.choice(
+        [whole[:at], whole[:at] + bytes([rng.randrange(256)]) + whole[at + 1 :], whole[:at] + whole[at + 3 :]]
+    )
