@@ -231,7 +231,8 @@ class TermStatsAccess(Access):
     def bounds(self, node: Node, space: SpaceView) -> Bounds:
         """Return the row groups where a condition may be and surely is TRUE.
 
-        A file that the definition is not built for may match anywhere, though one of an equal footer is.
+        A row group in which the term raises may match, whatever the condition implies for values of the term;
+        so may any row of a file that the definition is not built for, though one of an equal footer is.
 
         Raises:
             CorruptIndexError: a file of column statistics is damaged.
@@ -242,7 +243,8 @@ class TermStatsAccess(Access):
         may, surely = self.of_claims.judged(shown.maybe)
         if not shown.exact:
             surely = self.of_claims.judged(shown.sure or Constant(False))[1]
-        bounds = self.of_claims.bounds((may, surely), space)
+        open_ = self.of_claims.stats.nothing_stated(self.term)
+        bounds = self.of_claims.bounds((may | open_, surely & ~open_), space)
         lacking = np.array([self.definition.id not in built for built in space.column_sets])[space.posted]
         if not lacking.any():
             return bounds

@@ -173,6 +173,15 @@ class ColumnStats:
                 low[at], high[at] = least, most
         return ColumnBounds.of_ranks(low, high, nulls, only)
 
+    def nothing_stated(self, term: Column) -> Mask:
+        """Return the units of which nothing is known of an expression: it may raise there.
+
+        Raises:
+            CorruptIndexError: an index file is missing, truncated or altered.
+        """
+        stated = [part.bounded | (part.nulls >= 0) for part in self.cells(term.id)]
+        return ~np.logical_or.reduce(stated) if stated else np.ones(self.units, dtype=bool)
+
     def cells(self, column_id: str) -> list[Cells]:
         """Return the stored statistics of a column, for each key type that it had."""
         if column_id not in self._cells:

@@ -8,11 +8,12 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from deltalake import write_deltalake
 
 import tailbit
 from support.delta_builder import DeltaBuilder
 from support.drive import Drive
-from support.tables import index_files, rewrite
+from support.tables import index_files, index_of, rewrite
 from tailbit.errors import EvaluationError
 from tailbit.index.kinds.column_stats.kind import COLUMN_STATS
 from tailbit.index.maintenance.merge import merge_all
@@ -147,6 +148,17 @@ def test_rows_that_raise_are_never_pruned(judged: Judged) -> None:
     with pytest.raises(EvaluationError):
         tailbit.open(judged.path).where("100 div (k - 17) = 5000").count()
     assert tailbit.open(judged.path).where("k > 40 AND 100 div (k - 17) = 5000").count() == 0
+
+
+def test_a_condition_on_values_for_which_an_expression_raises_finds_their_rows(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    write_deltalake(path, pa.table({"s": ["1.005", "5", None], "k": [1, 2, 3]}))
+    index_of(path, ["k"])
+    table = tailbit.open(path)
+    table.create_index("whole", "CAST(s AS BIGINT)", kind="column_stats")
+    index_of(path)
+    for condition, expected in [("s = '1.005'", 1), ("s <=> '1.005'", 1), ("s <> '5'", 1), ("s IS NULL", 1)]:
+        assert table.where(condition).count() == expected
 
 
 def test_verify_tells_statistics_of_an_expression_that_are_wrong(judged: Judged) -> None:
