@@ -1,0 +1,56 @@
+"""The gate: a Hudi table of a kind whose rows are not proven equal to Spark's is refused by name.
+
+What only writers need (indexes, payload classes, merge modes of COPY_ON_WRITE, table services) passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tailbit.errors import UnsupportedFeatureError
+from tailbit.tables.hudi.properties import NEWEST, TableProperties
+
+READ = {
+    "hoodie.table.type": ("COPY_ON_WRITE",),
+    "hoodie.table.base.file.format": ("PARQUET",),
+    "hoodie.table.multiple.base.file.formats.enable": ("FALSE",),
+    "hoodie.table.format": ("NATIVE",),
+    "hoodie.bootstrap.base.path": ("",),
+    "hoodie.datasource.write.drop.partition.columns": ("FALSE",),
+    "hoodie.partition.metafile.use.base.format": ("FALSE",),
+    "hoodie.table.keygenerator.type": ("SIMPLE", "COMPLEX", "NON_PARTITION"),
+}
+"""The values of properties with which a table is read, in capitals; a property that is absent passes."""
+GENERATORS = ("Simple", "Complex", "Nonpartitioned")
+"""The classes of key generators with which a table is read, without package and ending."""
+
+
+def check_readable(properties: TableProperties, root: str) -> None:
+    """Check that a table's properties are those of a kind of table that is read.
+
+    Raises:
+        UnsupportedFeatureError: a property has a value with which no table is read.
+    """
+    for name, value in refused(properties.values).items():
+        raise UnsupportedFeatureError(
+            path=root,
+            version=NEWEST,
+            feature=f"{name}={value}",
+            hint="Copy the rows into a COPY_ON_WRITE table of Parquet files with plain partition columns.",
+        )
+
+
+def refused(values: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties with which no table is read.
+
+    >>> refused({"hoodie.table.type": "MERGE_ON_READ", "hoodie.table.name": "t"})
+    {'hoodie.table.type': 'MERGE_ON_READ'}
+    """
+    wrong = {
+        name: values[name] for name, read in READ.items() if values.get(name, read[0]).upper() not in read
+    }
+    generator = values.get("hoodie.table.keygenerator.class", "")
+    plain = generator.rpartition(".")[2].removesuffix("KeyGenerator").removesuffix("Avro")
+    if generator and plain not in GENERATORS:
+        wrong["hoodie.table.keygenerator.class"] = generator
+    return wrong
