@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -90,9 +91,49 @@ def cover(
     covered = _all(*same, pc.equal(mine["lineage"], arrow_scalar(lineage)), pc.is_valid(mine["space"]))
     known = {s.space: s for s in before.spaces} if before is not None and before.lineage == lineage else {}
     mine = pc.filter(mine, arrow_array(covered))
-    spaces = _spaces(everything[covered], mine, snapshot, index, hidden_of, known, accesses)
+    moved = _moved(snapshot, index, everything[covered])
+    spaces = _spaces(everything[covered], mine, snapshot, index, hidden_of, known, accesses, moved)
     uncovered, definitions = everything[~covered], index.settings.definitions
     return Coverage(snapshot, spaces, uncovered, hidden_of, trusted, lineage, damages, definitions)
+
+
+class _Moved(NamedTuple):
+    """Covered files (a mask) whose partition values were others when they were indexed.
+
+    `ids`: the definitions that read partition columns; what they have of these files is of other values.
+    """
+
+    files: Mask
+    ids: frozenset[str]
+
+    def apart(self, sets: list[frozenset[str]], posted: Longs) -> tuple[list[frozenset[str]], Longs]:
+        """Return sets of posted ids and the number of each file's, in which these files lack the `ids`."""
+        if not self.files.any():
+            return sets, posted
+        return [*sets, *(held - self.ids for held in sets)], np.where(self.files, posted + len(sets), posted)
+
+
+def _moved(snapshot: Snapshot, index: IndexState, covered: FileNumbers) -> _Moved:
+    """Return the covered files whose partition values differ from the recorded ones.
+
+    The log may name a file again with other values, and a question may be of a version before. Cost: none
+    unless a definition with an id of its own reads a partition column; else a lookup for each file.
+    """
+    several = [d for d in index.settings.definitions if not d.is_of_column]
+    read = {d.id: {c.id for term in d.terms for c in term.columns} for d in several}
+    partitions = {c.id: c.physical[0] for c in snapshot.schema.columns if c.partition} if read else {}
+    ids = frozenset(id_ for id_, columns in read.items() if columns & set(partitions))
+    names = {partitions[id_] for wanted in ids for id_ in read[wanted] & set(partitions)}
+    differ = np.zeros(len(covered), dtype=bool)
+    if names:
+        recorded, numbers = index.recorded.table(), arrow_array(covered)
+        at = pc.index_in(pc.take(snapshot.files.paths, numbers), value_set=recorded["path"].combine_chunks())
+        for name in sorted(names):
+            then = pc.take(pc.map_lookup(recorded["partition"], arrow_scalar(name), "first"), at)
+            now = pc.take(snapshot.files.partition_texts(name), numbers)
+            same = filled(pc.equal(then, now), False)
+            differ |= ~numpy_of(pc.or_(same, pc.and_(pc.is_null(then), pc.is_null(now))), dtype=bool)
+    return _Moved(differ, ids)
 
 
 def _all(*masks: pa.ChunkedArray) -> Mask:
@@ -109,6 +150,7 @@ def _spaces(
     hidden_of: Callable[[int], BitMap | None],
     known: Mapping[str, SpaceView],
     accesses: Sequence[Access],
+    moved: _Moved,
 ) -> list[SpaceView]:
     """Return a view per row space of the covered `files`; `mine`: the record of each file, in that order."""
     if not len(files):
@@ -118,12 +160,11 @@ def _spaces(
     bases = numpy_of(mine["base"], dtype=np.int64)
     rows = numpy_of(mine["rows"], dtype=np.int64)
     numbers, lists = column_sets(mine["columns"])
-    sets, posted_codes = list(map(frozenset, lists)), numpy_of(numbers, dtype=np.int64)
+    sets, posted_codes = moved.apart(list(map(frozenset, lists)), numpy_of(numbers, dtype=np.int64))
     hidden, partitions = hidden_ids(snapshot), PartitionTexts(snapshot.files)
     views = []
     for part in _by_space(codes, bases, rows):
         space = str(names.dictionary[int(codes[part[0]])])
-        before = known.get(space)
         views.append(
             SpaceView(
                 space=space,
@@ -137,7 +178,7 @@ def _spaces(
                 segments=index.segments_of(space),
                 partitions=partitions,
                 accesses=accesses,
-                before=None if before is None else before.origin,
+                before=known[space].origin if space in known else None,
             )
         )
     return views

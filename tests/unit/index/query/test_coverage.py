@@ -264,6 +264,28 @@ def test_a_file_added_again_with_another_partition_value_is_found_by_that_of_eac
         assert all(answer.files_scanned == 0 for answer in answers.values())
 
 
+@pytest.mark.parametrize(
+    ("on", "kind"), [(["p", "k"], "bitmap"), ("upper(p)", "bitmap"), ("concat(p, k)", "column_stats")]
+)
+def test_an_index_that_reads_partition_columns_says_nothing_of_other_values_than_it_was_built_of(
+    tmp_path: Path, on: str | list[str], kind: str
+) -> None:
+    path = str(tmp_path / "t")
+    builder = by_partition(path)
+    newest = again(builder, "a.parquet", p="c")
+    tailbit.open(path).create_index("i", on, kind=kind)
+    index_of(path)
+    opened = tailbit.open(path)
+    for version, rows in ((1, {"a": 5, "b": 5, "c": 0}), (newest, {"a": 0, "b": 5, "c": 5})):
+        for p, count in rows.items():
+            for condition in (f"p = '{p}' AND k < 5", f"upper(p) = '{p.upper()}' AND k < 5"):
+                assert opened.where(condition, version=version).count() == count
+        wanted = [f"{p}3" for p, count in rows.items() if count]
+        for p in "abc":
+            found = opened.where(f"concat(p, k) = '{p}3'", version=version).count()
+            assert found == wanted.count(f"{p}3")
+
+
 def test_conditions_on_a_partition_column_whose_values_are_the_same_are_taken_over(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     builder = by_partition(path)
