@@ -249,9 +249,15 @@ def _exact(handle: IndexedTable, request: Request) -> Answer:
 
 
 def _decline_column(column: Column) -> None:
-    """Decline exact answers over floats: Spark's own pushdown loses NaN and -0.0, so counts would differ."""
+    """Decline exact answers over columns of which Spark's own answer depends on more than the rows.
+
+    Spark's pushdown of floats loses NaN and -0.0; partition values without an offset are moments in the
+    time zone of the session, which no request tells.
+    """
     if column.type.name in ("float", "double"):
         raise Declined("floating-point", column.label)
+    if column.partition and column.type.name == "timestamp":
+        raise Declined("time-zone", f"{column.label} depends on the time zone of the session")
 
 
 def _check_table(handle: IndexedTable, request: Request) -> None:

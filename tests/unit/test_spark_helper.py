@@ -177,6 +177,17 @@ def test_exact_answers_over_floats_are_declined(helper: Helper, table: str) -> N
     assert helper.reason("groups", table, "v = 2", by=["d"]) == "floating-point"
 
 
+def test_groups_by_a_partition_column_that_depends_on_the_time_zone_are_declined(
+    helper: Helper, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "zoned")
+    moments = pa.array([0, 3_600_000_000], pa.timestamp("us", "UTC"))
+    write_deltalake(path, pa.table({"v": [1, 2], "at": moments}), partition_by=["at"])
+    index_of(path, ["v"])
+    assert helper.reason("groups", path, "v > 0", by=["at"]) == "time-zone"
+    assert helper.ask("groups", path, "v > 0", by=["v"])["rows"].num_rows == 2
+
+
 def test_exact_answers_are_declined_where_a_conjunct_is_not_understood(helper: Helper, table: str) -> None:
     assert helper.reason("count", table, "v = 2", "no_such(k) = 1") == "not-understood"
 
