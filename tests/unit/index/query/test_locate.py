@@ -54,7 +54,19 @@ TWICE_AND_NOWHERE = [(5, "b.parquet", 0), (3, "a.parquet", 2), (3, "c.parquet", 
         [5.0, 3.0, 99.0],
         [Decimal(5), Decimal(3), Decimal(99)],
     ],
-    ids=repr,
+    ids=[
+        "list",
+        "twice",
+        "tuple",
+        "dicts",
+        "narrow",
+        "coded",
+        "array",
+        "polars",
+        "texts",
+        "doubles",
+        "decimals",
+    ],
 )
 def test_each_key_stands_once_for_each_of_its_rows_in_the_order_given(
     flights: tailbit.IndexedTable, keys: Any
