@@ -107,7 +107,7 @@ class Keys:
             node = self._condition()
             rest = replace(selection, node=node, by_file=by_file(node), coverage=coverage)
             places.append(self._read(rest))
-        return _beside(self.given, [slice_.path for slice_ in selection.snapshot.files], places)
+        return _beside(self.given, selection.snapshot.files.paths, places)
 
     def _posted(self, selection: Selection) -> tuple[list[Places], list[SpaceView]]:
         """Return the rows by the postings of keys, and the row spaces whose postings do not say them all."""
@@ -178,11 +178,9 @@ class Keys:
         )
         rows = pa.concat_tables(tables) if tables else selection.schema.arrow(self.columns).empty_table()
         owners = self._owners(rows.columns)
-        numbers_by_path = {slice_.path: at for at, slice_ in enumerate(selection.snapshot.files)}
-        files = np.repeat(
-            np.array([numbers_by_path[hit.slice_.path] for hit in hits], dtype=np.int64),
-            [len(hit.positions) for hit in hits],
-        )
+        paths = arrow_array([hit.slice_.path for hit in hits], pa.string())
+        numbers = numpy_of(pc.index_in(paths, value_set=selection.snapshot.files.paths), dtype=np.int64)
+        files = np.repeat(numbers, [len(hit.positions) for hit in hits])
         parts = [hit.positions.astype(np.int64) for hit in hits]
         positions = np.concatenate([np.zeros(0, dtype=np.int64), *parts])
         some = owners >= 0
@@ -358,14 +356,14 @@ def _codes(columns: Sequence[Column], values: Sequence[pa.Array | pa.ChunkedArra
     return parts[0] if len(parts) == 1 else join_parts(parts, key_type_of(tuple_of(types)))
 
 
-def _beside(keys: pa.Table, paths: Sequence[str], places: Sequence[Places]) -> pa.Table:
+def _beside(keys: pa.Table, paths: pa.StringArray, places: Sequence[Places]) -> pa.Table:
     """Return keys beside the places of their rows; `paths`: of the files of the snapshot."""
     numbers, files, positions = (
         np.concatenate([np.zeros(0, dtype=np.int64), *(part[at] for part in places)]) for at in range(3)
     )
     used = np.flatnonzero(np.bincount(files))
     ranks = np.searchsorted(used, files)
-    used_paths = arrow_array([paths[number] for number in used.tolist()], pa.string())
+    used_paths = pc.take(paths, arrow_array(used))
     by_path = np.argsort(numpy_of(pc.sort_indices(used_paths)))
     absent = np.flatnonzero(np.bincount(numbers, minlength=len(keys)) == 0)
     nowhere = np.full(len(absent), -1)
