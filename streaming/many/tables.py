@@ -23,6 +23,7 @@ from tailbit.streaming.config.read import changed
 from tailbit.streaming.many.followed import Followed, Shared
 from tailbit.streaming.many.source import Ranges
 from tailbit.streaming.many.states import Standing, TableState
+from tailbit.tables.model import after
 
 ANSWER_S = 1.0
 """Most seconds until the planner process is answered, so that it is seen to be alive."""
@@ -111,7 +112,7 @@ class Tables:
         with self._changed:
             lags = {id_: member.lag for id_, member in self._members.items() if member.lag is not None}
         return {
-            "tables": {id_: {"version": lag.head + 1} for id_, lag in lags.items()},
+            "tables": {id_: {"version": after(lag.head)} for id_, lag in lags.items()},
             "behind": {
                 "tables": sum(lag.versions > 0 for lag in lags.values()),
                 "versions": sum(lag.versions for lag in lags.values()),
