@@ -57,7 +57,10 @@ def _of_library(keys: Any) -> pa.Table | None:
 
 def _listed(keys: Any) -> list[Any]:
     if isinstance(keys, (pa.Array, pa.ChunkedArray)) or hasattr(keys, "tolist"):
-        return list(keys.tolist())
+        listed = keys.tolist()
+        if not isinstance(listed, list):
+            raise wrong_type("keys", keys, _WANTED)
+        return listed
     if isinstance(keys, (str, bytes, Mapping)) or not isinstance(keys, Iterable):
         raise wrong_type("keys", keys, _WANTED)
     return list(keys)
@@ -80,6 +83,6 @@ def _of_values(keys: Sequence[Any], on: Sequence[str] | None) -> pa.Table:
 def _table(columns: Sequence[str], values: Sequence[Sequence[Any]]) -> pa.Table:
     try:
         return pa.table([pa.array(listed) for listed in values], names=list(columns))
-    except pa.ArrowException as error:
+    except (pa.ArrowException, UnicodeEncodeError, OverflowError) as error:
         hint = "Give the values of a key column in one type."
         raise UsageError(reason=f"keys are of several types: {error}", hint=hint) from error

@@ -116,6 +116,7 @@ def calls(path: str) -> Iterator[tuple[str, Callable[..., Any], dict[str, Any]]]
     yield "date_histogram", answer.date_histogram, {"column": "d", "part": "day", "zone": "UTC"}
     yield "crosstab", answer.crosstab, {"rows": "v", "columns": "k"}
     yield "transitions", opened.transitions, {"column": "v", "from_version": 0, "to_version": 0}
+    yield "locate", opened.locate, {"keys": ["a"], "on": "v", "version": None, "as_of": None}
     yield "facet_table", answer.facet_table, {"column": "v", **measures}
     yield "to_delta", answer.to_delta, {"path": f"{path} {uuid.uuid4()}"}
     yield "positions", answer.positions, {}
@@ -153,7 +154,18 @@ def test_every_public_name_is_one_that_is_meant(path: str) -> None:
     opened = tailbit.open(path)
     assert public(opened) == {
         *("path", "index_path", "damage", "older_format", "state", "where", "count", "columns", "schema"),
-        *("advise", "verify", "repair", "compact", "alter", "indexed", "vacuum", "transitions", "wait_for"),
+        *(
+            "advise",
+            "verify",
+            "repair",
+            "compact",
+            "alter",
+            "indexed",
+            "vacuum",
+            "transitions",
+            "wait_for",
+            "locate",
+        ),
         *("create_index", "rebuild_index", "drop_index", "describe_index", "indexes"),
     }
     assert public(opened.where()) == {
