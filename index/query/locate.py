@@ -17,7 +17,7 @@ Worked example: keys of (carrier, flight), of which the second is nowhere and th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -43,7 +43,6 @@ from tailbit.tables.positions import bitmap_of, positions_in
 
 PATH, POSITION = "path", "position"
 """The columns that say where a row lies: the path as in the log, decoded, and the 0-based physical row."""
-
 
 _COMPARED_AS_THEY_ARE = ("integer", "string", "binary", "date", "timestamp", "timestamp_ntz")
 """Key types whose equal values are equal in Arrow; of doubles -0.0 equals 0.0, and decimals have a scale."""
@@ -74,6 +73,7 @@ class Keys:
     columns: Sequence[Column]
     given: pa.Table
     values: Sequence[pa.Array]
+    _orders: dict[tuple[int, ...], tuple[pa.BinaryArray, Longs] | None] = field(default_factory=dict)
 
     @staticmethod
     def of(columns: Sequence[Column], given: pa.Table) -> Keys:
@@ -135,7 +135,7 @@ class Keys:
             segments = space.serving(posted)
             same = all(segment.columns[posted.id] == key_type for segment in segments)
             if segments and same and space.unposted(posted.id) is None:
-                codes = self._ascending(order)
+                codes = self._ascending_in(order)
                 if codes is None:
                     return None
                 lookup = Lookup(space, posted.id, *codes, segments)
@@ -155,6 +155,12 @@ class Keys:
         for access in space.accesses:
             if isinstance(term := access.values, IndexedTuple) and {p.id for p in term.parts} == set(places):
                 yield term, tuple(places[part.id] for part in term.parts)
+
+    def _ascending_in(self, order: tuple[int, ...]) -> tuple[pa.BinaryArray, Longs] | None:
+        """Return what `_ascending` does, cached: all row spaces look for the same keys."""
+        if order not in self._orders:
+            self._orders[order] = self._ascending(order)
+        return self._orders[order]
 
     def _ascending(self, order: tuple[int, ...]) -> tuple[pa.BinaryArray, Longs] | None:
         """Return the bytes of the keys, ascending, and the number of each; None if one is truncated.
@@ -208,9 +214,13 @@ class Keys:
         if len(rows) == 1 and key_type in _COMPARED_AS_THEY_ARE:
             numbers = pc.index_in(pc.cast(rows[0], self.values[0].type), value_set=self.values[0])
         else:
-            wanted = _codes(self.columns, self.values)
-            numbers = pc.index_in(_codes(self.columns, rows), value_set=wanted)
+            numbers = pc.index_in(_codes(self.columns, rows), value_set=self._own_codes)
         return numpy_of(filled(numbers, -1), dtype=np.int64)
+
+    @once
+    def _own_codes(self) -> pa.Array:
+        """Return the bytes of the keys, in their order."""
+        return _codes(self.columns, self.values)
 
     def _condition(self) -> Node:
         """Return that each column has one of its values among the keys: TRUE in every row that has a key."""
