@@ -86,12 +86,13 @@ def cover(
         return nothing
     lineage = index.ledger.lineage
     live = snapshot.files.core
-    mine = pc.take(recorded, pc.index_in(live["path"], value_set=recorded["path"].combine_chunks()))
+    records = pc.index_in(live["path"], value_set=recorded["path"].combine_chunks())
+    mine = pc.take(recorded, records)
     same = [pc.equal(mine[name], live[name]) for name in ("size", "mtime")]
     covered = _all(*same, pc.equal(mine["lineage"], arrow_scalar(lineage)), pc.is_valid(mine["space"]))
     known = {s.space: s for s in before.spaces} if before is not None and before.lineage == lineage else {}
-    mine = pc.filter(mine, arrow_array(covered))
-    moved = _moved(snapshot, index, everything[covered])
+    mine, records = (pc.filter(part, arrow_array(covered)) for part in (mine, records))
+    moved = _moved(snapshot, index, everything[covered], records)
     spaces = _spaces(everything[covered], mine, snapshot, index, hidden_of, known, accesses, moved)
     uncovered, definitions = everything[~covered], index.settings.definitions
     return Coverage(snapshot, spaces, uncovered, hidden_of, trusted, lineage, damages, definitions)
@@ -113,11 +114,12 @@ class _Moved(NamedTuple):
         return [*sets, *(held - self.ids for held in sets)], np.where(self.files, posted + len(sets), posted)
 
 
-def _moved(snapshot: Snapshot, index: IndexState, covered: FileNumbers) -> _Moved:
+def _moved(snapshot: Snapshot, index: IndexState, covered: FileNumbers, records: pa.ChunkedArray) -> _Moved:
     """Return the covered files whose partition values differ from the recorded ones.
 
-    The log may name a file again with other values, and a question may be of a version before. Cost: none
-    unless a definition with an id of its own reads a partition column; else a lookup for each file.
+    `records`: the place of each covered file's record. The log may name a file again with other values, and a
+    question may be of a version before. Cost: none unless a definition with an id of its own reads a
+    partition column; else two texts of each file.
     """
     several = [d for d in index.settings.definitions if not d.is_of_column]
     read = {d.id: {c.id for term in d.terms for c in term.columns} for d in several}
@@ -126,10 +128,9 @@ def _moved(snapshot: Snapshot, index: IndexState, covered: FileNumbers) -> _Move
     names = {partitions[id_] for wanted in ids for id_ in read[wanted] & set(partitions)}
     differ = np.zeros(len(covered), dtype=bool)
     if names:
-        recorded, numbers = index.recorded.table(), arrow_array(covered)
-        at = pc.index_in(pc.take(snapshot.files.paths, numbers), value_set=recorded["path"].combine_chunks())
+        recorded, numbers = index.recorded.table()["partition"], arrow_array(covered)
         for name in sorted(names):
-            then = pc.take(pc.map_lookup(recorded["partition"], arrow_scalar(name), "first"), at)
+            then = pc.take(pc.map_lookup(recorded, arrow_scalar(name), "first"), records)
             now = pc.take(snapshot.files.partition_texts(name), numbers)
             same = filled(pc.equal(then, now), False)
             differ |= ~numpy_of(pc.or_(same, pc.and_(pc.is_null(then), pc.is_null(now))), dtype=bool)
