@@ -11,7 +11,7 @@ from tailbit.index.implication.implied import implied
 from tailbit.index.model import Definition
 from tailbit.index.predicate.walks import columns_of, nodes_of
 from tailbit.index.query.selection import Selection
-from tailbit.index.sql.terms import column_of, every_column, kept_expressions, term_anew
+from tailbit.index.sql.terms import column_of, every_column, kept_expressions, terms_anew
 from tailbit.tables.schema import Schema
 
 
@@ -61,8 +61,7 @@ def _changed(definition: Definition, schema: Schema) -> str:
 def _can_be_rebuilt(definition: Definition, schema: Schema) -> bool:
     """Return whether the terms of a definition can be read over the columns as they are now."""
     try:
-        for term in (t for t in definition.terms if definition.has_postings or not t.is_column):
-            term_anew(term, schema)
+        terms_anew(definition, schema)
     except (UnknownColumnError, PredicateError, ColumnTypeError):
         return False
     return True

@@ -16,7 +16,7 @@ from tailbit.index.maintenance.alter import change_definitions, retried
 from tailbit.index.maintenance.definitions import found
 from tailbit.index.maintenance.wanted import Wanted, wanted_of
 from tailbit.index.model import DEFERRED, REPLACES, Definition, LedgerState, Settings, TermColumn, new_id
-from tailbit.index.sql.terms import every_column, term_anew
+from tailbit.index.sql.terms import every_column, terms_anew
 from tailbit.index.store.state import IndexState
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables import compute as pc
@@ -49,22 +49,15 @@ def rebuild(index: MetadataTable, name: str, schema: Schema) -> Definition:
             built = _column_anew(old, schema)
             change_definitions(index, tuple(built if d is old else d for d in definitions), [old.id])
             return built
-        newer = replace(_anew(old, schema), id=new_id(), options={**old.options, REPLACES: old.id})
+        newer = replace(
+            old, terms=terms_anew(old, schema), id=new_id(), options={**old.options, REPLACES: old.id}
+        )
         unfinished = [d.id for d in definitions if d.options.get(REPLACES) == old.id]
         kept = tuple(d for d in definitions if d.id not in unfinished)
         change_definitions(index, (*kept, newer), unfinished)
         return newer
 
     return retried(index, attempt)
-
-
-def _anew(definition: Definition, schema: Schema) -> Definition:
-    """Return a definition over its columns as they are now; columns without postings as they are."""
-    terms = definition.terms
-    anew = (
-        term_anew(term, schema) if definition.has_postings or not term.is_column else term for term in terms
-    )
-    return replace(definition, terms=tuple(anew))
 
 
 def _column_anew(definition: Definition, schema: Schema) -> Definition:

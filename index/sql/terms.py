@@ -169,7 +169,22 @@ def _bound_again(term: Term, schema: Schema, present: Mapping[str, Column]) -> E
         return None
 
 
-def term_anew(term: Term, schema: Schema) -> Term:
+def terms_anew(definition: Definition, schema: Schema) -> tuple[Term, ...]:
+    """Return the terms of a definition over their columns as they are now.
+
+    Columns without postings are not bound again: their statistics follow whatever type they have.
+
+    Raises:
+        UnknownColumnError: a column is gone, and none has its name.
+        PredicateError, ColumnTypeError: the text is no indexed expression over the types as they are now.
+    """
+    return tuple(
+        _term_anew(term, schema) if definition.has_postings or not term.is_column else term
+        for term in definition.terms
+    )
+
+
+def _term_anew(term: Term, schema: Schema) -> Term:
     """Return a recorded term over the same columns as they are now, whatever their names and types are.
 
     A column that is gone is looked for by its name, and the text of an expression stays as it was written.
