@@ -251,13 +251,12 @@ def _exact(handle: IndexedTable, request: Request) -> Answer:
 def _decline_column(column: Column) -> None:
     """Decline exact answers over columns of which Spark's own answer depends on more than the rows.
 
-    Spark's pushdown of floats loses NaN and -0.0; partition values without an offset are moments in the
-    time zone of the session, which no request tells.
+    Spark's pushdown of floats loses NaN and -0.0; for partition values without an offset see `_zoned`.
     """
     if column.type.name in ("float", "double"):
         raise Declined("floating-point", column.label)
-    if column.partition and column.type.name == "timestamp":
-        raise Declined("time-zone", f"{column.label} depends on the time zone of the session")
+    if zoned := _zoned(column):
+        raise Declined("time-zone", zoned)
 
 
 def _check_table(handle: IndexedTable, request: Request) -> None:
@@ -285,9 +284,16 @@ def _refusal(handle: IndexedTable, request: Request, text: str) -> str | None:
         answer = _bound(handle, request, text)
     except (PredicateError, SchemaError) as refused:
         return str(refused)
-    # Spark reads partition values without an offset in the session's time zone, which no request tells.
-    zoned = [c for c in columns_of(answer._selection.node) if c.partition and c.type.name == "timestamp"]
-    return f"{zoned[0].label} depends on the time zone of the session" if zoned else None
+    return next(filter(None, map(_zoned, columns_of(answer._selection.node))), None)
+
+
+def _zoned(column: Column) -> str | None:
+    """Return that a column depends on the time zone of Spark's session, which no request tells, or None.
+
+    Spark reads partition values without an offset in that zone.
+    """
+    is_zoned = column.partition and column.type.name == "timestamp"
+    return f"{column.label} depends on the time zone of the session" if is_zoned else None
 
 
 def _bound(handle: IndexedTable, request: Request, text: str | None, may_lack_index: bool = False) -> Answer:
