@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -201,14 +200,3 @@ def test_a_wrong_configuration_ends_with_78_and_starts_nothing(application: Appl
     assert application.process.wait(HANG_S) == 78
     assert "tailbit.toml:" in application.said.read_text()
     assert not Path(application.table("orders"), "_tailbit").exists()
-
-
-def test_a_table_is_found_by_its_name_in_the_catalog(spark: Any, tmp_path: Path) -> None:
-    from tailbit.errors import NotATableError
-    from tailbit.streaming.many.catalog import place_in_catalog
-
-    path = three_commits(str(tmp_path / "by name"))
-    spark.sql(f"CREATE TABLE known_by_name USING delta LOCATION '{path}'")
-    assert place_in_catalog(spark, "known_by_name") == path
-    with pytest.raises(NotATableError):
-        place_in_catalog(spark, "known_by_nobody")
