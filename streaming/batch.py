@@ -28,6 +28,7 @@ from tailbit.streaming.filling.fill_thread import FillThread
 from tailbit.streaming.filling.filler import Filler
 from tailbit.streaming.filling.spaces_at_work import SpacesAtWork
 from tailbit.streaming.indexer import BatchOutcome, Indexer
+from tailbit.streaming.java.collecting import collected
 from tailbit.streaming.merging import Merger
 from tailbit.streaming.metrics import Progress, describe
 from tailbit.streaming.settings import StreamSettings
@@ -121,7 +122,7 @@ class Batch:
         began = time.perf_counter()
         before, head = self._begun(batch_id)
         self._describe(None, before, self._backlog.lag(before, head))
-        versions = rows.collect()
+        versions = collected(rows)
         if versions:
             start, end = offsets_of(versions[0].range)
             self._index_range(start, end, batch_id, before, began)

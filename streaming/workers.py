@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 import pyarrow as pa
 
 from tailbit.errors import TailbitError
+from tailbit.streaming.java.collecting import collected
 from tailbit.streaming.upkeep.memory import FREED
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def on_workers(spark: SparkSession, run: Callable[[T], R], arguments: Sequence[T
     pickled = pa.array(map(pickle.dumps, arguments), pa.binary())
     table = pa.table({"n": pa.array(range(len(arguments)), pa.int32()), "argument": pickled})
     frame = spark.createDataFrame(table).repartitionById(len(arguments), "n")
-    rows = frame.mapInArrow(by_pickles(run), "result binary").collect()
+    rows = collected(frame.mapInArrow(by_pickles(run), "result binary"))
     results = [pickle.loads(row.result) for row in rows]
     for result in results:
         if isinstance(result, TailbitError):

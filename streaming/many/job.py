@@ -21,6 +21,7 @@ from tailbit.errors import ConfigError, StreamError, TailbitError
 from tailbit.streaming.config.check import check_tables
 from tailbit.streaming.config.read import ReadConfig, read_config
 from tailbit.streaming.control import Control
+from tailbit.streaming.java.collecting import collected
 from tailbit.streaming.life.watchdog import Supervision
 from tailbit.streaming.many.catalog import place_in_catalog
 from tailbit.streaming.many.door import Door
@@ -173,7 +174,7 @@ def _started(
 
     def index(rows: DataFrame, batch_id: int) -> None:
         spark.sparkContext.setJobDescription(f"{name} · batch {batch_id}: which tables have commits")
-        tables.take(ranges_of(rows.collect()), batch_id)
+        tables.take(ranges_of(collected(rows)), batch_id)
 
     return (
         spark.readStream.format(FORMAT)

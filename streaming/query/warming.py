@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from tailbit.index.maintenance import merge
 from tailbit.index.write import run
+from tailbit.streaming.java.collecting import collected
 from tailbit.streaming.source import log_source
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def _warm(spark: SparkSession, workers: int, ended: threading.Event) -> None:
             if ended.is_set():
                 return
             frame = spark.range(workers, numPartitions=workers)
-            frame.mapInArrow(_wait if number == 0 else _pass_on, "id bigint").collect()
+            collected(frame.mapInArrow(_wait if number == 0 else _pass_on, "id bigint"))
     except (OSError, Py4JError, PySparkException):
         return
 

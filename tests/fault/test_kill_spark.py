@@ -129,6 +129,42 @@ def test_a_query_whose_java_is_gone_ends_with_a_stream_error_and_can_be_started_
     checked(table, tmp_path)
 
 
+JAVA_ENDS_BEFORE_THE_ROWS_ARE_FETCHED = """
+import os, signal, sys
+from pyspark.sql import SparkSession
+from tailbit.streaming.java.collecting import collected
+
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+java = spark._jvm.java.lang.ProcessHandle.current().pid()
+frame = spark.range(3)
+
+class ThenKilled:
+    def __init__(self, real): self.real = real
+    def collectToPython(self):
+        where = self.real.collectToPython()
+        os.kill(java, signal.SIGKILL)
+        spark.sparkContext._gateway.proc.wait()
+        return where
+
+frame._jdf = ThenKilled(frame._jdf)
+try:
+    collected(frame)
+except ConnectionError:
+    os._exit(17)
+"""
+
+
+def test_java_that_ends_before_a_job_s_rows_are_fetched_is_a_lost_connection() -> None:
+    """pyspark 4.2 raises an UnboundLocalError there, which the thread of the warm-up printed."""
+    ended = subprocess.run(
+        [sys.executable, "-c", JAVA_ENDS_BEFORE_THE_ROWS_ARE_FETCHED],
+        capture_output=True,
+        text=True,
+        timeout=HANG_S,
+    )
+    assert ended.returncode == 17, ended.stderr
+
+
 @pytest.mark.parametrize("fault", variants(["before_spark_commit", "after_commit"], 1))
 def test_the_command_killed_between_index_commit_and_spark_commit_replays_nothing(
     table: str, tmp_path: Path, tailbit_run: Any, fault: str
