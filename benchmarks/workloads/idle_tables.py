@@ -10,6 +10,7 @@ Usage: python workloads/idle_tables.py [tables] [seconds] [--object-store]. One 
 from __future__ import annotations
 
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -58,7 +59,8 @@ def main() -> None:
 
 def configuration(folder: pathlib.Path, root: str, options: dict[str, str], tables: int) -> pathlib.Path:
     """Write the tables, of one commit each, and the configuration of them."""
-    lines = [f'[application]\ncheckpoint = "{folder}/checkpoint"', "[defaults.storage_options]"]
+    lines = [f'[application]\ncheckpoint = "{folder}/checkpoint"\nlease = "{root}/lease"']
+    lines += ["[defaults.storage_options]"]
     lines += [f'{name} = "{value}"' for name, value in options.items()]
     for number in range(tables):
         path = f"{root}/t{number}"
@@ -97,8 +99,14 @@ def measured(process, folder: pathlib.Path, tables: int, seconds: int, proxy) ->
         requests = proxy.seen[seen:]
         line["requests a day and table"] = round(len(requests) * DAY_S / passed / tables)
         line["requests a day"] = round(len(requests) * DAY_S / passed)
-        line["by method"] = dict(Counter(request.method for request in requests))
+        line["by what"] = dict(Counter(map(shape, requests)).most_common())
     tell(line)
+
+
+def shape(request) -> str:
+    """Return the method of a request, and its path without table, version and random names."""
+    path = re.sub(r"^/bucket/(t\d+/)?", "", re.sub(r"[0-9a-f-]{30,}", "…", request.path))
+    return f"{request.method} {re.sub(r'[0-9]{10,}', '…', path) or 'list'}"
 
 
 def tree(process: subprocess.Popen) -> list[psutil.Process]:

@@ -159,13 +159,15 @@ class TableEntry(Defaults):
 class Application(_Section):
     """What holds for the application.
 
-    `checkpoint`: place of Spark's checkpoint; by default in the state folder of this user. `threads`: most
+    `checkpoint`: place of Spark's checkpoint; by default in the state folder of this user. `lease`: folder or
+    URI of the file that says that an application is at work; by default in the checkpoint. `threads`: most
     tables at work at once in the driver. `spark`: settings of Spark. `ui`: whether Spark shows its UI.
     """
 
     name: Text = "tailbit"
     master: Text = "local[2]"
     checkpoint: Text | None = None
+    lease: Text | None = None
     threads: Annotated[int, Field(ge=1, le=64)] = 4
     stall_limit: StallSeconds = 60.0
     ui: bool = True

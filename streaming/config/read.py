@@ -220,7 +220,11 @@ def _with_whole_paths(config: Config, folder: str) -> Config:
         }
         return table.model_copy(update=paths)
 
-    return config.model_copy(update={"table": tuple(map(whole, config.table))})
+    given = config.application
+    places = {key: getattr(given, key) for key in ("checkpoint", "lease")}
+    whole_places = {key: _whole_path(place, folder) for key, place in places.items() if place is not None}
+    application = given.model_copy(update=whole_places)
+    return config.model_copy(update={"application": application, "table": tuple(map(whole, config.table))})
 
 
 def changed(

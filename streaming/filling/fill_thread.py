@@ -51,7 +51,7 @@ class FillThread:
         self._filler, self._caught_up, self._mend = filler, caught_up, mend
         self._life, self._tell, self._look_s = life, tell, look_s
         self._pause = look_s
-        self._stop = threading.Event()
+        self._stop, self._woken = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._keep, name="tailbit-fill", daemon=True)
         self.failure: Exception | None = None
 
@@ -62,12 +62,23 @@ class FillThread:
     def stop(self) -> None:
         """Let nothing be committed any more; what is being read is given up. A second call does nothing."""
         self._stop.set()
+        self._woken.set()
         self._filler.stop()
+
+    def wake(self) -> None:
+        """Look now: the index has changed."""
+        self._woken.set()
 
     def _keep(self) -> None:
         pause = 0.0
-        while not self._stop.wait(pause):
+        while not self._has_stopped(pause):
             pause = self.look()
+
+    def _has_stopped(self, pause: float) -> bool:
+        """Wait for `pause` seconds, or until woken; return whether the thread is to end."""
+        self._woken.wait(pause)
+        self._woken.clear()
+        return self._stop.is_set()
 
     def look(self) -> float:
         """Fill once if there is something to fill; return the seconds to wait before the next look."""

@@ -10,8 +10,8 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from tailbit.checkpoints.heartbeat import length
 from tailbit.checkpoints.liveness import Liveness
+from tailbit.checkpoints.signs import length
 from tailbit.errors import ClusterError, UsageError
 from tailbit.streaming.java.session import on_one_machine
 from tailbit.streaming.upkeep.mending import Tell

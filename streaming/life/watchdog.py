@@ -14,8 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
 
-from tailbit.checkpoints.heartbeat import length
 from tailbit.checkpoints.liveness import Liveness, OnLife
+from tailbit.checkpoints.signs import length
 from tailbit.errors import HungError, NotDrainedError, TailbitError
 from tailbit.streaming.life.processes import Process, below_this, end, java_of
 from tailbit.streaming.upkeep.mending import Tell, tell_nobody

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 from tailbit.checkpoints.heartbeat import Heartbeat
 from tailbit.checkpoints.lag import Lag
 from tailbit.checkpoints.liveness import Liveness
+from tailbit.checkpoints.mark import Mark
 from tailbit.checkpoints.offset import Offset
 from tailbit.index.advice.counts import decided
 from tailbit.index.maintenance.create import open_or_create, prepare_index
@@ -34,20 +36,24 @@ if TYPE_CHECKING:
 
     from tailbit.streaming.batch import OnProgress
 
-FILL_LOOK_S, REMOTE_FILL_LOOK_S, UPKEEP_S = 10.0, 60.0, 600.0
+FILL_LOOK_S, REMOTE_FILL_LOOK_S, UPKEEP_S = 10.0, 600.0, 600.0
 """Seconds between two looks of one table for files to fill, on disk and in an object store, and between two
 passes of its upkeep: an idle table costs next to nothing."""
+
+CHANGED_S = 60.0
+"""Seconds between two looks for files to fill of an index that changes."""
 
 
 @dataclass(frozen=True)
 class Shared:
     """What the tables of an application share.
 
-    `workers`: held by the one table that is at work on Spark's workers. `locate`: returns where the catalog
-    says that a table is.
+    `lease`: the application's, which stands for the heartbeat of each index. `workers`: held by the one table
+    that is at work on Spark's workers. `locate`: returns where the catalog says that a table is.
     """
 
     spark: SparkSession
+    lease: Heartbeat
     workers: threading.Lock
     life: Liveness
     tell: Tell
@@ -58,7 +64,7 @@ class Shared:
 class Followed:
     """An open table with its index. Used by one thread at a time, besides its own threads.
 
-    Invariant: while it is open, this application's heartbeat is on the index.
+    Invariant: while it is open, this application's mark is on the index.
     """
 
     def __init__(self, entry: TableEntry, shared: Shared) -> None:
@@ -72,12 +78,12 @@ class Followed:
         assert path is not None
         self.table = open_table(path, options)
         self.index = _prepared(entry, self.table)
-        self._heartbeat = Heartbeat(self.index.storage, life=shared.life)
-        self._heartbeat.claim()
+        self._mark = Mark(self.index.storage, shared.lease)
+        self._mark.claim()
         try:
             self._start(entry, shared)
         except BaseException:
-            self._heartbeat.release()
+            self._mark.release()
             raise
 
     def _start(self, entry: TableEntry, shared: Shared) -> None:
@@ -95,7 +101,7 @@ class Followed:
             self.index,
             settings,
             shared.spark,
-            self._heartbeat,
+            self._mark,
             shared.on_progress,
             lambda line: shared.tell(f"{entry.id}: {line}"),
             shared.life,
@@ -106,6 +112,7 @@ class Followed:
         self._filling: FillThread = self._batch.fill_thread(
             REMOTE_FILL_LOOK_S if self.index.storage.remote else FILL_LOOK_S
         )
+        self._filled_at, self._fill_due = self.index.version, 0.0
         self._upkeep = Upkeep(self._batch.mender, UPKEEP_S, entry.retention)
         self._filling.start()
         self._upkeep.start()
@@ -116,10 +123,18 @@ class Followed:
         Raises:
             TailbitError: table or index cannot be read, or another indexer has taken over.
         """
-        if self._heartbeat.lost is not None:
-            raise self._heartbeat.lost
+        self._mark.check()
         with self._batch.turn:
-            return self._planner.initial() if start is None else self._planner.next(start)
+            end = self._planner.initial() if start is None else self._planner.next(start)
+        self._fill_after_a_change()
+        return end
+
+    def _fill_after_a_change(self) -> None:
+        """Let the filling look again if there were commits to the index since."""
+        now = time.monotonic()
+        if self.index.version != self._filled_at and now >= self._fill_due:
+            self._filled_at, self._fill_due = self.index.version, now + CHANGED_S
+            self._filling.wake()
 
     def lag(self, offset: Offset) -> Lag:
         """Return how far an offset is behind the log."""
@@ -135,8 +150,7 @@ class Followed:
         Raises:
             TailbitError: it could not be indexed.
         """
-        if self._heartbeat.lost is not None:
-            raise self._heartbeat.lost
+        self._mark.check()
         return self._batch.index_range(start, end, batch_id)
 
     def close(self) -> None:
@@ -144,7 +158,7 @@ class Followed:
         self._filling.stop()
         self._upkeep.stop()
         self._batch.merger.finish(10.0)
-        self._heartbeat.release()
+        self._mark.release()
 
 
 def _prepared(entry: TableEntry, table: Table) -> MetadataTable:

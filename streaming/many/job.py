@@ -27,13 +27,13 @@ from tailbit.streaming.many.catalog import place_in_catalog
 from tailbit.streaming.many.door import Door
 from tailbit.streaming.many.followed import Shared
 from tailbit.streaming.many.source import FORMAT, LogsSource, ranges_of
-from tailbit.streaming.many.states import STATES, checkpoint_of
+from tailbit.streaming.many.states import STATES, checkpoint_of, lease_of
 from tailbit.streaming.many.tables import Tables
 from tailbit.streaming.query.launch import query_failed
 from tailbit.streaming.upkeep import spark_checkpoint
 from tailbit.streaming.upkeep.mending import Tell, tell_nobody
 from tailbit.streaming.upkeep.patience import Patience
-from tailbit.tables.storage import open_storage
+from tailbit.tables.storage import StorageOptions, open_storage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -42,6 +42,10 @@ if TYPE_CHECKING:
     from tailbit.streaming.batch import OnProgress
 
 _LOOK_S = 0.2
+
+LEASE_LIMIT_S = 15.0
+"""Seconds without a beat of its lease after which an application is dead: a look of the query gives a sign
+of life each second."""
 
 
 @dataclass(frozen=True)
@@ -81,15 +85,16 @@ def keep_indexes(run: Running, read: ReadConfig, spark: SparkSession) -> None:
     """
     checkpoint = checkpoint_of(read.config, run.file)
     os.makedirs(checkpoint, exist_ok=True)
+    lease = _lease(run, read)
     shared = Shared(
         spark,
+        lease,
         threading.Lock(),
         run.life,
         run.tell,
         run.on_progress,
         lambda name: place_in_catalog(spark, name),
     )
-    lease = Heartbeat(open_storage(checkpoint), life=run.life)
     lease.claim(run.stop, run.tell)
     try:
         tables = Tables(read.config.table, shared, read.config.application.threads)
@@ -100,6 +105,14 @@ def keep_indexes(run: Running, read: ReadConfig, spark: SparkSession) -> None:
             _write_states(tables, checkpoint)
     finally:
         lease.release()
+
+
+def _lease(run: Running, read: ReadConfig) -> Heartbeat:
+    """Return the heartbeat of the application, not claimed; its place may be shared with other machines."""
+    options = StorageOptions.of(read.config.defaults.storage_options)
+    storage = open_storage(lease_of(read.config, run.file), options)
+    storage.make_root()
+    return Heartbeat(storage, watch_s=LEASE_LIMIT_S, life=run.life, limit_s=LEASE_LIMIT_S)
 
 
 def _until_stopped(

@@ -97,6 +97,11 @@ def checkpoint_of(config: Config, file: str) -> str:
     return config.application.checkpoint or str(own_state() / "applications" / digest)
 
 
+def lease_of(config: Config, file: str) -> str:
+    """Return the place of the application's lease: by default the folder of Spark's checkpoint."""
+    return config.application.lease or checkpoint_of(config, file)
+
+
 def states_of(checkpoint: str) -> dict[str, dict[str, Any]]:
     """Return the states that the last application over a checkpoint wrote, by the id of the table."""
     try:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import orjson
 
-from tailbit.checkpoints import heartbeat
+from tailbit.checkpoints import signs
 from tailbit.checkpoints.offset import Offset
 from tailbit.errors import StorageError, UsageError
 from tailbit.tables.storage import SMALL, local_name
@@ -33,7 +33,7 @@ _BLAMED = re.compile(
 """Spark's messages about a checkpoint that it cannot continue from."""
 
 
-_HEARTBEAT = re.compile(rf"{heartbeat.NAME}|\.{heartbeat.NAME}\.[0-9a-f]+\.tmp")
+_HEARTBEAT = re.compile(rf"{signs.NAME}|\.{signs.NAME}\.[0-9a-f]+\.tmp")
 """The names of a heartbeat file: complete, and half written."""
 
 _TRIES = 3

@@ -249,7 +249,7 @@ def alter(table: str, add: tuple[str, ...], drop: tuple[str, ...], index: str | 
     tailbit alter flights --add dep_delay,tailnum --drop dest
     tailbit alter flights --drop "`air time`" --json
     """
-    from tailbit.checkpoints.heartbeat import running_indexer
+    from tailbit.checkpoints.signs import running_indexer
 
     coming = [name for names in add for name in split_columns(names) or ()]
     going = [name for names in drop for name in split_columns(names) or ()]

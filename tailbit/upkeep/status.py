@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from tailbit.checkpoints.heartbeat import State, last_sign
 from tailbit.checkpoints.lag import Backlog, lag_of_nothing
+from tailbit.checkpoints.signs import State, last_sign
 from tailbit.errors import CorruptIndexError, NoIndexError
 from tailbit.handle import opened
 from tailbit.index.maintenance.rebuild import lacking

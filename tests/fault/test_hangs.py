@@ -21,7 +21,7 @@ from support.profiles import variants
 from support.shipped import Shipped
 from support.tables import rows, three_commits
 from support.waiting import HANG_S
-from tailbit.checkpoints.heartbeat import read_heartbeat
+from tailbit.checkpoints.signs import read_heartbeat
 from tailbit.tables.storage import LocalStorage
 
 pytestmark = pytest.mark.spark

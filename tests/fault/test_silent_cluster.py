@@ -19,7 +19,7 @@ import pytest
 from support.shipped import Shipped
 from support.tables import three_commits
 from support.waiting import HANG_S, wait_until
-from tailbit.checkpoints.heartbeat import State, last_sign
+from tailbit.checkpoints.signs import State, last_sign
 from tailbit.streaming.life.cluster import why_silent
 from tailbit.tables.storage import LocalStorage
 

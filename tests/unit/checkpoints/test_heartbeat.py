@@ -19,12 +19,12 @@ import pytest
 
 from support.waiting import HANG_S, wait_until
 from tailbit.checkpoints import heartbeat
-from tailbit.checkpoints.heartbeat import (
-    INTERVAL_S,
+from tailbit.checkpoints.heartbeat import INTERVAL_S, Heartbeat
+from tailbit.checkpoints.liveness import Liveness
+from tailbit.checkpoints.signs import (
     LIMIT_S,
     NAME,
     Beat,
-    Heartbeat,
     State,
     last_sign,
     read_heartbeat,
@@ -32,7 +32,6 @@ from tailbit.checkpoints.heartbeat import (
     start_of,
     this_machine,
 )
-from tailbit.checkpoints.liveness import Liveness
 from tailbit.errors import IndexerRunningError, StorageError
 from tailbit.tables.storage import LocalStorage, Stat, Storage
 

@@ -14,7 +14,7 @@ from deltalake import DeltaTable, write_deltalake
 import tailbit
 from support.drive import Drive, run_tasks
 from support.tables import index_of
-from support.waiting import HANG_S
+from support.waiting import HANG_S, wait_until
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.errors import CorruptIndexError
 from tailbit.index.maintenance.alter import alter
@@ -338,6 +338,20 @@ def test_behind_the_log_a_step_waits_three_times_as_long_as_the_one_before_took(
     beside = FillThread(drive.filler, never, _mend_nothing, Liveness(), print, clock=lambda: sum(passed))
     beside.look()
     assert sum(passed) == 10 + 30
+
+
+def test_a_change_of_the_index_wakes_the_filling_that_looks_seldom(path: str) -> None:
+    drive = index_of(path, ["k"])
+    beside = FillThread(drive.filler, lambda: True, _mend_nothing, Liveness(), print, look_s=HANG_S)
+    beside.start()
+    try:
+        wait_until(lambda: drive.filler._done)
+        definition = added(path, "lower(s)")
+        beside.wake()
+        wait_until(lambda: not left_to_fill(open_table(path), opened(path).state))
+        assert_whole(path, definition)
+    finally:
+        beside.stop()
 
 
 def _mend_nothing(damage: CorruptIndexError) -> None:

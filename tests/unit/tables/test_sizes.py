@@ -14,7 +14,7 @@ import pytest
 import tailbit
 from support.delta_builder import DeltaBuilder
 from support.tables import index_of
-from tailbit.checkpoints.heartbeat import NAME, read_heartbeat
+from tailbit.checkpoints.signs import NAME, read_heartbeat
 from tailbit.errors import DataFileError, DeletionVectorError, MalformedLogError, TailbitError
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.upkeep.spark_checkpoint import why_unusable

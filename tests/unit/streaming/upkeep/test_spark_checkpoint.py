@@ -14,8 +14,8 @@ from deltalake import write_deltalake
 
 import tailbit
 from support.drive import Drive
-from tailbit.checkpoints.heartbeat import NAME
 from tailbit.checkpoints.offset import Offset
+from tailbit.checkpoints.signs import NAME
 from tailbit.errors import StorageError, UsageError
 from tailbit.streaming.upkeep.spark_checkpoint import blames_checkpoint, make_way, reset, why_unusable
 

@@ -1,0 +1,156 @@
+"""The mark of an application on an index: its lease tells whether the application is at work."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import orjson
+import pytest
+
+from tailbit.checkpoints.heartbeat import Heartbeat
+from tailbit.checkpoints.liveness import Liveness
+from tailbit.checkpoints.mark import RENEW_LOCAL_S, Mark
+from tailbit.checkpoints.signs import NAME, Beat, State, last_sign, read_heartbeat, running_indexer
+from tailbit.errors import IndexerRunningError
+from tailbit.tables.storage import LocalStorage, Storage
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Storage:
+    (tmp_path / "index").mkdir()
+    return LocalStorage(str(tmp_path / "index"))
+
+
+@pytest.fixture
+def lease(tmp_path: Path) -> Iterator[Heartbeat]:
+    """The lease of an application that is at work."""
+    (tmp_path / "lease").mkdir()
+    held = Heartbeat(LocalStorage(str(tmp_path / "lease")), life=Liveness("batch 7"), limit_s=15.0)
+    held.claim()
+    yield held
+    held.release()
+
+
+def age(folder: str, seconds: float) -> None:
+    at = time.time() - seconds
+    os.utime(Path(folder, NAME), (at, at))
+
+
+def elsewhere(index: Storage, lease: Heartbeat) -> None:
+    """The mark on the index and the beats of the lease are of a process of another machine."""
+    other = replace(lease.beat, machine="another machine", host="another-host", run="other")
+    Path(lease.place, NAME).write_bytes(orjson.dumps(asdict(other)))
+    index.put(NAME, orjson.dumps(asdict(replace(other, lease=lease.place, limit=180.0))))
+
+
+def test_an_index_that_an_application_keeps_is_refused_to_others_and_told_alive_by_the_lease(
+    index: Storage, lease: Heartbeat
+) -> None:
+    mark = Mark(index, lease)
+    mark.claim()
+    age(index.root, 100.0)
+    with pytest.raises(IndexerRunningError):
+        Heartbeat(index).claim()
+    last = last_sign(index)
+    assert last is not None
+    assert (last.state, last.beat.doing) == (State.ALIVE, "batch 7")
+    mark.release()
+    assert read_heartbeat(index) is None
+
+
+def test_an_idle_mark_is_not_rewritten_until_it_is_due(index: Storage, lease: Heartbeat) -> None:
+    now = [0.0]
+    mark = Mark(index, lease, clock=lambda: now[0])
+    mark.claim()
+    age(index.root, 100.0)
+    seen = index.stat(NAME)
+    now[0] = RENEW_LOCAL_S - 1
+    mark.check()
+    assert index.stat(NAME) == seen
+    now[0] = RENEW_LOCAL_S + 1
+    mark.check()
+    assert index.stat(NAME) != seen
+
+
+def test_an_index_is_free_at_once_when_the_lease_is_given_up_or_is_of_another_run(
+    index: Storage, lease: Heartbeat
+) -> None:
+    elsewhere(index, lease)
+    assert running_indexer(index) is not None
+    Path(lease.place, NAME).write_bytes(orjson.dumps(asdict(replace(lease.beat, run="a third"))))
+    assert running_indexer(index) is None
+    mine = Heartbeat(index)
+    mine.claim()
+    mine.release()
+
+
+def test_an_index_is_free_when_the_lease_of_another_machine_has_no_beats_any_more(
+    index: Storage, lease: Heartbeat
+) -> None:
+    elsewhere(index, lease)
+    with pytest.raises(IndexerRunningError, match="another-host"):
+        Heartbeat(index).claim()
+    age(lease.place, 16.0)
+    last = last_sign(index)
+    assert last is not None
+    assert last.state is State.STALE
+    mine = Heartbeat(index)
+    mine.claim()
+    mine.release()
+
+
+@pytest.mark.parametrize(("age_s", "alive"), [(100.0, True), (200.0, False)])
+def test_a_mark_whose_lease_cannot_be_read_from_here_is_judged_by_its_own_age(
+    index: Storage, age_s: float, alive: bool
+) -> None:
+    beat = Beat("run", "another-host", "another machine", 1, limit=180.0, lease="/not/on/this/machine")
+    index.put(NAME, orjson.dumps(asdict(beat)))
+    age(index.root, age_s)
+    assert (running_indexer(index) is not None) == alive
+
+
+def test_an_application_that_lost_an_index_to_another_indexer_steps_back(
+    index: Storage, lease: Heartbeat
+) -> None:
+    now = [0.0]
+    mark = Mark(index, lease, clock=lambda: now[0])
+    mark.claim()
+    index.put(NAME, orjson.dumps(asdict(Beat("other", "another-host"))))
+    mark.check()
+    now[0] = RENEW_LOCAL_S + 1
+    with pytest.raises(IndexerRunningError, match="another-host"):
+        mark.check()
+    mark.release()
+    assert (read_heartbeat(index) or Beat()).run == "other"
+
+
+def test_a_mark_that_the_same_run_left_is_its_own(index: Storage, lease: Heartbeat) -> None:
+    Mark(index, lease).claim()
+    again = Mark(index, lease)
+    again.claim()
+    again.release()
+    assert read_heartbeat(index) is None
+
+
+def test_a_lease_that_was_lost_is_lost_for_every_index(index: Storage, lease: Heartbeat) -> None:
+    mark = Mark(index, lease)
+    mark.claim()
+    lease.lost = IndexerRunningError(owner="x", path="y", age=0.0, limit=15.0)
+    with pytest.raises(IndexerRunningError):
+        mark.check()
+
+
+def test_a_lease_in_another_account_of_azure_is_not_asked(index: Storage) -> None:
+    lease = "abfss://container@another.example/lease"
+    index.put(NAME, orjson.dumps(asdict(Beat("run", "another-host", "another machine", 1, lease=lease))))
+    assert running_indexer(index) is not None
+
+
+@pytest.mark.parametrize("lease", [5, None, ["x"]])
+def test_a_mark_that_names_no_lease_is_nobodys(index: Storage, lease: object) -> None:
+    index.put(NAME, orjson.dumps({"pid": 1, "machine": "another", "lease": lease}))
+    assert running_indexer(index) is None
