@@ -6,6 +6,8 @@ dates and timestamps reach the year 294247 and further.
 
 from __future__ import annotations
 
+import datetime
+
 import numpy as np
 import pyarrow as pa
 
@@ -62,3 +64,12 @@ def _padded(text: str) -> str:
         return text.replace("T", " ")
     year, rest = text[1:].split("-", 1)
     return f"-{year.zfill(4)}-{rest.replace('T', ' ')}"
+
+
+def show_time(timestamp_ms: int) -> str:
+    """Format a time in ms since 1970 as ISO 8601 in UTC; beyond the calendar as a number of ms."""
+    try:
+        moment = datetime.datetime.fromtimestamp(timestamp_ms / 1000, datetime.timezone.utc)
+    except (OverflowError, ValueError, OSError):
+        return f"{timestamp_ms} ms"
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
     from tailbit.tables.storage import Storage
 
+FLOAT_BY_TEXT = "float by text"
+"""The `raw` type of a double of which older files may hold floats that are widened by their texts."""
+
 UNKNOWN_SIZE = 0
 """The size of a file whose size the log does not give; no real data file has this size."""
 

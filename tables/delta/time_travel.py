@@ -7,12 +7,12 @@ Timestamps; and Delta's history manager, for the search.
 
 from __future__ import annotations
 
-import datetime
 from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tailbit.errors import CommitGapError, VersionNotFoundError
+from tailbit.tables.date_text import show_time
 from tailbit.tables.delta.log.commit_times import longs
 from tailbit.tables.delta.log.commits import DeltaLog
 from tailbit.tables.delta.log.listing import Listing
@@ -115,15 +115,6 @@ class Clock:
             earliest=f"{first}, {show_time(self.timestamp(first))},",
             latest=f"{last}, {show_time(self.timestamp(last))}",
         )
-
-
-def show_time(timestamp_ms: int) -> str:
-    """Format a time in ms since 1970 as ISO 8601 in UTC; beyond the calendar as a number of ms."""
-    try:
-        moment = datetime.datetime.fromtimestamp(timestamp_ms / 1000, datetime.timezone.utc)
-    except (OverflowError, ValueError, OSError):
-        return f"{timestamp_ms} ms"
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _are_stamped(configuration: Mapping[str, str | None]) -> bool:

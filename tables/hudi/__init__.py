@@ -1,1 +1,1 @@
-"""Read the timeline of a Hudi table: its properties, its completed instants, and what each of them says."""
+"""Read a Hudi table, COPY_ON_WRITE: its timeline as snapshots, changes and times of completion."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tailbit.errors import UnsupportedFeatureError
-from tailbit.tables.hudi.properties import NEWEST, TableProperties
+from tailbit.tables.hudi.log.properties import NEWEST, TableProperties
 
 READ = {
     "hoodie.table.type": ("COPY_ON_WRITE",),

@@ -1,8 +1,8 @@
 """Decoding of stored values to the table's current logical type.
 
-Structs, arrays and maps are decoded recursively. Only widenings that Delta allows are cast, each exactly; any
-other type change is refused. Source: Delta protocol, Type Widening; Spark's rules for INT96, zone-less
-timestamps and the legacy calendar.
+Structs, arrays and maps are decoded recursively. Only widenings that Delta allows are cast, each exactly;
+any other type change is refused. Floats of a Hudi table become doubles by their texts, as Hudi reads them.
+Source: Delta protocol, Type Widening; Spark's rules for INT96, zone-less timestamps and the legacy calendar.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from tailbit.errors import DataFileError, LegacyCalendarError
 from tailbit.tables import compute as pc
-from tailbit.tables.model import Column
+from tailbit.tables.model import FLOAT_BY_TEXT, Column
 from tailbit.tables.parquet.leaves import ParquetNode
 from tailbit.tables.schema import arrow_type
 
@@ -121,6 +121,8 @@ class Decoder:
                 file=self.path,
                 reason=f"column {self.label} holds {stored.type}, the table says {column.type}",
             )
+        if column.type.raw == FLOAT_BY_TEXT and pa.types.is_float32(stored.type):
+            stored = pc.cast(stored, pa.string())
         return pc.cast(stored, wanted)
 
     def _is_int96(self, node: ParquetNode) -> bool:

@@ -18,7 +18,7 @@ from tailbit.errors import (
     UnsafePathError,
     UnsupportedFeatureError,
 )
-from tailbit.tables.hudi.timeline import Timeline, read_timeline
+from tailbit.tables.hudi.log.timeline import Timeline, read_timeline
 from tailbit.tables.storage import open_storage
 
 CHANGES = 15

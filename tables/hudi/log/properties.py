@@ -51,6 +51,11 @@ class TableProperties:
         """Whether the names of completed instants hold the time of completion: from table version 8 on."""
         return self.version >= 8
 
+    @property
+    def has_meta_columns(self) -> bool:
+        """Whether the table fills Hudi's own columns, and so shows them."""
+        return self.values.get("hoodie.populate.meta.fields", "true").lower() != "false"
+
 
 def read_properties(storage: Storage) -> TableProperties:
     """Read the properties of the table below a root.

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tailbit.errors import UnsupportedFeatureError
-from tailbit.tables.hudi.properties import NEWEST
+from tailbit.tables.hudi.log.properties import NEWEST
 from tailbit.tables.storage import Entry
 
 CHANGES = frozenset(("commit", "deltacommit", "replacecommit", "rollback", "restore"))

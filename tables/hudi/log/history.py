@@ -15,7 +15,7 @@ import orjson
 import pyarrow as pa
 
 from tailbit.errors import CommitGapError, MalformedLogError, UnsafePathError
-from tailbit.tables.hudi.instants import Instant
+from tailbit.tables.hudi.log.instants import Instant
 from tailbit.tables.parquet.file import open_parquet
 from tailbit.tables.storage import Storage
 
@@ -24,6 +24,8 @@ _LOOKS = 5
 """How often a reader follows writers that replace the manifest meanwhile."""
 _NAMES = ("instantTime", "completionTime", "action")
 _METADATA = "metadata"
+MANIFEST_NUMBER = "_version_"
+"""The file that holds the number of the manifest."""
 
 
 def list_history(storage: Storage, folder: str) -> list[Instant]:
@@ -67,7 +69,7 @@ def read_archived(storage: Storage, instant: Instant) -> bytes:
 
 def _manifest_number(storage: Storage, folder: str) -> int | None:
     """Return the number of the manifest; None if there is no history."""
-    name = f"{folder}/_version_"
+    name = f"{folder}/{MANIFEST_NUMBER}"
     try:
         text = storage.read(name, _SMALL)
     except FileNotFoundError:

@@ -15,8 +15,8 @@ from typing import Any
 import orjson
 
 from tailbit.errors import MalformedLogError
-from tailbit.tables.hudi.instants import Instant
-from tailbit.tables.hudi.metadata import damage_of_avro
+from tailbit.tables.hudi.log.instants import Instant
+from tailbit.tables.hudi.log.metadata import damage_of_avro
 from tailbit.tables.storage import Storage
 
 _FILE = re.compile(r"\.commits_\.archive\.([0-9]+)(?:_[0-9-]+)?")
@@ -47,6 +47,20 @@ def list_archive(storage: Storage, folder: str) -> list[Instant]:
             instant = Instant(requested, record.get("stateTransitionTime") or "", action, 0, file, row)
             found[instant.key] = instant
     return sorted(found.values(), key=lambda instant: (instant.completed, *instant.key))
+
+
+def read_archived_record(storage: Storage, instant: Instant) -> dict[str, Any] | None:
+    """Return the metadata of an instant of the archive by the names of the fields; None if it has none.
+
+    Raises:
+        FileNotFoundError: the file has been merged into another: list the archive again.
+        MalformedLogError: the file is damaged, or holds another instant in the row.
+    """
+    records = _records(storage.read(instant.file), instant.file)
+    record = next((record for row, record in enumerate(records) if row == instant.row), {})
+    if (record.get("commitTime"), record.get("actionType")) != instant.key:
+        raise MalformedLogError(file=instant.file, reason=f"it has no metadata of {instant.requested}")
+    return next((value for value in record.values() if isinstance(value, dict)), None)
 
 
 def _records(data: bytes, file: str) -> Iterator[dict[str, Any]]:

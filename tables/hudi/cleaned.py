@@ -1,0 +1,141 @@
+"""What the cleaner has taken: the oldest version of which all files are still there.
+
+A file that a clean names as deleted was shown until a later file of its group, or an instant that replaced
+the group, completed: no version before that can be read any more. The instant that a clean names as the
+earliest to retain is one commit too late.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from tailbit.errors import MalformedLogError
+from tailbit.tables.hudi.commits import read_commit
+from tailbit.tables.hudi.files import BaseFile, FileGroup, base_file, check_folder
+from tailbit.tables.hudi.log.instants import Instant
+from tailbit.tables.hudi.log.metadata import decode_metadata
+from tailbit.tables.hudi.log.timeline import Timeline
+from tailbit.tables.hudi.versions import Versions
+from tailbit.tables.model import UNKNOWN_SIZE, Version
+
+
+def earliest_readable(versions: Versions, files: Iterable[BaseFile]) -> Version:
+    """Return the oldest version from which every version up to the head can be rebuilt.
+
+    `files`: the base files that are there. Cost: the metadata of the newest cleans; an older clean is read
+    only while it may still matter, because it took only what had been superseded before it completed.
+
+    Raises:
+        FileNotFoundError: a clean has been archived since the timeline was read.
+        MalformedLogError: the metadata of a clean are damaged.
+    """
+    search = _Search.of(versions, files)
+    earliest = versions.numbers[0]
+    for file in _planned(versions.timeline):
+        earliest = max(earliest, search.superseded(file, versions.head))
+    before = _newest_before(versions)
+    for instant in reversed(versions.timeline.completed):
+        if instant.action != "clean":
+            continue
+        upto = before[instant.key]
+        if upto is None or upto <= earliest:
+            break
+        metadata = versions.timeline.metadata(instant)
+        if metadata is None:
+            return upto
+        for file in _deleted(metadata, instant, versions.timeline.storage.root):
+            earliest = max(earliest, search.superseded(file, upto))
+    return earliest
+
+
+def _newest_before(versions: Versions) -> dict[tuple[str, str], Version | None]:
+    """Return, by clean, the newest version that had completed before the clean did."""
+    numbers = {i.key: number for number, i in zip(versions.numbers, versions.instants, strict=True)}
+    newest: Version | None = None
+    out: dict[tuple[str, str], Version | None] = {}
+    for instant in versions.timeline.completed:
+        newest = numbers.get(instant.key, newest)
+        if instant.action == "clean":
+            out[instant.key] = newest
+    return out
+
+
+@dataclass
+class _Search:
+    """A search for what superseded a file, among the files of its group and the instants that replaced it."""
+
+    versions: Versions
+    groups: dict[FileGroup, set[str]]
+    """The requested times of the base files of a group, of those that are there and of those deleted."""
+    present: frozenset[str]
+    _replacements: Mapping[FileGroup, Version] | None = None
+
+    @classmethod
+    def of(cls, versions: Versions, files: Iterable[BaseFile]) -> _Search:
+        """Begin with the files that are there."""
+        groups: dict[FileGroup, set[str]] = defaultdict(set)
+        present = set()
+        for file in files:
+            groups[file.group].add(file.requested)
+            present.add(file.path)
+        return cls(versions, groups, frozenset(present))
+
+    def superseded(self, file: BaseFile, upto: Version) -> Version:
+        """Return the first version that no longer showed a deleted file; 0 if no version ever did.
+
+        `upto`: the version from which on the file cannot have been shown, for want of better knowledge.
+        """
+        self.groups[file.group].add(file.requested)
+        if file.path in self.present or not self.versions.is_complete(file.requested, upto):
+            return 0
+        known = self.versions.requested
+        later = [known[r] for r in self.groups[file.group] if r > file.requested and r in known]
+        replaced = self._replaced().get(file.group)
+        ends = later if replaced is None else [*later, replaced]
+        return max(min(ends, default=upto), known.get(file.requested, 0))
+
+    def _replaced(self) -> Mapping[FileGroup, Version]:
+        """Return the version that replaced each file group, by group."""
+        if self._replacements is None:
+            replaced: dict[FileGroup, Version] = {}
+            for number, instant in zip(self.versions.numbers, self.versions.instants, strict=True):
+                if instant.action == "replacecommit":
+                    for group in read_commit(self.versions.timeline, instant).replaced:
+                        replaced.setdefault(group, number)
+            self._replacements = replaced
+        return self._replacements
+
+
+def _planned(timeline: Timeline) -> Iterator[BaseFile]:
+    """Yield the base files that cleans are deleting at this moment, or died of deleting."""
+    folder, root = timeline.properties.active, timeline.storage.root
+    for requested in sorted(timeline.pending):
+        name = f"{folder}/{requested}.clean.requested"
+        with suppress(FileNotFoundError):
+            plan = timeline.storage.read(name)
+            paths = decode_metadata(plan, name).get("filePathsToBeDeletedPerPartition") if plan else None
+            for part, files in (paths or {}).items():
+                check_folder(part, root, name)
+                listed = (str(file.get("filePath")).rpartition("/")[2] for file in files or ())
+                found = (base_file(part, own, UNKNOWN_SIZE) for own in listed)
+                yield from (file for file in found if file is not None)
+
+
+def _deleted(metadata: Mapping[str, Any], instant: Instant, root: str) -> Iterator[BaseFile]:
+    """Yield the base files that a clean deleted; old releases name them by their full paths."""
+    folders = metadata.get("partitionMetadata") or {}
+    if not isinstance(folders, dict):
+        raise MalformedLogError(file=instant.file, reason="partitionMetadata is no map")
+    for folder, cleaned in folders.items():
+        check_folder(folder, root, instant.file)
+        names = cleaned.get("deletePathPatterns") if isinstance(cleaned, dict) else None
+        for name in names or ():
+            if not isinstance(name, str):
+                raise MalformedLogError(file=instant.file, reason=f"it deleted a file named {name!r}")
+            file = base_file(folder, name.rpartition("/")[2], UNKNOWN_SIZE)
+            if file is not None:
+                yield file

@@ -1,0 +1,132 @@
+"""What a completed instant did: base files written, file groups replaced, the schema from then on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tailbit.errors import MalformedLogError, UnsafePathError
+from tailbit.tables.hudi.files import BaseFile, FileGroup, base_file, check_folder
+from tailbit.tables.hudi.log.instants import Instant
+from tailbit.tables.hudi.log.timeline import Timeline
+from tailbit.tables.hudi.versions import WRITES
+from tailbit.tables.model import UNKNOWN_SIZE
+
+_KEEPS_SCHEMA = frozenset(("CLUSTER", "COMPACT", "INDEX", "LOG_COMPACT"))
+"""The operations whose schema says nothing new."""
+_PATIENCE_S, _PAUSE_S = 2.0, 0.05
+"""How long the file of the newest instant may be half written: releases before 1.1 write it in its place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """What one instant did. `schema`: Avro as JSON, empty if the instant does not change the schema.
+
+    `is_known`: whether the instant's metadata could be read; those of some archived instants cannot.
+    """
+
+    written: tuple[BaseFile, ...] = ()
+    replaced: frozenset[FileGroup] = frozenset()
+    schema: str = ""
+    operation: str = ""
+    is_known: bool = True
+
+
+def read_commit(timeline: Timeline, instant: Instant) -> Commit:
+    """Read what an instant did.
+
+    Raises:
+        FileNotFoundError: the instant has been archived, or taken back, since the timeline was read.
+        MalformedLogError: the metadata are damaged; the newest instant is read again for 2 seconds.
+        UnsafePathError: a path leads out of the table.
+    """
+    if instant.action not in WRITES:
+        return Commit(operation=instant.action.upper())
+    metadata = _metadata(timeline, instant)
+    if metadata is None:
+        return Commit(operation=instant.action.upper(), is_known=False)
+    return _commit(metadata, instant.file, timeline.storage.root)
+
+
+def _metadata(timeline: Timeline, instant: Instant) -> dict[str, Any] | None:
+    """Read the metadata of an instant, and wait a while for those of the newest one."""
+    until = time.monotonic() + (_PATIENCE_S if instant is timeline.completed[-1] else 0)
+    while True:
+        try:
+            return timeline.metadata(instant)
+        except MalformedLogError:
+            if time.monotonic() >= until:
+                raise
+        time.sleep(_PAUSE_S)
+
+
+def _commit(metadata: Mapping[str, Any], file: str, root: str) -> Commit:
+    operation = str(metadata.get("operationType") or "UNKNOWN")
+    extra = _mapping(metadata, "extraMetadata", file)
+    schema = extra.get("schema") or ""
+    if not isinstance(schema, str):
+        raise MalformedLogError(file=file, reason="the schema is no text")
+    return Commit(
+        tuple(_written(metadata, file, root)),
+        frozenset(_replaced(metadata, file, root)),
+        "" if operation in _KEEPS_SCHEMA else schema,
+        operation,
+    )
+
+
+def _written(metadata: Mapping[str, Any], file: str, root: str) -> list[BaseFile]:
+    """Return the base files that the statistics of a write name."""
+    out = []
+    for folder, stats in _mapping(metadata, "partitionToWriteStats", file).items():
+        check_folder(folder, root, file)
+        for stat in stats or ():
+            if not isinstance(stat, dict):
+                raise MalformedLogError(file=file, reason="a statistic of a write is no record")
+            path = stat.get("path")
+            if path:
+                out.append(_base_file(folder, path, stat, file, root))
+    return [written for written in out if written is not None]
+
+
+def _base_file(folder: str, path: object, stat: Mapping[str, Any], file: str, root: str) -> BaseFile | None:
+    """Return the base file of one statistic; None for a file of another kind."""
+    if not isinstance(path, str):
+        raise MalformedLogError(file=file, reason=f"a data file is named {path!r}")
+    inside, _, name = path.rpartition("/")
+    if inside != folder or name in ("", ".", "..") or "\0" in name:
+        raise UnsafePathError(
+            file=path, path=root, reason=f"{file} should name a file of {folder or 'the root'}"
+        )
+    size, rows = stat.get("fileSizeInBytes"), stat.get("numWrites")
+    return base_file(
+        folder,
+        name,
+        size if isinstance(size, int) and size > 0 else UNKNOWN_SIZE,
+        rows if isinstance(rows, int) and rows >= 0 else None,
+    )
+
+
+def _replaced(metadata: Mapping[str, Any], file: str, root: str) -> list[FileGroup]:
+    groups = []
+    for folder, ids in _mapping(metadata, "partitionToReplaceFileIds", file).items():
+        check_folder(folder, root, file)
+        if not isinstance(ids, list) or not all(isinstance(file_id, str) for file_id in ids):
+            raise MalformedLogError(
+                file=file, reason=f"the file groups replaced in {folder!r} are no list of ids"
+            )
+        groups += [FileGroup(folder, file_id) for file_id in ids]
+    return groups
+
+
+def _mapping(metadata: Mapping[str, Any], name: str, file: str) -> Mapping[str, Any]:
+    """Return a field that maps names; empty if it is missing.
+
+    Raises:
+        MalformedLogError: the field is of another kind.
+    """
+    value = metadata.get(name)
+    if value is not None and not isinstance(value, dict):
+        raise MalformedLogError(file=file, reason=f"{name} is no map")
+    return value or {}

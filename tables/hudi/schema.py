@@ -1,0 +1,143 @@
+"""The schema of a Hudi table, from the Avro schema that its commits hold.
+
+A column's physical name is its name. Hudi's own five columns come first, as in Spark, unless the table does
+not fill them. Source: Avro specification, Logical types; Spark's rules for Avro.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from tailbit.errors import MalformedLogError
+from tailbit.tables.model import FLOAT_BY_TEXT, Column, DataType
+from tailbit.tables.schema import Schema
+
+META = (
+    "_hoodie_commit_time",
+    "_hoodie_commit_seqno",
+    "_hoodie_record_key",
+    "_hoodie_partition_path",
+    "_hoodie_file_name",
+)
+"""Hudi's own columns."""
+
+_PLAIN = {
+    "boolean": DataType("boolean"),
+    "int": DataType("integer"),
+    "long": DataType("long"),
+    "float": DataType("float"),
+    "double": DataType("double", raw=FLOAT_BY_TEXT),
+    "string": DataType("string"),
+    "enum": DataType("string"),
+    "bytes": DataType("binary"),
+    "fixed": DataType("binary"),
+    "null": DataType("void"),
+}
+_LOGICAL = {
+    "date": DataType("date"),
+    "timestamp-millis": DataType("timestamp"),
+    "timestamp-micros": DataType("timestamp"),
+    "local-timestamp-millis": DataType("timestamp_ntz"),
+    "local-timestamp-micros": DataType("timestamp_ntz"),
+}
+_MAX_DEPTH = 64
+
+
+def parse_schema(text: str, file: str, with_meta: bool = True) -> Schema:
+    """Parse the Avro schema of a commit; `with_meta` puts Hudi's own columns before the others.
+
+    Raises:
+        MalformedLogError: the text is not the schema of a record.
+    """
+    try:
+        root = orjson.loads(text)
+    except ValueError as wrong:
+        raise MalformedLogError(file=file, reason=f"the schema is not JSON: {wrong}") from wrong
+    columns = _SchemaReader(file).fields(root, ())
+    own = {column.name[0] for column in columns}
+    meta = [Column((name,), (name,), DataType("string")) for name in META if name not in own]
+    return Schema((*meta, *columns) if with_meta else columns)
+
+
+@dataclass
+class _SchemaReader:
+    """A reader of Avro types into logical types; `named` holds the types that later ones may name."""
+
+    file: str
+    named: dict[str, Any] = field(default_factory=dict)
+
+    def fields(self, record: Any, above: tuple[str, ...]) -> tuple[Column, ...]:
+        """Return the columns of a record."""
+        listed = record.get("fields") if isinstance(record, dict) else None
+        if not isinstance(listed, list) or len(above) > _MAX_DEPTH:
+            raise self._wrong("a record of the schema has no list of fields")
+        columns = []
+        for each in listed:
+            name = each.get("name") if isinstance(each, dict) else None
+            if not isinstance(name, str) or not name:
+                raise self._wrong("a field of the schema has no name")
+            columns.append(self._column(name, each.get("type"), above))
+        names = [column.name[-1].lower() for column in columns]
+        if len(set(names)) != len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise self._wrong(f"the schema has column {twice!r} twice")
+        return tuple(columns)
+
+    def _column(self, name: str, type_: Any, above: tuple[str, ...]) -> Column:
+        path = (*above, name)
+        nullable = isinstance(type_, list)
+        if nullable:
+            others = [each for each in type_ if each != "null"]
+            if len(others) > 1:
+                return Column(path, path, DataType("union", raw=type_))
+            nullable, type_ = "null" in type_, others[0] if others else "null"
+        return Column(path, path, self._type(type_, path), nullable)
+
+    def _type(self, type_: Any, path: tuple[str, ...]) -> DataType:
+        """Return the logical type of an Avro type that is no union."""
+        if isinstance(type_, str):
+            known = self.named.get(type_)
+            if known is None:
+                return _PLAIN.get(type_) or DataType(type_, raw=type_)
+            type_ = known
+        kind = type_.get("type") if isinstance(type_, dict) else None
+        if isinstance(kind, (dict, list)):
+            raise self._wrong(f"column {'.'.join(path)!r} has a type within a type")
+        if not isinstance(kind, str):
+            raise self._wrong(f"column {'.'.join(path)!r} has no type")
+        self._remember(type_)
+        logical = type_.get("logicalType")
+        if logical == "decimal" and kind in ("bytes", "fixed"):
+            return self._decimal(type_, path)
+        if logical in _LOGICAL and kind in ("int", "long"):
+            return _LOGICAL[logical]
+        if logical in ("time-millis", "time-micros"):
+            return DataType(logical, raw=type_)
+        if kind == "record":
+            return DataType("struct", fields=self.fields(type_, path))
+        if kind == "array":
+            return DataType("array", fields=(self._column("element", type_.get("items"), path),))
+        if kind == "map":
+            key = Column((*path, "key"), (*path, "key"), DataType("string"), nullable=False)
+            return DataType("map", fields=(key, self._column("value", type_.get("values"), path)))
+        return _PLAIN.get(kind) or self._type(kind, path)
+
+    def _remember(self, type_: dict[str, Any]) -> None:
+        """Note a named type by its name, and by its name within its namespace."""
+        name, space = type_.get("name"), type_.get("namespace")
+        if isinstance(name, str) and type_["type"] in ("record", "fixed", "enum"):
+            self.named.setdefault(name, type_)
+            if isinstance(space, str) and space:
+                self.named.setdefault(f"{space}.{name}", type_)
+
+    def _decimal(self, type_: dict[str, Any], path: tuple[str, ...]) -> DataType:
+        precision, scale = type_.get("precision"), type_.get("scale", 0)
+        if not isinstance(precision, int) or not isinstance(scale, int) or not 0 <= scale <= precision <= 38:
+            raise self._wrong(f"column {'.'.join(path)!r} is a decimal of {precision!r} and {scale!r} digits")
+        return DataType("decimal", precision, scale)
+
+    def _wrong(self, reason: str) -> MalformedLogError:
+        return MalformedLogError(file=self.file, reason=reason)

@@ -1,0 +1,299 @@
+"""A Hudi table: head, snapshots, changes, time travel, fingerprints of instants.
+
+A process has one object per table, which caches the last few snapshots and the timeline. Threads may share
+the object: each call holds the object's lock while it reads the timeline.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import threading
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Concatenate, ParamSpec, TypeVar
+
+from tailbit.errors import CommitGapError, NotATableError, VersionNotFoundError
+from tailbit.tables.cache import Cache
+from tailbit.tables.date_text import show_time
+from tailbit.tables.hudi.changes import read_changes
+from tailbit.tables.hudi.cleaned import earliest_readable
+from tailbit.tables.hudi.files import BaseFile, list_base_files
+from tailbit.tables.hudi.gate import check_readable
+from tailbit.tables.hudi.log.timeline import Timeline, TimelineReader
+from tailbit.tables.hudi.snapshot import HudiSnapshot, build_snapshot, extend_snapshot
+from tailbit.tables.hudi.versions import Versions
+from tailbit.tables.hudi.words import LOG, WORDS
+from tailbit.tables.model import Changes, Fingerprint, Version
+from tailbit.tables.storage import Storage
+from tailbit.tables.table import Table
+
+_KEPT_SNAPSHOTS = 4
+_NEAR = 100
+"""A snapshot at most this many commits newer than a cached one is extended from the cached one."""
+_LOOKS = 5
+"""How often a reader follows writers that archive, clean or take back meanwhile."""
+_LINEAGE = 10
+"""How many versions before its own a fingerprint names: one that completes in the past is noticed."""
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _settled(method: Callable[Concatenate[HudiTable, P], R]) -> Callable[Concatenate[HudiTable, P], R]:
+    """Serialise a method, and repeat it where an instant's file was archived or taken back meanwhile.
+
+    Raises:
+        CommitGapError: the file of an instant stays away.
+    """
+
+    @functools.wraps(method)
+    def settled(table: HudiTable, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with table._lock:
+            for _ in range(_LOOKS):
+                try:
+                    return method(table, *args, **kwargs)
+                except FileNotFoundError as missing:
+                    last = missing
+                    table._reader = TimelineReader(table.storage)
+            raise CommitGapError(version="of an instant", path=table.root, found=f"all but {last}") from last
+
+    return settled
+
+
+@dataclass
+class HudiTable(Table):
+    """A Hudi table, COPY_ON_WRITE, read-only: nothing is ever written below the table's root.
+
+    Its methods raise the errors of those of `Table`.
+    """
+
+    words = WORDS
+
+    storage: Storage
+    _reader: TimelineReader = field(init=False, repr=False)
+    _versions: Versions | None = field(default=None, repr=False)
+    _listed: tuple[Versions, list[BaseFile]] | None = field(default=None, repr=False)
+    _readable: tuple[Versions, Version] | None = field(default=None, repr=False)
+    _snapshots: Cache[Version, HudiSnapshot] = field(
+        default_factory=lambda: Cache(_KEPT_SNAPSHOTS), repr=False
+    )
+    _lock: threading.RLock = field(default_factory=threading.RLock, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self._reader = TimelineReader(self.storage)
+
+    @classmethod
+    def open(cls, storage: Storage) -> HudiTable:
+        """Open the Hudi table below a root.
+
+        Raises:
+            NotATableError: there are no properties, or no write has completed.
+            UnsupportedFeatureError: the table is of a kind that is not read.
+        """
+        table = cls(storage)
+        table.head()
+        return table
+
+    def _look(self) -> Versions:
+        """Return the versions as they are now; forget what a changed past makes wrong."""
+        timeline, known = self._reader.look(), self._versions
+        if known is not None and known.timeline is timeline:
+            return known
+        check_readable(timeline.properties, self.root)
+        versions = Versions.of(timeline)
+        if not versions.numbers:
+            raise NotATableError(path=self.root, reason="no write has completed", kind=WORDS.kind, log=LOG)
+        if known is not None and not _goes_on(known, versions):
+            self._snapshots.clear()
+        self._versions, self._listed = versions, None
+        return versions
+
+    @_settled
+    def head(self) -> Version:
+        """Return the newest version. Cost: one stat, and a listing of the active timeline."""
+        return self._look().head
+
+    def moved_on(self) -> bool:
+        """Return whether the timeline has changed since this object looked last. Cost: as `head`."""
+        known = self._versions
+        self.head()
+        return self._versions is not known
+
+    @_settled
+    def earliest(self) -> Version:
+        """Return the oldest version from which every version up to the head can be rebuilt.
+
+        Cost: a listing of all folders and the metadata of a few cleans; once per state of the timeline.
+        """
+        return self._earliest(self._look())
+
+    def _earliest(self, versions: Versions) -> Version:
+        if self._readable is None or self._readable[0] is not versions:
+            self._readable = (versions, earliest_readable(versions, self._files(versions)))
+        return self._readable[1]
+
+    def _files(self, versions: Versions) -> list[BaseFile]:
+        """Return the base files of a state of the timeline that did not change while they were listed.
+
+        Raises:
+            FileNotFoundError: the timeline has changed meanwhile, so that files may be missing.
+        """
+        if self._listed is None or self._listed[0] is not versions:
+            files = list_base_files(self.storage)
+            if not _is_still(versions.timeline, self._reader.look()):
+                raise FileNotFoundError("a state that lasts while the folders are listed")
+            self._listed = (versions, files)
+        return self._listed[1]
+
+    @_settled
+    def snapshot(self, version: Version | None = None) -> HudiSnapshot:
+        """Return the snapshot of a version, or of the head.
+
+        Cost: of the first one a listing of all folders; of a later one the commits since a cached one.
+        """
+        versions = self._look()
+        return self._snapshot(versions, versions.head if version is None else version)
+
+    def _snapshot(self, versions: Versions, version: Version) -> HudiSnapshot:
+        at = versions.place(version)
+        kept = None if at is None else self._snapshots.held(version)
+        if kept is not None:
+            return kept
+        if at is None:
+            reason = "it is not there yet" if version > versions.head else "there is no such version"
+            raise self._not_found(versions, version, reason)
+        time = versions.times[at]
+        near = [v for v, _ in self._snapshots.items() if v < version]
+        if near and len(versions.between(max(near), version)) <= _NEAR:
+            before = self._snapshots.held(max(near))
+            if before is not None:
+                return self._keep(extend_snapshot(versions, before, version, time))
+        if version != versions.head and version < self._earliest(versions):
+            raise self._not_found(versions, version, "the cleaner has deleted files of it")
+        return self._keep(build_snapshot(versions, version, time, self._files(versions)))
+
+    def _keep(self, snapshot: HudiSnapshot) -> HudiSnapshot:
+        self._snapshots.hold(snapshot.version, snapshot)
+        return snapshot
+
+    def _not_found(self, versions: Versions, version: object, reason: str) -> VersionNotFoundError:
+        return versions.not_found(version, reason, self._earliest(versions), self.root)
+
+    @_settled
+    def versions(self, first: Version, last: Version, most: int | None = None) -> Sequence[Version]:
+        """Return the versions from `first` to `last`, which are bounds. Cost: two bisections."""
+        versions = self._look()
+        places = versions.between(first, last)
+        return versions.numbers[places.start : places.stop][:most]
+
+    @_settled
+    def follows(self, version: Version) -> bool:
+        """Return whether the timeline still holds a version, and so the one after it. Cost: a look."""
+        return self._look().place(version) is not None
+
+    @_settled
+    def changes(self, first: Version, last: Version) -> Changes:
+        """Return the net effect of the versions from `first` to `last`, which are bounds.
+
+        Cost: the metadata of their commits, if the snapshot before them is cached; else that snapshot too.
+        """
+        versions = self._look()
+        if last > versions.head:
+            raise self._gap(versions, last)
+        return read_changes(versions, self._before(versions, first), first, last)
+
+    def _before(self, versions: Versions, first: Version) -> HudiSnapshot:
+        """Return the snapshot of the newest version before a bound.
+
+        Raises:
+            CommitGapError: files of that version have been deleted, or the timeline begins later.
+        """
+        at = versions.between(0, first - 1).stop - 1
+        if at < 0:
+            if self._earliest(versions) > versions.numbers[0]:
+                raise self._gap(versions, first)
+            return build_snapshot(versions, first - 1, 0, self._files(versions))
+        try:
+            return self._snapshot(versions, versions.numbers[at])
+        except VersionNotFoundError as gone:
+            raise self._gap(versions, versions.numbers[at]) from gone
+
+    def _gap(self, versions: Versions, version: Version) -> CommitGapError:
+        ends = (versions.name_of(self._earliest(versions)), versions.name_of(versions.head))
+        return CommitGapError(
+            version=versions.name_of(version), path=self.root, found=f"{ends[0]} to {ends[1]}"
+        )
+
+    @_settled
+    def commit_timestamp(self, version: Version) -> int:
+        """Return the time of a version in ms since 1970; see `Versions.times`."""
+        versions = self._look()
+        at = versions.place(version)
+        if at is None:
+            raise self._gap(versions, version)
+        return versions.times[at]
+
+    @_settled
+    def version_at(self, timestamp_ms: int) -> Version:
+        """Return the newest version committed at or before a time."""
+        versions = self._look()
+        earliest = self._earliest(versions)
+        at = bisect_right(versions.times, timestamp_ms) - 1
+        if timestamp_ms > versions.times[-1] or at < 0 or versions.numbers[at] < earliest:
+            late = timestamp_ms > versions.times[-1]
+            reason = "it is after the last commit" if late else "it is before the first readable commit"
+            raise self._not_found(versions, f"at {show_time(timestamp_ms)}", reason)
+        return versions.numbers[at]
+
+    @_settled
+    def fingerprint(self, version: Version) -> Fingerprint | None:
+        """Return the fingerprint of an instant, and of the names of those before it; None if it is gone.
+
+        An instant in the archive of table version 6 has none. Cost: reads the instant.
+        """
+        versions = self._look()
+        at = versions.place(version)
+        content = None if at is None else versions.timeline.content(versions.instants[at])
+        if at is None or content is None:
+            return None
+        digest = hashlib.sha256(content)
+        for key in _lineage(versions, at):
+            digest.update(repr(key).encode())
+        return Fingerprint(
+            version, digest.hexdigest(), versions.timeline.properties.values.get("hoodie.table.name", "")
+        )
+
+    @_settled
+    def fingerprint_stat(self, version: Version) -> object:
+        """Return a value that changes as soon as an instant is replaced; None if it is gone. Cost: a look."""
+        versions = self._look()
+        at = versions.place(version)
+        if at is None:
+            return None
+        instant = versions.instants[at]
+        stat = self.storage.stat(instant.file) if instant.row < 0 else None
+        return stat, instant.file, _lineage(versions, at)
+
+
+def _lineage(versions: Versions, at: int) -> tuple[tuple[str, str], ...]:
+    """Return the names of a version's instant and of those before it."""
+    return tuple(instant.key for instant in versions.instants[max(0, at - _LINEAGE) : at + 1])
+
+
+def _goes_on(known: Versions, now: Versions) -> bool:
+    """Return whether all that is known of the past still holds; the oldest of it may be forgotten."""
+    before = now.between(0, known.head)
+    kept = min(len(before), len(known.numbers))
+    if not kept or now.numbers[before.stop - 1] != known.head:
+        return False
+    start = before.stop - kept
+    past = zip(now.numbers[start : before.stop], now.instants[start : before.stop], strict=True)
+    old = zip(known.numbers[-kept:], known.instants[-kept:], strict=True)
+    return all((a, i.key) == (b, j.key) for (a, i), (b, j) in zip(past, old, strict=True))
+
+
+def _is_still(before: Timeline, now: Timeline) -> bool:
+    """Return whether no instant completed, and nothing began that deletes files, between two looks."""
+    return before is now or (before.completed == now.completed and before.pending >= now.pending)
