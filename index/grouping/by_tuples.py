@@ -37,11 +37,16 @@ def holding(
     Tuples hold the values of partition columns as they are in UTC.
     """
     for tuple_ in columns:
-        if isinstance(tuple_, IndexedTuple) and all(c.zone == "UTC" for c in sources_of([*parts, tuple_])):
+        if isinstance(tuple_, IndexedTuple) and _in_utc([tuple_]) and _in_utc(parts):
             places = [_place(tuple_, part) for part in parts]
             known = [place for place in places if place is not None]
             if len(known) == len(parts):
                 yield tuple_, known
+
+
+def _in_utc(columns: Iterable[Column]) -> bool:
+    """Return whether all columns that some columns and terms read are in UTC, where they depend on a zone."""
+    return all(column.zone == "UTC" for column in sources_of(columns))
 
 
 def _place(tuple_: IndexedTuple, column: Column) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import random
 from collections import Counter
 from collections.abc import Sequence
@@ -155,3 +156,17 @@ def test_the_postings_of_tuples_are_right_after_deletes_and_merges(table: str) -
     handle = tailbit.open(table)
     assert handle.verify(samples=50, derive=5).problems == []
     assert dict(handle.where().facets("p", "a", "s", "d")) == counted(table, ["p", "a", "s", "d"])
+
+
+@pytest.mark.parametrize("where", [None, "n < 4"])
+@pytest.mark.parametrize("columns", [["ts", "s"], ["s", "ts"]], ids=",".join)
+def test_partition_times_asked_in_another_zone_are_not_grouped_as_moments_of_utc(
+    table_path: str, columns: list[str], where: str | None
+) -> None:
+    hours = [datetime.datetime(2024, 1, 1, hour, tzinfo=datetime.timezone.utc) for hour in (0, 5, 10)] * 4
+    rows = {"ts": pa.array(hours, pa.timestamp("us", "UTC")), "s": ["a", "b"] * 6, "n": [*range(6)] * 2}
+    write_deltalake(table_path, pa.table(rows), partition_by=["ts"])
+    asked = {"where": where, "zone": "Asia/Tokyo"}
+    expected = dict(tailbit.open(table_path).where(**asked).facets(*columns))
+    tailbit.open(table_path).create_index("both", columns)
+    assert dict(tailbit.open(table_path).where(**asked).facets(*columns)) == expected
