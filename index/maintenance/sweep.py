@@ -47,6 +47,11 @@ class Sweeper:
         self._list_at = clock()
         self._ahead_s = self._ahead()
 
+    @property
+    def has_waiting(self) -> bool:
+        """Return whether files have left the index that are not old enough to be deleted."""
+        return bool(self._gone_since)
+
     def sweep(self) -> list[str]:
         """Delete the files that are due by now; return their paths, sorted.
 

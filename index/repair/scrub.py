@@ -19,12 +19,14 @@ BYTES_A_PASS = 64 << 20
 class Scrubber:
     """Reader of the files of one index, pass by pass; it needs an `index` object of its own.
 
-    Cost of a pass: a listing of each kind's folder, and the files that it reads.
+    Cost of a pass: a listing of each kind's folder, and the files that it reads. `is_through`: the last pass
+    came to the end of a round through the whole index.
     """
 
     def __init__(self, index: MetadataTable, bytes_a_pass: int = BYTES_A_PASS) -> None:
         self._index, self._bytes = index, bytes_a_pass
         self._last = ""
+        self.is_through = False
 
     def look(self) -> list[CorruptIndexError]:
         """Return the damage that one pass finds in the newest version, one error per file.
@@ -70,12 +72,14 @@ class Scrubber:
         """Return the files to read in this pass, by path."""
         files = self._index.state.files
         paths = sorted(files)
-        at = bisect_right(paths, self._last)
+        at = bisect_right(paths, self._last) % max(1, len(paths))
         chosen: list[str] = []
         total = 0
-        for path in [*paths[at:], *paths[:at]]:
+        self.is_through = True
+        for number, path in enumerate([*paths[at:], *paths[:at]]):
             total += files[path].size
             if chosen and total > self._bytes:
+                self.is_through = number >= len(paths) - at
                 break
             chosen.append(path)
         self._last = chosen[-1] if chosen else ""

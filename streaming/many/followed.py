@@ -36,9 +36,11 @@ if TYPE_CHECKING:
 
     from tailbit.streaming.batch import OnProgress
 
-FILL_LOOK_S, REMOTE_FILL_LOOK_S, UPKEEP_S = 10.0, 600.0, 600.0
-"""Seconds between two looks of one table for files to fill, on disk and in an object store, and between two
-passes of its upkeep: an idle table costs next to nothing."""
+FILL_LOOK_S, REMOTE_FILL_LOOK_S = 10.0, 600.0
+"""Seconds between two looks of one table for files to fill, on disk and in an object store."""
+
+UPKEEP_S, REST_S = 600.0, 10_800.0
+"""Seconds between two passes of a table's upkeep, and of one whose index does not change."""
 
 CHANGED_S = 60.0
 """Seconds between two looks for files to fill of an index that changes."""
@@ -113,7 +115,7 @@ class Followed:
             REMOTE_FILL_LOOK_S if self.index.storage.remote else FILL_LOOK_S
         )
         self._filled_at, self._fill_due = self.index.version, 0.0
-        self._upkeep = Upkeep(self._batch.mender, UPKEEP_S, entry.retention)
+        self._upkeep = Upkeep(self._batch.mender, UPKEEP_S, entry.retention, REST_S)
         self._filling.start()
         self._upkeep.start()
 
@@ -126,15 +128,16 @@ class Followed:
         self._mark.check()
         with self._batch.turn:
             end = self._planner.initial() if start is None else self._planner.next(start)
-        self._fill_after_a_change()
+        self._note_changes()
         return end
 
-    def _fill_after_a_change(self) -> None:
-        """Let the filling look again if there were commits to the index since."""
+    def _note_changes(self) -> None:
+        """Let filling and upkeep look again if there were commits to the index since."""
         now = time.monotonic()
         if self.index.version != self._filled_at and now >= self._fill_due:
             self._filled_at, self._fill_due = self.index.version, now + CHANGED_S
             self._filling.wake()
+            self._upkeep.wake()
 
     def lag(self, offset: Offset) -> Lag:
         """Return how far an offset is behind the log."""

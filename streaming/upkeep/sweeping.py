@@ -6,6 +6,7 @@ No batch waits for the thread. Merges belong to `merging`; commits write the che
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 
 from tailbit.errors import CorruptIndexError, TailbitError
@@ -19,6 +20,9 @@ from tailbit.streaming.upkeep.unreadable import Retrier
 EVERY_S = 60.0
 """Seconds between two passes."""
 
+Work = Callable[[], bool]
+"""Runs one pass; returns whether the next one has something to do even if the index does not change."""
+
 
 class Upkeep:
     """The thread that sweeps and scrubs an index (deletes old files, checks others) every `every_s` seconds.
@@ -26,13 +30,24 @@ class Upkeep:
     The thread opens the index for itself. `mender`: that of the thread that commits batches, which has the
     file records in memory and mends damage to them after the next batch. Other damage is mended at once. A
     failed pass is repeated when the next is due: nothing depends on a pass, and a batch with the same trouble
-    reports it by name. `failure`: why the last pass failed, or None; `passes`: number of successful passes.
+    reports it by name. `rest_s`: most seconds between two passes over an index without changes, once a pass
+    has left nothing to do: passes in between are left out. `failure`: why the last pass failed, or None;
+    `passes`: number of successful passes.
     """
 
-    def __init__(self, mender: Mender, every_s: float = EVERY_S, kept_s: float = KEPT_S) -> None:
+    def __init__(
+        self,
+        mender: Mender,
+        every_s: float = EVERY_S,
+        kept_s: float = KEPT_S,
+        rest_s: float = 0.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._mender, self._every_s, self._kept_s = mender, every_s, kept_s
-        self._stop = threading.Event()
-        self._work: Callable[[], None] | None = None
+        self._rest_s, self._clock = rest_s, clock
+        self._stop, self._woken = threading.Event(), threading.Event()
+        self._work: Work | None = None
+        self._rest_until = 0.0
         self._thread = threading.Thread(target=self._keep, name="tailbit-upkeep", daemon=True)
         self.failure: TailbitError | OSError | None = None
         self.passes = 0
@@ -47,16 +62,27 @@ class Upkeep:
         if self._thread.is_alive() and self._thread is not threading.current_thread():
             self._thread.join(5.0)
 
+    def wake(self) -> None:
+        """Leave out no pass: the index has changed."""
+        self._woken.set()
+
     def _keep(self) -> None:
         while not self._stop.wait(self._every_s):
+            self.look_if_due()
+
+    def look_if_due(self) -> None:
+        """Run one pass, unless the index rests."""
+        if self._woken.is_set() or self._clock() >= self._rest_until:
             self.look()
 
     def look(self) -> None:
         """Run one pass."""
+        is_left = True
+        self._woken.clear()
         try:
             if self._work is None:
                 self._work = self._opened()
-            self._work()
+            is_left = self._work()
         except CorruptIndexError as damage:
             # Of what every look at the index begins with; the thread that commits has it in memory.
             self._mender.note(damage)
@@ -66,16 +92,18 @@ class Upkeep:
             # An OSError is a file of the log that another process cleaned up between listing and reading.
             self.failure = error
             return
+        finally:
+            self._rest_until = 0.0 if is_left else self._clock() + self._rest_s
         self.failure = None
         self.passes += 1
 
-    def _opened(self) -> Callable[[], None]:
+    def _opened(self) -> Work:
         """Return the function that runs one pass, with the index opened once for all passes."""
         mine = self._mender.of_another_thread()
         sweeper, scrubber = Sweeper(mine.index, self._kept_s), Scrubber(mine.index)
         retrier = Retrier(mine.table, mine.index)
 
-        def work() -> None:
+        def work() -> bool:
             sweeper.sweep()
             mine.mend_noted()
             retrier.look()
@@ -84,5 +112,8 @@ class Upkeep:
                     self._mender.note(damage)
                 else:
                     mine.mend(damage)
+            ledger = mine.index.state.ledger
+            unread = ledger is not None and bool(ledger.uncounted)
+            return sweeper.has_waiting or unread or not scrubber.is_through
 
         return work

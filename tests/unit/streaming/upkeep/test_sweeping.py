@@ -9,6 +9,7 @@ from support.index_records import counts, ledger, new_index, record
 from support.waiting import wait_until
 from tailbit.errors import NoIndexError
 from tailbit.index.maintenance.merge import merge_all
+from tailbit.index.repair.scrub import Scrubber
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.upkeep.mending import Mender
 from tailbit.streaming.upkeep.sweeping import Upkeep
@@ -34,6 +35,53 @@ def test_an_index_at_work_is_swept_without_being_asked_while_commits_go_on(tmp_p
     upkeep.stop()
     assert len(written - set(index.state.files)) > 30
     assert upkeep.failure is None
+
+
+def test_an_index_without_changes_rests_until_it_changes_or_the_rest_is_over(tmp_path: Path) -> None:
+    index = new_index(str(tmp_path))
+    index.commit([record("f")], [counts(index, "c", {b"x": 1})], ledger(0))
+    now = [0.0]
+    upkeep = Upkeep(mender_of(index), kept_s=0.0, rest_s=100.0, clock=lambda: now[0])
+
+    def passes_at(moment: float) -> int:
+        now[0] = moment
+        upkeep.look_if_due()
+        return upkeep.passes
+
+    assert (passes_at(0.0), passes_at(99.0), passes_at(101.0)) == (1, 1, 2)
+    upkeep.wake()
+    assert (passes_at(102.0), passes_at(103.0)) == (3, 3)
+    assert upkeep.failure is None
+
+
+def test_an_index_that_files_have_left_does_not_rest_until_they_are_deleted(tmp_path: Path) -> None:
+    index = new_index(str(tmp_path))
+    upkeep = Upkeep(mender_of(index), kept_s=3600.0, rest_s=1e9)
+    upkeep.look_if_due()
+    for number in range(9):
+        index.commit([record(f"f{number}")], [counts(index, "c", {b"x": 1})], ledger(number))
+    merge_all(index)
+    upkeep.wake()
+    upkeep.look_if_due()
+    upkeep.look_if_due()
+    assert upkeep.passes == 3
+
+
+def test_a_scrubber_is_through_once_it_has_read_every_file(tmp_path: Path) -> None:
+    index = new_index(str(tmp_path))
+    for number in range(4):
+        index.commit([record(f"f{number}")], [counts(index, "c", {b"x": 1})], ledger(number))
+    files = len(index.state.files)
+    scrubber = Scrubber(MetadataTable.open(str(tmp_path)), bytes_a_pass=1)
+
+    def passes_of_a_round() -> int:
+        for passes in range(1, 2 * files):
+            assert scrubber.look() == []
+            if scrubber.is_through:
+                return passes
+        return 0
+
+    assert [passes_of_a_round() for _ in range(3)] == [files, files, files]
 
 
 def test_a_pass_that_fails_is_made_again(tmp_path: Path) -> None:
