@@ -60,6 +60,9 @@ class Heartbeat:
     indexer has taken over, which happens only after this run gave no sign for so long.
     """
 
+    checks_each_beat = False
+    """Whether each beat is preceded by a look for another indexer, and not only one after a long silence."""
+
     def __init__(
         self,
         storage: Storage,
@@ -214,7 +217,8 @@ class Heartbeat:
             if self._life is not None and self._life.lives == shown:
                 continue
             with suppress(StorageError):
-                if time.monotonic() - beaten > self._limit_s and self._is_anothers():
+                was_silent = time.monotonic() - beaten > self._limit_s
+                if (was_silent or self.checks_each_beat) and self._is_anothers():
                     return
                 shown = -1 if self._life is None else self._life.lives
                 self._storage.put(NAME, self._encoded())

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tailbit.checkpoints.heartbeat import Heartbeat
 from tailbit.checkpoints.lag import Lag
+from tailbit.checkpoints.lease import Lease
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.checkpoints.mark import Mark
 from tailbit.checkpoints.offset import Offset
@@ -55,7 +55,7 @@ class Shared:
     """
 
     spark: SparkSession
-    lease: Heartbeat
+    lease: Lease
     workers: threading.Lock
     life: Liveness
     tell: Tell

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from tailbit.checkpoints.heartbeat import Heartbeat
+from tailbit.checkpoints.lease import Lease
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.errors import ConfigError, StreamError, TailbitError
 from tailbit.streaming.config.check import check_tables
@@ -29,7 +29,7 @@ from tailbit.streaming.many.followed import Shared
 from tailbit.streaming.many.source import FORMAT, LogsSource, ranges_of
 from tailbit.streaming.many.states import STATES, checkpoint_of, lease_of
 from tailbit.streaming.many.tables import Tables
-from tailbit.streaming.query.launch import query_failed
+from tailbit.streaming.query.launch import java_is_gone, query_failed
 from tailbit.streaming.upkeep import spark_checkpoint
 from tailbit.streaming.upkeep.mending import Tell, tell_nobody
 from tailbit.streaming.upkeep.patience import Patience
@@ -42,10 +42,6 @@ if TYPE_CHECKING:
     from tailbit.streaming.batch import OnProgress
 
 _LOOK_S = 0.2
-
-LEASE_LIMIT_S = 15.0
-"""Seconds without a beat of its lease after which an application is dead: a look of the query gives a sign
-of life each second."""
 
 
 @dataclass(frozen=True)
@@ -79,13 +75,26 @@ def read_whole(file: str, tell: Tell) -> ReadConfig:
 def keep_indexes(run: Running, read: ReadConfig, spark: SparkSession) -> None:
     """Keep the indexes of a configuration up to date until `stop` is set.
 
+    While another application holds the lease, this one stands by.
+
     Raises:
-        IndexerRunningError: another application of this machine has the checkpoint.
+        StorageError: the lease cannot be written.
         TailbitError: the query ended, again and again, for a reason that is none of a table's.
     """
+    while not run.stop.is_set():
+        lease = _lease(run, read)
+        if not lease.claim_when_free(run.stop, run.tell, run.supervision.on_up):
+            return
+        try:
+            read = _at_work(run, read, spark, lease)
+        finally:
+            lease.release()
+
+
+def _at_work(run: Running, read: ReadConfig, spark: SparkSession, lease: Lease) -> ReadConfig:
+    """Keep the indexes until `stop` is set or the lease is lost; return the configuration that then holds."""
     checkpoint = checkpoint_of(read.config, run.file)
     os.makedirs(checkpoint, exist_ok=True)
-    lease = _lease(run, read)
     shared = Shared(
         spark,
         lease,
@@ -95,35 +104,32 @@ def keep_indexes(run: Running, read: ReadConfig, spark: SparkSession) -> None:
         run.on_progress,
         lambda name: place_in_catalog(spark, name),
     )
-    lease.claim(run.stop, run.tell)
+    tables = Tables(read.config.table, shared, read.config.application.threads)
     try:
-        tables = Tables(read.config.table, shared, read.config.application.threads)
-        try:
-            _until_stopped(run, read, spark, tables, checkpoint)
-        finally:
-            tables.close()
-            _write_states(tables, checkpoint)
+        return _until_stopped(run, read, shared, tables, checkpoint)
     finally:
-        lease.release()
+        tables.close()
+        if lease.lost is None:
+            _write_states(tables, checkpoint)
 
 
-def _lease(run: Running, read: ReadConfig) -> Heartbeat:
-    """Return the heartbeat of the application, not claimed; its place may be shared with other machines."""
+def _lease(run: Running, read: ReadConfig) -> Lease:
+    """Return the lease of the application, not claimed; its place may be shared with other machines."""
     options = StorageOptions.of(read.config.defaults.storage_options)
     storage = open_storage(lease_of(read.config, run.file), options)
     storage.make_root()
-    return Heartbeat(storage, watch_s=LEASE_LIMIT_S, life=run.life, limit_s=LEASE_LIMIT_S)
+    return Lease(storage, run.life)
 
 
 def _until_stopped(
-    run: Running, read: ReadConfig, spark: SparkSession, tables: Tables, checkpoint: str
-) -> None:
-    """Run the query; start it again after a failure that may pass."""
+    run: Running, read: ReadConfig, shared: Shared, tables: Tables, checkpoint: str
+) -> ReadConfig:
+    """Run the query, again after a failure that may pass; return the configuration that then holds."""
     patience = Patience()
-    while not run.stop.is_set():
+    while not run.stop.is_set() and shared.lease.lost is None:
         began = time.monotonic()
         try:
-            read = _attended(run, read, spark, tables, checkpoint)
+            read = _attended(run, read, shared, tables, checkpoint)
         except StreamError as failed:
             if time.monotonic() - began > patience.limit_s:
                 patience.worked()
@@ -134,35 +140,41 @@ def _until_stopped(
                 raise
             run.tell(f"{type(failed).__name__}: {failed}; tried again in {pause:.1f} s")
             run.life.pause(run.stop, pause, f"waiting after {failed}")
+    return read
 
 
-def _attended(
-    run: Running, read: ReadConfig, spark: SparkSession, tables: Tables, checkpoint: str
-) -> ReadConfig:
-    """Run the query until it ends or `stop` is set; return the configuration that then holds.
+def _attended(run: Running, read: ReadConfig, shared: Shared, tables: Tables, checkpoint: str) -> ReadConfig:
+    """Run the query until it ends, `stop` is set or the lease is lost; return the configuration that holds.
 
     Raises:
         StreamError: the query ended by itself.
     """
+    from py4j.protocol import Py4JError
+
     control = Control.make()
     door = Door(control.path, _answers(tables))
     door.open()
+    spark, lease = shared.spark, shared.lease
     try:
         query = _started(spark, tables, control, checkpoint, read.config.application.name)
         run.supervision.on_up()
         shown = ""
-        while query.isActive and not run.stop.wait(_LOOK_S):
+        while query.isActive and lease.lost is None and not run.stop.wait(_LOOK_S):
             if run.reload.is_set():
                 run.reload.clear()
                 read = _reloaded(run, read, tables)
             shown = _write_states(tables, checkpoint, shown)
-        if run.stop.is_set():
+        if lease.lost is not None:
+            run.tell(f"another application has taken over while this one gave no sign of life: {lease.lost}")
+        if run.stop.is_set() or lease.lost is not None:
             _drain(tables, query)
             return read
         ended = query.exception()
         if ended is not None:
             raise query_failed(str(ended), checkpoint, str(spark.sparkContext.master))
         return read
+    except (OSError, Py4JError) as gone:
+        raise java_is_gone(checkpoint, gone) from gone
     finally:
         door.close()
         control.remove()

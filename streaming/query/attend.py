@@ -19,7 +19,7 @@ from tailbit.errors import (
 )
 from tailbit.streaming.life.watchdog import Supervision
 from tailbit.streaming.metrics import IdleWatch
-from tailbit.streaming.query.launch import Job, Prepared, launch, refuse_vanished, spark_failed
+from tailbit.streaming.query.launch import Job, Prepared, java_is_gone, launch, refuse_vanished, spark_failed
 from tailbit.streaming.query.sampler import Sampler
 from tailbit.streaming.query.up_to_date import UpToDate
 from tailbit.streaming.upkeep import spark_checkpoint
@@ -139,16 +139,7 @@ def _launched(run: Run, spark: SparkSession) -> Job:
     except PySparkException as refused:
         raise spark_failed(str(refused), run.prepared) from refused
     except (ConnectionError, Py4JError) as gone:
-        raise _java_is_gone(run.prepared, gone) from gone
-
-
-def _java_is_gone(prepared: Prepared, gone: Exception) -> StreamError:
-    return StreamError(
-        reason=f"its Java process is gone ({type(gone).__name__})",
-        checkpoint=prepared.checkpoint,
-        hint="Start it again: it goes on where the index was. If nobody ended Java, the kernel's log may say"
-        " why: it kills processes where memory runs out.",
-    )
+        raise java_is_gone(run.prepared.checkpoint, gone) from gone
 
 
 def _after_reset(run: Run, failed: TailbitError) -> tuple[TailbitError, bool]:
@@ -195,7 +186,7 @@ def attend(job: Job, stop: threading.Event, on_progress: OnProgress | None) -> b
         mended = job.batch.merger.finish(2.0 if stop.is_set() else 60.0)
         failure = job.failure()
     except (OSError, Py4JError) as gone:
-        raise _java_is_gone(job.prepared, gone) from gone
+        raise java_is_gone(job.prepared.checkpoint, gone) from gone
     finally:
         job.end()
     if failure is not None:

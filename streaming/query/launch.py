@@ -285,6 +285,16 @@ def query_failed(text: str, checkpoint: str, master: str = "") -> TailbitError:
     return StreamError(reason=_in_short(text) + lost, checkpoint=checkpoint)
 
 
+def java_is_gone(checkpoint: str, gone: Exception) -> StreamError:
+    """Return the error for a query whose Java process does not answer any more."""
+    return StreamError(
+        reason=f"its Java process is gone ({type(gone).__name__})",
+        checkpoint=checkpoint,
+        hint="Start it again: it goes on where the index was. If nobody ended Java, the kernel's log may say"
+        " why: it kills processes where memory runs out.",
+    )
+
+
 def _in_short(text: str) -> str:
     """Return the line of a message that names the first cause in Python or a task, or its first line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()] or ["no reason given"]

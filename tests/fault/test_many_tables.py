@@ -28,9 +28,10 @@ NAMES = ("orders", "returns", "visits")
 class Application:
     """The command over one configuration; all that it says goes to one file."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.file, self.said = folder, folder / "tailbit.toml", folder / "said.txt"
+    def __init__(self, folder: Path, said: str = "said.txt") -> None:
+        self.folder, self.file, self.said = folder, folder / "tailbit.toml", folder / said
         self.process: subprocess.Popen[bytes] | None = None
+        self.read = 0
 
     def table(self, name: str) -> str:
         return str(self.folder / name)
@@ -72,6 +73,16 @@ class Application:
         heads = {self.table(name): DeltaTable(self.table(name)).version() for name in names}
         wait_until(lambda: {table: covered(table) for table in heads} == heads, self.death)
 
+    def wait_for_words(self, *words: str) -> None:
+        """Wait until the command has said these words, after those that it was waited for before."""
+        for word in words:
+            wait_until(lambda word=word: self.said.read_text().find(word, self.read) >= 0, self.death)
+            self.read = self.said.read_text().find(word, self.read) + len(word)
+
+    def end_of_test(self) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.kill()
+
     def kill(self) -> None:
         """SIGKILL to the command and to all that it started."""
         assert self.process is not None
@@ -89,8 +100,15 @@ def application(tmp_path: Path) -> Iterator[Application]:
     made = Application(tmp_path)
     made.configure(*NAMES)
     yield made
-    if made.process is not None and made.process.poll() is None:
-        made.kill()
+    made.end_of_test()
+
+
+@pytest.fixture
+def standby(application: Application) -> Iterator[Application]:
+    """A second application of the same configuration."""
+    made = Application(application.folder, "said too.txt")
+    yield made
+    made.end_of_test()
 
 
 def append(table: str, first: int = 1000) -> None:
@@ -200,3 +218,50 @@ def test_a_wrong_configuration_ends_with_78_and_starts_nothing(application: Appl
     assert application.process.wait(HANG_S) == 78
     assert "tailbit.toml:" in application.said.read_text()
     assert not Path(application.table("orders"), "_tailbit").exists()
+
+
+def test_a_second_application_takes_over_when_the_first_is_killed_and_when_it_is_stopped(
+    application: Application, standby: Application
+) -> None:
+    application.start()
+    application.wait_for_head(*NAMES)
+    standby.start()
+    standby.wait_for_words("standing by")
+    application.kill()
+    append(application.table("orders"))
+    standby.wait_for_words("taken over from")
+    standby.wait_for_head(*NAMES)
+    application.start()
+    application.wait_for_words("standing by")
+    append(application.table("returns"))
+    standby.wait_for_head(*NAMES)
+    assert standby.end() == 0
+    append(application.table("visits"))
+    application.wait_for_words("taken over from")
+    application.wait_for_head(*NAMES)
+    assert application.end() == 0
+    sound(*map(application.table, NAMES))
+
+
+def test_an_application_that_was_taken_over_while_it_slept_stands_by_and_nothing_is_lost_or_twice(
+    application: Application, standby: Application
+) -> None:
+    application.start()
+    application.wait_for_head(*NAMES)
+    standby.start()
+    standby.wait_for_words("standing by")
+    assert application.process is not None
+    application.process.send_signal(signal.SIGSTOP)
+    append(application.table("orders"))
+    standby.wait_for_words("taken over from")
+    standby.wait_for_head(*NAMES)
+    application.process.send_signal(signal.SIGCONT)
+    append(application.table("returns"))
+    application.wait_for_words("another application has taken over", "standing by")
+    standby.wait_for_head(*NAMES)
+    standby.kill()
+    application.wait_for_words("taken over from")
+    append(application.table("orders"), 2000)
+    application.wait_for_head(*NAMES)
+    assert application.end() == 0
+    sound(*map(application.table, NAMES))

@@ -1,0 +1,83 @@
+"""The lease of an application: which of several with one configuration is at work; the others stand by.
+
+It is a heartbeat of its own, for all indexes of the application. Like every heartbeat it is advice: two
+applications that both hold it for a moment lose nothing, since a commit to an index has one winner.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from tailbit.checkpoints.heartbeat import Heartbeat
+from tailbit.checkpoints.liveness import Liveness
+from tailbit.checkpoints.signs import NAME, lives, read_heartbeat
+from tailbit.errors import IndexerRunningError, StorageError
+from tailbit.tables.storage import Storage
+
+LIMIT_S = 15.0
+"""Seconds without a beat after which an application is dead; its query gives a sign of life each second."""
+
+LOOK_S = 1.0
+"""Seconds between two looks of an application that stands by: one request in an object store."""
+
+
+class Lease(Heartbeat):
+    """The heartbeat of an application, claimed as soon as no other application holds it.
+
+    Cost: two requests a beat, of which there is one each 2.5 s while there are signs of life.
+    """
+
+    checks_each_beat = True
+
+    def __init__(self, storage: Storage, life: Liveness) -> None:
+        """Prepare the lease of an application with these signs of life; nothing is written."""
+        super().__init__(storage, watch_s=LIMIT_S, life=life, limit_s=LIMIT_S)
+        self._signs = life
+
+    def claim_when_free(
+        self, stop: threading.Event, tell: Callable[[str], None], standing_by: Callable[[], None]
+    ) -> bool:
+        """Claim the lease once no other application is at work; return False if `stop` was set before.
+
+        `standing_by`: called once if there is another.
+
+        Raises:
+            StorageError: nothing can be written at the lease's place.
+        """
+        told = ""
+        while not stop.is_set():
+            try:
+                self.claim(stop, tell)
+            except IndexerRunningError as running:
+                if not told:
+                    standing_by()
+                owner = str(running.fields["owner"])
+                if owner != told:
+                    tell(f"standing by: {owner} is at work, and is taken over from when it ends")
+                told = owner
+                self._await_end(stop, owner)
+            else:
+                if told:
+                    tell(f"taken over from {told}")
+                return True
+        return False
+
+    def _await_end(self, stop: threading.Event, owner: str) -> None:
+        """Wait until the other application gives up the lease, has ended, or gave no sign for `LIMIT_S`."""
+        other, seen, since = read_heartbeat(self._storage), None, time.monotonic()
+        while not stop.wait(LOOK_S):
+            self._signs.wait_for(f"standing by: {owner} is at work")
+            try:
+                now = self._storage.stat(NAME)
+            except StorageError:
+                # Who cannot see whether another is at work must not begin.
+                since = time.monotonic()
+                continue
+            if now is None or other is None or lives(other) is False:
+                return
+            if now != seen:
+                seen, since = now, time.monotonic()
+            elif time.monotonic() - since >= LIMIT_S:
+                return
