@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
-from tailbit.errors import CorruptIndexError, SourceError
+from tailbit.errors import CorruptIndexError, HiddenRowsError, SourceError
 from tailbit.index.kinds.files.kind import FILES
 from tailbit.index.kinds.kind import Blame, CheckedSource, Kind, Problem, View
 from tailbit.index.kinds.rows import reading, row_groups
@@ -80,7 +80,10 @@ class HiddenRowsKind(Kind["KnownHiddenRows"]):
         return live and (not lost or lost.isdisjoint(view.reader(FILES).identities()))
 
     def check(self, view: View, source: CheckedSource) -> Iterator[Problem]:
-        """Yield the hidden rows of the index that differ from those of the source."""
+        """Yield the hidden rows of the index that differ from those of the source.
+
+        Hidden rows whose file is gone from an older version are skipped.
+        """
         kept = view.reader(self)
         for identity, rows in source.hidden.items():
             where = f"hidden rows {identity}"
@@ -90,6 +93,9 @@ class HiddenRowsKind(Kind["KnownHiddenRows"]):
                     yield Problem(where, _OTHERS, Blame.HIDDEN)
             except CorruptIndexError as damage:
                 yield Problem(where, str(damage), Blame.FILE, str(damage.fields.get("file")))
+            except HiddenRowsError as unreadable:
+                if source.at_head or not unreadable.fields.get("gone"):
+                    yield Problem(where, str(unreadable))
             except SourceError as unreadable:
                 yield Problem(where, str(unreadable))
 

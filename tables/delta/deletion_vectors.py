@@ -75,6 +75,8 @@ class DeletionVector:
         try:
             payload = _inline(self) if self.storage_type == "i" else _stored(storage, self)
             rows = _decode(payload)
+        except FileNotFoundError as gone:
+            raise _error(self, str(gone), gone=True) from gone
         except (ValueError, struct.error, EOFError, IndexError, MalformedLogError) as wrong:
             raise _error(self, str(wrong)) from wrong
         except StorageError as refused:
@@ -136,7 +138,7 @@ def _stored(storage: Storage, vector: DeletionVector) -> bytes:
     path, stat = storage.locate(vector_path(vector))
     offset = vector.offset or 0
     if stat is None:
-        raise ValueError("the file is missing")
+        raise FileNotFoundError("the file is missing")
     if offset + vector.size + 8 > stat.size:
         raise ValueError(f"the file has {stat.size} bytes, the vector ends at {offset + vector.size + 8}")
     if offset and storage.read_range(path, 0, 1) != bytes([_FORMAT_VERSION]):
@@ -189,6 +191,6 @@ def _native(payload: bytes) -> BitMap:
     return rows
 
 
-def _error(vector: DeletionVector, reason: str) -> DeletionVectorError:
+def _error(vector: DeletionVector, reason: str, gone: bool = False) -> DeletionVectorError:
     file, offset = vector.place
-    return DeletionVectorError(file=file, offset=offset, reason=reason)
+    return DeletionVectorError(file=file, offset=offset, reason=reason, gone=gone)

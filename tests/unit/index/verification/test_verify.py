@@ -222,6 +222,19 @@ def test_a_data_file_that_vacuum_took_while_the_index_is_behind_is_no_problem(pa
     assert tailbit.open(path).verify(samples=50).problems == []
 
 
+def test_hidden_rows_that_vacuum_took_while_the_index_is_behind_are_no_problem(table_path: str) -> None:
+    builder = with_vectors(table_path)
+    (old,) = Path(table_path).glob("deletion_vector_*.bin")
+    (vector,) = builder.stored_vectors([0, 4, 5])
+    builder.commit(builder.hide("f0.parquet", vector))
+    old.unlink()
+    assert tailbit.open(table_path).verify(samples=50).problems == []
+    index_of(table_path)
+    (new,) = Path(table_path).glob("deletion_vector_*.bin")
+    new.unlink()
+    assert any("the file is missing" in problem for problem in found(table_path))
+
+
 @pytest.mark.parametrize("kind", [BITMAP_INDEX, FILES, HIDDEN_ROWS, VALUE_COUNTS, "ledger", "settings"])
 @pytest.mark.parametrize("harm", DAMAGES)
 def test_a_damaged_file_of_the_index_is_named(path: str, kind: str, harm: Callable[[Path], None]) -> None:
