@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tailbit.errors import ColumnTypeError, PredicateError, UnknownColumnError
-from tailbit.index.expression.indexed_term import IndexedTerm
+from tailbit.index.expression.indexed_term import IndexedTerm, IndexedTuple
 from tailbit.index.functions.tree import spelled
 from tailbit.index.implication.implied import implied
+from tailbit.index.implication.prefix import tuple_prefix
 from tailbit.index.model import Definition
+from tailbit.index.predicate.tree import And, Node
 from tailbit.index.predicate.walks import columns_of, nodes_of
 from tailbit.index.query.selection import Selection
 from tailbit.index.sql.terms import column_of, every_column, kept_expressions, terms_anew
@@ -30,24 +33,44 @@ def unserved(selection: Selection, zone: str) -> list[dict[str, str]]:
 
 
 def _reason(definition: Definition, selection: Selection, zone: str) -> str | None:
-    schema = selection.schema
-    if not definition.has_postings:
-        whole = len(kept_expressions(definition, schema)) == len(definition.expression_ids)
-        return None if whole else _changed(definition, schema)
     if definition.is_of_column:
         return None
-    here = column_of(definition, schema)
+    here = _asked_terms(definition, selection.schema)
     if here is None:
-        return _changed(definition, schema)
+        return _changed(definition, selection.schema)
     in_zone = replace(definition, terms=tuple(replace(term, zone=zone) for term in definition.terms))
-    elsewhere = column_of(in_zone, schema)
-    if here == elsewhere or not isinstance(here, IndexedTerm) or not isinstance(elsewhere, IndexedTerm):
-        return None
-    nodes = nodes_of(selection.node)
-    if any(implied(node, here) is None and implied(node, elsewhere) is not None for node in nodes):
-        zones = ", ".join(sorted({term.zone for term in definition.terms}))
-        return f"it keeps values in time zone {zones}, and the question is asked in {zone}"
+    elsewhere = _asked_terms(in_zone, selection.schema) or ()
+    nodes = list(nodes_of(selection.node))
+    for mine, theirs in zip(here, elsewhere, strict=False):
+        if mine != theirs and any(not _says(node, mine) and _says(node, theirs) for node in nodes):
+            kept = ", ".join(dict.fromkeys(_zones(definition, mine, theirs)))
+            return f"it keeps values in time zone {kept}, and the question is asked in {zone}"
     return None
+
+
+def _asked_terms(definition: Definition, schema: Schema) -> Sequence[IndexedTerm] | None:
+    """Return the terms that conditions are asked of; None if a column of them is gone or has another type."""
+    if definition.has_postings:
+        term = column_of(definition, schema)
+        return [term] if isinstance(term, IndexedTerm) else None
+    kept = kept_expressions(definition, schema)
+    return kept if len(kept) == len(definition.expression_ids) else None
+
+
+def _says(node: Node, term: IndexedTerm) -> bool:
+    """Return whether a condition says anything of a term, or of the first parts of a tuple."""
+    if isinstance(term, IndexedTuple):
+        return tuple_prefix(node.children if isinstance(node, And) else (node,), term.parts) is not None
+    return implied(node, term) is not None
+
+
+def _zones(definition: Definition, mine: IndexedTerm, theirs: IndexedTerm) -> Iterator[str]:
+    """Yield the time zones of the terms that have other values in another zone."""
+    if isinstance(mine, IndexedTuple) and isinstance(theirs, IndexedTuple):
+        every = zip(definition.terms, mine.parts, theirs.parts, strict=True)
+        yield from (term.zone for term, part, other in every if part != other)
+    else:
+        yield from (term.zone for term in definition.terms if term.text == mine.label)
 
 
 def _changed(definition: Definition, schema: Schema) -> str:

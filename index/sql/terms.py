@@ -93,6 +93,24 @@ def depends_on_zone(
     return key_of(expression) != key_of(elsewhere)
 
 
+def zone_of(definition: Definition, schema: Schema) -> str | None:
+    """Return the session time zone of the questions that a definition serves; None if it serves all."""
+    for term in definition.terms:
+        if term.zone != "UTC":
+            return term.zone
+        if not term.is_column and _is_zoned(term, schema):
+            return "UTC"
+    return None
+
+
+def _is_zoned(term: Term, schema: Schema) -> bool:
+    """Return whether a recorded term, kept in UTC, has other values in another zone; no, if it has none now."""
+    present = {column.id: column for column in every_column(schema)}
+    here = _bound_again(term, schema, present)
+    there = _bound_again(replace(term, zone=_NOT_UTC), schema, present)
+    return here is not None and there is not None and key_of(here) != key_of(there)
+
+
 def value_type(text: str, expression: Expression, hint: str, at: int | None = None) -> str:
     """Return the key type of an expression's values.
 

@@ -240,12 +240,13 @@ def _described(
     """Describe some definitions. Cost: one pass over the records of the files."""
     from tailbit.index.maintenance.rebuild import lacking
     from tailbit.index.maintenance.wanted import wanted_of
+    from tailbit.index.sql.terms import zone_of
 
     left = lacking(index.state, wanted_of(definitions, schema)).left()
-    return [_description(definition, left.get(definition.id, (0, 0))[0]) for definition in definitions]
+    return [_description(one, left.get(one.id, (0, 0))[0], zone_of(one, schema)) for one in definitions]
 
 
-def _description(definition: Definition, left: int) -> IndexDescription:
+def _description(definition: Definition, left: int, zone: str | None) -> IndexDescription:
     from tailbit.index.model import COUNTS_REASON, DEFERRED
 
     internal = (DEFERRED, COUNTS_REASON)
@@ -257,7 +258,7 @@ def _description(definition: Definition, left: int) -> IndexDescription:
         state=state,
         files_left=left,
         only=definition.only,
-        zone=next((term.zone for term in definition.terms if term.zone != "UTC"), None),
+        zone=zone,
         options={key: text for key, text in definition.options.items() if key not in internal},
         counts_reason=definition.options.get(COUNTS_REASON, ""),
     )

@@ -84,14 +84,14 @@ def test_an_index_serves_in_every_time_zone_what_does_not_depend_on_it(
 @pytest.mark.parametrize(
     ("kept", "told", "asked", "at"),
     [
-        ("Etc/UTC", None, ("UTC", "GMT", "Z", "Etc/UTC", "+00:00", "Zulu"), 5),
-        ("UTC", None, ("GMT0", "Etc/GMT"), 5),
+        ("Etc/UTC", "UTC", ("UTC", "GMT", "Z", "Etc/UTC", "+00:00", "Zulu"), 5),
+        ("UTC", "UTC", ("GMT0", "Etc/GMT"), 5),
         ("UTC+5:30", "+05:30", ("+05:30", "+5:30", "GMT+0530"), 11),
         ("EST", "-05:00", ("-05:00", "Etc/GMT+5"), 0),
     ],
 )
 def test_an_index_serves_in_every_time_zone_of_its_offset(
-    table: IndexedTable, kept: str, told: str | None, asked: tuple[str, ...], at: int
+    table: IndexedTable, kept: str, told: str, asked: tuple[str, ...], at: int
 ) -> None:
     assert table.create_index("by_hour", "hour(at)", zone=kept).zone == told
     for zone in asked:
@@ -243,6 +243,39 @@ def test_an_index_kept_in_another_time_zone_is_not_used_and_explain_says_so(tabl
     }
     there = table.where(condition, zone="Asia/Kathmandu")
     assert (there.count(), there.files_scanned, there.explain()["not_used"]) == (4, 0, [])
+
+
+@pytest.mark.parametrize(
+    ("on", "kind", "condition", "served"),
+    [
+        (["hour(at)", "city"], "bitmap", "hour(at) = 10 AND city = 'Rome'", False),
+        (["city", "hour(at)"], "bitmap", "city = 'Rome' AND hour(at) = 10", True),
+        (["city", "hour(at)"], "bitmap", "hour(at) = 10", True),
+        (["k", "hour(at)"], "column_stats", "hour(at) = 10", False),
+    ],
+)
+def test_explain_names_the_time_zone_of_an_index_of_any_kind_that_is_not_used(
+    table: IndexedTable, on: list[str], kind: str, condition: str, served: bool
+) -> None:
+    table.create_index("by_hour", on, kind, zone="Asia/Kathmandu")
+    reason = "it keeps values in time zone Asia/Kathmandu, and the question is asked in UTC"
+    told = [] if served else [{"index": "by_hour", "reason": reason}]
+    assert table.where(condition).explain()["not_used"] == told
+    assert table.where(condition, zone="Asia/Kathmandu").explain()["not_used"] == []
+
+
+def test_an_index_tells_its_time_zone_if_its_values_depend_on_it(table: IndexedTable) -> None:
+    zones = {
+        "hour": table.create_index("hour", "hour(at)").zone,
+        "both": table.create_index("both", ["city", "hour(at)"]).zone,
+        "stats": table.create_index("stats", ["k", "hour(at)"], "column_stats").zone,
+        "apart": table.create_index("apart", "minute(at)", zone="Asia/Kathmandu").zone,
+        "city": table.create_index("city", "lower(city)").zone,
+        "plain": table.create_index("plain", "at", zone="Asia/Kathmandu").zone,
+    }
+    depend = dict.fromkeys(("hour", "both", "stats"), "UTC") | {"apart": "Asia/Kathmandu"}
+    assert zones == depend | dict.fromkeys(("city", "plain"))
+    assert {index.name: index.zone for index in table.indexes()} == zones
 
 
 def test_days_of_another_time_zone_bound_the_times_of_a_day(table: IndexedTable) -> None:
