@@ -212,8 +212,6 @@ class Analysis:
 
         Sum and average are None if the column is not numeric.
 
-        Sum and average are None if the column is not numeric.
-
         Raises:
             AggregateError: the sum or the average is beyond its type.
 

@@ -168,9 +168,9 @@ def check_free(definitions: Iterable[Definition], definition: Definition, schema
     meanings = meanings_of(definition.terms, schema)
     for other in known:
         if other.kind == definition.kind and meanings_of(other.terms, schema) == meanings:
-            raise IndexNameTakenError(
-                name=definition.name, reason=f"{other.name} is an index of {other.label} already"
-            )
+            reason = f"{other.name} is an index of {other.label} already"
+            hint = f"Use {other.name}, or drop it first."
+            raise IndexNameTakenError(name=definition.name, reason=reason, hint=hint)
 
 
 def drop(index: MetadataTable, name: str) -> Definition:
@@ -229,7 +229,7 @@ def _begun(definition: Definition, statement: RebuildIndex, schema: Schema) -> D
         hint = f"Leave it out: ALTER INDEX {statement.name} ON {statement.table} REBUILD."
         statement.only.refuse(f"index {definition.name} covers every partition", hint)
     known = definition.only_columns
-    both, columns = f"({definition.only}) OR ({part})", _united(read, known)
+    both, columns = f"{definition.only} OR {part}", _united(read, known)
     names = with_old_names(schema, known)
     covered = bind(definition.only, names)
     if _covers(covered, bind(both, names)) or bind(part, schema) in _alternatives(covered):
@@ -242,7 +242,7 @@ def _whole(definition: Definition, schema: Schema) -> Definition:
     begun, within = definition.without(DEFERRED).without(WITHIN), definition.options.get(WITHIN, "")
     if not within:
         return replace(begun, only="", only_columns=())
-    names, both = with_old_names(schema, definition.only_columns), f"({within}) OR ({definition.only})"
+    names, both = with_old_names(schema, definition.only_columns), f"{within} OR {definition.only}"
     return replace(begun, only=within if _covers(bind(within, names), bind(both, names)) else both)
 
 

@@ -104,7 +104,7 @@ def zone_of(definition: Definition, schema: Schema) -> str | None:
 
 
 def _is_zoned(term: Term, schema: Schema) -> bool:
-    """Return whether a recorded term, kept in UTC, has other values in another zone; no, if it has none now."""
+    """Return whether a recorded term that is kept in UTC has other values in another zone."""
     present = {column.id: column for column in every_column(schema)}
     here = _bound_again(term, schema, present)
     there = _bound_again(replace(term, zone=_NOT_UTC), schema, present)

@@ -136,7 +136,7 @@ ARGUMENTS: list[tuple[dict[str, object], type[TailbitError], str, str]] = [
     ({"name": "BY_RIDER"}, IndexNameTakenError, "it is an index of lower(rider)", "Take another name"),
     ({"name": "", "kind": "bitmap"}, StatementError, "the name of the index is empty", "Name it"),
     ({"name": " \t"}, StatementError, "the name of the index is empty", "Name it"),
-    ({"on": "lower(rider)"}, IndexNameTakenError, "by_rider is an index of lower(rider) already", "drop"),
+    ({"on": "lower(rider)"}, IndexNameTakenError, "by_rider is an index of lower(rider)", "Use by_rider"),
     ({"on": ["year", "rider", "at", "place.city", "tags[0]"]}, StatementError, "4 terms at most", "two"),
     ({"on": ["rider", "RIDER"]}, StatementError, "the term RIDER stands twice", "Leave one out."),
     ({"on": []}, StatementError, "the index has no term", "Name a column or an expression."),

@@ -30,7 +30,10 @@ from tailbit.errors import (
     UnknownColumnError,
     UnknownIndexError,
 )
+from tailbit.index.maintenance.definitions import _begun
 from tailbit.index.model import Definition
+from tailbit.index.sql.ddl.parser import parse_statement
+from tailbit.index.sql.ddl.statements import RebuildIndex
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables import open_table
 
@@ -371,8 +374,24 @@ def test_a_rebuild_of_partitions_extends_the_part_that_an_index_covers(here: Pat
     for _ in range(2):
         tailbit.sql("ALTER INDEX i ON trips PARTITION (year = 2024) REBUILD")
     (index,) = definitions("trips")
-    assert index.only == "(year = 2023) OR (year = 2024)"
+    assert index.only == "year = 2023 OR year = 2024"
     assert tailbit.open("trips").where("lower(rider) = 'ann'").count() == 2
+
+
+def test_any_number_of_partitions_is_added_to_the_part_that_an_index_covers(here: Path) -> None:
+    tailbit.sql("CREATE INDEX i ON trips (rider) WHERE year = 0")
+    (definition,), schema = definitions("trips"), open_table("trips").snapshot().schema
+    for year in range(1, 120):
+        statement = parse_statement(f"ALTER INDEX i ON trips PARTITION (year = {year}) REBUILD")
+        assert isinstance(statement, RebuildIndex)
+        definition = _begun(definition, statement, schema)
+    assert definition.only == " OR ".join(f"year = {year}" for year in range(120))
+
+
+def test_the_value_of_an_option_is_the_same_in_any_case(here: Path) -> None:
+    (created,) = tailbit.sql("CREATE INDEX i ON trips (rider) OPTIONS (COUNTS = 'OFF')")
+    assert created["options"] == {"counts": "off"}
+    assert not definitions("trips")[0].has_counts
 
 
 def test_a_deferred_index_is_rebuilt_partition_by_partition_and_at_last_as_a_whole(here: Path) -> None:
@@ -385,7 +404,7 @@ def test_a_deferred_index_is_rebuilt_partition_by_partition_and_at_last_as_a_who
     tailbit.sql("ALTER INDEX i ON trips PARTITION (year = 2023) REBUILD")
     assert state() == ("by partition", "year = 2023")
     tailbit.sql("REFRESH INDEX i ON trips PARTITION (year = 2024)")
-    assert state() == ("by partition", "(year = 2023) OR (year = 2024)")
+    assert state() == ("by partition", "year = 2023 OR year = 2024")
     tailbit.sql("ALTER INDEX i ON trips REBUILD")
     assert state() == ("", "")
     assert tailbit.open("trips").where("rider = 'Ann'").count() == 1
@@ -393,7 +412,7 @@ def test_a_deferred_index_is_rebuilt_partition_by_partition_and_at_last_as_a_who
 
 @pytest.mark.parametrize(
     ("partition", "at_last"),
-    [("year = 2023", "year IN (2023, 2024)"), ("year = 2025", "(year IN (2023, 2024)) OR (year = 2025)")],
+    [("year = 2023", "year IN (2023, 2024)"), ("year = 2025", "year IN (2023, 2024) OR year = 2025")],
 )
 def test_a_deferred_index_of_a_part_is_rebuilt_partition_by_partition_and_at_last_as_that_part(
     here: Path, partition: str, at_last: str

@@ -85,7 +85,7 @@ def kind_named(name: str) -> str:
 
 
 def check_option(kind: str, key: str, value: str) -> None:
-    """Raise unless a kind takes an option with a value.
+    """Raise unless a kind takes an option with a value, in any case.
 
     Raises:
         WrongKind: the kind takes no such option or value; the error lists those that it takes.
@@ -96,5 +96,5 @@ def check_option(kind: str, key: str, value: str) -> None:
         meant = did_you_mean(key, options)
         applied = " OPTIONS (expr = 'lower') applies a function to a column."
         raise WrongKind(f"{kind} takes no option {key}", f"{listed}{meant}{applied}")
-    if value not in options[key]:
+    if value.lower() not in options[key]:
         raise WrongKind(f"{key} is not {value!r}", f"Values of {key}: {', '.join(options[key])}.")

@@ -19,8 +19,8 @@ _FIRST_WORDS = {
     **dict.fromkeys(("SET", "RESET", "USE"), _AT_ONCE),
     **dict.fromkeys(("SELECT", "WITH", "VALUES", "FROM", "TABLE", "WHERE"), _ASKED),
     "EXPLAIN": 'Write tailbit explain TABLE "condition".',
-    "CALL": "Write one of tailbit merge, tailbit vacuum, tailbit verify and tailbit repair.",
-    "OPTIMIZE": "Run it in Spark for the table; for its index: tailbit merge TABLE.",
+    "CALL": "Write one of tailbit compact, tailbit vacuum, tailbit verify and tailbit repair.",
+    "OPTIMIZE": "Run it in Spark for the table; for its index: tailbit compact TABLE.",
     "VACUUM": "Run it in Spark for the table; for its index: tailbit vacuum TABLE.",
     "REINDEX": USAGE["ALTER"],
 }
@@ -52,13 +52,17 @@ def is_about_index(text: str) -> bool:
 
     >>> is_about_index("SHOW INDEXES FROM t"), is_about_index("SHOW TABLES"), is_about_index("create index")
     (True, False, True)
+    >>> is_about_index("CREATE OR REPLACE INDEX i ON t (a)"), is_about_index("CREATE OR REPLACE TABLE index")
+    (True, False)
     """
     try:
         tokens = tokens_of(text, of_statements=True)
     except PredicateError:
         return bool(_BEGINNING.match(text))
-    words = [token.text for token in tokens[:3] if token.kind == "word"]
+    words = [token.text for token in tokens[:4] if token.kind == "word"]
     between = {*BEFORE_INDEX, "FORMATTED", "EXTENDED"}
+    if words[1:3] == ["OR", "REPLACE"]:
+        del words[1:3]
     while len(words) > 1 and words[1] in between - {"OR"}:
         del words[1]
     return len(words) > 1 and words[0] in USAGE and words[1] in _INDEX

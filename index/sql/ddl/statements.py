@@ -155,6 +155,7 @@ class CreateIndex:
             object.__setattr__(self, "kind", kind_named(self.kind))
             for key, value in self.options.items():
                 check_option(self.kind, key, value)
+            object.__setattr__(self, "options", {key: value.lower() for key, value in self.options.items()})
         except WrongKind as wrong:
             refuse_statement(str(self), str(wrong), hint=wrong.hint)
         self._check_terms()

@@ -49,7 +49,7 @@ def locate(
     from tailbit.cli.render import write_rows
 
     to_rows(form, output)
-    columns = split_columns(on)
+    columns = split_columns(on) or None
     if (file is None) == (not values):
         raise click.UsageError("give keys as arguments, or in a file by --keys FILE")
     if file is None and columns is None:

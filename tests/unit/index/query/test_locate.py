@@ -222,6 +222,7 @@ def test_the_command_takes_keys_from_a_file(
     [
         ((), "give keys as arguments, or in a file"),
         (("5",), "name the key columns"),
+        (("--on", "", "5"), "name the key columns"),
         (("--keys", "keys.txt"), "keys.txt is no file of keys"),
         (("--keys", "absent.csv"), "absent.csv cannot be read"),
         (("--keys", "keys.csv", "--on", "flight", "5"), "give keys as arguments, or in a file"),

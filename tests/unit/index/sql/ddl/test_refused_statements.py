@@ -460,7 +460,7 @@ REFUSED = [
     (
         "OPTIMIZE t",
         "OPTIMIZE begins no statement about indexes at character 1",
-        "Run it in Spark for the table; for its index: tailbit merge TABLE.",
+        "Run it in Spark for the table; for its index: tailbit compact TABLE.",
     ),
     (
         "a = 1",
