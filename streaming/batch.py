@@ -30,7 +30,7 @@ from tailbit.streaming.filling.spaces_at_work import SpacesAtWork
 from tailbit.streaming.indexer import BatchOutcome, Indexer
 from tailbit.streaming.java.collecting import collected
 from tailbit.streaming.merging import Merger
-from tailbit.streaming.metrics import Progress, describe
+from tailbit.streaming.metrics import Progress, describe, names_of
 from tailbit.streaming.settings import StreamSettings
 from tailbit.streaming.source.log_source import offsets_of
 from tailbit.streaming.upkeep.memory import FREED
@@ -189,6 +189,7 @@ class Batch:
             batch_ms=seconds * 1000,
             building=end.in_snapshot,
             batch_id=batch_id,
+            names=names_of(self._table, None if ledger is None else ledger.covered, lag.head),
         )
         if self._on_progress is not None:
             self._on_progress(self._last)

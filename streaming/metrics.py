@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol
 
 from tailbit.checkpoints.lag import Backlog, Lag
 from tailbit.errors import TailbitError
 from tailbit.tables import open_table
-from tailbit.tables.model import Version
+from tailbit.tables.model import Version, VersionName
 from tailbit.tables.storage import NO_OPTIONS, StorageOptions, open_storage
 from tailbit.tables.table import Table
 
@@ -42,6 +42,18 @@ class Progress:
     batch_id: int = -1
     idle: bool = False
     look: bool = False
+    names: Mapping[Version, VersionName] = field(default_factory=dict)
+    """What people call the versions, where that is not their number."""
+
+    def name_of(self, version: Version) -> VersionName:
+        """Return what people and JSON call a version."""
+        return self.names.get(version, version)
+
+
+def names_of(table: Table, *versions: Version | None) -> dict[Version, VersionName]:
+    """Return the names of versions of a table that are not their numbers."""
+    named = {version: table.name_of(version) for version in versions if version is not None and version >= 0}
+    return {version: name for version, name in named.items() if name != version}
 
 
 def describe(table: str, first: Version | None, target: Version, lag: Lag) -> str:
@@ -109,4 +121,5 @@ class IdleWatch:
             lag = self._backlog.lag(latest.lag.covered, head)
             idle = not busy and not latest.building and not lag.versions
             done = replace(latest, head=head, lag=lag, files=0, rows=0, batch_ms=0.0, idle=idle, look=True)
+            done = replace(done, names=names_of(self._table, done.covered, head))
             self._on_progress(done)

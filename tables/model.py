@@ -26,6 +26,10 @@ Version = int
 """A moment of the source log, from 0. Versions rise with commits; nothing says that they are contiguous."""
 
 
+VersionName = int | str
+"""What people and JSON call a version: its number, or a text where the format's people know it by one."""
+
+
 def after(version: Version) -> Version:
     """Return the least number that a later version may have: a bound, which need not be a commit.
 

@@ -1,4 +1,4 @@
-"""Open a table in the format that the folder of its log indicates.
+"""Open a table in the format that the folder of its log indicates, or in the one that the options name.
 
 A new format is a folder beside `delta` and a line here.
 """
@@ -6,15 +6,32 @@ A new format is a folder beside `delta` and a line here.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
-from tailbit.errors import NotATableError
+from tailbit.errors import NotATableError, TwoFormatsError, UsageError
 from tailbit.tables.delta.table import DeltaTable
-from tailbit.tables.delta.words import WORDS
+from tailbit.tables.delta.words import WORDS as DELTA
+from tailbit.tables.hudi.words import WORDS as HUDI
 from tailbit.tables.storage import NO_OPTIONS, Storage, StorageOptions, open_storage
 from tailbit.tables.table import FormatWords, Table
 
-FORMATS: Sequence[tuple[FormatWords, Callable[[Storage], Table]]] = ((WORDS, DeltaTable.open),)
-"""The formats: words, of which the log's folder marks the format, and the opener."""
+
+class Format(NamedTuple):
+    """A table format: its name in options, its words, of which the log's folder marks it, and its opener."""
+
+    name: str
+    words: FormatWords
+    open: Callable[[Storage], Table]
+
+
+def _open_hudi(storage: Storage) -> Table:
+    """Open a Hudi table; its modules are loaded only for one."""
+    from tailbit.tables.hudi.table import HudiTable
+
+    return HudiTable.open(storage)
+
+
+FORMATS: Sequence[Format] = (Format("delta", DELTA, DeltaTable.open), Format("hudi", HUDI, _open_hudi))
 
 
 def open_table(path: str, options: StorageOptions = NO_OPTIONS) -> Table:
@@ -22,19 +39,65 @@ def open_table(path: str, options: StorageOptions = NO_OPTIONS) -> Table:
 
     Raises:
         NotATableError: the folder is missing or holds no table of a known format.
+        TwoFormatsError: the folder holds two tables, and the options name the format of neither.
+        UsageError: the options name a format that is not known.
         StorageError: the scheme has no store, or the store refuses.
     """
-    storage = open_storage(path, options)
-    for words, opened in FORMATS:
+    storage, formats = open_storage(path, options), _wanted(options)
+    for each in formats:
         try:
-            return opened(open_source(path, words.log, options))
+            table = each.open(open_source(path, each.words.log, options))
         except NotATableError:
-            if storage.exists(words.log):
+            if storage.exists(each.words.log):
+                _check_alone(storage, each, formats)
                 raise
-    logs = [words.log for words, _ in FORMATS]
+        else:
+            _check_alone(storage, each, formats)
+            return table
+    logs = [each.words.log for each in formats]
     reason = f"it has no {' and no '.join(logs)}" if storage.exists("") else "there is no such folder"
-    kinds = " and no ".join(words.kind for words, _ in FORMATS)
+    kinds = " and no ".join(each.words.kind for each in formats)
     raise NotATableError(path=path, reason=reason, kind=kinds, log=" or ".join(logs))
+
+
+def open_index_log(path: str, options: StorageOptions = NO_OPTIONS) -> Table:
+    """Open the log of an index, which is a Delta table whatever the source is.
+
+    Raises:
+        NotATableError: there is no log.
+    """
+    return DeltaTable.open(open_source(path, DELTA.log, options))
+
+
+def _wanted(options: StorageOptions) -> Sequence[Format]:
+    """Return the formats to look for.
+
+    Raises:
+        UsageError: the options name a format that is not known.
+    """
+    wanted = options.table_format
+    formats = [each for each in FORMATS if wanted in ("", each.name)]
+    if not formats:
+        known = " or ".join(each.name for each in FORMATS)
+        raise UsageError(reason=f"{wanted!r} is no table format", hint=f"Write {known}.")
+    return formats
+
+
+def _check_alone(storage: Storage, present: Format, formats: Sequence[Format]) -> None:
+    """Check that the folder of a table holds the log of no other format. Cost: a probe for each of them.
+
+    Raises:
+        TwoFormatsError: it does.
+    """
+    for other in formats:
+        if other is not present and storage.exists(other.words.log):
+            both = [each for each in FORMATS if each in (present, other)]
+            raise TwoFormatsError(
+                path=storage.root,
+                logs=" and ".join(each.words.log for each in both),
+                kinds=" or ".join(f"a {each.words.kind}" for each in both),
+                example=both[-1].name,
+            )
 
 
 def open_source(root: str, log: str, options: StorageOptions = NO_OPTIONS) -> Storage:

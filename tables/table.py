@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from tailbit.errors import TailbitError
-from tailbit.tables.model import Changes, Fingerprint, Version
+from tailbit.errors import TailbitError, UsageError
+from tailbit.tables.model import Changes, Fingerprint, Version, VersionName
 from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.storage import Storage
 
@@ -95,6 +96,22 @@ class Table(ABC):
         Raises:
             CommitGapError: a version of the range may be missing, and the log does not give its number.
         """
+
+    def name_of(self, version: Version) -> VersionName:
+        """Return what people and JSON call a version: here its number."""
+        return version
+
+    def version_named(self, name: str) -> Version:
+        """Return the version that people call by a name: here by its number.
+
+        Raises:
+            VersionNotFoundError: the table has no version of that name.
+            UsageError: the name is none that versions of the format have.
+        """
+        if not re.fullmatch(r"[0-9]{1,18}", name.strip()):
+            hint = f"Versions of a {self.words.kind} are numbers, such as {self.head()}."
+            raise UsageError(reason=f"{name!r} is no version", hint=hint)
+        return int(name)
 
     def count(self, first: Version, last: Version) -> int:
         """Return the number of versions from `first` to `last`, which are bounds.

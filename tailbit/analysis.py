@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tailbit.index.query.recorded_counts import RecordedCounts
     from tailbit.index.query.selection import Selection
     from tailbit.outputs.display import Measured
-    from tailbit.tables.model import Column, Version
+    from tailbit.tables.model import Column, Version, VersionName
     from tailbit.tables.table import Table
 
 
@@ -56,6 +56,15 @@ class Analysis:
     def version(self) -> Version:
         """Return the version of the table that is answered for."""
         return self._selection.version
+
+    @property
+    def version_name(self) -> VersionName:
+        """Return what people and JSON call the version: of a Hudi table, the requested time of its instant.
+
+        >>> flights.where().version_name
+        2
+        """
+        return self.version if self._table is None else self._table.name_of(self.version)
 
     @tells_vacuumed
     def facets(

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import polars
     from pyspark.sql import DataFrame, SparkSession
 
+    from tailbit.tables.model import VersionName
     from tailbit.tables.parquet.rows import Positions
 
 _SHOWN = 200
@@ -82,6 +83,12 @@ class Answer(Analysis):
     def covered_version(self) -> int | None:
         """Return the last version that the index covered as a whole; None if there is no such version."""
         return self._covered
+
+    def _version_names(self) -> dict[str, VersionName | None]:
+        """Return the answer's version and the covered one as people and JSON call them."""
+        table, covered = self._table, self._covered
+        named = covered if table is None or covered is None else table.name_of(covered)
+        return {"version": self.version_name, "covered_version": named}
 
     @property
     def indexed_share(self) -> float:
@@ -379,6 +386,7 @@ class Answer(Analysis):
 
         account = {
             **explain(self._selection, self._covered),
+            **self._version_names(),
             "not_used": unserved(self._selection, self._zone),
         }
         counted = self._keys(*expression_texts("facets", facets))

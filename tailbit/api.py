@@ -93,7 +93,7 @@ class IndexedTable(MaintainedTable):
         self,
         where: str | Condition | Column | None = None,
         params: Sequence[Any] | Mapping[str, Any] | None = None,
-        version: int | None = None,
+        version: int | str | None = None,
         as_of: datetime.date | str | None = None,
         zone: str = "UTC",
         partition_zone: str | None = None,
@@ -102,10 +102,10 @@ class IndexedTable(MaintainedTable):
 
         `where` is a Spark SQL condition as text, built with `tailbit.col`, or a Column of pyspark, in which
         `df["a"]` is the table's column of that name, whatever `df` is; None asks for every row. `params` are
-        values for the `?` of a text, or by name for its `:name`: each is one constant, and never SQL. `as_of`
-        is ISO 8601 text, a datetime, or a date for its midnight; without an offset it is in `zone`, the
-        session's time zone. `partition_zone` (by default `zone`) is that of partition values without an
-        offset.
+        values for the `?` of a text, or by name for its `:name`: each is one constant, and never SQL.
+        `version`: a number; of a Hudi table also the time of an instant, as text. `as_of`: ISO 8601 text, a
+        datetime, or a date for its midnight; without an offset in `zone`, the session's time zone.
+        `partition_zone` (by default `zone`): that of partition values without an offset.
 
         Raises:
             PredicateError: the condition does not parse, is unsupported, or does not fit `params`.
@@ -146,7 +146,7 @@ class IndexedTable(MaintainedTable):
         self,
         keys: Any,
         on: str | Iterable[str] | None = None,
-        version: int | None = None,
+        version: int | str | None = None,
         as_of: datetime.date | str | None = None,
     ) -> pa.Table:
         """Return where the rows with given keys lie: the keys, with `path` and `position` of each row.
@@ -203,7 +203,7 @@ class IndexedTable(MaintainedTable):
     def _bound(
         self,
         sql: str | None,
-        version: int | None,
+        version: int | str | None,
         as_of: datetime.date | str | None,
         zone: str,
         written: str,
@@ -226,7 +226,7 @@ class IndexedTable(MaintainedTable):
         return Answer(self.path, sql, selection, covered, recorded, zone, self._table)
 
     def transitions(
-        self, column: str | Condition, from_version: int, to_version: int
+        self, column: str | Condition, from_version: int | str, to_version: int | str
     ) -> dict[Any, Transition]:
         """Count per value of a column or expression the rows that left and came between two versions.
 
@@ -243,19 +243,27 @@ class IndexedTable(MaintainedTable):
         """
         from tailbit.index.analytics.transitions import transitions
 
-        before = self.where(version=whole("from_version", from_version))
-        after = self.where(version=whole("to_version", to_version))
+        before, after = (
+            self.where(version=version if isinstance(version, str) else whole(name, version))
+            for name, version in (("from_version", from_version), ("to_version", to_version))
+        )
         later = max(before, after, key=lambda answer: answer.version)
         with vacuumed_told(before, after):
             return transitions(before._selection, after._selection, later._key(column))
 
-    def _version(self, version: int | None, as_of: datetime.date | str | None, zone: str) -> int | None:
+    def _version(self, version: int | str | None, as_of: datetime.date | str | None, zone: str) -> int | None:
         """Return the version that arguments name; None for the head."""
         if as_of is None:
-            return None if version is None else whole("version", version, negative=True)
+            return None if version is None else self._numbered("version", version)
         if version is not None:
             raise UsageError(reason="both a version and a time were given", hint="Give one of them.")
         return self._table.version_at(to_millis(as_of, zone))
+
+    def _numbered(self, name: str, version: int | str) -> int:
+        """Return the version of an argument: a number, or a text by which people know it."""
+        if isinstance(version, str):
+            return self._table.version_named(version)
+        return whole(name, version, negative=True)
 
 
 def _by_file(node: Node, schema: Schema) -> Node | None:
@@ -267,7 +275,7 @@ def _by_file(node: Node, schema: Schema) -> Node | None:
     return with_generated(node, schema)
 
 
-def _version_by_name(params: Any, version: int | None) -> tuple[Any, int | None]:
+def _version_by_name(params: Any, version: int | str | None) -> tuple[Any, int | str | None]:
     """Return parameters and version; a version in the place of the parameters is still accepted."""
     if version is not None or isinstance(params, bool) or not isinstance(params, int):
         return params, version

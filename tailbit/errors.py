@@ -76,6 +76,13 @@ class NotATableError(SourceError, UsageError):
     hint = "Give the folder that holds {log}."
 
 
+class TwoFormatsError(SourceError, UsageError):
+    """A folder that holds the logs of two table formats: nothing tells which of them is meant."""
+
+    template = "{path} holds {logs}: it may be {kinds}"
+    hint = "Say which one is meant: --table-format {example}, or the storage option table_format={example}."
+
+
 class VersionNotFoundError(SourceError, UsageError):
     """A version that is gone or not yet there."""
 
@@ -101,9 +108,7 @@ class TableInTransitionError(SourceError):
     """A table whose settings are being written at this moment, as an upgrade of its format does."""
 
     template = "{file} of {path} is being written, or its writer died"
-    hint = (
-        "Try again; if it stays so, let the table's writer start once: it puts the file right from its copy."
-    )
+    hint = "Try again; if it stays so, let the table's writer start once: it restores the file from its copy."
     retryable = True
 
 
@@ -147,9 +152,7 @@ class VacuumedFileError(DataFileError):
 class LegacyCalendarError(DataFileError):
     """Dates or times that Spark wrote in its legacy calendar, from before it agrees with today's calendar."""
 
-    template = (
-        "data file {file}: column {column} holds {type} values before {since} in Spark's legacy calendar"
-    )
+    template = "data file {file}: column {column} holds {type} values before {since} in the legacy calendar"
     hint = "Rewrite the file with a current Spark, or leave the column out."
 
 
@@ -310,9 +313,7 @@ class IndexLogError(CorruptIndexError):
 class BrokenBitmapError(IndexStateError):
     """A bitmap built for the index fails its checks; nothing of its batch or merge was committed."""
 
-    template = (
-        "bitmap {number} of column {column}, row space {space}, is broken before it is written: {reason}"
-    )
+    template = "bitmap {number} of column {column}, row space {space}, is broken before its write: {reason}"
     hint = "Nothing was committed. Report this; `tailbit alter TABLE --drop` of the column lets others go on."
 
 

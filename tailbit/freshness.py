@@ -58,7 +58,7 @@ class Freshness:
 
 def stale(table: Table, covered: Version | None, wanted: str) -> StaleIndexError:
     """Return the error for an index that covers too little; `wanted`: in words, what the index must cover."""
-    so_far = "no version" if covered is None else f"version {covered}"
+    so_far = "no version" if covered is None else f"version {table.name_of(covered)}"
     return StaleIndexError(path=table.root, covered=so_far, wanted=wanted)
 
 

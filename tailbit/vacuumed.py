@@ -12,7 +12,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from tailbit.errors import CommitGapError, DataFileError, StorageError, VacuumedFileError
+from tailbit.errors import (
+    CommitGapError,
+    DataFileError,
+    StorageError,
+    VacuumedFileError,
+    VersionNotFoundError,
+)
 from tailbit.tables.model import Version, after
 from tailbit.tables.table import Table
 
@@ -87,11 +93,20 @@ def _vacuumed(answer: Dated, lost: DataFileError) -> VacuumedFileError | None:
         # Denied, as the error says by the name of the file.
         return None
     head = table.snapshot()
-    if head.files.get(file) is not None or table.snapshot(answer.version).files.get(file) is None:
+    if head.files.get(file) is not None or not _was_live(table, file, answer.version):
         return None
     left = _left(table, file, answer.version, head.version)
     cleaner = table.words.cleaner
-    return VacuumedFileError(file=file, version=answer.version, left=left, head=head.version, cleaner=cleaner)
+    version, since, newest = map(table.name_of, (answer.version, left, head.version))
+    return VacuumedFileError(file=file, version=version, left=since, head=newest, cleaner=cleaner)
+
+
+def _was_live(table: Table, file: str, version: Version) -> bool:
+    """Return whether a version named a file; the cleaner may have taken the version as a whole."""
+    try:
+        return table.snapshot(version).files.get(file) is not None
+    except VersionNotFoundError:
+        return True
 
 
 def _left(table: Table, file: str, version: Version, head: Version) -> Version:

@@ -30,7 +30,7 @@ from tailbit.index.kinds.settings import (
 )
 from tailbit.index.model import Definition, IndexFile, Settings
 from tailbit.index.store.stored_log import StoredLog
-from tailbit.tables import open_table
+from tailbit.tables.open import open_index_log
 from tailbit.tables.storage import Storage, StorageOptions, open_storage
 
 _FOLDER = f"kind={SETTINGS.name}"
@@ -116,7 +116,7 @@ def _renewed(known: Settings | None, columns: Sequence[Definition]) -> Settings:
 def _live(path: str, options: StorageOptions) -> list[IndexFile] | None:
     """Return the files that the index's log names, or None if the log cannot be read."""
     try:
-        files = open_table(path, options).snapshot().files
+        files = open_index_log(path, options).snapshot().files
         return [IndexFile(slice_.path, slice_.size, slice_.rows or 0) for slice_ in files]
     except (MalformedLogError, CommitGapError, VersionNotFoundError):
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tailbit.errors import ForeignIndexError, NoIndexError, NotATableError
-from tailbit.tables import open_table
+from tailbit.tables.open import open_index_log
 from tailbit.tables.storage import Storage
 from tailbit.tables.table import Table
 
@@ -28,7 +28,7 @@ def log_of(path: str, storage: Storage) -> Table:
         ForeignIndexError: the path holds something else.
     """
     try:
-        return open_table(path, storage.options)
+        return open_index_log(path, storage.options)
     except NotATableError as nothing:
         refuse_foreign(path, storage)
         raise NoIndexError(path=path) from nothing

@@ -36,8 +36,8 @@ from tailbit.index.store.place import is_made, log_of, refuse_foreign
 from tailbit.index.store.state import IndexState
 from tailbit.index.store.stored_checkpoints import LOG_CHECKPOINT_EVERY
 from tailbit.index.store.stored_log import StoredLog
-from tailbit.tables import open_table
 from tailbit.tables.model import FileSlice, Version
+from tailbit.tables.open import open_index_log
 from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.storage import NO_OPTIONS, Storage, StorageOptions, open_storage
 from tailbit.tables.table import Table
@@ -271,7 +271,7 @@ class MetadataTable:
             try:
                 return log, log.snapshot()
             except CommitGapError:
-                log = open_table(self.path, self.storage.options)
+                log = open_index_log(self.path, self.storage.options)
                 return log, log.snapshot()
         except UnsupportedFeatureError as foreign:
             raise ForeignIndexError(path=self.path, reason=str(foreign)) from foreign

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tailbit.index.kinds.kind import Problem
+from tailbit.tables.model import VersionName
 
 
 @dataclass
@@ -16,7 +17,7 @@ class Report:
     `files_read`: index files read again with all their checksums.
     """
 
-    version: int | None = None
+    version: VersionName | None = None
     state: str = "complete"
     files: int = 0
     spaces: int = 0

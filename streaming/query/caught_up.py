@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tailbit.errors import TailbitError
 from tailbit.index.model import LedgerState
-from tailbit.streaming.metrics import Progress
+from tailbit.streaming.metrics import Progress, names_of
 from tailbit.streaming.query.launch import Prepared
 from tailbit.streaming.source.planner import Planner
 
@@ -31,5 +31,8 @@ def caught_up(prepared: Prepared) -> Progress | None:
     except TailbitError:
         # A query meets it too, and its words for it are known.
         return None
+    names = names_of(prepared.table, version, lag.head)
     root = prepared.table.root
-    return Progress(root, version, version, version, lag.head, 0, 0, lag, 0.0, idle=True, look=True)
+    return Progress(
+        root, version, version, version, lag.head, 0, 0, lag, 0.0, idle=True, look=True, names=names
+    )

@@ -25,16 +25,17 @@ GENERATORS = ("Simple", "Complex", "Nonpartitioned")
 """The classes of key generators with which a table is read, without package and ending."""
 
 
-def check_readable(properties: TableProperties, root: str) -> None:
+def check_readable(properties: TableProperties, root: str, version: str = NEWEST) -> None:
     """Check that a table's properties are those of a kind of table that is read.
 
     Raises:
-        UnsupportedFeatureError: a property has a value with which no table is read.
+        UnsupportedFeatureError: a property has a value with which no table is read; the error names
+            `version`, the newest instant.
     """
     for name, value in refused(properties.values).items():
         raise UnsupportedFeatureError(
             path=root,
-            version=NEWEST,
+            version=version,
             feature=f"{name}={value}",
             hint="Copy the rows into a COPY_ON_WRITE table of Parquet files with plain partition columns.",
         )

@@ -17,7 +17,7 @@ from tailbit.tables.hudi.log.properties import FILE
 from tailbit.tables.hudi.log.timeline import Timeline
 from tailbit.tables.hudi.schema import parse_schema
 from tailbit.tables.hudi.versions import WRITES, Versions
-from tailbit.tables.model import FileSlice, Version
+from tailbit.tables.model import FileSlice, Version, after
 from tailbit.tables.schema import Schema
 from tailbit.tables.snapshot import Snapshot
 
@@ -116,7 +116,7 @@ def extend_snapshot(
         MalformedLogError: a commit is damaged, or its metadata are lost.
     """
     fold, avro = Fold(before), before.avro
-    for at in versions.between(before.version + 1, version):
+    for at in versions.between(after(before.version), version):
         instant = versions.instants[at]
         commit = known_commit(versions.timeline, instant)
         fold.apply(commit)

@@ -21,7 +21,9 @@ from tailbit.tables.hudi.changes import read_changes
 from tailbit.tables.hudi.cleaned import earliest_readable
 from tailbit.tables.hudi.files import BaseFile, list_base_files
 from tailbit.tables.hudi.gate import check_readable
+from tailbit.tables.hudi.log.properties import NEWEST
 from tailbit.tables.hudi.log.timeline import Timeline, TimelineReader
+from tailbit.tables.hudi.missing import why_missing
 from tailbit.tables.hudi.snapshot import HudiSnapshot, build_snapshot, extend_snapshot
 from tailbit.tables.hudi.versions import Versions
 from tailbit.tables.hudi.words import LOG, WORDS
@@ -101,7 +103,8 @@ class HudiTable(Table):
         timeline, known = self._reader.look(), self._versions
         if known is not None and known.timeline is timeline:
             return known
-        check_readable(timeline.properties, self.root)
+        newest = timeline.completed[-1].requested if timeline.completed else NEWEST
+        check_readable(timeline.properties, self.root, newest)
         versions = Versions.of(timeline)
         if not versions.numbers:
             raise NotATableError(path=self.root, reason="no write has completed", kind=WORDS.kind, log=LOG)
@@ -171,7 +174,7 @@ class HudiTable(Table):
             if before is not None:
                 return self._keep(extend_snapshot(versions, before, version, time))
         if version != versions.head and version < self._earliest(versions):
-            raise self._not_found(versions, version, "the cleaner has deleted files of it")
+            raise self._not_found(versions, versions.name_of(version), "the cleaner has deleted files of it")
         return self._keep(build_snapshot(versions, version, time, self._files(versions)))
 
     def _keep(self, snapshot: HudiSnapshot) -> HudiSnapshot:
@@ -187,6 +190,23 @@ class HudiTable(Table):
         versions = self._look()
         places = versions.between(first, last)
         return versions.numbers[places.start : places.stop][:most]
+
+    @_settled
+    def name_of(self, version: Version) -> str:
+        """Return the requested time of a version's instant, by which people know it. Cost: a look."""
+        return self._look().name_of(version)
+
+    @_settled
+    def version_named(self, name: str) -> Version:
+        """Return the version whose instant was requested, or else completed, at a time of 17 digits.
+
+        In table version 6 the number of a version is a name too.
+        """
+        versions = self._look()
+        version = versions.named(name.strip())
+        if version is None:
+            raise self._not_found(versions, name, why_missing(versions.timeline, name.strip()))
+        return version
 
     @_settled
     def follows(self, version: Version) -> bool:

@@ -104,6 +104,16 @@ class Versions:
             version=version, path=root, reason=reason, earliest=ends[0], latest=ends[1]
         )
 
+    def named(self, name: str) -> Version | None:
+        """Return the version that a text names: the requested time of its instant, or its number."""
+        known = self.requested.get(name)
+        if known is not None:
+            return known
+        others = (
+            v for v, i in zip(self.numbers, self.instants, strict=True) if name in (i.requested, str(v))
+        )
+        return next(others, None)
+
     def name_of(self, version: Version) -> str:
         """Return the requested time of a version's instant, by which people know it."""
         at = self.place(version)

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 _SECRET = re.compile(r"secret|token|key|password|sas|credential|signature", re.IGNORECASE)
+TABLE_FORMAT = "table_format"
+"""The option that says which of two formats in one folder is meant."""
 _SHORTEST = 4
 """Shorter values are not treated as secrets: they would occur in many words."""
 
@@ -30,6 +32,12 @@ class StorageOptions:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(name for name, _ in self.items)})"
+
+    @property
+    def table_format(self) -> str:
+        """The format that the table's folder is to be read in, in lower case; empty if its log tells."""
+        given = next((value for name, value in self.items if name.lower() == TABLE_FORMAT), "")
+        return given.lower()
 
     def hidden_in(self, text: str) -> str:
         """Replace in a text the values of options that may be secrets."""

@@ -114,14 +114,14 @@ class _Commands(click.Group):
 )
 @click.version_option(package_name="tailbit", prog_name="tailbit")
 def cli() -> None:
-    """Row-level Roaring bitmap indexes for Delta tables, right at any lag.
+    """Row-level Roaring bitmap indexes for Delta and Hudi tables, right at any lag.
 
     Keep an index:  tailbit run TABLE --columns carrier,origin,dest
 
     Ask it:         tailbit count TABLE "carrier = 'UA' AND dest IN ('SFO','LAX')"
 
-    TABLE is the folder that holds _delta_log. A question needs no index and no indexer to be answered
-    rightly: whatever the index does not cover is scanned.
+    TABLE is the folder that holds _delta_log or .hoodie. A question needs no index and no indexer to be
+    answered rightly: whatever the index does not cover is scanned.
     """
 
 

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from tailbit.answer import Answer
     from tailbit.api import IndexedTable
 
+    _Parameter = click.ParamType[str]
+else:
+    _Parameter = click.ParamType
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 _STORAGE_OPTIONS = "tailbit.storage_options"
@@ -49,7 +53,14 @@ def only_config(tables: Sequence[str], index: str | None) -> None:
 
 
 def storage_option(function: F) -> F:
-    """Add `--storage-option`."""
+    """Add `--storage-option` and `--table-format`."""
+    function = click.option(
+        "--table-format",
+        type=click.Choice(["delta", "hudi"]),
+        expose_value=False,
+        callback=_keep_table_format,
+        help="The format of the table, where its folder holds both.",
+    )(function)
     return click.option(
         "--storage-option",
         metavar="KEY=VALUE",
@@ -65,7 +76,16 @@ def _keep_storage_options(context: click.Context, _: click.Parameter, given: tup
     for text in given:
         if "=" not in text.lstrip("="):
             raise click.BadParameter("write it as KEY=VALUE")
-    context.meta[_STORAGE_OPTIONS] = dict(text.split("=", 1) for text in given)
+    kept = context.meta.setdefault(_STORAGE_OPTIONS, {})
+    kept.update(text.split("=", 1) for text in given)
+
+
+def _keep_table_format(context: click.Context, _: click.Parameter, given: str | None) -> None:
+    """Save the format of a command's tables among its storage options."""
+    if given is not None:
+        from tailbit.tables.storage.options import TABLE_FORMAT
+
+        context.meta.setdefault(_STORAGE_OPTIONS, {})[TABLE_FORMAT] = given
 
 
 def storage_options() -> dict[str, str]:
@@ -96,10 +116,23 @@ def to_rows(form: str, output: str | None) -> None:
         raise click.UsageError(f"--format {form} needs -o FILE")
 
 
+class VersionText(_Parameter):
+    """A version as people write it: a number, or the digits of an instant of a Hudi table."""
+
+    name = "version"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the text without spaces around it."""
+        text = str(value).strip()
+        if not (text.isascii() and text.isdigit()):
+            self.fail(f"{value!r} is no version: write its number, or the time of an instant.", param, ctx)
+        return text
+
+
 def query_options(function: F) -> F:
     """Add the options of every question."""
     for option in (
-        click.option("--version", type=click.IntRange(min=0), help="Answer for this version of the table."),
+        click.option("--version", type=VersionText(), help="Answer for this version of the table."),
         click.option("--as-of", metavar="TIME", help="Answer for the last version at this time (ISO 8601)."),
         click.option(
             "--time-zone", default="UTC", show_default=True, help="Session time zone of the predicate."

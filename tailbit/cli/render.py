@@ -220,7 +220,7 @@ def notice_lines(as_json: bool) -> Callable[[str], None]:
 
 def progress_text(progress: Any) -> str:
     """Return a line with the covered version, the lag and the work of the last batch."""
-    done = "building" if progress.covered is None else f"covered v{progress.covered}"
+    done = "building" if progress.covered is None else f"covered v{progress.name_of(progress.covered)}"
     lag = progress.lag
     behind = (
         "up to date"
@@ -231,7 +231,7 @@ def progress_text(progress: Any) -> str:
         f"{counted(progress.files, 'file')}, {counted(progress.rows, 'row')} in {progress.batch_ms:.0f} ms"
     )
     work = "" if progress.look else f" · {done_now}"
-    return f"{done} of v{progress.head} · {behind}{work}"
+    return f"{done} of v{progress.name_of(progress.head)} · {behind}{work}"
 
 
 def _named(progress: Any) -> str:
@@ -248,8 +248,8 @@ def _plain_progress(progress: Any) -> None:
 def _json_progress(progress: Any) -> None:
     record = {
         "table": progress.table,
-        "covered_version": progress.covered,
-        "head": progress.head,
+        "covered_version": None if progress.covered is None else progress.name_of(progress.covered),
+        "head": progress.name_of(progress.head),
         "files": progress.files,
         "rows": progress.rows,
         "lag_versions": progress.lag.versions,

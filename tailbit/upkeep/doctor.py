@@ -64,7 +64,7 @@ def of_table(
     except TailbitError as unreadable:
         yield Finding.of("table", unreadable)
         return
-    found = f"{table.root}: version {snapshot.version}, {counted(len(snapshot.files), 'file')}"
+    found = f"{table.root}: version {table.name_of(snapshot.version)}, {counted(len(snapshot.files), 'file')}"
     yield Finding("table", State.OK, found)
     yield _data(table, snapshot.files)
     yield _clock(snapshot.timestamp_ms, table.storage.clock_ms())

@@ -119,7 +119,7 @@ def _of_older_format(table: MaintainedTable) -> dict[str, Any]:
         "columns": [] if settings is None else [column.label for column in settings.columns],
         "state": table.state,
         "covered_version": None,
-        "head": head,
+        "head": table._table.name_of(head),
         "lag": _lag(table._table, None, head),
         "remedy": "of an older format: run makes it anew, with its columns",
     }
@@ -127,7 +127,7 @@ def _of_older_format(table: MaintainedTable) -> dict[str, Any]:
 
 def _unreadable(table: MaintainedTable, damage: CorruptIndexError) -> dict[str, Any]:
     """Return the account of an index that cannot be read."""
-    return {"state": table.state, "head": table._table.head(), **_damaged(damage)}
+    return {"state": table.state, "head": table._table.name_of(table._table.head()), **_damaged(damage)}
 
 
 def _damaged(damage: CorruptIndexError) -> dict[str, Any]:
@@ -167,8 +167,8 @@ def _progress(table: MaintainedTable, index: MetadataTable) -> dict[str, Any]:
     covered = None if ledger is None or standing is Standing.OTHER_HISTORY else ledger.covered
     return {
         "state": standing.value,
-        "covered_version": covered,
-        "head": head,
+        "covered_version": None if covered is None else table._table.name_of(covered),
+        "head": table._table.name_of(head),
         "lag": _lag(table._table, covered, head),
         "round": None if ledger is None else ledger.round,
         "uncounted_files": 0 if ledger is None else ledger.uncounted,

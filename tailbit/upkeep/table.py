@@ -81,7 +81,7 @@ class MaintainedTable(DefinedTable):
 
         standing = self._standing()
         snapshot = self._covered_snapshot(standing)
-        return verify(
+        report = verify(
             index.state,
             self._cover(snapshot, self._trusted()),
             self._table.storage,
@@ -90,6 +90,8 @@ class MaintainedTable(DefinedTable):
             wanted=_chosen(files, columns, snapshot, index.state),
             **sampling,
         )
+        report.version = self._table.name_of(snapshot.version)
+        return report
 
     def repair(
         self,

@@ -169,7 +169,15 @@ def test_every_public_name_is_one_that_is_meant(path: str) -> None:
         *("create_index", "rebuild_index", "drop_index", "describe_index", "indexes"),
     }
     assert public(opened.where()) == {
-        *("predicate", "version", "covered_version", "files_scanned", "files_in_table", "damaged"),
+        *(
+            "predicate",
+            "version",
+            "version_name",
+            "covered_version",
+            "files_scanned",
+            "files_in_table",
+            "damaged",
+        ),
         *("count", "facets", "facet_table", "positions", "files", "read", "stream", "reader", "explain"),
         *("to_arrow", "to_pandas", "to_polars"),
         *("top", "distinct", "count_distinct", "min", "max", "sum", "avg", "summary"),
@@ -226,7 +234,7 @@ REFUSED: tuple[tuple[str, str, Any], ...] = (
     ("where", "where", 12),
     ("where", "where", b"k = 1"),
     ("where", "params", "v1"),
-    ("where", "version", "0"),
+    ("where", "version", "none"),
     ("where", "version", True),
     ("where", "version", 0.0),
     ("where", "version", [0]),

@@ -9,6 +9,7 @@ import click
 
 from tailbit.cli.options import (
     Question,
+    VersionText,
     ask,
     emit,
     json_option,
@@ -21,6 +22,9 @@ from tailbit.cli.options import (
 
 if TYPE_CHECKING:
     from tailbit.answer import Answer
+
+_DIGITS = 15
+"""Most digits of a number that every reader of JSON keeps."""
 
 
 @click.command(cls=Question)
@@ -42,7 +46,7 @@ def summary(table: str, column: str, where: str | None, as_json: bool, **options
     record = dataclasses.asdict(answer.summary(column))
     warn(answer)
     if as_json:
-        emit({"column": column, "version": answer.version, **record})
+        emit({"column": column, "version": answer.version_name, **record})
         return
     print_values([column, "value"], record.items())
 
@@ -77,7 +81,7 @@ def histogram(
     if as_json:
         kind = {"by": by} if by is not None else {}
         listed = [dict(zip([*names, "count"], row, strict=True)) for row in rows]
-        emit({"column": column, "version": answer.version, **kind, "parts" if by else "bins": listed})
+        emit({"column": column, "version": answer.version_name, **kind, "parts" if by else "bins": listed})
         return
     print_values([*names, "count"], rows)
 
@@ -108,7 +112,7 @@ def crosstab(table: str, rows: str, columns: str, where: str | None, as_json: bo
     if as_json:
         sides = {"rows": (rows, table_of_counts.rows), "columns": (columns, table_of_counts.columns)}
         record = {side: {"column": name, "values": values} for side, (name, values) in sides.items()}
-        emit({**record, "version": answer.version, "counts": table_of_counts.counts.tolist()})
+        emit({**record, "version": answer.version_name, "counts": table_of_counts.counts.tolist()})
         return
     header = [f"{rows} / {columns}", *table_of_counts.columns]
     pairs = zip(table_of_counts.rows, table_of_counts.counts.tolist(), strict=True)
@@ -118,11 +122,11 @@ def crosstab(table: str, rows: str, columns: str, where: str | None, as_json: bo
 @click.command(cls=Question)
 @click.argument("table")
 @click.argument("column")
-@click.option("--from", "before", type=click.IntRange(min=0), required=True, help="The version before.")
-@click.option("--to", "after", type=click.IntRange(min=0), required=True, help="The version after.")
+@click.option("--from", "before", type=VersionText(), required=True, help="The version before.")
+@click.option("--to", "after", type=VersionText(), required=True, help="The version after.")
 @click.option("--index", metavar="PATH", help="Where the index is.  [default: TABLE/_tailbit]")
 @json_option
-def transitions(table: str, column: str, before: int, after: int, index: str | None, as_json: bool) -> None:
+def transitions(table: str, column: str, before: str, after: str, index: str | None, as_json: bool) -> None:
     r"""Count per value of COLUMN the rows that left TABLE and that came between two versions.
 
     \b
@@ -134,6 +138,11 @@ def transitions(table: str, column: str, before: int, after: int, index: str | N
     moves = open_for_question(table, index).transitions(column, before, after)
     if as_json:
         listed = [{"value": value, **moved._asdict()} for value, moved in moves.items()]
-        emit({"column": column, "from": before, "to": after, "transitions": listed})
+        emit({"column": column, "from": _as_json(before), "to": _as_json(after), "transitions": listed})
         return
     print_values([column, "left", "came"], [[value, *moved] for value, moved in moves.items()])
+
+
+def _as_json(version: str) -> int | str:
+    """Return a version as JSON has it: a number, unless its digits would not survive as one."""
+    return int(version) if len(version) <= _DIGITS else version

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tailbit.cli.options import format_options, index_option, open_for_question, split_columns, to_rows
+from tailbit.cli.options import (
+    VersionText,
+    format_options,
+    index_option,
+    open_for_question,
+    split_columns,
+    to_rows,
+)
 from tailbit.wording import counted
 
 if TYPE_CHECKING:
@@ -18,7 +25,7 @@ if TYPE_CHECKING:
 @click.argument("values", nargs=-1, metavar="[KEY]...")
 @click.option("--on", metavar="A,B", help="The key columns.  [default: all columns of --keys]")
 @click.option("--keys", "file", metavar="FILE", help="Keys in a .parquet, .csv, .json or .arrow file.")
-@click.option("--version", type=click.IntRange(min=0), help="Answer for this version of the table.")
+@click.option("--version", type=VersionText(), help="Answer for this version of the table.")
 @click.option("--as-of", metavar="TIME", help="Answer for the last version at this time (ISO 8601).")
 @format_options
 @index_option
@@ -27,7 +34,7 @@ def locate(
     values: tuple[str, ...],
     on: str | None,
     file: str | None,
-    version: int | None,
+    version: str | None,
     as_of: str | None,
     form: str,
     output: str | None,

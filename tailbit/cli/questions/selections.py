@@ -66,8 +66,7 @@ def count(table: str, condition: str | None, where: str | None, as_json: bool, *
     emit(
         {
             "count": n,
-            "version": answer.version,
-            "covered_version": answer.covered_version,
+            **answer._version_names(),
             "files": answer.files_in_table,
             "files_scanned": answer.files_scanned,
             "damaged": [str(damage) for damage in answer.damaged],
@@ -121,7 +120,7 @@ def facets(
     warn(answer)
     if as_json:
         listed = [{"value": value, "count": n} for value, n in items]
-        emit({"column": column, "version": answer.version, "facets": listed})
+        emit({"column": column, "version": answer.version_name, "facets": listed})
     else:
         _print_facets(columns, items)
 
@@ -134,7 +133,7 @@ def _show_measures(
     warn(answer)
     if as_json:
         listed = [{"value": value, **record} for value, record in records.items()]
-        emit({"column": ",".join(columns), "version": answer.version, "facets": listed})
+        emit({"column": ",".join(columns), "version": answer.version_name, "facets": listed})
         return
     header = answer.facet_table(*columns, **measures).column_names
     rows = [
@@ -245,7 +244,7 @@ def positions(table: str, condition: str | None, where: str | None, as_json: boo
     by_path = answer.positions()
     warn(answer)
     if as_json:
-        emit({"version": answer.version, "positions": {p: at.tolist() for p, at in by_path.items()}})
+        emit({"version": answer.version_name, "positions": {p: at.tolist() for p, at in by_path.items()}})
         return
     for path, at in by_path.items():
         click.echo("\n".join(f"{path}\t{position}" for position in at.tolist()))

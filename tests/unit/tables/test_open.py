@@ -1,0 +1,97 @@
+"""A table is opened in the format that its log's folder tells; of two, in the one that is asked for."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+import tailbit
+from support.column_stats import wide_table
+from support.hudi import HudiTable, packed_names, unpack
+from tailbit.errors import (
+    NotATableError,
+    TwoFormatsError,
+    UnsupportedFeatureError,
+    UsageError,
+    VersionNotFoundError,
+)
+from tailbit.tables import open_table
+from tailbit.tables.storage import StorageOptions
+
+
+def both(folder: Path) -> HudiTable:
+    """Make a folder that holds a Delta table and a Hudi table."""
+    table = unpack("cow_v9_bare", folder)
+    wide_table(str(folder / "delta"), 2, 2, 1)
+    shutil.copytree(folder / "delta", table.path, dirs_exist_ok=True)
+    return table
+
+
+@pytest.mark.parametrize("name", ["cow_v6_parts", "cow_v8_hive", "cow_v9"])
+def test_a_folder_of_hudi_is_opened_as_a_hudi_table(name: str, tmp_path: Path) -> None:
+    assert open_table(unpack(name, tmp_path).path).words.kind == "Hudi table"
+
+
+def test_a_folder_of_two_formats_is_refused_until_one_is_named(tmp_path: Path) -> None:
+    table = both(tmp_path)
+    path = table.path
+    with pytest.raises(TwoFormatsError, match=r"_delta_log and \.hoodie: it may be a Delta table or a Hudi"):
+        open_table(path)
+    for name, kind in (("delta", "Delta table"), ("hudi", "Hudi table")):
+        assert open_table(path, StorageOptions.of({"table_format": name})).words.kind == kind
+    assert tailbit.open(path, storage_options={"table_format": "hudi"}).count() == len(
+        table.rows(table.instants[-1])
+    )
+
+
+def test_a_format_that_is_not_known_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="'iceberg' is no table format"):
+        open_table(str(tmp_path), StorageOptions.of({"table_format": "iceberg"}))
+
+
+def test_a_folder_without_the_format_that_is_asked_for_is_no_table(tmp_path: Path) -> None:
+    path = unpack("cow_v9_bare", tmp_path).path
+    with pytest.raises(NotATableError, match="no Delta table at"):
+        open_table(path, StorageOptions.of({"table_format": "delta"}))
+
+
+def test_a_hudi_table_without_a_completed_write_is_no_table_yet(tmp_path: Path) -> None:
+    path = unpack("cow_v9_bare", tmp_path).path
+    shutil.rmtree(Path(path, ".hoodie/timeline"))
+    with pytest.raises(NotATableError, match=r"no Hudi table at .*: no write has completed"):
+        open_table(path)
+
+
+@pytest.mark.parametrize("name", packed_names("mor"))
+def test_a_merge_on_read_table_is_refused_by_name_with_a_way_out(name: str, tmp_path: Path) -> None:
+    table = unpack(name, tmp_path)
+    with pytest.raises(UnsupportedFeatureError, match=r"hoodie\.table\.type=MERGE_ON_READ") as refused:
+        open_table(table.path)
+    assert table.instants[-1].requested in str(refused.value)
+    assert "COPY_ON_WRITE" in refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("name", "instant", "reason"),
+    [
+        ("cow_v9_rolled_back", "20261126120721310", "the rollback 20261126120724679 took it back"),
+        ("cow_v8_restored", "20261126120740514", "the restore 20261126120745496 took it back"),
+        ("cow_v6_restored", "20261126120755528", "the restore 20261126120800053 took it back"),
+        ("cow_v9_cleaned", "20261126120805699", "the cleaner has deleted files of it"),
+        ("cow_v6_archived", "20261126120956005", "the cleaner has deleted files of it"),
+        ("cow_v9_cleaned", "20261126120817970", "a clean changes no rows: name the commit before it"),
+        ("cow_v9", "20301126120817970", "there is no such instant"),
+        ("cow_v9", "yesterday", "there is no such instant"),
+    ],
+)
+def test_an_instant_that_cannot_be_read_is_told_with_the_reason_and_what_can_be(
+    name: str, instant: str, reason: str, tmp_path: Path
+) -> None:
+    table = unpack(name, tmp_path)
+    with pytest.raises(VersionNotFoundError, match=f"version {instant} of .*: {reason}") as gone:
+        tailbit.open(table.path).where(version=instant)
+    oldest, newest = table.readable[0].requested, gone.value.fields["latest"]
+    assert f"between {oldest} and {newest}" in gone.value.hint
+    assert tailbit.open(table.path).where(version=newest).count() == tailbit.open(table.path).count()
