@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -166,7 +166,10 @@ class Proposer:
 
     def _candidates(self) -> Iterator[_Candidate]:
         """Yield the indexes to propose, each with a name that may be taken."""
-        expressions, stats = dict(self._expressions()), self._statistics()
+        expressions = dict(self._expressions())
+        # A question by an expression that has no index of its own needs the bitmap of its column.
+        needed = self._read_by_others({*expressions, *self._known_keys()}) & set(self.advised)
+        stats = [(column, share) for column, share in self._statistics() if column.id not in needed]
         covered = self._covered_by({*expressions, *self._known_keys()}) | {column.id for column, _ in stats}
         covered |= {column.id for column in self._known()}
         kept = self._kept()
@@ -251,15 +254,19 @@ class Proposer:
             return None
         return None if measure is None else estimate(measure, self.sample.table_rows)
 
-    def _covered_by(self, expressions: Iterable[str]) -> set[str]:
+    def _covered_by(self, expressions: Set[str]) -> set[str]:
         """Return the ids of the columns that questions name only within some expressions, given by key."""
         if self.asked is None:
             return set()
-        inside = {key: columns_in(e) for key, (_, e) in self.asked.terms.items()}
-        proposed = inside.keys() & set(expressions)
-        left = {column.id for key, columns in inside.items() if key not in proposed for column in columns}
-        within = {column.id for key in proposed for column in inside[key]}
-        return {id_ for id_ in within - left if not self.asked.columns[id_]}
+        proposed = [columns_in(e) for key, (_, e) in self.asked.terms.items() if key in expressions]
+        within = {column.id for columns in proposed for column in columns}
+        return {id_ for id_ in within - self._read_by_others(expressions) if not self.asked.columns[id_]}
+
+    def _read_by_others(self, expressions: Set[str]) -> set[str]:
+        """Return the ids of the columns that questions read by other expressions than some, given by key."""
+        terms = {} if self.asked is None else self.asked.terms
+        others = [columns_in(e) for key, (_, e) in terms.items() if key not in expressions]
+        return {column.id for columns in others for column in columns}
 
     def _statistics(self) -> list[tuple[Column, float]]:
         """Return the columns that statistics are to serve, and the share of the keys that a block spans."""

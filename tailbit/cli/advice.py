@@ -51,9 +51,24 @@ def advice_of(table: str, queries: Any, seed: int = 0, *, hidden: bool = False) 
     """Return the advice on a table; `queries`: an open file of questions, or None."""
     from tailbit.cli.render import progress_bar
 
-    lines = None if queries is None else list(queries)
+    lines = None if queries is None else _lines(queries)
     with progress_bar("advise", hidden=hidden) as advance:
         return open_for_question(table, None).advise(lines, seed, progress=advance)
+
+
+def _lines(queries: Any) -> list[str]:
+    """Return the lines of an open file.
+
+    Raises:
+        UsageError: it is no text.
+    """
+    from tailbit.errors import UsageError
+
+    try:
+        return list(queries)
+    except UnicodeDecodeError as wrong:
+        reason = f"the file {queries.name} is no text in UTF-8: {wrong.reason}"
+        raise UsageError(reason=reason, hint="Write a question a line.") from wrong
 
 
 def columns_of_run(

@@ -43,7 +43,7 @@ def sql(statement: str, zone: str, index: str | None, as_json: bool) -> None:
     from tailbit.index.sql.ddl.statements import DropIndex, ShowIndexes
     from tailbit.upkeep.statements import run, table_of
 
-    text = sys.stdin.read() if statement == "-" else statement
+    text = _standard_input() if statement == "-" else statement
     parsed = parse_statement(text)
     zone = known_zone("zone", zone)
     table = table_of(parsed, text, storage_options(), index)
@@ -56,6 +56,20 @@ def sql(statement: str, zone: str, index: str | None, as_json: bool) -> None:
         _print_listed(described, as_json)
     else:
         _print_described(described, as_json)
+
+
+def _standard_input() -> str:
+    """Return what standard input holds.
+
+    Raises:
+        UsageError: it is closed, or no text (click's error class).
+    """
+    if sys.stdin is None:
+        raise click.UsageError("standard input is closed")
+    try:
+        return sys.stdin.read()
+    except UnicodeDecodeError as wrong:
+        raise click.UsageError(f"standard input is no text in {wrong.encoding.upper()}") from wrong
 
 
 @click.group(name="index")

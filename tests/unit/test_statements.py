@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 import subprocess
@@ -10,6 +11,7 @@ import tarfile
 import threading
 from pathlib import Path
 
+import click
 import deltalake
 import pyarrow as pa
 import pytest
@@ -438,3 +440,15 @@ def test_a_statement_of_several_lines_is_shown_as_it_was_written(here: Path) -> 
     with pytest.raises(StatementError) as refused:
         tailbit.sql("CREATE INDEX i ON flights\n (dest,\n foo(dest))")
     assert str(refused.value).startswith(r"statement 'CREATE INDEX i ON flights\n (dest,\n foo(dest))': ")
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [(b"SHOW INDEXES FROM \xff", "standard input is no text in UTF-8"), (None, "is closed")],
+)
+def test_standard_input_without_a_text_is_refused(
+    here: Path, monkeypatch: pytest.MonkeyPatch, given: bytes | None, told: str
+) -> None:
+    monkeypatch.setattr(sys, "stdin", None if given is None else io.TextIOWrapper(io.BytesIO(given), "utf-8"))
+    with pytest.raises(click.UsageError, match=told):
+        cli(["sql", "-"], standalone_mode=False)

@@ -14,6 +14,7 @@ from deltalake import write_deltalake
 import tailbit
 from tailbit.api import IndexedTable
 from tailbit.cli.main import cli
+from tailbit.errors import UsageError
 from tailbit.index.advice.advise import Advice
 from tailbit.index.advice.proposals import Proposal
 from tailbit.index.postings.encoding import encoding_of
@@ -125,3 +126,23 @@ def test_the_command_prints_the_statements_and_json_holds_them(path: str, tmp_pa
     as_json = CliRunner().invoke(cli, ["advise", path, "--queries", str(file), "--json"])
     named = [proposal["name"] for proposal in json.loads(as_json.output)["definitions"]]
     assert "by_a_b_2" in named
+
+
+def test_statistics_take_no_bitmap_away_from_a_question_by_an_expression(tmp_path: Path) -> None:
+    path, rng = str(tmp_path / "t"), np.random.default_rng(1)
+    for file in range(4):
+        rows = {"k": rng.integers(100 * file, 100 * file + 50, 8000), "wide": ["z" * 500] * 8000}
+        write_deltalake(path, pa.table(rows), mode="append")
+    questions = ["k > 340", "k % 7 = 1"]
+    for proposal in tailbit.open(path).advise(questions).definitions:
+        create(tailbit.open(path), proposal)
+    assert [tailbit.open(path).where(question).files_scanned for question in questions] == [0, 0]
+
+
+@pytest.mark.parametrize("command", [["advise"], ["run", "--columns", "auto", "--once"]])
+def test_a_file_of_questions_that_is_no_text_is_refused_by_name(tmp_path: Path, command: list[str]) -> None:
+    path, file = str(tmp_path / "t"), tmp_path / "questions"
+    write_deltalake(path, pa.table({"k": [1]}))
+    file.write_bytes(b"k = 1\n\xff\xfe\n")
+    with pytest.raises(UsageError, match="questions is no text in UTF-8"):
+        CliRunner().invoke(cli, [*command, path, "--queries", str(file)], catch_exceptions=False)
