@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING
@@ -47,6 +47,8 @@ OnProgress = Callable[[Progress], None]
 
 FILL_BYTES = 64 << 20
 """Most bytes of data files that a worker fills in one step beside the batches, but at least one file."""
+
+_SIGN_S = 1.0
 
 FILL_INLINE_FILES, FILL_INLINE_BYTES = 8, 1 << 20
 """A step with at most so much runs in the process of the batches, which share its interpreter."""
@@ -204,10 +206,20 @@ class Batch:
         # Several tables leave one worker to the query itself.
         inline |= not self._is_alone and self._cores < 2
         self._life.sign(f"{batch}: indexing {files} files {'in this process' if inline else 'on workers'}")
-        with nullcontext() if inline or self._is_alone else self._workers:
+        with nullcontext() if inline or self._is_alone else self._workers_free():
             results = [self._alone(task) for task in tasks] if inline else self._on_workers(tasks)
         self._life.sign(f"{batch}: committing to the index")
         return results
+
+    @contextmanager
+    def _workers_free(self) -> Iterator[None]:
+        """Hold the workers, which other tables may have; a table that waits for them is well."""
+        while not self._workers.acquire(timeout=_SIGN_S):
+            self._life.wait_for("waiting for Spark's workers, which another table has")
+        try:
+            yield
+        finally:
+            self._workers.release()
 
     def _fill(self, tasks: Sequence[BuildTask]) -> list[TaskResult]:
         """Run the tasks of a step beside the batches: a few small files in this process, others on workers.

@@ -7,7 +7,6 @@ waits for it. Nothing is written.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -29,12 +28,13 @@ from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.config.lines import Place
 from tailbit.streaming.config.model import IndexEntry, TableEntry
 from tailbit.streaming.config.read import ReadConfig
+from tailbit.streaming.life.crew import each
 from tailbit.tables import open_table
 from tailbit.tables.storage import StorageOptions
 from tailbit.tables.table import Table
 
-_TOGETHER = 8
-"""Tables that are looked at together: a look waits mostly for a store."""
+TOGETHER, LOOK_S = 8, 10.0
+"""Tables that are looked at together, since a look waits mostly for a store; and most seconds of a look."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +53,16 @@ def check_tables(read: ReadConfig) -> list[Found]:
         ConfigError: names every problem with its line.
     """
     tables = [table for table in read.config.table if table.path is not None]
-    with ThreadPoolExecutor(_TOGETHER, "tailbit-check") as threads:
-        results = list(threads.map(look_at, tables))
+    results = each(look_at, tables, _late, TOGETHER, LOOK_S)
     for found in results:
         for keys, reason in found.problems:
             read.problems.add(read.place_of(found.table, *keys), f"{found.table.id}: {reason}")
     read.problems.refuse()
     return results
+
+
+def _late(table: TableEntry) -> Found:
+    return Found(table, waits=f"no answer within {LOOK_S:.0f} s")
 
 
 def look_at(table: TableEntry, path: str | None = None) -> Found:

@@ -82,7 +82,8 @@ class Defaults(_Section):
     `trigger`: least seconds between two looks at a table with commits. `idle_poll`: most seconds between two
     looks at a table without. `max_versions`, `max_files`, `max_bytes`: limits of one batch of a table.
     `retention`: seconds for which files that left the index are kept. `max_lag`: the lag contract, seconds
-    that a commit may wait. `storage_options`: of the stores of table and index, named as in delta-rs.
+    that a commit may wait. `stuck_after`: seconds without a sign of life of a table's work after which it is
+    told as stuck. `storage_options`: of the stores of table and index, named as in delta-rs.
     """
 
     trigger: Seconds = 0.2
@@ -92,6 +93,7 @@ class Defaults(_Section):
     max_bytes: Bytes = _BATCH.bytes
     retention: Seconds = KEPT_S
     max_lag: Seconds = 300.0
+    stuck_after: Seconds = 60.0
     storage_options: dict[str, Text] = {}
 
 

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tailbit.checkpoints.lag import Lag
@@ -13,23 +14,17 @@ from tailbit.checkpoints.lease import Lease
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.checkpoints.mark import Mark
 from tailbit.checkpoints.offset import Offset
-from tailbit.index.advice.counts import decided
-from tailbit.index.maintenance.create import open_or_create, prepare_index
-from tailbit.index.maintenance.definitions import add, define, find
-from tailbit.index.store.place import index_path, is_made
-from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.batch import Batch
-from tailbit.streaming.config.check import statement_of
 from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.filling.fill_thread import FillThread
+from tailbit.streaming.many.opening import define_missing, opened_index
 from tailbit.streaming.settings import StreamSettings
 from tailbit.streaming.source.planner import Planner
 from tailbit.streaming.upkeep.mending import Tell
 from tailbit.streaming.upkeep.sweeping import Upkeep
 from tailbit.streaming.upkeep.unreadable import retry_now
 from tailbit.tables import open_table
-from tailbit.tables.storage import StorageOptions, open_storage
-from tailbit.tables.table import Table
+from tailbit.tables.storage import StorageOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -69,8 +64,10 @@ class Followed:
     Invariant: while it is open, this application's mark is on the index.
     """
 
-    def __init__(self, entry: TableEntry, shared: Shared) -> None:
-        """Open table and index, create what the entry says, and claim the index.
+    def __init__(self, entry: TableEntry, shared: Shared, life: Liveness) -> None:
+        """Open table and index, create what the entry says, and claim the index. `life`: of this table.
+
+        An index whose own log is damaged, or which an older release wrote, is made anew.
 
         Raises:
             TailbitError: the table or the index cannot be opened, or another indexer is at work.
@@ -78,19 +75,21 @@ class Followed:
         options = StorageOptions.of(entry.storage_options)
         path = entry.path if entry.name is None else shared.locate(entry.name)
         assert path is not None
+        tell = partial(_tell_of, entry.id, shared.tell)
         self.table = open_table(path, options)
-        self.index = _prepared(entry, self.table)
+        life.sign("opening the index")
+        self.index = opened_index(entry, self.table, tell)
         self._mark = Mark(self.index.storage, shared.lease)
         self._mark.claim()
         try:
-            self._start(entry, shared)
+            self._start(entry, shared, life, tell)
         except BaseException:
             self._mark.release()
             raise
 
-    def _start(self, entry: TableEntry, shared: Shared) -> None:
-        _define(entry, self.table, self.index)
-        retry_now(self.table, self.index, shared.tell)
+    def _start(self, entry: TableEntry, shared: Shared, life: Liveness, tell: Tell) -> None:
+        define_missing(entry, self.table, self.index)
+        retry_now(self.table, self.index, tell)
         settings = StreamSettings(
             versions=entry.max_versions,
             files=entry.max_files,
@@ -105,8 +104,8 @@ class Followed:
             shared.spark,
             self._mark,
             shared.on_progress,
-            lambda line: shared.tell(f"{entry.id}: {line}"),
-            shared.life,
+            tell,
+            life,
             workers=shared.workers,
         )
         self.inline_bytes = settings.inline_bytes
@@ -164,21 +163,6 @@ class Followed:
         self._mark.release()
 
 
-def _prepared(entry: TableEntry, table: Table) -> MetadataTable:
-    """Open the index of a table, or create it with the columns or the first index of the entry."""
-    place = index_path(table.root, entry.index)
-    if entry.columns is None and entry.indexes:
-        definition = define(statement_of(entry.indexes[0], table.root), table.snapshot().schema)
-        return open_or_create(table, place, decided(table, [definition])[0])[0]
-    # Columns of an index that is there were compared when the configuration was checked.
-    is_there = bool(entry.indexes) and is_made(open_storage(place, table.storage.options))
-    return prepare_index(table, place, None if is_there else entry.columns)
-
-
-def _define(entry: TableEntry, table: Table, index: MetadataTable) -> None:
-    """Create the indexes by name that the entry has and the index lacks."""
-    for written in entry.indexes:
-        if find(index.state.settings.definitions, written.name) is None:
-            schema = table.snapshot().schema
-            definition = define(statement_of(written, table.root), schema)
-            add(index, decided(table, [definition])[0], schema)
+def _tell_of(id_: str, tell: Tell, line: str) -> None:
+    """Tell a line of one table."""
+    tell(f"{id_}: {line}")

@@ -36,6 +36,8 @@ class TableState(str, Enum):
     """Every commit that was seen is indexed, or is being indexed within the lag contract."""
     BEHIND = "behind"
     """A commit waits for longer than the lag contract allows."""
+    STUCK = "stuck"
+    """A request of the table, or work on it, gives no sign of life; it goes on once it is answered."""
     RETRYING = "retrying"
     """The last attempt failed; it is tried again after a pause, without end."""
     PAUSED = "paused"

@@ -10,17 +10,18 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import wait
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from tailbit.checkpoints.lag import Lag
 from tailbit.checkpoints.liveness import IDLE
 from tailbit.checkpoints.offset import Offset
 from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.config.read import changed
+from tailbit.streaming.life.crew import Crew, Job, each
 from tailbit.streaming.many.followed import Followed, Shared
+from tailbit.streaming.many.member import LARGE_STALL_S, Member, TableLife
 from tailbit.streaming.many.source import Ranges
 from tailbit.streaming.many.states import Standing, TableState
 from tailbit.tables.model import after
@@ -34,28 +35,12 @@ TOGETHER_S = 1.0
 FRESH_PART = 0.1
 """A table is looked at again after this part of the time since its last commit."""
 
+CLOSE_S = 8.0
+"""Most seconds that a table has to be closed."""
 
-@dataclass
-class _Member:
-    """A table with its standing.
-
-    `at_work`: its part of a batch, or a look at it, goes on. `given`: the query was given the end of a batch,
-    and has not begun that batch. `served`: bytes that were read of late; a table that got less comes first.
-    """
-
-    entry: TableEntry
-    standing: Standing = field(default_factory=Standing)
-    followed: Followed | None = None
-    offset: Offset | None = None
-    ready: Offset | None = None
-    lag: Lag | None = None
-    large: bool = False
-    at_work: bool = False
-    given: bool = False
-    gone: bool = False
-    due: float = 0.0
-    moved: float = field(default_factory=time.monotonic)
-    served: float = 0.0
+_UNSTUCK = (
+    "The other tables go on, and so does this one once its store answers. If the store is well, start again."
+)
 
 
 class Tables:
@@ -67,10 +52,10 @@ class Tables:
     def __init__(self, entries: Iterable[TableEntry], shared: Shared, threads: int) -> None:
         self._shared = shared
         self._changed = threading.Condition()
-        self._members: dict[str, _Member] = {}
-        self._looks = ThreadPoolExecutor(max(4, threads), "tailbit-look")
-        self._quick = ThreadPoolExecutor(threads, "tailbit-table")
-        self._bulk = ThreadPoolExecutor(max(1, threads // 2), "tailbit-large")
+        self._members: dict[str, Member] = {}
+        self._looks = Crew("tailbit-look", max(4, threads))
+        self._quick = Crew("tailbit-table", threads)
+        self._bulk = Crew("tailbit-large", max(1, threads // 2))
         self._draining = self._ended = False
         self.apply(entries)
         self._scheduler = threading.Thread(target=self._schedule, name="tailbit-looks", daemon=True)
@@ -133,13 +118,15 @@ class Tables:
                 member.at_work, member.given = True, False
                 member.served /= 2
         parts.sort(key=lambda part: part[0].served)
-        running: list[Future[None]] = []
+        running: list[Job[None]] = []
         for member, (start, end) in parts:
-            pool = self._bulk if member.large or start.in_snapshot else self._quick
-            running.append(pool.submit(self._do, member, start, end, batch_id))
-        wait(running, TOGETHER_S)
+            member.large |= start.in_snapshot
+            crew = self._bulk if member.large else self._quick
+            member.job = crew.submit(partial(self._do, member, start, end, batch_id))
+            running.append(member.job)
+        wait([job.result for job in running], TOGETHER_S)
 
-    def _ready(self) -> list[tuple[str, _Member]]:
+    def _ready(self) -> list[tuple[str, Member]]:
         return [(id_, m) for id_, m in self._members.items() if m.ready is not None and not m.at_work]
 
     # What the threads do.
@@ -157,13 +144,28 @@ class Tables:
                 free = [] if self._draining else [m for m in free if not m.entry.paused]
                 due = [m for m in free if m.due <= now and m.standing.is_due]
                 for member in due:
-                    member.at_work = True
-                    self._looks.submit(self._look, member)
+                    member.at_work, member.large = True, False
+                    member.job = self._looks.submit(partial(self._look, member))
+                self._tell_stuck()
                 later = [max(m.due, m.standing.retry_at) - now for m in free if not m.at_work]
                 self._changed.wait(min([max(0.01, left) for left in later], default=ANSWER_S))
 
+    def _tell_stuck(self) -> None:
+        """Give up the work of tables that give no sign of life: their threads count no more."""
+        for member in self._members.values():
+            limit = member.entry.stuck_after
+            limit = max(LARGE_STALL_S, limit) if member.large else limit
+            seconds = member.seconds_stuck()
+            if member.job is None or seconds <= limit or member.is_stuck:
+                continue
+            for crew in (self._looks, self._quick, self._bulk):
+                crew.give_up(member.job)
+            reason = f"no sign of life for {seconds:.0f} s: {member.life.doing}"
+            member.standing.becomes(TableState.STUCK, reason, _UNSTUCK)
+            self._shared.tell(f"{member.entry.id}: stuck: {reason}. {_UNSTUCK}")
+
     @contextmanager
-    def _guarded(self, member: _Member) -> Iterator[None]:
+    def _guarded(self, member: Member) -> Iterator[None]:
         """Make a failure of the block the table's state, and let the table be looked at again."""
         try:
             yield
@@ -177,14 +179,15 @@ class Tables:
             with self._changed:
                 member.at_work = False
                 if member.gone:
-                    self._looks.submit(self._close, member)
+                    self._looks.submit(partial(self._close, member))
                 self._changed.notify_all()
 
-    def _look(self, member: _Member) -> None:
+    def _look(self, member: Member) -> None:
         """Open a table if need be, and see whether it has work."""
         with self._guarded(member):
+            member.life.sign("looking for commits")
             if member.followed is None:
-                member.followed = Followed(member.entry, self._shared)
+                member.followed = Followed(member.entry, self._shared, member.life)
             end = member.followed.look(member.offset)
             now = time.monotonic()
             if end != member.offset:
@@ -198,7 +201,7 @@ class Tables:
             entry = member.entry
             member.due = now + min(max(FRESH_PART * (now - member.moved), entry.trigger), entry.idle_poll)
 
-    def _stands(self, member: _Member, offset: Offset) -> None:
+    def _stands(self, member: Member, offset: Offset) -> None:
         """Set the state of a table that was looked at or indexed without a failure."""
         assert member.lag is not None
         state = TableState.FOLLOWING
@@ -210,20 +213,20 @@ class Tables:
         if member.standing.becomes(state) and before is not TableState.WAITING:
             self._shared.tell(f"{member.entry.id}: {state.value}, after {before.value}")
 
-    def _do(self, member: _Member, start: Offset, end: Offset, batch_id: int) -> None:
+    def _do(self, member: Member, start: Offset, end: Offset, batch_id: int) -> None:
         """Index a table's part of a batch."""
         with self._guarded(member):
             if member.gone:
                 return
             if member.followed is None:
-                member.followed = Followed(member.entry, self._shared)
+                member.followed = Followed(member.entry, self._shared, member.life)
             member.served += member.followed.work(start, end, batch_id)
             member.lag = member.followed.lag(end)
             member.standing.worked()
             self._stands(member, end)
             member.due = 0.0
 
-    def _close(self, member: _Member) -> None:
+    def _close(self, member: Member) -> None:
         followed, member.followed = member.followed, None
         if followed is not None:
             followed.close()
@@ -243,10 +246,11 @@ class Tables:
                 member = self._members.pop(id_)
                 member.gone = True
                 if not member.at_work:
-                    self._looks.submit(self._close, member)
+                    self._looks.submit(partial(self._close, member))
             for id_ in (*added, *other):
                 paused = TableState.PAUSED if by_id[id_].paused else TableState.WAITING
-                self._members[id_] = _Member(by_id[id_], Standing(paused))
+                life = TableLife(id_, self._shared.life)
+                self._members[id_] = Member(by_id[id_], life, Standing(paused))
             for member in self._members.values():
                 if member.standing.state is TableState.REFUSED:
                     member.standing = Standing(TableState.WAITING, member.standing.reason)
@@ -256,7 +260,7 @@ class Tables:
     def states(self) -> list[dict[str, Any]]:
         """Return an account of each table: state, reason, remedy, versions and lag."""
         with self._changed:
-            return [_account(id_, member) for id_, member in self._members.items()]
+            return [member.account() for member in self._members.values()]
 
     def drain(self) -> None:
         """Give out no more work."""
@@ -266,32 +270,17 @@ class Tables:
 
     @property
     def is_idle(self) -> bool:
-        """Return whether no table is at work."""
+        """Return whether no table is at work, besides those that are stuck."""
         with self._changed:
-            return not any(member.at_work for member in self._members.values())
+            return not any(member.at_work and not member.is_stuck for member in self._members.values())
 
     def close(self) -> None:
-        """Wait for the tables at work, and release every index."""
+        """Wait for the tables at work, and release every index; one that is stuck is left as it is."""
         self.drain()
         with self._changed:
             self._ended = True
             self._changed.notify_all()
-        for pool in (self._looks, self._quick, self._bulk):
-            pool.shutdown(wait=True, cancel_futures=True)
-        with ThreadPoolExecutor(8, "tailbit-close") as closing:
-            list(closing.map(self._close, self._members.values()))
-
-
-def _account(id_: str, member: _Member) -> dict[str, Any]:
-    lag, standing = member.lag, member.standing
-    return {
-        "id": id_,
-        "table": member.entry.place,
-        "state": standing.state.value,
-        "since": round(standing.since, 3),
-        "reason": standing.reason,
-        "remedy": standing.remedy,
-        "failures": standing.failures,
-        "head": None if lag is None else lag.head,
-        "lag": None if lag is None else {"versions": lag.versions, "seconds": round(lag.seconds, 3)},
-    }
+        for crew in (self._looks, self._quick, self._bulk):
+            crew.close()
+        free = [member for member in self._members.values() if not member.is_stuck]
+        each(self._close, free, lambda member: None, together=8, limit_s=CLOSE_S)

@@ -27,8 +27,9 @@ from tailbit.tables.table import Table
 BLANK_MS = 10_000
 """How long a newest commit without an action is taken to be still being written."""
 
-CHECK_EVERY = 20
-"""In an object store, polls for the next commit between two checks of the index and of the log's past."""
+CHECK_EVERY, CHECK_ALL_EVERY = 20, 60
+"""In an object store, polls for the next commit between two looks for commits to the index, and between two
+checks of the index and of the log's past."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +44,9 @@ class Agreement:
 class Planner:
     """The answers to Spark's questions about offsets (positions in the source log); one planner per query.
 
-    Cost: an idle poll is a few stats; in an object store one request, every 20th time a few. The ledger
-    (progress recorded in the index) is read again only when the offset, the index or an older commit changed.
+    Cost: an idle poll is a few stats; in an object store one request, every 20th time two, every 60th
+    four. The ledger (progress recorded in the index) is read again only when the offset, the index or an
+    older commit changed.
     """
 
     def __init__(
@@ -124,8 +126,10 @@ class Planner:
             return True
         if self._clock() - self._polled < self._settings.poll_ms / 1000:
             return False
-        self._polls, self._polled = (self._polls + 1) % CHECK_EVERY, self._clock()
-        return self._polls == 0 or self._table.moved_on()
+        self._polls, self._polled = (self._polls + 1) % CHECK_ALL_EVERY, self._clock()
+        if self._polls == 0 or self._table.moved_on():
+            return True
+        return self._polls % CHECK_EVERY == 0 and self._index.moved_on()
 
     def _look(self, start: Offset) -> Offset:
         base = self._agree(start)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -9,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -265,3 +267,50 @@ def test_an_application_that_was_taken_over_while_it_slept_stands_by_and_nothing
     application.wait_for_head(*NAMES)
     assert application.end() == 0
     sound(*map(application.table, NAMES))
+
+
+def pipe_as_commit(application: Application, name: str) -> Path:
+    """Let the next commit of a table be a pipe: to read it never ends, as nobody writes to it."""
+    version = DeltaTable(application.table(name)).version() + 1
+    log, pipe = (
+        Path(application.table(name), "_delta_log", f"{version:020}.json"),
+        application.folder / "pipe",
+    )
+    os.mkfifo(pipe)
+    os.link(pipe, log)
+    return log
+
+
+def status(application: Application) -> dict[str, dict[str, Any]]:
+    """What `tailbit status --config` says of each table."""
+    command = [sys.executable, "-m", "tailbit.cli", "status", "--config", str(application.file), "--json"]
+    told = subprocess.run(command, capture_output=True, text=True, check=False).stdout.splitlines()
+    return {account["id"]: account for account in map(json.loads, told)}
+
+
+def test_a_table_whose_store_never_answers_is_stuck_and_holds_up_no_other(application: Application) -> None:
+    application.configure(*NAMES, more='threads = 1\n[defaults]\nstuck_after = "3s"')
+    application.start()
+    application.wait_for_head(*NAMES)
+    log = pipe_as_commit(application, "returns")
+    for first in (1000, 2000):
+        append(application.table("orders"), first)
+        application.wait_for_head("orders")
+    application.wait_for_state("returns", "stuck")
+    append(application.table("visits"))
+    application.wait_for_head("orders", "visits")
+    assert "returns: stuck: no sign of life for" in application.said.read_text()
+    told = status(application)
+    assert told["returns"]["application"]["state"] == "stuck"
+    assert "no answer" in told["returns"]["error"]
+    assert told["orders"]["within_max_lag"]
+    log.unlink()
+    append(application.table("returns"))
+    (application.folder / "pipe").open("wb").close()
+    application.wait_for_head("returns")
+    application.wait_for_state("returns", "following")
+    (application.folder / "pipe").unlink()
+    pipe_as_commit(application, "returns")
+    application.wait_for_state("returns", "stuck")
+    assert application.end() == 0
+    sound(application.table("orders"), application.table("visits"))

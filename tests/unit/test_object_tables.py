@@ -38,7 +38,7 @@ from tailbit.index.maintenance.new_round import ask_for_round
 from tailbit.index.maintenance.vacuum import vacuum
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.settings import StreamSettings
-from tailbit.streaming.source.planner import CHECK_EVERY, Planner
+from tailbit.streaming.source.planner import CHECK_ALL_EVERY, CHECK_EVERY, Planner
 from tailbit.tables import open_table
 from tailbit.tables.storage import StorageOptions, open_storage
 from tailbit.upkeep.status import status_of
@@ -245,21 +245,22 @@ def names_of(requests: list[str]) -> list[str]:
     return [re.sub(r"/bucket/\w{32}/", "", request) for request in requests]
 
 
-def test_an_idle_poll_is_one_request_and_a_check_of_index_and_past_every_twentieth(
+def test_an_idle_poll_is_one_request_with_a_look_at_the_index_each_twentieth_and_at_the_past_each_sixtieth(
     table: str, drive: Drive, s3: Proxy
 ) -> None:
     planner, at = drive.planner, drive.position
     planner.next(at)
     took: list[list[str]] = []
-    for _ in range(2 * CHECK_EVERY):
+    for _ in range(2 * CHECK_ALL_EVERY):
         mark = len(s3.seen)
         assert planner.next(at) == at
         assert planner.report() is not None
         took.append(names_of(s3.since(mark)))
     poll = [f"HEAD _delta_log/{FILES + 2:020}.json"]
     index = [f"HEAD _tailbit/_delta_log/{drive.index.version + n:020}.json" for n in (0, 1)]
-    checks = [requests for requests in took if requests != poll]
-    assert list(map(sorted, checks)) == [sorted([f"HEAD _delta_log/{FILES + 1:020}.json", *poll, *index])] * 2
+    checks = [sorted(requests) for requests in took if requests != poll]
+    looks = [sorted([*poll, index[1]])] * (CHECK_ALL_EVERY // CHECK_EVERY - 1)
+    assert checks == [*looks, sorted([f"HEAD _delta_log/{FILES + 1:020}.json", *poll, *index])] * 2
 
 
 def test_polls_are_no_closer_than_the_pace_of_polling(

@@ -10,8 +10,10 @@ import click
 from tailbit.cli.options import emit
 from tailbit.cli.statuses import PROBLEM
 from tailbit.errors import TailbitError
+from tailbit.streaming.config.check import LOOK_S, TOGETHER
 from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.config.read import read_config
+from tailbit.streaming.life.crew import each
 from tailbit.streaming.many.states import checkpoint_of, states_of
 from tailbit.upkeep.status import is_within, status_of
 
@@ -30,8 +32,10 @@ def status_of_config(file: str, max_lag: float | None, as_json: bool) -> int:
         click.echo(f"warning: {warning}", err=True)
     states = states_of(checkpoint_of(read.config, file))
     lines, late = [], False
-    for table in read.config.table:
-        account = _account(table) | _troubled(states.get(table.id, {}))
+    tables = read.config.table
+    accounts = each(_account, tables, _late, TOGETHER, LOOK_S)
+    for table, found in zip(tables, accounts, strict=True):
+        account = found | _troubled(states.get(table.id, {}))
         within = is_within(account, table.max_lag if max_lag is None else max_lag)
         late |= not within and not table.paused
         if as_json:
@@ -53,6 +57,10 @@ def _troubled(state: Mapping[str, Any]) -> dict[str, Any]:
 
 def _in_words(trouble: Mapping[str, Any]) -> str:
     return f"{trouble['state']}: {trouble['reason']}" if trouble else ""
+
+
+def _late(table: TableEntry) -> dict[str, Any]:
+    return {"table": table.place, "error": f"no answer within {LOOK_S:.0f} s"}
 
 
 def _account(table: TableEntry) -> dict[str, Any]:

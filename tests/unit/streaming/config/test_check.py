@@ -10,9 +10,11 @@ import pytest
 from click.testing import CliRunner
 from deltalake import write_deltalake
 
+from support.faulty_proxy import Fault, Proxy
 from support.tables import index_of
 from tailbit.cli.main import cli
 from tailbit.errors import ConfigError
+from tailbit.streaming.config import check
 from tailbit.streaming.config.check import check_tables
 from tailbit.streaming.config.read import read_config
 
@@ -52,6 +54,19 @@ def test_other_columns_than_those_of_the_index_are_refused_and_the_command_is_na
     (problem,) = problems(folder, '[[table]]\npath = "a"\ncolumns = ["k", "v"]\n')
     assert problem.startswith("tailbit.toml:3: a: the index at ")
     assert "tailbit alter" in problem
+
+
+def test_a_table_that_does_not_answer_is_waited_for_and_holds_up_no_other(
+    folder: Path, s3: Proxy, s3_root: str, s3_options: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(check, "LOOK_S", 0.2)
+    s3.rule = lambda request: Fault.SLOW
+    options = "\n".join(f'{name} = "{value}"' for name, value in s3_options.items())
+    (folder / "tailbit.toml").write_text(
+        f'[[table]]\npath = "a"\n[[table]]\npath = "{s3_root}"\nid = "b"\n[table.storage_options]\n{options}'
+    )
+    found = check_tables(read_config(folder / "tailbit.toml"))
+    assert [look.waits for look in found] == ["", f"no answer within {0.2:.0f} s"]
 
 
 def test_a_table_without_index_needs_columns(folder: Path) -> None:

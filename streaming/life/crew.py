@@ -1,0 +1,136 @@
+"""Threads for work that may never end: a job that is given up costs a thread, and no other job its turn."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, wait
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+S = TypeVar("S")
+
+_LOOK_S = 0.05
+
+
+class Job(Generic[T]):
+    """One piece of work. `began`: by `time.monotonic`; None before a thread has begun it."""
+
+    def __init__(self, act: Callable[[], T]) -> None:
+        self.act = act
+        self.began: float | None = None
+        self.result: Future[T] = Future()
+        self.is_given_up = False
+
+    @property
+    def seconds(self) -> float:
+        """Return for how long a thread has been at work on the job; 0 before it begins, and after its end."""
+        began = self.began
+        return 0.0 if began is None or self.result.done() else time.monotonic() - began
+
+
+class Crew:
+    """At most `size` threads at work, besides those whose jobs were given up. Safe to use from any thread.
+
+    The threads are kept for the next jobs, and do not keep the process alive.
+    """
+
+    def __init__(self, name: str, size: int) -> None:
+        self._name, self._size = name, size
+        self._changed = threading.Condition()
+        self._waiting: deque[Job[Any]] = deque()
+        self._running: set[Job[Any]] = set()
+        self._threads = self._idle = 0
+        self._closed = False
+
+    def submit(self, act: Callable[[], T]) -> Job[T]:
+        """Have a thread do the work as soon as one is free."""
+        job = Job(act)
+        with self._changed:
+            if self._closed:
+                job.result.cancel()
+                return job
+            self._waiting.append(job)
+            self._staff()
+            self._changed.notify()
+        return job
+
+    def give_up(self, job: Job[Any]) -> bool:
+        """Let another thread take the place of one whose job does not end; return whether that was news."""
+        with self._changed:
+            if job not in self._running or job.is_given_up:
+                return False
+            job.is_given_up = True
+            self._threads -= 1
+            self._staff()
+            return True
+
+    def close(self, wait_s: float | None = None) -> bool:
+        """Begin no other job; wait for those at work that were not given up. Return whether all ended."""
+        with self._changed:
+            self._closed = True
+            while self._waiting:
+                self._waiting.popleft().result.cancel()
+            running = [job.result for job in self._running if not job.is_given_up]
+            self._changed.notify_all()
+        return not wait(running, wait_s).not_done
+
+    def _staff(self) -> None:
+        """Start a thread if there is more work than idle threads, and one may be started."""
+        if len(self._waiting) > self._idle and self._threads < self._size:
+            self._threads += 1
+            threading.Thread(target=self._work, name=self._name, daemon=True).start()
+
+    def _work(self) -> None:
+        while (job := self._next()) is not None:
+            try:
+                job.result.set_result(job.act())
+            except BaseException as error:
+                job.result.set_exception(error)
+            with self._changed:
+                self._running.discard(job)
+                if job.is_given_up:
+                    # Another thread has taken the place of this one.
+                    return
+
+    def _next(self) -> Job[Any] | None:
+        with self._changed:
+            self._idle += 1
+            while not self._waiting and not self._closed:
+                self._changed.wait()
+            self._idle -= 1
+            if not self._waiting:
+                self._threads -= 1
+                return None
+            job = self._waiting.popleft()
+            job.began = time.monotonic()
+            self._running.add(job)
+            return job
+
+
+def each(
+    act: Callable[[S], T], of: Iterable[S], late: Callable[[S], T], together: int, limit_s: float
+) -> list[T]:
+    """Return what `act` returns for each value, at most some `together`, in the order of the values.
+
+    A value that takes longer than `limit_s` seconds is not waited for: `late` returns its answer.
+
+    Raises:
+        Exception: the first one that `act` raised.
+    """
+    crew, values = Crew("tailbit-each", together), list(of)
+    jobs = [crew.submit(lambda value=value: act(value)) for value in values]  # type: ignore[misc]
+    left = set(jobs)
+    while left:
+        wait([job.result for job in left], _LOOK_S)
+        for job in left:
+            if job.seconds > limit_s:
+                crew.give_up(job)
+        left = {job for job in left if not job.result.done() and not job.is_given_up}
+    crew.close(0.0)
+    return [
+        job.result.result() if job.result.done() else late(value)
+        for job, value in zip(jobs, values, strict=True)
+    ]

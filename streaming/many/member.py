@@ -1,0 +1,95 @@
+"""One table of an application in its memory: standing, place in the log, and the work that goes on for it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from tailbit.checkpoints.lag import Lag
+from tailbit.checkpoints.liveness import Liveness
+from tailbit.checkpoints.offset import Offset
+from tailbit.streaming.config.model import TableEntry
+from tailbit.streaming.life.crew import Job
+from tailbit.streaming.many.followed import Followed
+from tailbit.streaming.many.states import Standing, TableState
+
+LARGE_STALL_S = 1800.0
+"""Seconds without a sign of life after which a large part is stuck: workers give none while they read."""
+
+
+class TableLife(Liveness):
+    """The signs of life of one table, which are the application's too.
+
+    `signed`: when the last one was given, by `time.monotonic`.
+    """
+
+    def __init__(self, id_: str, whole: Liveness) -> None:
+        super().__init__("opening the table")
+        self._id, self._whole = id_, whole
+        self.signed = 0.0
+
+    def sign(self, doing: str | None = None) -> None:
+        """Record progress, and the present work if `doing` is given."""
+        super().sign(doing)
+        self.signed = time.monotonic()
+        self._whole.sign(None if doing is None else f"{self._id}: {doing}")
+
+    def wait_for(self, reason: str) -> None:
+        """Record that the table is well but waits for something outside, named by `reason`."""
+        super().wait_for(reason)
+        self.signed = time.monotonic()
+        self._whole.wait_for(f"{self._id}: {reason}")
+
+
+@dataclass
+class Member:
+    """A table with its standing.
+
+    `at_work`: its part of a batch, or a look at it, goes on, as `job` once a thread has it. `given`: the
+    query was given the end of a batch, and has not begun that batch. `served`: bytes that were read of late;
+    a table that got less comes first.
+    """
+
+    entry: TableEntry
+    life: TableLife
+    standing: Standing = field(default_factory=Standing)
+    followed: Followed | None = None
+    offset: Offset | None = None
+    ready: Offset | None = None
+    lag: Lag | None = None
+    large: bool = False
+    at_work: bool = False
+    given: bool = False
+    gone: bool = False
+    due: float = 0.0
+    moved: float = field(default_factory=time.monotonic)
+    served: float = 0.0
+    job: Job[None] | None = None
+
+    def seconds_stuck(self) -> float:
+        """Return for how long the work that goes on has given no sign of life."""
+        job = self.job
+        if job is None or not self.at_work or job.began is None or job.result.done():
+            return 0.0
+        return time.monotonic() - max(job.began, self.life.signed)
+
+    @property
+    def is_stuck(self) -> bool:
+        """Return whether its work was given up as stuck, and still goes on."""
+        return self.at_work and self.standing.state is TableState.STUCK
+
+    def account(self) -> dict[str, Any]:
+        """Return state, reason, remedy, versions and lag, JSON-able."""
+        lag, standing = self.lag, self.standing
+        return {
+            "id": self.entry.id,
+            "table": self.entry.place,
+            "state": standing.state.value,
+            "since": round(standing.since, 3),
+            "reason": standing.reason,
+            "remedy": standing.remedy,
+            "failures": standing.failures,
+            "head": None if lag is None else lag.head,
+            "lag": None if lag is None else {"versions": lag.versions, "seconds": round(lag.seconds, 3)},
+        }

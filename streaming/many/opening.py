@@ -1,0 +1,82 @@
+"""The index of a table of the configuration: opened, made if there is none, made anew if it is unreadable."""
+
+from __future__ import annotations
+
+import threading
+from functools import partial
+
+from tailbit.index.advice.counts import decided
+from tailbit.index.kinds.schemas import KINDS
+from tailbit.index.maintenance.create import indexed_columns, open_or_create, prepare_index
+from tailbit.index.maintenance.definitions import add, define, find
+from tailbit.index.maintenance.start_over import start_over, start_over_with
+from tailbit.index.model import Definition
+from tailbit.index.store.place import index_path, is_made
+from tailbit.index.store.table import MetadataTable
+from tailbit.streaming.config.check import statement_of
+from tailbit.streaming.config.model import TableEntry
+from tailbit.streaming.upkeep.mending import Tell
+from tailbit.streaming.upkeep.own_log import SURE_S, in_time
+from tailbit.tables.storage import open_storage
+from tailbit.tables.table import Table
+
+
+def opened_index(entry: TableEntry, table: Table, tell: Tell, sure_s: float = SURE_S) -> MetadataTable:
+    """Return the index of a table; made anew if its own log stays unreadable, or an older release wrote it.
+
+    Waits `sure_s` seconds for a log that cannot be read, since a writer may be in the middle of a commit.
+
+    Raises:
+        IndexerRunningError: the log cannot be read, and another indexer is at work.
+        TailbitError: the index cannot be opened or made.
+    """
+    make = partial(_prepared, entry, table)
+    index = in_time(make, entry.storage_options, threading.Event(), tell, sure_s)
+    # None only after a signal, and there is none here.
+    assert index is not None
+    return index
+
+
+def _prepared(entry: TableEntry, table: Table, anew: bool) -> MetadataTable:
+    """Open the index of a table, or create it with the columns or the first index of the entry.
+
+    `anew`: rebuild an index whose own log cannot be read, or which an older release wrote.
+    """
+    place = index_path(table.root, entry.index)
+    if anew:
+        return _made_anew(entry, table, place)
+    if entry.columns is None and entry.indexes:
+        return open_or_create(table, place, _first_index(entry, table))[0]
+    # Columns of an index that is there were compared when the configuration was checked.
+    is_there = bool(entry.indexes) and is_made(open_storage(place, table.storage.options))
+    return prepare_index(table, place, None if is_there else entry.columns)
+
+
+def _first_index(entry: TableEntry, table: Table) -> Definition:
+    """Return the definition of the first index by name of an entry."""
+    definition = define(statement_of(entry.indexes[0], table.root), table.snapshot().schema)
+    return decided(table, [definition])[0]
+
+
+def _made_anew(entry: TableEntry, table: Table, place: str) -> MetadataTable:
+    """Return an empty index with the settings of the one that cannot be read, or with those of the entry."""
+    options = table.storage.options
+    known: tuple[Definition, ...] = ()
+    if entry.columns is not None:
+        known = decided(table, indexed_columns(table, entry.columns))
+    elif entry.indexes:
+        known = (_first_index(entry, table),)
+    if known:
+        start_over_with(place, known, options, KINDS)
+    else:
+        start_over(place, None, options)
+    return MetadataTable.open(place, options=options)
+
+
+def define_missing(entry: TableEntry, table: Table, index: MetadataTable) -> None:
+    """Create the indexes by name that the entry has and the index lacks."""
+    for written in entry.indexes:
+        if find(index.state.settings.definitions, written.name) is None:
+            schema = table.snapshot().schema
+            definition = define(statement_of(written, table.root), schema)
+            add(index, decided(table, [definition])[0], schema)

@@ -1,0 +1,87 @@
+"""Threads for work that may never end: one job that hangs holds up no other."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from support.waiting import HANG_S, wait_until
+from tailbit.streaming.life.crew import Crew, each
+
+
+@pytest.fixture
+def answer() -> Iterator[threading.Event]:
+    """What a hanging job waits for."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+def test_of_two_threads_two_are_at_work_and_the_third_job_waits(answer: threading.Event) -> None:
+    crew = Crew("crew", 2)
+    jobs = [crew.submit(lambda: answer.wait(HANG_S)) for _ in range(3)]
+    wait_until(lambda: jobs[1].began is not None)
+    assert jobs[2].began is None
+    answer.set()
+    assert [job.result.result(HANG_S) for job in jobs] == [True, True, True]
+
+
+def test_a_job_that_is_given_up_holds_up_no_other_and_may_still_end(answer: threading.Event) -> None:
+    crew = Crew("crew", 1)
+    stuck, other = crew.submit(lambda: answer.wait(HANG_S)), crew.submit(lambda: 5)
+    wait_until(lambda: stuck.began is not None)
+    assert other.began is None
+    assert crew.give_up(stuck)
+    assert other.result.result(HANG_S) == 5
+    assert not crew.give_up(stuck)
+    answer.set()
+    assert stuck.result.result(HANG_S) is True
+
+
+def test_a_thread_that_was_replaced_ends_with_its_job(answer: threading.Event) -> None:
+    crew = Crew("crew that shrinks", 1)
+    stuck = crew.submit(lambda: answer.wait(HANG_S))
+    wait_until(lambda: stuck.began is not None)
+    crew.give_up(stuck)
+    crew.submit(lambda: 1).result.result(HANG_S)
+
+    def threads() -> int:
+        return sum(thread.name == "crew that shrinks" for thread in threading.enumerate())
+
+    assert threads() == 2
+    answer.set()
+    wait_until(lambda: threads() == 1)
+
+
+def test_an_error_of_a_job_is_its_result_and_the_thread_goes_on() -> None:
+    crew = Crew("crew", 1)
+
+    def fail() -> None:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        crew.submit(fail).result.result(HANG_S)
+    assert crew.submit(lambda: 1).result.result(HANG_S) == 1
+
+
+def test_a_crew_that_is_closed_waits_for_work_that_goes_on_and_not_for_what_was_given_up(
+    answer: threading.Event,
+) -> None:
+    crew = Crew("crew", 1)
+    stuck = crew.submit(lambda: answer.wait(HANG_S))
+    wait_until(lambda: stuck.began is not None)
+    assert not crew.close(0.0)
+    crew.give_up(stuck)
+    assert crew.close(HANG_S)
+    assert crew.submit(lambda: 1).result.cancelled()
+
+
+def test_of_many_values_those_that_take_too_long_have_another_answer(answer: threading.Event) -> None:
+    def act(value: int) -> str:
+        if value % 2:
+            answer.wait(HANG_S)
+        return f"{value}"
+
+    assert each(act, range(6), lambda value: "late", 2, 0.2) == ["0", "late", "2", "late", "4", "late"]

@@ -1,0 +1,86 @@
+"""The index of a table of an application: opened, made, or made anew as `tailbit run TABLE` does it."""
+
+from __future__ import annotations
+
+import tarfile
+from pathlib import Path
+
+import pytest
+
+import tailbit
+from support.drive import Drive
+from support.tables import index_of, three_commits
+from tailbit.checkpoints.heartbeat import Heartbeat
+from tailbit.errors import IndexerRunningError, UsageError
+from tailbit.streaming.config.model import IndexEntry, TableEntry
+from tailbit.streaming.many.opening import define_missing, opened_index
+from tailbit.tables import open_table
+from tailbit.tables.storage import open_storage
+
+FORMAT_2 = Path(__file__).parents[3] / "support" / "index_of_format_2.tar.gz"
+BY_NAME = IndexEntry(name="by_v", on=("lower(v)",))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return three_commits(str(tmp_path / "t"))
+
+
+def opened(path: str, told: list[str], **of_entry: object) -> dict[str, str]:
+    """Open or make the index; the columns that it then has, by name."""
+    entry = TableEntry.model_validate({"path": path, **of_entry})
+    table = open_table(path)
+    index = opened_index(entry, table, told.append, sure_s=0.3)
+    define_missing(entry, table, index)
+    Drive(path, f"{path}/_tailbit").drain()
+    return {d.name: d.kind for d in index.state.settings.definitions}
+
+
+def torn(path: str) -> None:
+    max(Path(path, "_tailbit/_delta_log").glob("*.json")).write_bytes(b"")
+
+
+@pytest.mark.parametrize("columns", [None, ("v",)])
+def test_an_index_whose_own_log_stays_damaged_is_made_anew_with_its_columns(
+    path: str, columns: tuple[str, ...] | None
+) -> None:
+    index_of(path, ["v"])
+    torn(path)
+    told: list[str] = []
+    assert set(opened(path, told, columns=columns)) == {"v"}
+    assert ["mended" in line for line in told] == [False, True]
+    assert tailbit.open(path).verify().problems == []
+
+
+def test_an_index_of_an_older_release_is_made_anew_and_says_so(tmp_path: Path) -> None:
+    with tarfile.open(FORMAT_2) as files:
+        files.extractall(tmp_path, filter="data")
+    told: list[str] = []
+    assert set(opened(str(tmp_path / "t"), told)) == {"v"}
+    assert len(told) == 1
+    assert "format 2" in told[0]
+
+
+def test_an_index_of_names_alone_whose_log_is_lost_has_these_names_again(path: str) -> None:
+    opened(path, [], indexes=(BY_NAME,))
+    for commit in Path(path, "_tailbit/_delta_log").glob("*.json"):
+        commit.write_bytes(b"")
+    for settings in Path(path, "_tailbit/kind=settings").iterdir():
+        settings.write_bytes(b"")
+    assert set(opened(path, [], indexes=(BY_NAME,))) == {"by_v"}
+
+
+def test_a_damaged_log_is_left_alone_while_another_indexer_is_at_work(path: str) -> None:
+    index_of(path, ["v"])
+    heartbeat = Heartbeat(open_storage(f"{path}/_tailbit"))
+    heartbeat.claim()
+    torn(path)
+    with pytest.raises(IndexerRunningError):
+        opened(path, [])
+    heartbeat.release()
+
+
+def test_an_index_that_is_not_there_needs_columns_or_names(path: str) -> None:
+    with pytest.raises(UsageError):
+        opened(path, [])
+    assert set(opened(path, [], columns=("v",), indexes=(BY_NAME,))) == {"v", "by_v"}
