@@ -23,21 +23,22 @@ def unserved(selection: Selection, zone: str) -> list[dict[str, str]]:
 
     `zone`: the session time zone of the question. Keys: `index` (its name), `reason`.
     """
-    asked = {column.id for column in columns_of(selection.node)}
+    asked = columns_of(selection.node)
+    # A column that is gone is asked for by its name, if another one has the name now.
+    known = {name for column in asked for name in (column.id, column.label)}
     reasons = {
         definition.name: _reason(definition, selection, zone)
         for definition in selection.coverage.definitions
-        if any(column.id in asked for term in definition.terms for column in term.columns)
+        if any({column.id, column.label} & known for term in definition.terms for column in term.columns)
     }
     return [{"index": name, "reason": reason} for name, reason in reasons.items() if reason]
 
 
 def _reason(definition: Definition, selection: Selection, zone: str) -> str | None:
-    if definition.is_of_column:
-        return None
-    here = _asked_terms(definition, selection.schema)
-    if here is None:
-        return _changed(definition, selection.schema)
+    changed = change_of(definition, selection.schema)
+    if changed or definition.is_of_column:
+        return changed
+    here = _asked_terms(definition, selection.schema) or ()
     in_zone = replace(definition, terms=tuple(replace(term, zone=zone) for term in definition.terms))
     elsewhere = _asked_terms(in_zone, selection.schema) or ()
     nodes = list(nodes_of(selection.node))
@@ -73,8 +74,15 @@ def _zones(definition: Definition, mine: IndexedTerm, theirs: IndexedTerm) -> It
         yield from (term.zone for term in definition.terms if term.text == mine.label)
 
 
-def _changed(definition: Definition, schema: Schema) -> str:
-    """Return which column of a definition is gone or has another type than it had, and what to do."""
+def change_of(definition: Definition, schema: Schema) -> str:
+    """Return which column of a definition is gone or has another type than it had, and what to do.
+
+    Empty if the definition serves what it was made for.
+    """
+    present = {column.id for column in every_column(schema)}
+    gone = any(column.id not in present for term in definition.terms for column in term.columns)
+    if not gone and (definition.is_of_column or _asked_terms(definition, schema) is not None):
+        return ""
     change = _change(definition, schema)
     if _can_be_rebuilt(definition, schema):
         return f"{change}: ALTER INDEX ... REBUILD makes it anew"
@@ -92,11 +100,13 @@ def _can_be_rebuilt(definition: Definition, schema: Schema) -> bool:
 
 def _change(definition: Definition, schema: Schema) -> str:
     now = {column.id: column for column in every_column(schema)}
-    for was in (column for term in definition.terms for column in term.columns):
-        if was.id not in now:
-            return f"column {was.label} is gone"
-        if spelled(now[was.id].type) != was.type:
-            return (
-                f"column {now[was.id].label} was of type {was.type}, and is {spelled(now[was.id].type)} now"
-            )
+    for term in definition.terms:
+        # Statistics of a column follow whatever type it has.
+        follows = term.is_column and not definition.has_postings
+        for was in term.columns:
+            if was.id not in now:
+                return f"column {was.label} is gone"
+            type_ = spelled(now[was.id].type)
+            if type_ != was.type and not follows:
+                return f"column {now[was.id].label} was of type {was.type}, and is {type_} now"
     return "its expression can no longer be read"

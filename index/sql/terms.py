@@ -190,16 +190,32 @@ def _bound_again(term: Term, schema: Schema, present: Mapping[str, Column]) -> E
 def terms_anew(definition: Definition, schema: Schema) -> tuple[Term, ...]:
     """Return the terms of a definition over their columns as they are now.
 
-    Columns without postings are not bound again: their statistics follow whatever type they have.
+    Columns without postings are not bound again while they are there: their statistics follow whatever type
+    they have.
 
     Raises:
         UnknownColumnError: a column is gone, and none has its name.
         PredicateError, ColumnTypeError: the text is no indexed expression over the types as they are now.
     """
     return tuple(
-        _term_anew(term, schema) if definition.has_postings or not term.is_column else term
+        _term_anew(term, schema)
+        if definition.has_postings or not term.is_column
+        else _column_anew(term, schema)
         for term in definition.terms
     )
+
+
+def _column_anew(term: Term, schema: Schema) -> Term:
+    """Return a recorded column without postings, or the one that has its name if it is gone.
+
+    Raises:
+        UnknownColumnError: the column is gone, and none has its name.
+    """
+    if any(column.id == term.columns[0].id for column in every_column(schema)):
+        return term
+    column = schema.resolve(term.text)
+    now = TermColumn(term.text, column.id, str(column.type))
+    return replace(term, columns=(now,), type=str(column.type))
 
 
 def _term_anew(term: Term, schema: Schema) -> Term:

@@ -216,9 +216,13 @@ def _print_listed(described: Sequence[IndexDescription], as_json: bool) -> None:
         _print_described(described, as_json)
         return
     rows = [
-        [one.name, one.kind, ", ".join(one.terms), one.only, one.state, one.files_left] for one in described
+        [one.name, one.kind, ", ".join(one.terms), one.only, _state(one), one.files_left] for one in described
     ]
     print_table(["name", "kind", "terms", "where", "state", "files left"], rows)
+
+
+def _state(description: IndexDescription) -> str:
+    return f"{description.state}, changed" if description.changed else description.state
 
 
 def _print_described(described: Sequence[IndexDescription], as_json: bool) -> None:
@@ -258,6 +262,8 @@ def _facts(description: IndexDescription) -> Iterator[tuple[str, str]]:
         yield "not counted", description.counts_reason
     said = _STATES[description.state] or f"{counted(description.files_left, 'file')} left, read until then"
     yield "state", f"{description.state}: {said}"
+    if description.changed:
+        yield "changed", description.changed
     if description.bytes is not None:
         yield "size", size_text(description.bytes)
     if description.indexer is not None:

@@ -32,7 +32,7 @@ _TYPES: Mapping[str, DataType] = {
     **dict.fromkeys(("only", "zone"), StringType()),
     "options": MapType(StringType(), StringType()),
     "bytes": LongType(),
-    **dict.fromkeys(("indexer", "counts_reason"), StringType()),
+    **dict.fromkeys(("indexer", "counts_reason", "changed"), StringType()),
 }
 _COLUMNS = StructType([StructField(name, type_) for name, type_ in _TYPES.items()])
 

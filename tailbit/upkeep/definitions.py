@@ -36,7 +36,8 @@ class IndexDescription:
     on it. `state`: "complete", "building", or "deferred" until the first rebuild. `files_left`: live files
     that it is still to be built for. `bytes`: of its postings, in `describe_index`. `indexer`: the running
     indexer that builds it.
-    `counts_reason`: why the values are not counted, if that was decided from a sample of the data.
+    `counts_reason`: why the values are not counted, if that was decided from a sample of the data. `changed`:
+    which column is gone or has another type than it had, so that questions read the data; empty for none.
     """
 
     name: str
@@ -50,6 +51,7 @@ class IndexDescription:
     bytes: int | None = None
     indexer: str | None = None
     counts_reason: str = ""
+    changed: str = ""
 
 
 @checks_keywords_of_methods()
@@ -240,14 +242,15 @@ def _described(
     """Describe some definitions. Cost: one pass over the records of the files."""
     from tailbit.index.maintenance.rebuild import lacking
     from tailbit.index.maintenance.wanted import wanted_of
-    from tailbit.index.sql.terms import zone_of
 
     left = lacking(index.state, wanted_of(definitions, schema)).left()
-    return [_description(one, left.get(one.id, (0, 0))[0], zone_of(one, schema)) for one in definitions]
+    return [_description(one, left.get(one.id, (0, 0))[0], schema) for one in definitions]
 
 
-def _description(definition: Definition, left: int, zone: str | None) -> IndexDescription:
+def _description(definition: Definition, left: int, schema: Schema) -> IndexDescription:
+    from tailbit.index.analytics.unserved import change_of
     from tailbit.index.model import COUNTS_REASON, DEFERRED
+    from tailbit.index.sql.terms import zone_of
 
     internal = (DEFERRED, COUNTS_REASON)
     state = "deferred" if definition.is_deferred else "building" if left else "complete"
@@ -258,9 +261,10 @@ def _description(definition: Definition, left: int, zone: str | None) -> IndexDe
         state=state,
         files_left=left,
         only=definition.only,
-        zone=zone,
+        zone=zone_of(definition, schema),
         options={key: text for key, text in definition.options.items() if key not in internal},
         counts_reason=definition.options.get(COUNTS_REASON, ""),
+        changed=change_of(definition, schema),
     )
 
 

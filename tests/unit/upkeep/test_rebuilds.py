@@ -146,6 +146,32 @@ def test_explain_advises_a_rebuild_only_where_one_is_possible(table: DeltaBuilde
     assert opened.where("size = 3").explain()["not_used"] == []
 
 
+@pytest.mark.parametrize(
+    ("on", "kind"), [("city", "bitmap"), (["city", "size"], "bitmap"), (["city", "size"], "column_stats")]
+)
+def test_an_index_of_a_column_that_is_gone_says_so_until_it_is_rebuilt_for_the_next_of_its_name(
+    table: DeltaBuilder, on: str | list[str], kind: str
+) -> None:
+    opened = tailbit.open(table.path)
+    assert opened.create_index("i", on, kind).changed == ""
+    names = NAMES | {"city": ("five", CITY)}
+    table.commit([{"metaData": table.metadata_action(schema_of(names), ["p"], BY_NAME, "t")}])
+    told = "column city is gone: ALTER INDEX ... REBUILD makes it anew"
+    assert [index.changed for index in (*opened.indexes(), opened.describe_index("i"))] == [told, told]
+    assert opened.where("city = 'City1'").explain()["not_used"] == [{"index": "i", "reason": told}]
+    assert opened.rebuild_index("i").changed == ""
+    answer = opened.where("city = 'City1'")
+    assert (answer.count(), answer.files_scanned, answer.explain()["not_used"]) == (0, 0, [])
+
+
+def test_statistics_of_a_column_of_another_type_are_not_changed(table: DeltaBuilder) -> None:
+    opened = tailbit.open(table.path)
+    opened.create_index("i", ["size", "lower(city)"], "column_stats")
+    names = NAMES | {"size": ("two", pa.int64())}
+    table.commit([{"metaData": table.metadata_action(schema_of(names), ["p"], BY_NAME, "t")}])
+    assert opened.describe_index("i").changed == ""
+
+
 def test_damaged_postings_of_a_column_are_made_anew_by_rebuild_and_questions_are_right_meanwhile(
     table: DeltaBuilder,
 ) -> None:
