@@ -9,6 +9,7 @@ two would be equal, so that they strictly rise in the order of completion, and t
 from __future__ import annotations
 
 import datetime
+import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -140,8 +141,8 @@ def _numbered(timeline: Timeline) -> list[tuple[Version, Instant]]:
                 out.append((max(number, out[-1][0] + 1) if out else number, instant))
     if timeline.properties.has_completion_times:
         return out
-    active = min((version for version, i in out if i.row < 0), default=0)
-    return [(version, instant) for version, instant in out if instant.row < 0 or version < active]
+    first = next((version for version, instant in out if instant.row < 0), math.inf)
+    return [(version, instant) for version, instant in out if instant.row < 0 or version < first]
 
 
 def _number(instant: Instant, timeline: Timeline) -> Version | None:

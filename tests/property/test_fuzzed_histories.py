@@ -45,6 +45,13 @@ def test_every_answer_about_any_history_by_deltalake_is_right(seed: int) -> None
 
 
 @pytest.mark.parametrize("seed", seeds(2))
+def test_every_answer_about_any_history_of_a_hudi_table_is_right(seed: int) -> None:
+    found = fuzz(seed, checks=150, each=75, writer="hudi")
+    assert found.findings == []
+    assert found.checks == 150
+
+
+@pytest.mark.parametrize("seed", seeds(2))
 def test_every_answer_about_arrays_in_any_history_is_right(seed: int) -> None:
     """Their elements are indexed; types of elements are widened, columns renamed, files vacuumed."""
     found = fuzz(seed, checks=150, each=75, writer="arrays")

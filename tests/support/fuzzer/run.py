@@ -20,6 +20,7 @@ from support.fuzzer.cells import CellsHistory
 from support.fuzzer.columns import label
 from support.fuzzer.follower import Follower
 from support.fuzzer.foreign import ForeignHistory
+from support.fuzzer.hudi import HudiHistory
 from support.fuzzer.judge import Verdict, by_duckdb, judge
 from support.fuzzer.model import State
 from support.fuzzer.varied import VariedHistory
@@ -54,6 +55,7 @@ WRITERS: dict[str, Callable[[str, random.Random], History]] = {
     "arrays": ArrayHistory,
     "cells": CellsHistory,
     "deltalake": ForeignHistory,
+    "hudi": HudiHistory,
 }
 
 

@@ -1,0 +1,153 @@
+"""Real Hudi tables, COPY_ON_WRITE: what Hudi's own Spark read at each instant, tailbit answers.
+
+The truth was recorded by Spark right after each instant; DuckDB judges conditions over it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import tailbit
+from support.drive import Drive
+from support.hudi import HudiInstant, HudiTable, packed_names, unpack
+from support.hudi_states import changes, replayed
+
+COW = packed_names("cow")
+FOLLOWED = (
+    *("cow_v6_archived", "cow_v6_clustered", "cow_v6_late", "cow_v8_restored", "cow_v9_bucket"),
+    *("cow_v9_cleaned", "cow_v9_columns", "cow_v9_late", "cow_v9_moving", "cow_v9_upgraded"),
+)
+TYPES = ("cow_v6_types", "cow_v9_types")
+CONDITIONS = {
+    "orders": (
+        "id < 7",
+        "city = 'Lima'",
+        "city IS NULL OR qty >= 2",
+        "part = 'p1' AND NOT qty = 1",
+        "city IN ('Oslo', 'Pune') AND id % 3 = 1",
+    ),
+    "types": (
+        "a_bool",
+        "an_int >= 0",
+        "a_text = 'ä' OR a_text = ''",
+        "a_day = DATE '2000-02-28'",
+        "middle > 12345678901233.1",
+        "small < 0 AND a_moment IS NOT NULL",
+        "NOT a_float > 2",
+        "place.city = 'c1'",
+    ),
+}
+
+
+def counted(rows: pa.Table) -> Counter[str]:
+    """Count equal rows by the text of their values, so that NaN is equal to NaN."""
+    return Counter(repr(row) for row in rows.select(sorted(rows.column_names)).to_pylist())
+
+
+def conditions(table: HudiTable, instant: HudiInstant) -> list[str]:
+    """Return the conditions whose columns a table has at an instant."""
+    names = {*table.rows(instant).column_names}
+    kind = "types" if table.name in TYPES else "orders"
+    words = {condition: {*condition.replace("'", " ").split()} for condition in CONDITIONS[kind]}
+    return [c for c in CONDITIONS[kind] if {"id", "city", "qty", "part"} & words[c] <= names]
+
+
+def indexed_columns(table: HudiTable, instant: HudiInstant) -> list[str]:
+    """Return the columns to index: all that have keys at an instant."""
+    schema = table.rows(instant).schema
+    plain = [f.name for f in schema if not pa.types.is_nested(f.type) and f.name != "_hoodie_commit_seqno"]
+    return [*plain, "place.city"] if "place" in schema.names else plain
+
+
+def check_whole(opened: tailbit.IndexedTable, table: HudiTable, instant: HudiInstant) -> None:
+    """Compare all rows at an instant with those that Spark read."""
+    truth, whole = table.rows(instant), opened.where(version=instant.requested)
+    assert whole.version_name == instant.requested
+    assert whole.count() == len(truth)
+    assert counted(whole.read()) == counted(truth)
+
+
+def check_conditions(
+    opened: tailbit.IndexedTable, table: HudiTable, instant: HudiInstant, most: int = 99
+) -> None:
+    """Compare what conditions select at an instant with what DuckDB selects of the rows that Spark read."""
+    truth = table.rows(instant)
+    column = "city" if "city" in truth.column_names else "a_text"
+    facets = opened.where(version=instant.requested).facets(column)
+    assert facets == Counter(truth[column].to_pylist())
+    with duckdb.connect() as engine:
+        engine.execute("SET TimeZone = 'UTC'")
+        engine.register("truth", truth)
+        for condition in conditions(table, instant)[:most]:
+            answer = opened.where(condition, version=instant.requested)
+            places = _places(engine, condition)
+            assert answer.count() == len(places), condition
+            assert counted(answer.read()) == counted(truth.take(places)), condition
+
+
+def _places(engine: duckdb.DuckDBPyConnection, condition: str) -> pa.Array:
+    """Return the numbers of the rows of the truth where a condition is TRUE."""
+    numbered = "(SELECT *, row_number() OVER () - 1 AS row_of_truth FROM truth)"
+    selected = engine.sql(f"SELECT row_of_truth FROM {numbered} WHERE {condition} ORDER BY 1")
+    return selected.to_arrow_table()["row_of_truth"].combine_chunks()
+
+
+def check_positions(opened: tailbit.IndexedTable, table: HudiTable) -> None:
+    """Compare the rows at the positions of answers, as pyarrow reads them, with the rows of the answers."""
+    instant = changes(table)[-1]
+    key = "_hoodie_record_key"
+    if key not in table.rows(instant).column_names:
+        return
+    for condition in conditions(table, instant):
+        answer, keys = opened.where(condition), []
+        for path, places in answer.positions().items():
+            file = pq.ParquetFile(Path(table.path, path)).read([key])
+            keys += file[key].take(pa.array(list(places), pa.int64())).to_pylist()
+        assert Counter(keys) == Counter(answer.read([key])[key].to_pylist())
+
+
+@pytest.mark.parametrize("name", COW)
+def test_every_readable_instant_is_answered_by_scan_and_by_an_index_built_in_one_go(
+    name: str, tmp_path: Path
+) -> None:
+    table = unpack(name, tmp_path)
+    newest, bare = changes(table)[-1], tailbit.open(table.path)
+    for instant in changes(table):
+        check_whole(bare, table, instant)
+    check_conditions(bare, table, newest, most=2)
+    Drive(table.path, tmp_path / "index", indexed_columns(table, newest)).drain()
+    opened = tailbit.open(table.path, tmp_path / "index")
+    assert opened.verify().sound
+    for instant in changes(table):
+        check_conditions(opened, table, instant, most=99 if instant == newest else 2)
+    check_positions(opened, table)
+    for condition in conditions(table, newest):
+        assert opened.where(condition).files_scanned == 0
+
+
+@pytest.mark.parametrize("name", FOLLOWED)
+def test_an_index_that_follows_is_right_at_each_instant_and_so_is_one_that_lags_by_one(
+    name: str, tmp_path: Path
+) -> None:
+    table = unpack(name, tmp_path)
+    states = replayed(table)
+    columns = indexed_columns(table, next(states))
+    follows, lags = (Drive(table.path, tmp_path / kind, columns) for kind in ("follows", "lags"))
+    lags.drain()
+    for instant in states:
+        follows.drain()
+        for kind in ("follows", "lags"):
+            opened = tailbit.open(table.path, tmp_path / kind)
+            check_whole(opened, table, instant)
+            check_conditions(opened, table, instant, most=2)
+        lags.drain()
+        followed = tailbit.open(table.path, tmp_path / "follows")
+        assert followed.where().covered_version == followed.where().version
+    assert tailbit.open(table.path, tmp_path / "follows").verify().sound
+    assert not [*(tmp_path / "hidden").iterdir()]
