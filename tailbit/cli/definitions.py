@@ -114,7 +114,7 @@ def create(table: str, name: str, terms: Sequence[str], **given: Any) -> None:
     statement = CreateIndex(
         name=name,
         table=TableReference("path", (table,)),
-        terms=tuple(map(WrittenExpression, terms)),
+        terms=tuple(map(WrittenExpression.term, terms)),
         kind=given["kind"],
         options=dict(_pair(option) for option in given["options"]),
         only=None if given["where"] is None else WrittenExpression(given["where"]),

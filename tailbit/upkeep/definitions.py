@@ -91,7 +91,7 @@ class DefinedTable(Handle):
         statement = CreateIndex(
             text("name", name),
             TableReference("path", (self.path,)),
-            tuple(map(WrittenExpression, names("on", [on] if isinstance(on, str) else on))),
+            tuple(map(WrittenExpression.term, names("on", [on] if isinstance(on, str) else on))),
             text("kind", kind),
             texts_by_name("options", options),
             None if only is None else WrittenExpression(text("only", only)),

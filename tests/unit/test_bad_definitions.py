@@ -139,6 +139,8 @@ ARGUMENTS: list[tuple[dict[str, object], type[TailbitError], str, str]] = [
     ({"on": "lower(rider)"}, IndexNameTakenError, "by_rider is an index of lower(rider)", "Use by_rider"),
     ({"on": ["year", "rider", "at", "place.city", "tags[0]"]}, StatementError, "4 terms at most", "two"),
     ({"on": ["rider", "RIDER"]}, StatementError, "the term RIDER stands twice", "Leave one out."),
+    ({"on": "year, rider"}, PredicateError, ", is not expected here", "--on carrier --on dest"),
+    ({"on": "coalesce(year,, 1)"}, PredicateError, ", is not expected here", "a list of values"),
     ({"on": []}, StatementError, "the index has no term", "Name a column or an expression."),
     ({"on": ""}, PredicateError, "it is empty", "Write a condition"),
     ({"on": "lower(rider"}, PredicateError, "the ( at character 6 is not closed", "Write )"),

@@ -14,7 +14,7 @@ from typing import Literal, NoReturn
 from tailbit.errors import PredicateError, UnknownColumnError
 from tailbit.index.sql.ddl.kind_names import DEFAULT, KINDS, WrongKind, check_option, kind_named
 from tailbit.index.sql.ddl.refusals import refuse_statement
-from tailbit.index.sql.refusals import placed
+from tailbit.index.sql.refusals import placed, refuse
 from tailbit.index.sql.syntax.parser import parse_predicate
 from tailbit.index.sql.syntax.tokens import tokens_of
 from tailbit.index.sql.syntax.tree import Tree
@@ -23,6 +23,8 @@ RESERVED = frozenset("AS FROM IF IN ON OPTIONS PARTITION REBUILD TABLE USING WHE
 """Words that are a name in backticks only."""
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
+
+SEVERAL = "Give each term by itself: --on carrier --on dest; in Python on=['carrier', 'dest']."
 
 EVERY = "*"
 """The term of an index that is of all columns."""
@@ -50,6 +52,22 @@ class WrittenExpression:
         tokens = tokens_of(self.text)
         # Without comments and blanks around, so that the text can stand in a list.
         object.__setattr__(self, "text", self.text[tokens[0].start : tokens[-2].end])
+
+    @classmethod
+    def term(cls, text: str) -> WrittenExpression:
+        """Return a term that stands by itself, outside of a statement.
+
+        Raises:
+            PredicateError: the text is no expression; of several terms in one text, how to give them.
+        """
+        try:
+            return cls(text)
+        except PredicateError as wrong:
+            at = wrong.fields.get("at")
+            ahead = text[:at]
+            if at is None or text[at : at + 1] != "," or ahead.count("(") != ahead.count(")"):
+                raise
+            refuse(text, wrong.fields["bare"], at, SEVERAL)
 
     @property
     def tree(self) -> Tree:
