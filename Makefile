@@ -37,7 +37,7 @@ help:
 	@echo "make fuzz-predicates  random conditions of every type and function, judged by Spark: CONDITIONS=20000 SEED=1;"
 	@echo "                      DEFINITIONS=1: of tables with random indexes of every kind"
 	@echo "make fuzz-properties  the property and differential tests with many more examples"
-	@echo "make support-page     write docs/delta-support.md from the marks on the tests"
+	@echo "make support-page     write docs/delta-support.md and hudi-support.md from the marks on the tests"
 	@echo "make functions-page   write docs/functions.md from the expressions that Spark judges"
 	@echo "make python-page      write docs/python.md from the docstrings of the front door"
 	@echo "make cli-page         write docs/cli.md from the help of the commands"
@@ -122,7 +122,8 @@ fuzz-definitions: $(VENV)/.test-installed
 	cd tests && $(BIN)/python -m support.fuzzer --definitions --seed $(SEED) --checks $(CHECKS) --record ../docs/guarantees.md
 
 support-page: $(VENV)/.test-installed
-	$(BIN)/pytest -q --collect-only tests --support-page docs/delta-support.md >/dev/null
+	$(BIN)/pytest -q --collect-only tests --support-page docs/delta-support.md \
+		--hudi-support-page docs/hudi-support.md >/dev/null
 
 functions-page: $(VENV)/.test-installed
 	cd tests && $(BIN)/python -m support.functions_page ../docs/functions.md

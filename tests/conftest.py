@@ -50,17 +50,19 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--support-page FILE`: write docs/delta-support.md from the marks of the collected tests."""
-    parser.addoption("--support-page", metavar="FILE", help="write the support page made from the marks")
+    """`--support-page FILE`: write docs/delta-support.md from the marks; `--hudi-support-page` likewise."""
+    for option in ("--support-page", "--hudi-support-page"):
+        parser.addoption(option, metavar="FILE", help="write a support page made from the marks")
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Write the support page where it is asked for."""
-    target = session.config.getoption("--support-page")
-    if target:
-        from support.support_page import claims, page
+    from support.support_page import DELTA, HUDI, claims, page
 
-        Path(target).write_text(page(claims(session.items)))
+    for option, of in (("--support-page", DELTA), ("--hudi-support-page", HUDI)):
+        target = session.config.getoption(option)
+        if target:
+            Path(target).write_text(page(claims(session.items, of), of))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

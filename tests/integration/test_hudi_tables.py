@@ -16,6 +16,7 @@ import pytest
 import tailbit
 from support.drive import Drive
 from support.hudi import HudiInstant, HudiTable, packed_names, unpack
+from support.hudi_claims import claimed
 from support.hudi_states import changes, replayed
 
 COW = packed_names("cow")
@@ -112,7 +113,7 @@ def check_positions(opened: tailbit.IndexedTable, table: HudiTable) -> None:
         assert Counter(keys) == Counter(answer.read([key])[key].to_pylist())
 
 
-@pytest.mark.parametrize("name", COW)
+@pytest.mark.parametrize("name", [claimed(name) for name in COW])
 def test_every_readable_instant_is_answered_by_scan_and_by_an_index_built_in_one_go(
     name: str, tmp_path: Path
 ) -> None:

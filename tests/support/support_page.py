@@ -1,6 +1,7 @@
-"""docs/delta-support.md, made from what the tests say they show.
+"""docs/delta-support.md and docs/hudi-support.md, made from what the tests say they show.
 
-A test carries `@pytest.mark.supports(section, what, outcome, note="")`, once for each row that it proves.
+A test carries `@pytest.mark.supports(section, what, outcome, note="")`, once for each row that it proves;
+`supports_hudi` is the mark of the rows about Hudi.
 """
 
 from __future__ import annotations
@@ -10,10 +11,9 @@ from dataclasses import dataclass
 
 import pytest
 
-SECTIONS = ("Log", "Table features", "Histories", "Files", "Schema", "Types", "Partition values", "Changes")
 OUTCOMES = ("exact", "scanned", "refused")
 
-HEAD = """# What of Delta is supported
+HEAD = """# What of {format} is supported
 
 Made by `make support-page` from the marks on the tests, and compared with them by a test: a row stands here
 only while a test proves it.
@@ -22,6 +22,25 @@ only while a test proves it.
 - **scanned**: every answer is the one that Spark gives, read from the data files, never from the index.
 - **refused**: an error that names the feature, and the way out.
 """
+
+
+@dataclass(frozen=True)
+class SupportPage:
+    """A page of one table format: the mark of its rows, and its sections in order."""
+
+    format: str
+    mark: str
+    sections: tuple[str, ...]
+
+
+DELTA = SupportPage(
+    "Delta",
+    "supports",
+    ("Log", "Table features", "Histories", "Files", "Schema", "Types", "Partition values", "Changes"),
+)
+HUDI = SupportPage(
+    "Hudi", "supports_hudi", ("Tables", "Timeline", "Histories", "Files", "Schema and types", "Ways to ask")
+)
 
 
 @dataclass(frozen=True, order=True)
@@ -35,28 +54,28 @@ class Claim:
     test: str
 
 
-def claims(items: Iterable[pytest.Item]) -> list[Claim]:
-    """What collected tests say they show; parametrized cases of one test are one claim where they agree."""
+def claims(items: Iterable[pytest.Item], of: SupportPage) -> list[Claim]:
+    """What collected tests say they show of a format; cases of one test that agree are one claim."""
     found = set()
     for item in items:
         test = item.nodeid.split("[")[0]
-        for mark in item.iter_markers("supports"):
+        for mark in item.iter_markers(of.mark):
             section, what, outcome = mark.args
-            if section not in SECTIONS or outcome not in OUTCOMES:
+            if section not in of.sections or outcome not in OUTCOMES:
                 raise pytest.UsageError(f"{test}: no section {section!r} or no outcome {outcome!r}")
             found.add(Claim(section, what, outcome, mark.kwargs.get("note", ""), test))
     return sorted(found)
 
 
-def page(found: Iterable[Claim]) -> str:
+def page(found: Iterable[Claim], of: SupportPage) -> str:
     """The page: a table a section, a row a claim."""
     rows = list(found)
-    parts = [HEAD]
-    for section in SECTIONS:
+    parts = [HEAD.format(format=of.format)]
+    for section in of.sections:
         inside = [claim for claim in rows if claim.section == section]
         if inside:
             parts.append(f"\n## {section}\n\n| what | outcome | test |\n|---|---|---|\n")
-            parts += [line(of) for of in grouped(inside)]
+            parts += [line(row) for row in grouped(inside)]
     return "".join(parts)
 
 

@@ -1,7 +1,8 @@
-"""docs/delta-support.md says what the tests prove, no more and no less."""
+"""docs/delta-support.md and docs/hudi-support.md say what the tests prove, no more and no less."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,28 +10,31 @@ from pathlib import Path
 from support.waiting import HANG_S
 from tailbit.index.keys import KEY_TYPES
 from tailbit.tables.delta.log.protocol import READ_ELSEWHERE, READABLE
+from tailbit.tables.hudi.gate import READ
 
 UNTRIED = {"geospatial", "variantShredding", "redirectReaderWriter", "redirectWriterOnly", "catalogOwned"}
 """Spark here writes no table with the first two; the others stand on the page under their common name."""
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "delta-support.md"
+HUDI = ROOT / "docs" / "hudi-support.md"
+MARKED = re.compile(r"supports(_hudi)?\(|\bclaimed\(")
 
 
-def test_the_support_page_is_what_the_tests_prove(tmp_path: Path) -> None:
-    made = tmp_path / "page.md"
+def test_the_support_pages_are_what_the_tests_prove(tmp_path: Path) -> None:
+    made, made_of_hudi = tmp_path / "page.md", tmp_path / "hudi.md"
     collect = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider"]
-    marked = [
-        str(file) for file in sorted((ROOT / "tests").rglob("test_*.py")) if "supports(" in file.read_text()
-    ]
+    files = sorted((ROOT / "tests").rglob("test_*.py"))
+    marked = [str(file) for file in files if MARKED.search(file.read_text())]
     subprocess.run(
-        [*collect, *marked, "--support-page", str(made)],
+        [*collect, *marked, "--support-page", str(made), "--hudi-support-page", str(made_of_hudi)],
         cwd=ROOT,
         check=True,
         capture_output=True,
         timeout=HANG_S,
     )
     assert made.read_text() == PAGE.read_text(), "run: make support-page"
+    assert made_of_hudi.read_text() == HUDI.read_text(), "run: make support-page"
 
 
 def section(title: str) -> str:
@@ -49,3 +53,8 @@ def test_every_type_that_has_keys_has_a_row() -> None:
     types = section("Types") + section("Schema")
     names = [spelled.get(name, name) for name in (*KEY_TYPES, "decimal", "array", "map", "struct")]
     assert [name for name in names if name not in types] == []
+
+
+def test_every_property_that_the_gate_of_hudi_knows_has_a_row() -> None:
+    page = HUDI.read_text()
+    assert [name for name in (*READ, "hoodie.table.keygenerator.class") if f"`{name}`" not in page] == []

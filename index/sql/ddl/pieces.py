@@ -19,7 +19,9 @@ from tailbit.wording import did_you_mean
 
 _MOST_NAMES = 3
 """Names of a table in a catalog: the catalog, the schema, the table."""
-_FORMATS = ("parquet", "iceberg", "hudi", "orc", "csv", "json", "avro")
+_READ = ("delta", "hudi")
+"""The formats whose names may stand before a path."""
+_FORMATS = ("parquet", "iceberg", "orc", "csv", "json", "avro")
 _PATHS = "The path of a table stands in quotes: '/data/t'."
 _SHOWN = 30
 _CONSTANTS = ("constant", "cast", "null", "true", "false")
@@ -114,7 +116,7 @@ class PieceParser(Parser):
         looks_so = "/" in names[-1] or "\\" in names[-1]
         if prefix in _FORMATS and looks_so:
             refuse_statement(self.text, f"{prefix} is no Delta table", first.start, "Write delta.`path`.")
-        is_path = prefix == "delta" if len(names) > 1 else looks_so
+        is_path = prefix in _READ if len(names) > 1 else looks_so
         return names[-1] if is_path and len(names) <= len(("delta", "path")) else None
 
     def expression(self, what: str) -> WrittenExpression:

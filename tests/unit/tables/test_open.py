@@ -34,6 +34,7 @@ def test_a_folder_of_hudi_is_opened_as_a_hudi_table(name: str, tmp_path: Path) -
     assert open_table(unpack(name, tmp_path).path).words.kind == "Hudi table"
 
 
+@pytest.mark.supports_hudi("Tables", "a Delta table in the same folder", "exact", note="say --table-format")
 def test_a_folder_of_two_formats_is_refused_until_one_is_named(tmp_path: Path) -> None:
     table = both(tmp_path)
     path = table.path
@@ -64,6 +65,9 @@ def test_a_hudi_table_without_a_completed_write_is_no_table_yet(tmp_path: Path) 
         open_table(path)
 
 
+@pytest.mark.supports_hudi(
+    "Tables", "`hoodie.table.type` = MERGE_ON_READ", "refused", note="copy the rows to a COPY_ON_WRITE table"
+)
 @pytest.mark.parametrize("name", packed_names("mor"))
 def test_a_merge_on_read_table_is_refused_by_name_with_a_way_out(name: str, tmp_path: Path) -> None:
     table = unpack(name, tmp_path)
@@ -73,6 +77,12 @@ def test_a_merge_on_read_table_is_refused_by_name_with_a_way_out(name: str, tmp_
     assert "COPY_ON_WRITE" in refused.value.hint
 
 
+@pytest.mark.supports_hudi(
+    "Histories",
+    "instants rolled back, restored away or cleaned",
+    "refused",
+    note="the error says which",
+)
 @pytest.mark.parametrize(
     ("name", "instant", "reason"),
     [

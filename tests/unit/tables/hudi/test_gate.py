@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,20 +30,26 @@ def test_real_tables_pass_if_they_are_copy_on_write(name: str, tmp_path: Path) -
         check(table.path)
 
 
+def refused(name: str, value: str) -> Any:
+    """Return a property as a parameter that is marked as refused."""
+    mark = pytest.mark.supports_hudi("Tables", f"`{name}` = {value.rpartition('.')[2]}", "refused")
+    return pytest.param(name, value, marks=mark)
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("hoodie.table.base.file.format", "ORC"),
-        ("hoodie.table.base.file.format", "HFILE"),
-        ("hoodie.table.multiple.base.file.formats.enable", "true"),
-        ("hoodie.table.format", "iceberg"),
-        ("hoodie.bootstrap.base.path", "/elsewhere"),
-        ("hoodie.datasource.write.drop.partition.columns", "true"),
-        ("hoodie.partition.metafile.use.base.format", "true"),
-        ("hoodie.table.keygenerator.type", "TIMESTAMP"),
-        ("hoodie.table.keygenerator.type", "CUSTOM"),
-        ("hoodie.table.keygenerator.class", "org.apache.hudi.keygen.TimestampBasedKeyGenerator"),
-        ("hoodie.table.keygenerator.class", "org.apache.hudi.keygen.CustomAvroKeyGenerator"),
+        refused("hoodie.table.base.file.format", "ORC"),
+        refused("hoodie.table.base.file.format", "HFILE"),
+        refused("hoodie.table.multiple.base.file.formats.enable", "true"),
+        refused("hoodie.table.format", "iceberg"),
+        refused("hoodie.bootstrap.base.path", "/elsewhere"),
+        refused("hoodie.datasource.write.drop.partition.columns", "true"),
+        refused("hoodie.partition.metafile.use.base.format", "true"),
+        refused("hoodie.table.keygenerator.type", "TIMESTAMP"),
+        refused("hoodie.table.keygenerator.type", "CUSTOM"),
+        refused("hoodie.table.keygenerator.class", "org.apache.hudi.keygen.TimestampBasedKeyGenerator"),
+        refused("hoodie.table.keygenerator.class", "org.apache.hudi.keygen.CustomAvroKeyGenerator"),
     ],
 )
 def test_a_kind_that_is_not_proven_is_refused_by_property(name: str, value: str, tmp_path: Path) -> None:

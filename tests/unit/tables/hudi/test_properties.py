@@ -54,6 +54,7 @@ def test_the_version_decides_where_the_timeline_lies(
     assert (read.version, read.active, read.history) == (version, active, history)
 
 
+@pytest.mark.supports_hudi("Tables", "table versions 7, before 6 and after 9", "refused")
 @pytest.mark.parametrize("version", [5, 7, 10])
 def test_another_table_version_is_refused_by_name(version: int, tmp_path: Path) -> None:
     with pytest.raises(UnsupportedFeatureError, match=f"hudi table version {version}"):

@@ -116,6 +116,7 @@ def test_one_instant_with_two_times_of_completion_is_refused(tmp_path: Path) -> 
         timeline_of(table)
 
 
+@pytest.mark.supports_hudi("Timeline", "actions of later releases", "refused")
 def test_an_action_of_a_later_release_is_refused_by_name(tmp_path: Path) -> None:
     table = unpack("cow_v9_rolled_back", tmp_path)
     active = Path(table.path) / ".hoodie" / "timeline"

@@ -1,0 +1,91 @@
+"""The stream on real Spark, and tables in an object store, over real Hudi tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import tailbit
+from support.drive import Drive
+from support.hudi import HudiInstant, HudiTable, unpack
+from support.hudi_states import changes, replayed
+from support.waiting import HANG_S, wait_until
+from tailbit.streaming import start
+from tailbit.streaming.query import launch
+from tailbit.streaming.settings import StreamSettings
+from tailbit.tables.storage import StorageOptions, open_storage
+from tailbit.upkeep.status import status_of
+
+COLUMNS = ["city", "qty", "part"]
+
+
+@pytest.fixture
+def queries() -> Iterator[list[Any]]:
+    """Queries that are stopped when the test ends."""
+    begun: list[Any] = []
+    yield begun
+    for query in begun:
+        query.stop()
+
+
+def counted(rows: pa.Table) -> Counter[str]:
+    return Counter(repr(row) for row in rows.select(sorted(rows.column_names)).to_pylist())
+
+
+def check(opened: tailbit.IndexedTable, table: HudiTable, instant: HudiInstant) -> None:
+    """Compare what the index answers at an instant with the rows that Hudi's Spark read."""
+    truth = table.rows(instant)
+    answer = opened.where("city = 'Lima'", version=instant.requested)
+    assert answer.files_scanned == 0
+    assert answer.count() == truth["city"].to_pylist().count("Lima")
+    assert counted(opened.where(version=instant.requested).read()) == counted(truth)
+
+
+@pytest.mark.supports_hudi("Ways to ask", "`tailbit run`, which follows each instant", "exact")
+def test_the_stream_follows_a_hudi_table_on_the_workers_and_is_told_in_instants(
+    spark: Any, tmp_path: Path, queries: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launch, "StreamSettings", lambda **given: StreamSettings(**given, inline_bytes=0))
+    table = unpack("cow_v9_late", tmp_path)
+    states = replayed(table)
+    newest = next(states)
+    queries.append(start(spark, table.path, COLUMNS))
+    for instant in states:
+        newest = instant
+        wait_until(lambda wanted=instant.requested: status_of(table.path)["covered_version"] == wanted)
+        check(tailbit.open(table.path), table, instant)
+    account = status_of(table.path)
+    assert (account["head"], account["covered_version"]) == (newest.requested, newest.requested)
+    assert tailbit.open(table.path).verify().sound
+
+
+def test_once_indexes_a_hudi_table_and_stops(spark: Any, tmp_path: Path, queries: list[Any]) -> None:
+    table = unpack("cow_v6_parts", tmp_path)
+    queries.append(start(spark, table.path, COLUMNS, once=True))
+    assert queries[-1].awaitTermination(HANG_S)
+    assert queries[-1].exception() is None
+    check(tailbit.open(table.path), table, changes(table)[-1])
+
+
+@pytest.mark.supports_hudi("Ways to ask", "tables in object stores", "exact")
+def test_a_hudi_table_in_an_object_store_is_indexed_and_answered_there(
+    tmp_path: Path, s3_root: str, s3_options: dict[str, str]
+) -> None:
+    table = unpack("cow_v9_clustered", tmp_path)
+    options = StorageOptions.of(s3_options)
+    storage = open_storage(s3_root, options)
+    for file in sorted(Path(table.path).rglob("*")):
+        if file.is_file():
+            storage.put(file.relative_to(table.path).as_posix(), file.read_bytes())
+    Drive(s3_root, f"{s3_root}/_tailbit", COLUMNS, options=options).drain()
+    opened = tailbit.open(s3_root, storage_options=s3_options)
+    assert opened.verify().sound
+    for instant in changes(table):
+        assert counted(opened.where(version=instant.requested).read()) == counted(table.rows(instant))
+    check(opened, table, changes(table)[-1])
+    assert opened.where().version_name == changes(table)[-1].requested
