@@ -55,6 +55,14 @@ def _bytes(value: Any) -> int:
     return size
 
 
+def _address(value: str) -> str:
+    """Return an address to listen at, `host:port`, or `off`."""
+    host, _, port = value.rpartition(":")
+    if value != "off" and not (host and port.isdecimal() and int(port) < 1 << 16):
+        raise ValueError('an address such as "127.0.0.1:9464" is expected, or "off"')
+    return value
+
+
 def _some(values: tuple[T, ...]) -> tuple[T, ...]:
     """Return a list that has at least one entry."""
     if not values:
@@ -161,6 +169,7 @@ class TableEntry(Defaults):
 class Application(_Section):
     """What holds for the application.
 
+    `metrics`: host and port of the pages for Prometheus and probes, or `off`.
     `checkpoint`: place of Spark's checkpoint; by default in the state folder of this user. `lease`: folder or
     URI of the file that says that an application is at work; by default in the checkpoint. `threads`: most
     tables at work at once in the driver. `spark`: settings of Spark. `ui`: whether Spark shows its UI.
@@ -172,6 +181,7 @@ class Application(_Section):
     lease: Text | None = None
     threads: Annotated[int, Field(ge=1, le=64)] = 4
     stall_limit: StallSeconds = 60.0
+    metrics: Annotated[str, AfterValidator(_address)] = "127.0.0.1:9464"
     ui: bool = True
     spark: dict[str, str] = {}
 

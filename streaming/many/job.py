@@ -30,6 +30,7 @@ from tailbit.streaming.many.source import FORMAT, LogsSource, ranges_of
 from tailbit.streaming.many.states import STATES, checkpoint_of, lease_of
 from tailbit.streaming.many.tables import Tables
 from tailbit.streaming.query.launch import java_is_gone, query_failed
+from tailbit.streaming.seen.server import SeenApplication
 from tailbit.streaming.upkeep import spark_checkpoint
 from tailbit.streaming.upkeep.mending import Tell, tell_nobody
 from tailbit.streaming.upkeep.patience import Patience
@@ -55,6 +56,7 @@ class Running:
     tell: Tell = tell_nobody
     life: Liveness = field(default_factory=Liveness)
     supervision: Supervision = field(default_factory=Supervision)
+    seen: SeenApplication | None = None
 
 
 def read_whole(file: str, tell: Tell) -> ReadConfig:
@@ -105,9 +107,14 @@ def _at_work(run: Running, read: ReadConfig, spark: SparkSession, lease: Lease) 
         lambda name: place_in_catalog(spark, name),
     )
     tables = Tables(read.config.table, shared, read.config.application.threads)
+    if run.seen is not None:
+        run.seen.view.tables = tables.states
+        run.seen.show()
     try:
         return _until_stopped(run, read, shared, tables, checkpoint)
     finally:
+        if run.seen is not None:
+            run.seen.view.tables = None
         tables.close()
         if lease.lost is None:
             _write_states(tables, checkpoint)

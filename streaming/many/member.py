@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from tailbit.checkpoints.lag import Lag
@@ -12,7 +12,9 @@ from tailbit.checkpoints.offset import Offset
 from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.life.crew import Job
 from tailbit.streaming.many.followed import Followed
-from tailbit.streaming.many.states import Standing, TableState
+from tailbit.streaming.many.states import Standing
+from tailbit.streaming.metrics import Progress
+from tailbit.streaming.seen.table_state import TableState
 
 LARGE_STALL_S = 1800.0
 """Seconds without a sign of life after which a large part is stuck: workers give none while they read."""
@@ -43,12 +45,30 @@ class TableLife(Liveness):
 
 
 @dataclass
+class Done:
+    """What was done for a table since the application began to follow it."""
+
+    batches: int = 0
+    files: int = 0
+    rows: int = 0
+    seconds: float = 0.0
+    failures: int = 0
+
+    def add(self, progress: Progress) -> None:
+        """Count a batch."""
+        self.batches += 1
+        self.files += progress.files
+        self.rows += progress.rows
+        self.seconds += progress.batch_ms / 1000
+
+
+@dataclass
 class Member:
     """A table with its standing.
 
     `at_work`: its part of a batch, or a look at it, goes on, as `job` once a thread has it. `given`: the
     query was given the end of a batch, and has not begun that batch. `served`: bytes that were read of late;
-    a table that got less comes first.
+    a table that got less comes first. `looked`: when the log was last looked at, by the clock of the day.
     """
 
     entry: TableEntry
@@ -66,6 +86,17 @@ class Member:
     moved: float = field(default_factory=time.monotonic)
     served: float = 0.0
     job: Job[None] | None = None
+    work: Done = field(default_factory=Done)
+    looked: float | None = None
+
+    def stands_at(self, lag: Lag) -> None:
+        """Note how far the table is behind now."""
+        self.lag, self.looked = lag, time.time()
+
+    def failed(self, error: Exception) -> bool:
+        """Note a failure; return whether state or reason changed."""
+        self.work.failures += 1
+        return self.standing.failed(error)
 
     def seconds_stuck(self) -> float:
         """Return for how long the work that goes on has given no sign of life."""
@@ -82,6 +113,8 @@ class Member:
     def account(self) -> dict[str, Any]:
         """Return state, reason, remedy, versions and lag, JSON-able."""
         lag, standing = self.lag, self.standing
+        # A commit that waited when the log was looked at waits for longer now.
+        waits_s = time.time() - self.looked if self.looked and lag is not None and lag.versions else 0.0
         return {
             "id": self.entry.id,
             "table": self.entry.place,
@@ -91,5 +124,15 @@ class Member:
             "remedy": standing.remedy,
             "failures": standing.failures,
             "head": None if lag is None else lag.head,
-            "lag": None if lag is None else {"versions": lag.versions, "seconds": round(lag.seconds, 3)},
+            "lag": None
+            if lag is None
+            else {
+                "versions": lag.versions,
+                "files": lag.files,
+                "bytes": lag.bytes,
+                "seconds": round(lag.seconds + waits_s, 3),
+            },
+            "max_lag": self.entry.max_lag,
+            "looked": self.looked,
+            "work": asdict(self.work),
         }

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.errors import NotDrainedError
+from tailbit.streaming.config.read import ReadConfig
 from tailbit.streaming.java.requirements import check_requirements
 from tailbit.streaming.java.session import build_session, is_submitted
 from tailbit.streaming.life.cluster import await_master, check_master
@@ -15,6 +17,8 @@ from tailbit.streaming.life.signals import signals
 from tailbit.streaming.life.watchdog import Supervision, Watchdog
 from tailbit.streaming.many.job import Running, keep_indexes, read_whole
 from tailbit.streaming.query.warming import warming_up
+from tailbit.streaming.seen.server import SeenApplication
+from tailbit.streaming.seen.view import View
 from tailbit.streaming.upkeep.memory import take_from_the_system
 from tailbit.streaming.upkeep.mending import Tell, tell_nobody
 from tailbit.streaming.upkeep.patience import WAIT_S
@@ -54,8 +58,16 @@ def run_config(
 
 
 def _run(run: Running) -> None:
-    """Check the configuration, start Spark, and follow the tables."""
+    """Check the configuration, show the pages, start Spark, and follow the tables."""
     read = read_whole(run.file, run.tell)
+    view = View(run.life, run.supervision.stall_limit_s)
+    address = read.config.application.metrics
+    with SeenApplication(address, view, run.supervision.announce, run.tell) as seen:
+        _with_spark(replace(run, seen=seen), read)
+
+
+def _with_spark(run: Running, read: ReadConfig) -> None:
+    """Start Spark, and follow the tables."""
     application = read.config.application
     if not is_submitted():
         check_master(application.master)

@@ -7,7 +7,6 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import orjson
 
 from tailbit.errors import IndexerRunningError, NoIndexError, NotATableError, TailbitError
 from tailbit.streaming.config.model import Config
+from tailbit.streaming.seen.table_state import TableState
 from tailbit.streaming.upkeep.patience import is_transient
 from tailbit.streaming.user_cache import own_state
 
@@ -23,27 +23,6 @@ STATES = "tables.json"
 
 FIRST_S, LONGEST_S = 0.5, 60.0
 """The pause after a table's first failure, doubled for each further one, and the longest pause."""
-
-
-class TableState(str, Enum):
-    """What an application does for one table."""
-
-    WAITING = "waiting"
-    """The table is not there yet, another application keeps its index, or it has not been opened yet."""
-    BUILDING = "building"
-    """The first snapshot is being indexed."""
-    FOLLOWING = "following"
-    """Every commit that was seen is indexed, or is being indexed within the lag contract."""
-    BEHIND = "behind"
-    """A commit waits for longer than the lag contract allows."""
-    STUCK = "stuck"
-    """A request of the table, or work on it, gives no sign of life; it goes on once it is answered."""
-    RETRYING = "retrying"
-    """The last attempt failed; it is tried again after a pause, without end."""
-    PAUSED = "paused"
-    """The configuration says so."""
-    REFUSED = "refused"
-    """No attempt can succeed until a person has looked; the configuration read again tries it again."""
 
 
 @dataclass

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import wait
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -23,7 +24,9 @@ from tailbit.streaming.life.crew import Crew, Job, each
 from tailbit.streaming.many.followed import Followed, Shared
 from tailbit.streaming.many.member import LARGE_STALL_S, Member, TableLife
 from tailbit.streaming.many.source import Ranges
-from tailbit.streaming.many.states import Standing, TableState
+from tailbit.streaming.many.states import Standing
+from tailbit.streaming.metrics import Progress
+from tailbit.streaming.seen.table_state import TableState
 from tailbit.tables.model import after
 
 ANSWER_S = 1.0
@@ -172,7 +175,7 @@ class Tables:
         except Exception as error:
             # The boundary of one table: whatever it met, the others go on, and it is tried again.
             self._close(member)
-            if member.standing.failed(error):
+            if member.failed(error):
                 state, remedy = member.standing.state.value, member.standing.remedy
                 self._shared.tell(f"{member.entry.id}: {state}: {member.standing.reason}. {remedy}".strip())
         finally:
@@ -182,21 +185,32 @@ class Tables:
                     self._looks.submit(partial(self._close, member))
                 self._changed.notify_all()
 
+    def _opened(self, member: Member) -> Followed:
+        """Return the table, open; its batches are counted and told."""
+
+        def on_progress(progress: Progress) -> None:
+            member.work.add(progress)
+            if self._shared.on_progress is not None:
+                self._shared.on_progress(progress)
+
+        return Followed(member.entry, replace(self._shared, on_progress=on_progress), member.life)
+
     def _look(self, member: Member) -> None:
         """Open a table if need be, and see whether it has work."""
         with self._guarded(member):
             member.life.sign("looking for commits")
             if member.followed is None:
-                member.followed = Followed(member.entry, self._shared, member.life)
+                member.followed = self._opened(member)
             end = member.followed.look(member.offset)
             now = time.monotonic()
             if end != member.offset:
                 start = member.offset or end
-                member.lag = member.followed.lag(start)
-                member.large = member.followed.is_large(start, member.lag)
+                lag = member.followed.lag(start)
+                member.stands_at(lag)
+                member.large = member.followed.is_large(start, lag)
                 member.ready, member.moved = end, now
             else:
-                member.lag = member.followed.lag(end)
+                member.stands_at(member.followed.lag(end))
                 self._stands(member, end)
             entry = member.entry
             member.due = now + min(max(FRESH_PART * (now - member.moved), entry.trigger), entry.idle_poll)
@@ -219,9 +233,9 @@ class Tables:
             if member.gone:
                 return
             if member.followed is None:
-                member.followed = Followed(member.entry, self._shared, member.life)
+                member.followed = self._opened(member)
             member.served += member.followed.work(start, end, batch_id)
-            member.lag = member.followed.lag(end)
+            member.stands_at(member.followed.lag(end))
             member.standing.worked()
             self._stands(member, end)
             member.due = 0.0

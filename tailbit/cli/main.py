@@ -22,8 +22,9 @@ from tailbit.cli.questions.analytics import crosstab, histogram, summary, transi
 from tailbit.cli.questions.locate import locate
 from tailbit.cli.questions.selections import count, explain, facets, positions, read
 from tailbit.cli.running import archive_classes, demo, run
+from tailbit.cli.status import status
 from tailbit.cli.statuses import AGAIN, CONFIGURATION, INTERRUPTED, PROBLEM, WRONG_USE
-from tailbit.cli.upkeep import alter, compact, doctor, repair, status, vacuum, verify
+from tailbit.cli.upkeep import alter, compact, doctor, repair, vacuum, verify
 from tailbit.errors import NotATableError, TailbitError, UsageError
 
 COMMANDS = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -11,6 +12,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import psutil
 import pytest
@@ -43,7 +46,8 @@ class Application:
         sections = [
             f'[[table]]\npath = "{name}"\ncolumns = ["v"]\n{of_table.get(name, "")}\n' for name in names
         ]
-        text = f'[application]\ncheckpoint = "{self.folder}/checkpoint"\nui = false\n{more}\n'
+        text = f'[application]\ncheckpoint = "{self.folder}/checkpoint"\nui = false\n'
+        text += f'metrics = "127.0.0.1:0"\n{more}\n'
         self.file.write_text(text + "".join(sections))
 
     def start(self) -> None:
@@ -85,6 +89,15 @@ class Application:
         if self.process is not None and self.process.poll() is None:
             self.kill()
 
+    def page(self, name: str) -> str:
+        """A page of the application, by HTTP; an answer of 503 too."""
+        urls = re.findall(r"metrics: (http://\S+)/metrics", self.said.read_text())
+        try:
+            with urlopen(f"{urls[-1]}/{name}", timeout=HANG_S) as answer:
+                return str(answer.read().decode())
+        except HTTPError as refused:
+            return refused.read().decode()
+
     def kill(self) -> None:
         """SIGKILL to the command and to all that it started."""
         assert self.process is not None
@@ -113,6 +126,11 @@ def standby(application: Application) -> Iterator[Application]:
     made.end_of_test()
 
 
+def documented_metrics() -> set[str]:
+    page = Path(__file__).parents[2].joinpath("docs/operations.md").read_text(encoding="utf-8")
+    return set(re.findall(r"`(tailbit_\w+)`", page))
+
+
 def append(table: str, first: int = 1000) -> None:
     write_deltalake(table, rows(first, 10), mode="append")
 
@@ -137,6 +155,13 @@ def test_three_tables_are_followed_by_one_application_that_drains_on_sigterm(
     for table in tables:
         append(table)
     application.wait_for_head(*NAMES)
+    wait_until(lambda: application.page("readyz") == "ready\n", application.death)
+    assert application.page("livez") == "alive\n"
+    series = application.page("metrics")
+    assert set(re.findall(r"^(tailbit_\w+)", series, re.M)) == documented_metrics()
+    assert 'tailbit_table_state{state="following",table="orders"} 1.0' in series
+    assert re.search(r'^tailbit_table_rows_total{table="visits"} [1-9]', series, re.M)
+    assert {table["id"] for table in json.loads(application.page("status.json"))["tables"]} == set(NAMES)
     assert application.end() == 0, application.said.read_text()
     sound(*tables)
 

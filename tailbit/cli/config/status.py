@@ -42,7 +42,7 @@ def status_of_config(file: str, max_lag: float | None, as_json: bool) -> int:
             emit({"id": table.id, **account, "within_max_lag": within})
         word, *rest = line_of(account, within)
         trouble = account.get("application", {})
-        lines.append(["paused" if table.paused else word, table.id, *rest, _in_words(trouble)])
+        lines.append(["paused" if table.paused else word, table.id, *rest, in_words(trouble)])
     if not as_json:
         print_table(["", "id", "table", "state", "lag", "indexer", "trouble"], lines)
     return PROBLEM if late else 0
@@ -55,7 +55,8 @@ def _troubled(state: Mapping[str, Any]) -> dict[str, Any]:
     return {"application": {key: state.get(key) for key in ("state", "reason", "remedy", "since")}}
 
 
-def _in_words(trouble: Mapping[str, Any]) -> str:
+def in_words(trouble: Mapping[str, Any]) -> str:
+    """Return state and reason of a table in trouble, in a cell; empty without trouble."""
     return f"{trouble['state']}: {trouble['reason']}" if trouble else ""
 
 

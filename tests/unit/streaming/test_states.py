@@ -13,7 +13,8 @@ from tailbit.errors import (
     UnsupportedFeatureError,
     UnusableStorageError,
 )
-from tailbit.streaming.many.states import LONGEST_S, Standing, TableState, state_after
+from tailbit.streaming.many.states import LONGEST_S, Standing, state_after
+from tailbit.streaming.seen.table_state import TableState
 
 
 @pytest.mark.parametrize(

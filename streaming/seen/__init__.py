@@ -1,0 +1,1 @@
+"""An application is seen from outside: metrics for Prometheus, health, and the states of its tables."""

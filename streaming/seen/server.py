@@ -1,0 +1,125 @@
+"""The pages of an application: `/metrics`, `/livez`, `/readyz` and `/status.json`, by HTTP, read only.
+
+A port that is in use is told, and indexing goes on without the pages.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import orjson
+
+from tailbit.streaming.seen.view import View
+from tailbit.streaming.upkeep.mending import Tell
+
+OFF = "off"
+
+_TEXT, _JSON = "text/plain; charset=utf-8", "application/json"
+
+Page = Callable[[View], tuple[int, str, bytes]]
+"""Returns status, content type and body of a page."""
+
+
+def _metrics(view: View) -> tuple[int, str, bytes]:
+    # Imported late: an application without pages needs no prometheus_client.
+    from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, ProcessCollector, generate_latest
+
+    from tailbit.streaming.seen.collector import ApplicationCollector
+
+    registry = CollectorRegistry()
+    registry.register(ApplicationCollector(view))
+    ProcessCollector(registry=registry)
+    return 200, CONTENT_TYPE_LATEST, generate_latest(registry)
+
+
+def _livez(view: View) -> tuple[int, str, bytes]:
+    why = view.why_dead()
+    return (503, _TEXT, f"{why}\n".encode()) if why else (200, _TEXT, b"alive\n")
+
+
+def _readyz(view: View) -> tuple[int, str, bytes]:
+    lines = view.why_not_ready()
+    if lines:
+        return 503, _TEXT, "".join(f"{line}\n" for line in lines).encode()
+    return 200, _TEXT, b"ready\n" if view.is_leading else b"standing by, or starting\n"
+
+
+def _status(view: View) -> tuple[int, str, bytes]:
+    return 200, _JSON, orjson.dumps(view.status())
+
+
+PAGES: dict[str, Page] = {
+    "/metrics": _metrics,
+    "/livez": _livez,
+    "/readyz": _readyz,
+    "/status.json": _status,
+}
+"""The pages by their paths."""
+
+
+class Pages:
+    """The server of one application's pages. `address`: host and port; port 0 takes any that is free."""
+
+    def __init__(self, address: str, view: View) -> None:
+        host, _, port = address.rpartition(":")
+
+        class PageHandler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                page = PAGES.get(self.path.partition("?")[0])
+                status, kind, body = (404, _TEXT, b"no such page\n") if page is None else page(view)
+                self.send_response(status)
+                self.send_header("Content-Type", kind)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: Any) -> None:
+                return
+
+        self._server = ThreadingHTTPServer((host.strip("[]"), int(port)), PageHandler)
+        self._server.daemon_threads = True
+        self.url = f"http://{host}:{self._server.server_port}"
+        serve = partial(self._server.serve_forever, poll_interval=0.5)
+        threading.Thread(target=serve, name="tailbit-pages", daemon=True).start()
+
+    def close(self) -> None:
+        """Answer no more."""
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class SeenApplication:
+    """The pages of an application for as long as a block lasts; without them where the address is `off`."""
+
+    def __init__(self, address: str, view: View, announce: Tell, tell: Tell) -> None:
+        self.view, self._address, self._announce, self._tell = view, address, announce, tell
+        self._pages: Pages | None = None
+        self._told = False
+
+    def show(self) -> None:
+        """Serve the pages if they are not served: another application may have had the port."""
+        if self._pages is not None or self._address == OFF:
+            return
+        try:
+            self._pages = Pages(self._address, self.view)
+        except OSError as taken:
+            if not self._told:
+                reason = f"{self._address}: {taken.strerror or taken}"
+                self._tell(f"no metrics: {reason}; name another address: [application] metrics")
+            self._told = True
+            return
+        self._announce(f"metrics: {self._pages.url}/metrics")
+
+    def __enter__(self) -> SeenApplication:
+        """Serve the pages."""
+        self.show()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Serve them no more."""
+        if self._pages is not None:
+            self._pages.close()

@@ -1,0 +1,65 @@
+"""What is seen of an application: whether it is at work or stands by, its signs of life, its tables."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tailbit.checkpoints.liveness import Liveness
+from tailbit.streaming.seen.table_state import TableState
+
+Account = Mapping[str, Any]
+"""What is known of a table: `Member.account`."""
+
+_WELL = (TableState.FOLLOWING.value, TableState.PAUSED.value)
+
+
+@dataclass
+class View:
+    """An application as others see it.
+
+    `tables`: returns the accounts of the tables; None while the application stands by or starts. `stall_s`:
+    seconds without a sign of life after which it is not alive; 0 for never.
+    """
+
+    life: Liveness
+    stall_s: float = 0.0
+    tables: Callable[[], Sequence[Account]] | None = None
+    clock: Callable[[], float] = time.monotonic
+    _lives: int = -1
+    _since: float = field(default=0.0)
+
+    @property
+    def is_leading(self) -> bool:
+        """Return whether the application holds the lease and follows its tables."""
+        return self.tables is not None
+
+    def accounts(self) -> Sequence[Account]:
+        """Return the accounts of the tables; none while the application stands by."""
+        tables = self.tables
+        return [] if tables is None else tables()
+
+    def why_dead(self) -> str | None:
+        """Return why the application counts as dead; None while it gives signs of life.
+
+        It counts from call to call, so a probe must call it more often than `stall_s`.
+        """
+        now = self.clock()
+        if self.life.lives != self._lives:
+            self._lives, self._since = self.life.lives, now
+        quiet = now - self._since
+        return f"no sign of life for {quiet:.0f} s: {self.life.doing}" if 0 < self.stall_s < quiet else None
+
+    def why_not_ready(self) -> list[str]:
+        """Return a line for each table that does not keep to its lag contract; none while standing by."""
+        return [
+            f"{account['id']}: {account['state']}" + (f": {account['reason']}" if account["reason"] else "")
+            for account in self.accounts()
+            if account["state"] not in _WELL
+        ]
+
+    def status(self) -> dict[str, Any]:
+        """Return all that is seen, JSON-able."""
+        return {"leading": self.is_leading, "doing": self.life.doing, "tables": list(self.accounts())}

@@ -1,0 +1,70 @@
+"""`tailbit status --config --watch`: the lines of all tables, again and again, until Ctrl-C."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.request import urlopen
+
+import click
+import orjson
+
+from tailbit.cli.config.status import in_words, status_of_config
+from tailbit.cli.options import emit
+from tailbit.streaming.config.read import read_config
+
+_ANSWER_S = 2.0
+
+
+def watch_config(file: str, max_lag: float | None, every_s: float, as_json: bool) -> int:
+    """Print a line per table each `every_s` seconds; return 0 after Ctrl-C.
+
+    While the application runs on this machine, its own page is asked, which costs no request of a store.
+
+    Raises:
+        ConfigError: the configuration is wrong.
+    """
+    try:
+        while True:
+            if not as_json and sys.stdout.isatty():
+                click.clear()
+            accounts = live_accounts(read_config(file).config.application.metrics)
+            if accounts is None:
+                status_of_config(file, max_lag, as_json)
+            else:
+                _print_live(accounts, max_lag, as_json)
+            sys.stdout.flush()
+            time.sleep(every_s)
+    except KeyboardInterrupt:
+        return 0
+
+
+def live_accounts(address: str) -> Sequence[Mapping[str, Any]] | None:
+    """Return the accounts of the tables by the running application's page; None if it is not there."""
+    try:
+        with urlopen(f"http://{address}/status.json", timeout=_ANSWER_S) as page:
+            seen = orjson.loads(page.read())
+            return seen["tables"] if seen["leading"] else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _print_live(accounts: Sequence[Mapping[str, Any]], max_lag: float | None, as_json: bool) -> None:
+    from tailbit.cli.render import print_table
+
+    lines = []
+    for account in accounts:
+        lag = account["lag"]
+        limit = account["max_lag"] if max_lag is None else max_lag
+        within = account["state"] == "following" and lag is not None and lag["seconds"] <= limit
+        if as_json:
+            emit({**account, "within_max_lag": within})
+            continue
+        word = "paused" if account["state"] == "paused" else "ok" if within else "LATE"
+        behind = "-" if lag is None else f"{lag['versions']} versions, {lag['seconds']:.1f} s"
+        trouble = in_words(account) if account["reason"] else ""
+        lines.append([word, account["id"], account["table"], account["state"], behind, trouble])
+    if not as_json:
+        print_table(["", "id", "table", "state", "behind", "trouble"], lines)
