@@ -167,6 +167,7 @@ BENCHMARKS = (
             Target("requests a day and table", most=11_000),
         ),
     ),
+    Benchmark("many_live", "Many tables with commits, and one that fails", ("tables",), ()),
     Benchmark("memory", "Peak memory of a task", ("file",), (Target("peak MB", most=1000),)),
     Benchmark(
         "commit_cost",

@@ -1,4 +1,4 @@
-"""The shipped systemd unit gives an indexer places that it may write to, and is not restarted in vain."""
+"""The shipped systemd units give an indexer places that it may write to, and are not restarted in vain."""
 
 from __future__ import annotations
 
@@ -23,18 +23,27 @@ from tailbit.streaming.user_cache import own_state
 if TYPE_CHECKING:
     from support.s3_server import Server
 
-UNIT = Path(__file__).parents[2] / "deploy" / "systemd" / "tailbit@.service"
+SYSTEMD = Path(__file__).parents[2] / "deploy" / "systemd"
+UNITS = ("tailbit@.service", "tailbit.service")
 
 
-def settings() -> dict[str, str]:
-    """The settings of the unit."""
-    lines = UNIT.read_text(encoding="utf-8").splitlines()
+@pytest.fixture(params=UNITS)
+def unit(request: pytest.FixtureRequest) -> Path:
+    """Of one table, and of a configuration."""
+    return SYSTEMD / str(request.param)
+
+
+def settings(unit: Path) -> dict[str, str]:
+    """The settings of a unit."""
+    lines = unit.read_text(encoding="utf-8").splitlines()
     return dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
 
 
-def test_the_unit_has_state_and_cache_of_its_own_a_memory_limit_and_no_restart_of_a_configuration() -> None:
-    values = settings()
-    assert values["StateDirectory"] == "tailbit/%i"
+def test_the_unit_has_state_and_cache_of_its_own_a_memory_limit_and_no_restart_of_a_configuration(
+    unit: Path,
+) -> None:
+    values = settings(unit)
+    assert values["StateDirectory"] == ("tailbit/%i" if "@" in unit.name else "tailbit")
     assert values["CacheDirectory"] == "tailbit"
     assert "78" in values["RestartPreventExitStatus"].split()
     assert "75" not in values["RestartPreventExitStatus"].split()
@@ -43,28 +52,36 @@ def test_the_unit_has_state_and_cache_of_its_own_a_memory_limit_and_no_restart_o
     assert "MemoryMax" in values
 
 
-def test_systemd_waits_for_signs_of_life_longer_than_the_run_does_and_a_start_may_take_its_time() -> None:
-    values = settings()
+def test_systemd_waits_for_signs_of_life_longer_than_the_run_does_and_a_start_may_take_its_time(
+    unit: Path,
+) -> None:
+    values = settings(unit)
     assert values["Type"] == "notify"
     assert values["NotifyAccess"] == "main"
     assert int(values["WatchdogSec"]) >= STALLS * STALL_S
     assert int(values["TimeoutStartSec"]) > START_S
 
 
-def test_the_unit_keeps_its_sandbox() -> None:
-    values = settings()
+def test_the_unit_keeps_its_sandbox(unit: Path) -> None:
+    values = settings(unit)
     assert values["ProtectSystem"] == "strict"
     for key in ("NoNewPrivileges", "ProtectHome", "PrivateTmp", "ProtectKernelTunables", "RestrictSUIDSGID"):
         assert values[key] == "true"
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
-def test_systemd_itself_finds_no_fault_in_the_unit() -> None:
-    done = subprocess.run(["systemd-analyze", "verify", UNIT], capture_output=True, text=True, check=False)
-    faults = [line for line in done.stderr.splitlines() if UNIT.name in line]
+def test_systemd_itself_finds_no_fault_in_the_unit(unit: Path) -> None:
+    done = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True, check=False)
+    faults = [line for line in done.stderr.splitlines() if unit.name in line]
     # Known from systemd 254 on; older ones say that they go without.
-    newer = ("RestartSteps", "RestartMaxDelaySec")
+    newer = ("RestartSteps", "RestartMaxDelaySec", "/opt/tailbit/bin/tailbit is not executable")
     assert [line for line in faults if not any(key in line for key in newer)] == []
+
+
+def test_a_reload_of_the_unit_of_a_configuration_is_a_sighup() -> None:
+    values = settings(SYSTEMD / "tailbit.service")
+    assert values["ExecReload"] == "/bin/kill -HUP $MAINPID"
+    assert values["ExecStart"].endswith("tailbit run --config /etc/tailbit/tailbit.toml")
 
 
 def test_progress_is_kept_in_the_state_directory_that_systemd_gives() -> None:

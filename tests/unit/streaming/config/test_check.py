@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +15,7 @@ from deltalake import write_deltalake
 
 from support.faulty_proxy import Fault, Proxy
 from support.tables import index_of
+from support.waiting import HANG_S
 from tailbit.cli.main import cli
 from tailbit.errors import ConfigError
 from tailbit.streaming.config import check
@@ -153,3 +157,14 @@ def test_status_of_a_configuration_tells_what_the_application_met(folder: Path) 
     assert account["application"]["remedy"] == "Wait."
     (folder / "c" / "tables.json").write_text("torn")
     assert "application" not in json.loads(run("status", "--config", str(file), "--json")[1])
+
+
+def test_watch_shows_the_tables_again_and_again_until_ctrl_c(folder: Path) -> None:
+    (folder / "tailbit.toml").write_text('[application]\nmetrics = "off"\n[[table]]\npath = "a"\n')
+    command = [sys.executable, "-m", "tailbit.cli", "status", "--config", "tailbit.toml", "--watch", "0.1"]
+    watch = subprocess.Popen([*command, "--json"], cwd=folder, stdout=subprocess.PIPE, text=True)
+    assert watch.stdout is not None
+    told = [json.loads(watch.stdout.readline()) for _ in range(3)]
+    watch.send_signal(signal.SIGINT)
+    assert (watch.wait(HANG_S), [account["id"] for account in told]) == (0, ["a", "a", "a"])
+    watch.stdout.close()

@@ -1,0 +1,78 @@
+"""The recipes for containers and Kubernetes name what the command has: options, pages, ports, times."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tailbit.cli.main import cli
+from tailbit.streaming.config.read import read_config
+from tailbit.streaming.life.watchdog import DRAIN_S, GRACE_S
+from tailbit.streaming.seen.server import PAGES
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+KUBERNETES, DOCKERFILE = DEPLOY / "kubernetes", DEPLOY / "docker" / "Dockerfile"
+PORT = 9464
+
+
+@pytest.fixture
+def pod() -> dict[str, Any]:
+    deployment = yaml.safe_load((KUBERNETES / "deployment.yaml").read_text())
+    return dict(deployment["spec"]["template"]["spec"])
+
+
+def test_the_probes_ask_pages_that_there_are(pod: dict[str, Any]) -> None:
+    (container,) = pod["containers"]
+    probes = [container[f"{name}Probe"]["httpGet"] for name in ("startup", "liveness", "readiness")]
+    assert [probe["path"] for probe in probes] == ["/livez", "/livez", "/readyz"]
+    assert {probe["path"] for probe in probes} <= set(PAGES)
+    assert container["ports"] == [{"name": "metrics", "containerPort": PORT}]
+
+
+def test_a_pod_has_the_time_that_a_run_takes_to_end(pod: dict[str, Any]) -> None:
+    assert pod["terminationGracePeriodSeconds"] > DRAIN_S + GRACE_S + 10
+
+
+def test_the_command_and_the_variables_of_the_pod_are_taken(pod: dict[str, Any]) -> None:
+    (container,) = pod["containers"]
+    run = cli.commands[container["args"][0]]
+    known = {option for parameter in run.params for option in parameter.opts}
+    assert {word for word in container["args"] if word.startswith("--")} <= known
+    environment = {variable["name"]: variable["value"] for variable in container["env"]}
+    read = read_config(KUBERNETES / "tailbit.toml", environment)
+    assert read.config.application.metrics == f"0.0.0.0:{PORT}"
+    assert read.config.application.lease is not None
+    assert not read.problems.warnings
+
+
+def test_every_file_of_the_recipe_is_in_its_kustomization() -> None:
+    kustomization = yaml.safe_load((KUBERNETES / "kustomization.yaml").read_text())
+    named = {*kustomization["resources"], *kustomization["configMapGenerator"][0]["files"]}
+    assert named | {"kustomization.yaml"} == {path.name for path in KUBERNETES.iterdir()}
+
+
+def test_the_image_runs_what_the_pod_runs(pod: dict[str, Any]) -> None:
+    text = DOCKERFILE.read_text()
+    assert yaml.safe_load(re.findall(r"^CMD (.+)$", text, re.M)[0]) == pod["containers"][0]["args"]
+    assert re.findall(r"^EXPOSE (\d+)$", text, re.M) == [str(PORT)]
+    assert re.findall(r"^USER (\d+)$", text, re.M) == [str(pod["securityContext"]["runAsUser"])]
+
+
+@pytest.mark.skipif(shutil.which("hadolint") is None, reason="hadolint is not installed")
+def test_hadolint_finds_no_fault_in_the_dockerfile() -> None:
+    done = subprocess.run(["hadolint", DOCKERFILE], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
+def test_kustomize_builds_two_pods_whose_configuration_has_a_name_by_its_content() -> None:
+    done = subprocess.run(["kubectl", "kustomize", KUBERNETES], capture_output=True, text=True, check=True)
+    by_kind = {resource["kind"]: resource for resource in yaml.safe_load_all(done.stdout)}
+    assert by_kind["Deployment"]["spec"]["replicas"] == 2
+    assert re.fullmatch(r"tailbit-\w{10}", by_kind["ConfigMap"]["metadata"]["name"])
