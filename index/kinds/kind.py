@@ -105,6 +105,13 @@ class CheckedSource:
     columns: Sequence[Column] = ()
     expressions: Sequence[IndexedTerm] = ()
 
+    def is_gone(self, slice_: FileSlice) -> bool:
+        """Return whether a file of an older version is deleted by now, or another one is in its place."""
+        if self.at_head:
+            return False
+        stat = self.storage.locate(slice_.path)[1]
+        return stat is None or stat.size != slice_.size
+
 
 class View(Protocol):
     """One state of an index, as a kind sees it: live files, settings, and the readers of all kinds."""

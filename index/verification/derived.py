@@ -56,7 +56,7 @@ def _check(
     space: SpaceView, order: int, column: Column, source: CheckedSource, report: Report
 ) -> Iterator[Problem]:
     slice_ = source.slices[int(space.files[order])]
-    if not source.at_head and source.storage.locate(slice_.path)[1] is None:
+    if source.is_gone(slice_):
         return
     where = f"file {slice_.path}, column {column.id}"
     base, rows = int(space.bases[order]), int(space.rows[order])

@@ -55,7 +55,7 @@ def _check_values(
 ) -> Iterator[Problem]:
     """Check values of one column of a file; a file that is gone from an older version is skipped."""
     slice_ = source.slices[int(space.files[order])]
-    if not source.at_head and source.storage.locate(slice_.path)[1] is None:
+    if source.is_gone(slice_):
         return
     where = f"file {slice_.path}, column {column.id}, position "
     try:

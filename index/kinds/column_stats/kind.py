@@ -218,8 +218,10 @@ def _differences(
 ) -> Iterator[Problem]:
     """Yield the columns and expressions of a file with other statistics than it has now.
 
-    Columns that were widened are skipped.
+    Columns that were widened are skipped, and a file that is gone from an older version.
     """
+    if source.is_gone(slice_):
+        return
 
     def computed(term: IndexedTerm) -> Computed:
         for table in parquet_rows.fetch(source.storage, slice_, sources_of([term]), None):

@@ -280,3 +280,22 @@ def test_a_widened_column_is_sampled_in_the_type_that_is_posted(table_path: str)
     drive.drain()
     report = tailbit.open(table_path).verify(samples=30)
     assert (report.problems, report.sampled) == ([], 30)
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["deleted", "written anew"])
+def test_a_data_file_that_went_while_the_index_is_behind_is_no_problem_to_an_index_of_any_kind(
+    table_path: str, again: bool
+) -> None:
+    rows = pa.table({"k": pa.array(range(20), pa.int64()), "s": ["x", "y"] * 10})
+    builder = DeltaBuilder(table_path).create(rows.schema)
+    builder.commit([builder.data_file(rows, "a.parquet"), builder.data_file(rows.slice(3), "b.parquet")])
+    table = tailbit.open(table_path)
+    for name, on, kind in (("k", "k", "bitmap"), ("i", ["s", "k"], "bitmap"), ("e", "k % 5", "bitmap")):
+        table.create_index(name, on, kind)
+    table.create_index("stats", ["k", "k + 1"], "column_stats")
+    builder.commit([builder.remove("a.parquet")])
+    Path(table_path, "a.parquet").unlink()
+    if again:
+        builder.commit([builder.data_file(pa.concat_tables([rows] * 9), "a.parquet")])
+    assert table.verify(derive=20).problems == []
+    assert table.where("k = 3").count() == (10 if again else 1)
