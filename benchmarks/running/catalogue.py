@@ -243,4 +243,10 @@ BENCHMARKS = (
         ("predicate",),
         (Target("tailbit / spark", most="at most"),),
     ),
+    Benchmark(
+        "row_changes",
+        "`tailbit.spark.delete` and `upsert` beside Delta's DELETE and MERGE",
+        ("change", "keys"),
+        (Target("tailbit / delta", most="at most"),),
+    ),
 )

@@ -29,6 +29,11 @@ _CALLS_BACK = "local_connect_and_auth"
 then the JVM says why."""
 _FRAME = re.compile(r'^ +File "([^"]*)", line ', re.MULTILINE)
 _SPARKS_OWN = re.compile(r"/pyspark/|<frozen |/python3\.\d+/(?!site-packages/|dist-packages/)")
+_IVY = re.compile(
+    r"::|\t(?:::|confs: |found |\d+ artifacts |-{5}|\||[\w.-]+#)"
+    r"|[\w.-]+#\S+ added as|Ivy Default Cache|The jars for"
+)
+"""What Ivy says while it finds the jars of packages; that one is not found is said again by Java."""
 _LOST = ("BrokenPipeError", "ConnectionResetError", "EOFError")
 
 
@@ -127,7 +132,7 @@ def _goes_on(text: str) -> bool:
 def is_noise(text: str) -> bool:
     """Return whether a piece says nothing that a person needs to know."""
     if not text.startswith(_TRACEBACK):
-        return text.startswith(_NOISE)
+        return text.startswith(_NOISE) or _IVY.match(text) is not None
     return _CALLS_BACK in text or _lost_its_java(text)
 
 

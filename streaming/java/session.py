@@ -103,6 +103,27 @@ def on_one_machine(master: str) -> bool:
     return master.startswith("local") and not master.startswith("local-cluster")
 
 
+def delta_settings() -> dict[str, str]:
+    """Return the settings with which Spark writes Delta tables; Spark fetches the jars of delta-spark once.
+
+    Raises:
+        RequirementError: delta-spark or pyspark is not installed.
+    """
+    try:
+        from delta.pip_utils import configure_spark_with_delta_pip
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise RequirementError(
+            reason="delta-spark is not installed", remedy="Install it: pip install 'tailbit[spark]'."
+        ) from None
+    packages = configure_spark_with_delta_pip(SparkSession.Builder())._options["spark.jars.packages"]
+    return {
+        "spark.jars.packages": packages,
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    }
+
+
 @dataclass(frozen=True, slots=True)
 class Session:
     """A Spark session that this process created; `errors` filters stderr of a JVM started for the session."""

@@ -17,6 +17,7 @@ import click
 
 from tailbit.cli.advice import advise
 from tailbit.cli.definitions import index_group, sql
+from tailbit.cli.erase import erase
 from tailbit.cli.options import AnswersOne
 from tailbit.cli.questions.analytics import crosstab, histogram, summary, transitions
 from tailbit.cli.questions.locate import locate
@@ -29,7 +30,7 @@ from tailbit.errors import NotATableError, TailbitError, UsageError
 
 COMMANDS = (
     *(count, facets, summary, crosstab, histogram, transitions, read, positions, locate, explain),
-    *(index_group, sql, status, advise, verify, repair, alter, compact, vacuum, doctor, run),
+    *(index_group, sql, status, advise, verify, repair, alter, compact, vacuum, erase, doctor, run),
     *(archive_classes, demo),
 )
 PARTS = {

@@ -1,19 +1,24 @@
 """Spark SQL asks the index: one call registers a data source and SQL functions with a session.
 
-`tailbit.spark.register(spark)`, and `tailbit.spark.sql(spark, "CREATE INDEX ...")`. Nothing outside of this
-package imports it: other questions need no pyspark.
+`tailbit.spark.register(spark)`, and `tailbit.spark.sql(spark, "CREATE INDEX ...")`. `tailbit.spark.delete`
+and `tailbit.spark.upsert` change the rows that the index finds. Nothing outside of this package imports it:
+other questions need no pyspark.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
-__all__ = ["register", "sql"]
+    from tailbit.arguments.conditions import Condition
+    from tailbit.spark.writing.deletion import Deletion
+    from tailbit.spark.writing.upsert import Upsert
+
+__all__ = ["delete", "register", "sql", "upsert"]
 
 
 def register(spark: SparkSession, storage_options: Mapping[str, str] | None = None) -> None:
@@ -76,3 +81,76 @@ def sql(
     from tailbit.spark.statements import run_in
 
     return run_in(spark, statement, storage_options, index)
+
+
+def delete(
+    table: str,
+    rows: str | Condition | Column | Any,
+    on: str | Iterable[str] | None = None,
+    spark: SparkSession | None = None,
+    application: tuple[str, int] | None = None,
+    dry_run: bool = False,
+    index: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> Deletion:
+    """Delete rows of a Delta table where the index says that they lie, in one transaction of Delta's own.
+
+    `table`: a path, or a name in a catalog of the session. `rows`: a condition (text, `tailbit.col`, or a
+    Column), or keys: a list of values of the column `on`, of tuples for several, or a table with the key
+    columns, as `locate` takes them. Data files that the index covers are not read: deletion vectors hide the
+    rows, and files without a row left are removed. Right at any lag of the index, and without any.
+
+    Delta's detection of conflicts holds as for a DELETE: where a commit in between has changed one of the
+    files, or added rows that may belong to the condition, nothing is deleted and Delta's error is raised.
+    `application` is an identifier and a number that are committed with the deletion: a call with a number
+    that the table has already does nothing, so a batch of a stream may be replayed. `dry_run` returns what
+    would be done. Where an answer of the index might differ from Delta's (the table has no deletion vectors,
+    a change data feed or row tracking; a function of the session; settings as ANSI off), Delta's own DELETE
+    or MERGE is run, and the result says why.
+
+    Rows leave the files physically by `REORG TABLE ... APPLY (PURGE)` and VACUUM.
+
+    Raises:
+        UsageError: no session is active, or it is of Spark Connect; keys are no keys of the table.
+        pyspark.errors.PySparkException: Delta or Spark refuses, as for a DELETE.
+    """
+    from tailbit.spark.writing.deletion import deletion_of
+    from tailbit.spark.writing.target import Target
+
+    target = Target.of(table, spark, index, storage_options, application)
+    return deletion_of(target, rows, on).run(dry_run)
+
+
+def upsert(
+    table: str,
+    source: Any,
+    on: str | Iterable[str],
+    set: Iterable[str] | None = None,
+    spark: SparkSession | None = None,
+    application: tuple[str, int] | None = None,
+    dry_run: bool = False,
+    index: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> Upsert:
+    """Update the rows of a Delta table that have a key of the source; insert the source's other rows.
+
+    This is MERGE with UPDATE SET * and INSERT *, in one transaction of Delta's own. `source`: a Spark
+    DataFrame, a table of pyarrow, polars, pandas or DuckDB, or a list of dicts; `on`: its key columns. The
+    index says where the rows of the keys lie, at any lag: deletion vectors hide them, no data file that the
+    index covers is read, and Delta's own writer appends the rows of the source, with its checks of
+    constraints, generated columns and partitions. Values are cast as an INSERT casts them.
+
+    `table`, `application`, `dry_run`, conflicts and when Delta's own MERGE is run: as of `delete`. MERGE is
+    run also where `set` names the columns to update (others keep their values; new rows have what the source
+    has), where the source lacks a column, where a key stands in several rows of the table, and for columns of
+    type CHAR or VARCHAR and identity columns.
+
+    Raises:
+        UsageError: a key is NULL or stands twice in the source; the source lacks a column that is named.
+        pyspark.errors.PySparkException: Delta or Spark refuses, as for a MERGE.
+    """
+    from tailbit.spark.writing.target import Target
+    from tailbit.spark.writing.upsert import upsert_of
+
+    target = Target.of(table, spark, index, storage_options, application)
+    return upsert_of(target, source, on, set).run(dry_run)

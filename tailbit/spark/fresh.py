@@ -8,8 +8,9 @@ a relation stays at the version of its first query for as long as the server kee
 
 from __future__ import annotations
 
-from importlib.resources import files
 from typing import TYPE_CHECKING
+
+from tailbit.spark.compiled import java_object
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,14 +27,5 @@ def plan_each_query_anew(spark: SparkSession) -> None:
     names = [rules.apply(place).ruleName() for place in range(rules.size())]
     if _RULE in names:
         return
-    jvm, gateway = spark.sparkContext._jvm, spark.sparkContext._gateway
-    assert jvm is not None
-    assert gateway is not None
-    compiler = jvm.org.codehaus.janino.SimpleCompiler()
-    compiler.setParentClassLoader(jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader())
-    compiler.cook((files(__package__) / "FreshScans.java").read_text("utf-8"))
-    constructor = (
-        compiler.getClassLoader().loadClass(_RULE).getConstructor(gateway.new_array(jvm.java.lang.Class, 0))
-    )
-    rule = constructor.newInstance(gateway.new_array(jvm.java.lang.Object, 0))
+    rule = java_object(spark, __package__, "FreshScans")
     getattr(experimental, "extraOptimizations_$eq")(rules.appended(rule))

@@ -49,6 +49,8 @@ def page() -> str:
         _of_function("tailbit.streaming.job.failure_of", failure_of),
         _of_function("tailbit.spark.register", tailbit.spark.register),
         _of_function("tailbit.spark.sql", tailbit.spark.sql),
+        _of_function("tailbit.spark.delete", tailbit.spark.delete),
+        _of_function("tailbit.spark.upsert", tailbit.spark.upsert),
         "## Values that methods give\n\nEach is a frozen value; its fields are read by name.",
         *map(_of_value, sorted(values(), key=lambda value: value.__name__)),
         _errors(),

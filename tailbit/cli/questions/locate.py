@@ -61,7 +61,7 @@ def locate(
         raise click.UsageError("give keys as arguments, or in a file by --keys FILE")
     if file is None and columns is None:
         raise click.UsageError("name the key columns: --on A,B")
-    keys: Any = _of_arguments(values, columns or []) if file is None else _of_file(file)
+    keys: Any = _of_arguments(values, columns or []) if file is None else keys_of_file(file)
     located = open_for_question(table, index).locate(keys, columns, version=version, as_of=as_of)
     write_rows(located.schema, [located], form, output)
     click.echo(_told(located), err=True)
@@ -72,7 +72,7 @@ def _of_arguments(values: tuple[str, ...], columns: list[str]) -> list[tuple[str
     return [(value,) if len(columns) == 1 else tuple(value.split(",")) for value in values]
 
 
-def _of_file(file: str) -> pa.Table:
+def keys_of_file(file: str) -> pa.Table:
     """Return the keys in a file, by the end of its name; values of a CSV file are texts.
 
     Raises:

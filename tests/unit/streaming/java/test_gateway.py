@@ -44,6 +44,23 @@ def test_an_error_is_never_taken_for_noise() -> None:
     assert not is_noise("".join(LOST).replace("pyspark/daemon.py", "tailbit/index/write/run.py"))
 
 
+def test_how_jars_are_found_is_not_told_and_stack_frames_are() -> None:
+    found = """:: loading settings :: url = jar:file:/ivysettings.xml
+Ivy Default Cache set to: /root/.ivy2/cache
+The jars for the packages stored in: /root/.ivy2/jars
+io.delta#delta-spark_4.2_2.13 added as a dependency
+\tconfs: [default]
+\tfound io.delta#delta-spark_4.2_2.13;4.4.0 in central
+\tio.delta#delta-storage;4.4.0 from central in [default]
+\t|      default     |   37  |   0   |   0   |   4   ||   33  |   0   |
+\t0 artifacts copied, 33 already retrieved (0kB/39ms)
+"""
+    why = (
+        "java.lang.RuntimeException: [unresolved dependency: io.delta#x;9: not found]\n\tat a.B.c(B.java:1)\n"
+    )
+    assert "".join(without_noise(paragraphs((found + why).splitlines(keepends=True)))) == why
+
+
 def test_a_worker_that_finds_its_java_gone_says_nothing_and_what_follows_is_told() -> None:
     calls = '  File "/x/pyspark.zip/pyspark/util.py", line 816, in local_connect_and_auth\n'
     first = [LOST[0], calls, "FileNotFoundError: [Errno 2] No such file or directory\n"]

@@ -1,0 +1,148 @@
+"""Delete the rows of a condition or of keys: the index says where the rows lie, deletion vectors hide them.
+
+Delta's DELETE reads every file that statistics do not exclude. Here no data file is read that the index
+covers, and the commit is one transaction of Delta's own, with its detection of conflicts. Where an answer of
+the index might be no DELETE of Delta's, Delta's own statement is run, and the result says why.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from tailbit.api import IndexedTable
+from tailbit.arguments.conditions import Condition, condition_text
+from tailbit.arguments.key_tables import key_table
+from tailbit.arguments.spark_columns import is_spark_column
+from tailbit.errors import TailbitError, UsageError
+from tailbit.once import once
+from tailbit.spark.functions import session_zone
+from tailbit.spark.writing.places import Places, packed, places_of_answer, places_of_keys
+from tailbit.spark.writing.target import REPLAYED, Target, quoted, retention_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, Row
+
+
+@dataclass(frozen=True)
+class Deletion:
+    """What a deletion did, or would do.
+
+    `version`: the committed version; None if nothing was committed. `rows`: how many rows are deleted, and
+    `files`: in how many data files they lie; None if only Delta knows. `by`: "index", or "delta" where
+    Delta's own statement is run; `reason`: why that is. `retention`: how long VACUUM keeps a file that the
+    table does not name any more.
+    """
+
+    version: int | None
+    rows: int | None
+    files: int | None
+    by: str
+    reason: str | None = None
+    retention: datetime.timedelta | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Deleting:
+    """A deletion from a table: of the rows of a condition, or of keys with the names of their columns."""
+
+    target: Target
+    condition: str | None
+    keys: tuple[list[str], pa.Table] | None
+
+    def run(self, dry: bool) -> Deletion:
+        """Delete the rows, or return what a run would do.
+
+        Raises:
+            UsageError: the keys are no keys of the table.
+            pyspark.errors.PySparkException: Delta or Spark refuses, as for a DELETE.
+        """
+        changes = self.target.begin()
+        return replace(self._run(changes, dry), retention=retention_of(changes))
+
+    def _run(self, changes: Any, dry: bool) -> Deletion:
+        if self.target.is_replayed(changes):
+            return Deletion(None, 0, 0, "index", REPLAYED)
+        places, reason = self._places(changes)
+        if places is None:
+            return self._by_delta(reason, dry)
+        found = Deletion(None, sum(map(len, places.values())), len(places), "index")
+        if dry or not places:
+            return found
+        if not changes.delete(packed(places)):
+            return self._by_delta("the log does not say how many rows its files have", dry)
+        return replace(found, version=self._committed(changes))
+
+    def _committed(self, changes: Any) -> int:
+        """Commit the deletion; return the version."""
+        if self.keys is None:
+            return int(changes.commitDelete(self._rows._jdf, *self.target.transaction))
+        told = f"{', '.join(self.keys[0])} in {self.keys[1].num_rows} keys"
+        return int(changes.commitDeleteOfKeys(told, *self.target.transaction))
+
+    @once
+    def _rows(self) -> DataFrame:
+        """Return the rows of the condition as Spark understands it."""
+        assert self.condition is not None
+        return self.target.spark.table(self.target.name).where(self.condition)
+
+    def _places(self, changes: Any) -> tuple[Places | None, str | None]:
+        """Return where the rows lie; None, and the reason, if Delta is to find them."""
+        reason = self.target.obstacle(changes)
+        if reason is None and self.keys is None:
+            reason = changes.obstacle(self._rows._jdf)
+        if reason is not None:
+            return None, reason
+        try:
+            return self._found(self.target.opened(changes), changes.version()), None
+        except UsageError as wrong:
+            if self.keys is not None:
+                raise
+            return None, str(wrong)
+        except TailbitError as error:
+            return None, str(error)
+
+    def _found(self, table: IndexedTable, version: int) -> Places:
+        if self.keys is None:
+            zone = session_zone(self.target.spark)
+            return places_of_answer(table.where(self.condition, version=version, zone=zone))
+        columns, keys = self.keys
+        return places_of_keys(table.locate(keys, on=columns, version=version))
+
+    def _by_delta(self, reason: str | None, dry: bool) -> Deletion:
+        """Run Delta's own statement; without its run nobody knows how many rows it finds."""
+        if dry:
+            return Deletion(None, None, None, "delta", reason)
+        told, version = self.target.by_delta(self._statement)
+        rows = told["num_affected_rows" if self.keys is None else "num_deleted_rows"]
+        return Deletion(version, rows, None, "delta", reason)
+
+    def _statement(self) -> Row:
+        """Run DELETE, or for keys a MERGE that deletes the rows whose columns equal those of a key."""
+        spark, name = self.target.spark, self.target.name
+        if self.keys is None:
+            return spark.sql(f"DELETE FROM {name} WHERE {self.condition}").collect()[0]
+        columns, keys = self.keys
+        same = " AND ".join(f"target.{quoted(column)} = given.{quoted(column)}" for column in columns)
+        statement = f"MERGE INTO {name} target USING {{keys}} given ON {same} WHEN MATCHED THEN DELETE"
+        given = spark.createDataFrame(keys).dropDuplicates()
+        return spark.sql(statement, keys=given).collect()[0]
+
+
+def deletion_of(target: Target, rows: Any, on: str | Iterable[str] | None) -> Deleting:
+    """Return a deletion of checked arguments (see `tailbit.spark.delete`).
+
+    Raises:
+        UsageError: an argument is not of its type.
+    """
+    if not (isinstance(rows, (str, Condition)) or is_spark_column(rows)):
+        return Deleting(target, None, key_table(rows, on))
+    if on is not None:
+        raise UsageError(
+            reason="key columns are named beside a condition",
+            hint="Give keys as a list or a table, or leave out on=...",
+        )
+    return Deleting(target, condition_text("rows", rows), None)

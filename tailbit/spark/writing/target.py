@@ -1,0 +1,170 @@
+"""The Delta table of a session that is written to, and when only Delta's own statement may change it."""
+
+from __future__ import annotations
+
+import datetime
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from tailbit.api import IndexedTable, open_indexed
+from tailbit.arguments.values import path_text, texts_by_name, whole
+from tailbit.errors import UsageError
+from tailbit.spark.compiled import java_object
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row, SparkSession
+
+_DEFAULTS = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.databricks.delta.delete.deletionVectors.persistent": "true",
+    "spark.databricks.delta.merge.deletionVectors.persistent": "true",
+    "spark.databricks.delta.schema.autoMerge.enabled": "false",
+}
+"""Settings with which conditions mean what they mean to the index, and Delta deletes by deletion vectors."""
+
+_LEGACY = "spark.sql.legacy."
+_LAST_COMMIT = "spark.databricks.delta.lastCommitVersionInSession"
+_APPLICATION = ("spark.databricks.delta.write.txnAppId", "spark.databricks.delta.write.txnVersion")
+
+REPLAYED = "the table has this transaction of the application already"
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """A Delta table of a session.
+
+    `name`: as in SQL. `index`: where the index is, if not at its usual place. `application`: the identifier
+    and number of a transaction of the caller's application (Delta protocol, Transaction Identifiers).
+    """
+
+    spark: SparkSession
+    name: str
+    index: str | None
+    storage_options: Mapping[str, str]
+    application: tuple[str, int] | None
+
+    @classmethod
+    def of(
+        cls, table: Any, spark: SparkSession | None, index: Any, storage_options: Any, application: Any
+    ) -> Target:
+        """Return the target of checked arguments (see `tailbit.spark.delete`).
+
+        Raises:
+            UsageError: an argument is not of its type, or there is no session.
+        """
+        return cls(
+            _session(spark),
+            _sql_name(path_text("table", table)),
+            None if index is None else path_text("index", index),
+            texts_by_name("storage_options", storage_options),
+            _application(application),
+        )
+
+    def begin(self) -> Any:
+        """Return a new transaction, a `RowChanges` of Java."""
+        changes = java_object(self.spark, __package__, "RowChanges")
+        return changes.begin(self.spark._jsparkSession, self.name)
+
+    def is_replayed(self, changes: Any) -> bool:
+        """Return whether the table has the transaction of the application already."""
+        if self.application is None:
+            return False
+        identifier, number = self.application
+        return bool(changes.lastOf(identifier) >= number)
+
+    def opened(self, changes: Any) -> IndexedTable:
+        """Return the table of a transaction with its index."""
+        path = _path_of(changes.location())
+        return open_indexed(path, self.index, storage_options=self.storage_options)
+
+    def obstacle(self, changes: Any) -> str | None:
+        """Return why only Delta's own statement may change the table; None if a transaction of ours may."""
+        return _session_obstacle(self.spark) or changes.obstacle()
+
+    @property
+    def transaction(self) -> tuple[str | None, int]:
+        """The transaction of the application, as `RowChanges` takes it."""
+        return self.application or (None, 0)
+
+    def by_delta(self, run: Callable[[], Row]) -> tuple[Row, int | None]:
+        """Return the row of a statement of Delta's, and the version that it committed, if any.
+
+        The transaction of the application is committed with it.
+        """
+        before = {name: self.spark.conf.get(name, None) for name in (*_APPLICATION, _LAST_COMMIT)}
+        try:
+            for name, value in zip(_APPLICATION, self.application or (), strict=False):
+                self.spark.conf.set(name, str(value))
+            row = run()
+        finally:
+            for name in _APPLICATION:
+                held = before[name]
+                self.spark.conf.unset(name) if held is None else self.spark.conf.set(name, held)
+        after = self.spark.conf.get(_LAST_COMMIT, None)
+        return row, None if after is None or after == before[_LAST_COMMIT] else int(after)
+
+
+def retention_of(changes: Any) -> datetime.timedelta:
+    """Return how long VACUUM keeps a file that the table of a transaction does not name any more."""
+    return datetime.timedelta(milliseconds=changes.retention())
+
+
+def quoted(name: str) -> str:
+    """Return a column as SQL names it; dots lead to fields."""
+    return ".".join(f"`{part.replace('`', '``')}`" for part in name.split("."))
+
+
+def _session(spark: SparkSession | None) -> SparkSession:
+    """Return a session with a JVM beside this process: `spark`, or else the thread's active session."""
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.getActiveSession() if spark is None else spark
+    if session is None:
+        raise UsageError(reason="no Spark session is active", hint="Give one: spark=...")
+    if not hasattr(session, "_jsparkSession"):
+        raise UsageError(
+            reason="a session of Spark Connect has no transaction of Delta's",
+            hint="Run this in the driver of a classic session, or use DELETE or MERGE.",
+        )
+    return session
+
+
+def _sql_name(table: str) -> str:
+    """Return a table as SQL names it: a path as delta.`path`; the name of a catalog's table as it is."""
+    is_path = "/" in table or os.path.isdir(os.path.join(table, "_delta_log"))
+    if not is_path or table.startswith("delta.`"):
+        return table
+    place = table if "://" in table else os.path.abspath(table)
+    return f"delta.`{place.replace('`', '``')}`"
+
+
+def _path_of(location: str) -> str:
+    """Return the path or URI that `tailbit.open` takes, of a URI as Spark gives it."""
+    return unquote(location.removeprefix("file:")) if location.startswith("file:") else location
+
+
+def _application(given: Any) -> tuple[str, int] | None:
+    if given is None:
+        return None
+    if not isinstance(given, tuple) or len(given) != 2 or not isinstance(given[0], str):
+        raise UsageError(
+            reason=f"application is no identifier with a number: {given!r}",
+            hint='Give both: application=("daily erasure", 7).',
+        )
+    return given[0], whole("the number of application", given[1])
+
+
+def _session_obstacle(spark: SparkSession) -> str | None:
+    """Return which setting of a session forbids to answer by the index; None if all are as they must be."""
+    for name, default in _DEFAULTS.items():
+        if (given := (spark.conf.get(name, default) or default).lower()) != default:
+            return f"the session has {name}={given}"
+    settings: Mapping[str, str] = spark.conf.getAll
+    legacy = sorted(name for name in settings if name.startswith(_LEGACY))
+    return f"the session has {legacy[0]}" if legacy else None

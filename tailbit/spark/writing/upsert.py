@@ -1,0 +1,192 @@
+"""Update the rows of keys and insert those that are new, in one commit: no data file is read for it.
+
+MERGE scans and joins the table to find the rows that it updates. Here the index says where the rows of the
+keys lie, at any lag; deletion vectors hide them, and the rows of the source are appended by Delta's own
+writer, which checks constraints and computes generated columns. Where this might be no MERGE of Delta's,
+Delta's own statement is run, and the result says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from tailbit.arguments.values import names
+from tailbit.errors import TailbitError, UsageError
+from tailbit.once import once
+from tailbit.spark.writing.places import Places, packed, places_of_keys
+from tailbit.spark.writing.target import REPLAYED, Target, quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row
+    from pyspark.sql.types import StructType
+
+
+@dataclass(frozen=True)
+class Upsert:
+    """What an upsert did, or would do.
+
+    `version`: the committed version; None if nothing was committed. `updated` and `inserted`: how many rows;
+    `files`: in how many data files the updated rows lay; None if only Delta knows. `by`: "index", or "delta"
+    where Delta's own MERGE is run; `reason`: why that is.
+    """
+
+    version: int | None
+    updated: int | None
+    inserted: int | None
+    files: int | None
+    by: str
+    reason: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Upserting:
+    """An upsert of the rows of a frame by key columns; `set`: the columns that are updated, None for all."""
+
+    target: Target
+    source: DataFrame
+    on: Sequence[str]
+    set: Sequence[str] | None
+
+    def run(self, dry: bool) -> Upsert:
+        """Update and insert the rows, or return what a run would do.
+
+        Raises:
+            UsageError: a key is NULL, or stands twice in the source.
+            pyspark.errors.PySparkException: Delta or Spark refuses, as for a MERGE.
+        """
+        changes = self.target.begin()
+        if self.target.is_replayed(changes):
+            return Upsert(None, 0, 0, 0, "index", REPLAYED)
+        reason = self.target.obstacle(changes) or self._obstacle(changes)
+        if reason is not None:
+            self._check_keys(self.source.select(*map(quoted, self.on)).toArrow())
+            return self._by_delta(reason, dry)
+        keys = self._rows.select(*map(quoted, self.on)).toArrow()
+        self._check_keys(keys)
+        try:
+            located = self.target.opened(changes).locate(keys, on=self.on, version=changes.version())
+        except UsageError:
+            raise
+        except TailbitError as error:
+            return self._by_delta(str(error), dry)
+        if len(located) > len(keys):
+            return self._by_delta("a key stands in several rows of the table", dry)
+        return self._upserted(changes, places_of_keys(located), len(keys), dry)
+
+    def _upserted(self, changes: Any, places: Places, keys: int, dry: bool) -> Upsert:
+        """Hide the rows of the keys and append those of the source."""
+        updated = sum(map(len, places.values()))
+        found = Upsert(None, updated, keys - updated, len(places), "index")
+        if dry or not keys:
+            return found
+        if not changes.delete(packed(places)):
+            return self._by_delta("the log does not say how many rows its files have", dry)
+        changes.append(self._rows._jdf)
+        told = f"{', '.join(self.on)} in {keys} keys"
+        version = changes.commitUpsert(told, keys - updated, *self.target.transaction)
+        return Upsert(version, updated, keys - updated, len(places), "index")
+
+    def _obstacle(self, changes: Any) -> str | None:
+        """Return why the rows of the source are not whole rows of the table; None if they are."""
+        if self.set is not None:
+            return "some columns are updated: the others must be read"
+        given = {name.lower() for name in self.source.columns}
+        lacking = [name for name in self._schema.names if name.lower() not in given]
+        if lacking:
+            return f"the source lacks column {lacking[0]}: its values must be read"
+        reason: str | None = changes.obstacleToAppend(self.source._jdf)
+        return reason
+
+    @property
+    def _schema(self) -> StructType:
+        return self.target.spark.table(self.target.name).schema
+
+    @once
+    def _rows(self) -> DataFrame:
+        """Return the rows of the source as those of the table, computed once: keys and rows must agree."""
+        columns = [
+            self.source[quoted_name(field.name)].cast(field.dataType).alias(field.name)
+            for field in self._schema
+        ]
+        return self.source.select(*columns).localCheckpoint()
+
+    def _check_keys(self, keys: pa.Table) -> None:
+        """Check that no key is NULL and none stands twice.
+
+        Raises:
+            UsageError: one is or does.
+        """
+        for name, column in zip(self.on, keys.columns, strict=True):
+            if column.null_count:
+                raise UsageError(
+                    reason=f"a key of the source has NULL in {name}, and no value equals NULL",
+                    hint="Leave such rows out, or insert them by themselves.",
+                )
+        distinct = len(keys.group_by(keys.column_names).aggregate([]))
+        if distinct < len(keys):
+            raise UsageError(
+                reason=f"the source has {len(keys)} rows and {distinct} keys: a key stands twice",
+                hint="Keep one row of each key, such as the newest.",
+            )
+
+    def _by_delta(self, reason: str, dry: bool) -> Upsert:
+        """Run MERGE; without its run nobody knows how many rows it finds."""
+        if dry:
+            return Upsert(None, None, None, None, "delta", reason)
+        told, version = self.target.by_delta(self._statement)
+        return Upsert(version, told["num_updated_rows"], told["num_inserted_rows"], None, "delta", reason)
+
+    def _statement(self) -> Row:
+        same = " AND ".join(f"target.{quoted(name)} = source.{quoted(name)}" for name in self.on)
+        update, insert = "*", "*"
+        if self.set is not None:
+            update = ", ".join(f"target.{quoted(name)} = source.{quoted(name)}" for name in self.set)
+            every = [quoted_name(name) for name in self.source.columns]
+            insert = f"({', '.join(every)}) VALUES ({', '.join(f'source.{name}' for name in every)})"
+        statement = (
+            f"MERGE INTO {self.target.name} target USING {{rows}} source ON {same}"
+            f" WHEN MATCHED THEN UPDATE SET {update} WHEN NOT MATCHED THEN INSERT {insert}"
+        )
+        return self.target.spark.sql(statement, rows=self.source).collect()[0]
+
+
+def quoted_name(name: str) -> str:
+    """Return the name of a whole column as SQL writes it; dots belong to the name."""
+    return f"`{name.replace('`', '``')}`"
+
+
+def upsert_of(target: Target, source: Any, on: str | Iterable[str], set: Iterable[str] | None) -> Upserting:
+    """Return an upsert of checked arguments (see `tailbit.spark.upsert`).
+
+    Raises:
+        UsageError: an argument is not of its type, or the source lacks a column that is named.
+    """
+    wanted = [on] if isinstance(on, str) else names("on", on)
+    if not wanted:
+        raise UsageError(reason="no key column is named", hint="Name the columns of the key: on=...")
+    frame = source if hasattr(source, "toArrow") else target.spark.createDataFrame(_table(source))
+    updated = None if set is None else [set] if isinstance(set, str) else names("set", set)
+    given = {name.lower() for name in frame.columns}
+    for name in (*wanted, *(updated or ())):
+        if name.lower() not in given:
+            raise UsageError(
+                reason=f"the source has no column {name}: it has {', '.join(frame.columns)}",
+                hint="Name columns that both the source and the table have.",
+            )
+    return Upserting(target, frame, wanted, updated)
+
+
+def _table(source: Any) -> pa.Table:
+    """Return rows of any library as an Arrow table."""
+    if hasattr(source, "__arrow_c_stream__"):
+        return pa.table(source)
+    if isinstance(source, list):
+        return pa.Table.from_pylist(source)
+    raise UsageError(
+        reason=f"source is of type {type(source).__name__}",
+        hint="Give a Spark DataFrame, a table of pyarrow, polars, pandas or DuckDB, or a list of dicts.",
+    )
