@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tailbit.errors import MalformedLogError, UnsafePathError
+from tailbit.errors import MalformedLogError, UnsafePathError, UnsupportedFeatureError
 from tailbit.tables.hudi.files import BaseFile, FileGroup, base_file, check_folder
 from tailbit.tables.hudi.log.instants import Instant
 from tailbit.tables.hudi.log.timeline import Timeline
@@ -16,6 +16,8 @@ from tailbit.tables.model import UNKNOWN_SIZE
 
 _KEEPS_SCHEMA = frozenset(("CLUSTER", "COMPACT", "INDEX", "LOG_COMPACT"))
 """The operations whose schema says nothing new."""
+_SCHEMA_ON_READ = "latest_schema"
+"""What a commit of a table holds whose columns are known by numbers, and may be renamed."""
 _PATIENCE_S, _PAUSE_S = 2.0, 0.05
 """How long the file of the newest instant may be half written: releases before 1.1 write it in its place."""
 
@@ -41,6 +43,7 @@ def read_commit(timeline: Timeline, instant: Instant) -> Commit:
         FileNotFoundError: the instant has been archived, or taken back, since the timeline was read.
         MalformedLogError: the metadata are damaged; the newest instant is read again for 2 seconds.
         UnsafePathError: a path leads out of the table.
+        UnsupportedFeatureError: columns are known by numbers, not by their names.
     """
     if instant.action not in WRITES:
         return Commit(operation=instant.action.upper())
@@ -65,6 +68,13 @@ def _metadata(timeline: Timeline, instant: Instant) -> dict[str, Any] | None:
 def _commit(metadata: Mapping[str, Any], file: str, root: str) -> Commit:
     operation = str(metadata.get("operationType") or "UNKNOWN")
     extra = _mapping(metadata, "extraMetadata", file)
+    if extra.get(_SCHEMA_ON_READ):
+        raise UnsupportedFeatureError(
+            path=root,
+            version=file.rpartition("/")[2],
+            feature="schema evolution on read (hoodie.schema.on.read.enable)",
+            hint="Copy the rows into a table without it: columns are then known by their names alone.",
+        )
     schema = extra.get("schema") or ""
     if not isinstance(schema, str):
         raise MalformedLogError(file=file, reason="the schema is no text")

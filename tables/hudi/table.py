@@ -105,10 +105,10 @@ class HudiTable(Table):
             return known
         newest = timeline.completed[-1].requested if timeline.completed else NEWEST
         check_readable(timeline.properties, self.root, newest)
-        versions = Versions.of(timeline)
+        versions = Versions.of(timeline, known)
         if not versions.numbers:
             raise NotATableError(path=self.root, reason="no write has completed", kind=WORDS.kind, log=LOG)
-        if known is not None and not _goes_on(known, versions):
+        if known is not None and not known.begins(timeline) and not _goes_on(known, versions):
             self._snapshots.clear()
         self._versions, self._listed = versions, None
         return versions
@@ -145,7 +145,7 @@ class HudiTable(Table):
         """
         if self._listed is None or self._listed[0] is not versions:
             files = list_base_files(self.storage)
-            if not _is_still(versions.timeline, self._reader.look()):
+            if not _is_still(versions.timeline, self._reader.look(anew=True)):
                 raise FileNotFoundError("a state that lasts while the folders are listed")
             self._listed = (versions, files)
         return self._listed[1]

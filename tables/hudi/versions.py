@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tailbit.errors import VersionNotFoundError
-from tailbit.once import once
 from tailbit.tables.hudi.log.instants import CHANGES, Instant
 from tailbit.tables.hudi.log.timeline import Timeline
 from tailbit.tables.model import Version
@@ -24,7 +23,7 @@ WRITES = frozenset(("commit", "deltacommit", "replacecommit"))
 """The actions that write data files."""
 _EARLIEST_ZONE_MS = 14 * 3_600_000
 _QUARTER_MS, _SLACK_MS = 900_000, 120_000
-_UTC = datetime.timezone.utc
+_EPOCH = datetime.date(1970, 1, 1)
 
 
 @dataclass(frozen=True)
@@ -36,16 +35,47 @@ class Versions:
     instants: tuple[Instant, ...]
     requested: Mapping[str, Version] = field(repr=False)
     """The version of each instant that writes data files, by its requested time."""
+    times: tuple[int, ...] = field(repr=False)
+    """The times of the versions in ms since 1970, strictly rising.
+
+    The time is that at which the completed file changed; of an archived instant, its digits in the time zone
+    by which the digits of the active ones and the changes of their files agree.
+    """
     first_active: str
     """The requested time before which an instant that nobody knows counts as complete; empty for none."""
+    offset_ms: int
+    """By how much the digits of completion times are ahead of UTC."""
 
     @classmethod
-    def of(cls, timeline: Timeline) -> Versions:
-        """Number the instants of a timeline."""
-        numbered = list(_numbered(timeline))
-        requested = {i.requested: version for version, i in numbered if i.action in WRITES}
-        numbers, instants = [version for version, _ in numbered], [instant for _, instant in numbered]
-        return cls(timeline, tuple(numbers), tuple(instants), requested, _first_active(timeline))
+    def of(cls, timeline: Timeline, known: Versions | None = None) -> Versions:
+        """Number the instants of a timeline. `known`: an earlier look, which is extended if it still holds.
+
+        Cost: of an extension, that of the active timeline.
+        """
+        if known is None or not known.begins(timeline):
+            offset = _zone_ms(timeline)
+            known = cls(timeline, (), (), {}, (), "", offset)
+            new: Sequence[Instant] = timeline.completed
+        else:
+            new = timeline.completed[len(known.timeline.completed) :]
+        out = _numbered(new, timeline, known.numbers[-1] if known.numbers else -1)
+        times = _times(out, known)
+        requested = {i.requested: version for version, i in out if i.action in WRITES}
+        return cls(
+            timeline,
+            (*known.numbers, *(version for version, _ in out)),
+            (*known.instants, *(instant for _, instant in out)),
+            {**known.requested, **requested},
+            (*known.times, *times),
+            _first_active(timeline),
+            known.offset_ms,
+        )
+
+    def begins(self, timeline: Timeline) -> bool:
+        """Return whether a later look holds all completed instants of this one, and then newer ones."""
+        own = self.timeline.completed
+        same = self.timeline.properties is timeline.properties
+        return same and timeline.completed[: len(own)] == own
 
     @property
     def head(self) -> Version:
@@ -71,33 +101,6 @@ class Versions:
             return own <= version
         return requested < self.first_active and requested not in self.timeline.pending
 
-    @once
-    def times(self) -> Sequence[int]:
-        """Return the times of the versions in ms since 1970, strictly rising.
-
-        The time is that at which the completed file changed; of an archived instant, its digits in the time
-        zone by which the digits of the active ones and the changes of their files agree.
-        """
-        named = self.timeline.properties.has_completion_times
-        offset = self._zone_ms() if named else 0
-        times: list[int] = []
-        for number, instant in zip(self.numbers, self.instants, strict=True):
-            own = instant.changed_ms or (digits_ms(instant.completed) - offset if named else number)
-            times.append(max(own, times[-1] + 1) if times else own)
-        return times
-
-    def _zone_ms(self) -> int:
-        """Return by how much the digits of completion times are ahead of UTC, in ms."""
-        active = [instant for instant in self.instants if instant.changed_ms]
-        if self.timeline.properties.values.get("hoodie.table.timeline.timezone", "LOCAL").upper() == "UTC":
-            return 0
-        for instant in active:
-            ahead = digits_ms(instant.completed) - instant.changed_ms
-            quarters = round(ahead / _QUARTER_MS) * _QUARTER_MS
-            if abs(ahead - quarters) <= _SLACK_MS and abs(quarters) <= _EARLIEST_ZONE_MS:
-                return quarters
-        return 0
-
     def not_found(self, version: object, reason: str, earliest: Version, root: str) -> VersionNotFoundError:
         """Return the error that a version cannot be read; the ends are named as people know them."""
         ends = (self.name_of(earliest), self.name_of(self.head))
@@ -121,24 +124,56 @@ class Versions:
         return str(version) if at is None else self.instants[at].requested
 
 
+def _times(numbered: Sequence[tuple[Version, Instant]], known: Versions) -> list[int]:
+    """Return the times of versions that follow the known ones."""
+    named = known.timeline.properties.has_completion_times
+    times: list[int] = []
+    last = known.times[-1] if known.times else None
+    for number, instant in numbered:
+        own = instant.changed_ms or (digits_ms(instant.completed) - known.offset_ms if named else number)
+        last = own if last is None else max(own, last + 1)
+        times.append(last)
+    return times
+
+
+def _zone_ms(timeline: Timeline) -> int:
+    """Return by how much the digits of completion times are ahead of UTC, in ms."""
+    if not timeline.properties.has_completion_times or _is_utc(timeline):
+        return 0
+    for instant in timeline.active:
+        ahead = digits_ms(instant.completed) - instant.changed_ms
+        quarters = round(ahead / _QUARTER_MS) * _QUARTER_MS
+        if abs(ahead - quarters) <= _SLACK_MS and abs(quarters) <= _EARLIEST_ZONE_MS:
+            return quarters
+    return 0
+
+
+def _is_utc(timeline: Timeline) -> bool:
+    """Return whether the table says that its digits are UTC; by default they are the writer's local time."""
+    return timeline.properties.values.get("hoodie.table.timeline.timezone", "LOCAL").upper() == "UTC"
+
+
 def digits_ms(digits: str) -> int:
     """Return the time of 14 or 17 digits in ms since 1970, read as UTC.
 
     >>> digits_ms("19700101000001500")
     1500
     """
-    moment = datetime.datetime.strptime(digits[:14], "%Y%m%d%H%M%S").replace(tzinfo=_UTC)
-    return int(moment.timestamp()) * 1000 + int(digits[14:17] or 0)
+    date = datetime.date(int(digits[:4]), int(digits[4:6]), int(digits[6:8]))
+    seconds = int(digits[8:10]) * 3600 + int(digits[10:12]) * 60 + int(digits[12:14])
+    return ((date - _EPOCH).days * 86_400 + seconds) * 1000 + int(digits[14:17] or 0)
 
 
-def _numbered(timeline: Timeline) -> list[tuple[Version, Instant]]:
-    """Return the instants that may change rows with their versions, in order."""
+def _numbered(
+    instants: Sequence[Instant], timeline: Timeline, last: Version
+) -> list[tuple[Version, Instant]]:
+    """Return the instants that may change rows with their versions, in order and greater than `last`."""
     out: list[tuple[Version, Instant]] = []
-    for instant in timeline.completed:
-        if instant.action in CHANGES:
-            number = _number(instant, timeline)
-            if number is not None:
-                out.append((max(number, out[-1][0] + 1) if out else number, instant))
+    for instant in instants:
+        number = _number(instant, timeline) if instant.action in CHANGES else None
+        if number is not None:
+            last = max(number, last + 1)
+            out.append((last, instant))
     if timeline.properties.has_completion_times:
         return out
     first = next((version for version, instant in out if instant.row < 0), math.inf)
@@ -153,8 +188,7 @@ def _number(instant: Instant, timeline: Timeline) -> Version | None:
         return instant.changed_ms
     if not instant.completed:
         return None
-    utc = timeline.properties.values.get("hoodie.table.timeline.timezone", "LOCAL").upper() == "UTC"
-    return digits_ms(instant.completed) - (0 if utc else _EARLIEST_ZONE_MS)
+    return digits_ms(instant.completed) - (0 if _is_utc(timeline) else _EARLIEST_ZONE_MS)
 
 
 def _first_active(timeline: Timeline) -> str:
@@ -162,7 +196,7 @@ def _first_active(timeline: Timeline) -> str:
 
     A savepoint keeps its commit in the active timeline while commits after it are archived.
     """
-    active = [instant for instant in timeline.completed if instant.row < 0]
+    active = timeline.active
     saved = {instant.requested for instant in active if instant.action == "savepoint"}
     writes = sorted(instant.requested for instant in active if instant.action in WRITES)
     return next((requested for requested in writes if requested not in saved), writes[0] if writes else "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +14,7 @@ from tailbit.tables.hudi.log.instants import Instant, list_active
 from tailbit.tables.hudi.log.metadata import decode_metadata
 from tailbit.tables.hudi.log.properties import FILE, TableProperties, read_properties
 from tailbit.tables.storage import Entry, Stat, Storage
+from tailbit.tables.storage.looks import SEEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,12 +22,14 @@ class Timeline:
     """The timeline at one look.
 
     `completed`: in the order of completion; in table version 6 those of the archive come before the active.
-    `pending`: requested times of what has begun and not completed.
+    `active`: those of `completed` that are not archived. `pending`: requested times of what has begun and
+    has not completed.
     """
 
     storage: Storage
     properties: TableProperties
     completed: tuple[Instant, ...]
+    active: tuple[Instant, ...]
     pending: frozenset[str]
 
     def content(self, instant: Instant) -> bytes | None:
@@ -54,6 +58,10 @@ class Timeline:
         return decode_metadata(content, instant.file)
 
 
+_QUIET_NS = 2_000_000_000
+"""How long nothing must have changed before the stat of a folder tells that nothing has."""
+
+
 @dataclass
 class TimelineReader:
     """A reader of one table's timeline, which keeps what it has read as long as it stays the same."""
@@ -61,16 +69,19 @@ class TimelineReader:
     storage: Storage
     _properties: tuple[Stat | None, TableProperties] | None = None
     _entries: list[Entry] = field(default_factory=list)
-    _earlier: tuple[object, list[Instant]] | None = None
+    _earlier: _Earlier | None = None
     _timeline: Timeline | None = None
+    _folder: Stat | None = None
+    """The stat of the folder of the active timeline, if what it listed had been quiet for a while."""
 
-    def look(self) -> Timeline:
+    def look(self, anew: bool = False) -> Timeline:
         """Return the timeline as it is now: the same object if nothing has changed.
 
-        Cost: a stat of the properties and a listing of the active timeline; what is older is read again only
-        if it has changed. An instant that stands in the history and in the active timeline, because a writer
-        is archiving it or died while it did, counts once, as active. The history is listed after the active
-        timeline: an instant that is archived between the two listings is in both.
+        Cost: a stat of the properties and a listing of the active timeline, on local disk a stat of its
+        folder if it has been quiet; within `one_look` nothing more, unless `anew`. What is older is read
+        again only if it has changed. An instant that stands in the history and in the active timeline,
+        because a writer is archiving it or died while it did, counts once, as active. The history is listed
+        after the active timeline: an instant that is archived between the two listings is in both.
 
         Raises:
             NotATableError: there is no Hudi table.
@@ -80,16 +91,33 @@ class TimelineReader:
             UnsupportedFeatureError: the table's version, or an action, is not known.
             UnsafePathError: a name leads out of the timeline.
         """
+        mine = ("timeline", self.storage)
+        known = self._timeline
+        seen = None if anew or SEEN.stats is None else SEEN.stats.get(mine)
+        if known is not None and id(seen) == id(known):
+            return known
+        timeline = self._timeline = self._read()
+        if SEEN.stats is not None:
+            SEEN.stats[mine] = timeline
+        return timeline
+
+    def _read(self) -> Timeline:
         known, properties = self._timeline, self._read_properties()
+        is_same = known is not None and known.properties is properties
+        folder = None if self.storage.remote else self.storage.stat(properties.active)
+        if known is not None and is_same and folder is not None and folder == self._folder:
+            return known
+        began = time.time_ns()
         entries = self.storage.list(properties.active)
-        if known is not None and known.properties is properties and entries == self._entries:
+        changed = max([0 if folder is None else folder.mtime_ns, *(e.mtime_ms * 1_000_000 for e in entries)])
+        self._folder = folder if began - changed > _QUIET_NS else None
+        if known is not None and is_same and entries == self._entries:
             return known
         named = properties.has_completion_times
         active = list_active(entries, properties.active, named, self.storage.root)
-        everything = _together(self._list_earlier(properties), active.completed, named)
-        self._timeline = Timeline(self.storage, properties, tuple(everything), active.pending)
+        everything = self._list_earlier(properties).before(active.completed, named)
         self._entries = entries
-        return self._timeline
+        return Timeline(self.storage, properties, tuple(everything), active.completed, active.pending)
 
     def _read_properties(self) -> TableProperties:
         stat = self.storage.stat(FILE)
@@ -97,7 +125,7 @@ class TimelineReader:
             self._properties, self._earlier = (stat, read_properties(self.storage)), None
         return self._properties[1]
 
-    def _list_earlier(self, properties: TableProperties) -> list[Instant]:
+    def _list_earlier(self, properties: TableProperties) -> _Earlier:
         """Return the instants of the history or the archive; read anew if its manifest or files changed."""
         folder = properties.history
         if properties.has_completion_times:
@@ -105,9 +133,53 @@ class TimelineReader:
             reader = list_history
         else:
             state, reader = self.storage.list(folder), list_archive
-        if self._earlier is None or self._earlier[0] != state:
-            self._earlier = (state, reader(self.storage, folder))
-        return self._earlier[1]
+        if self._earlier is None or self._earlier.state != state:
+            self._earlier = _Earlier.of(state, reader(self.storage, folder))
+        return self._earlier
+
+
+@dataclass(frozen=True, slots=True)
+class _Earlier:
+    """The instants that have left the active timeline, in order. `state`: of the files that hold them."""
+
+    state: object
+    instants: list[Instant]
+    keys: frozenset[tuple[str, str]]
+
+    @classmethod
+    def of(cls, state: object, instants: list[Instant]) -> _Earlier:
+        """Check that no instant occurs twice.
+
+        Raises:
+            MalformedLogError: one instant has two times of completion.
+        """
+        seen: dict[tuple[str, str], Instant] = {}
+        for instant in instants:
+            other = seen.setdefault(instant.key, instant)
+            if other is not instant:
+                raise _twice(other, instant)
+        return cls(state, instants, frozenset(seen))
+
+    def before(self, active: Sequence[Instant], named: bool) -> list[Instant]:
+        """Return these and the active instants in the order of completion, each once.
+
+        Cost: while no instant is in both, that of the active ones.
+
+        Raises:
+            MalformedLogError: one active instant has two times of completion.
+        """
+        keys: dict[tuple[str, str], Instant] = {}
+        for instant in active:
+            other = keys.setdefault(instant.key, instant)
+            if other is not instant:
+                raise _twice(other, instant)
+        gone = self.instants
+        if not self.keys.isdisjoint(keys):
+            gone = [instant for instant in gone if instant.key not in keys]
+        everything = [*gone, *active]
+        if named and gone and active and _moment(active[0]) < _moment(gone[-1]):
+            everything.sort(key=_moment)
+        return everything
 
 
 def read_timeline(storage: Storage) -> Timeline:
@@ -115,29 +187,10 @@ def read_timeline(storage: Storage) -> Timeline:
     return TimelineReader(storage).look()
 
 
-def _together(earlier: list[Instant], active: Sequence[Instant], named: bool) -> list[Instant]:
-    """Return archived and active instants in the order of completion, each once.
-
-    Raises:
-        MalformedLogError: one instant has two times of completion.
-    """
-    known = {instant.key for instant in active}
-    everything = [i for i in earlier if i.key not in known] + list(active)
-    if named:
-        everything.sort(key=lambda instant: (instant.completed, *instant.key))
-    _check_order(everything)
-    return everything
+def _moment(instant: Instant) -> tuple[str, str, str]:
+    return instant.completed, *instant.key
 
 
-def _check_order(instants: list[Instant]) -> None:
-    """Check that no instant occurs twice.
-
-    Raises:
-        MalformedLogError: one instant has two times of completion.
-    """
-    seen: dict[tuple[str, str], Instant] = {}
-    for instant in instants:
-        other = seen.setdefault(instant.key, instant)
-        if other is not instant:
-            reason = f"{instant.requested} completes twice, at {other.completed} and {instant.completed}"
-            raise MalformedLogError(file=instant.file, reason=reason)
+def _twice(one: Instant, other: Instant) -> MalformedLogError:
+    reason = f"{one.requested} completes twice, at {one.completed} and {other.completed}"
+    return MalformedLogError(file=other.file, reason=reason)

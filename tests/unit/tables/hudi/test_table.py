@@ -1,0 +1,161 @@
+"""What a Hudi table costs and what it refuses: idle looks, damaged files, files that may be wrong ones."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from support.hudi import unpack
+from support.hudi_builder import HudiBuilder
+from tailbit.errors import (
+    CommitGapError,
+    MalformedLogError,
+    TailbitError,
+    UnsafePathError,
+    UnsupportedFeatureError,
+)
+from tailbit.tables.hudi import commits
+from tailbit.tables.hudi.table import HudiTable
+from tailbit.tables.model import after
+from tailbit.tables.storage import LocalStorage, one_look, open_storage
+
+ROWS = pa.table({"k": pa.array([1, 2, 3], pa.int64())})
+CHANGES = 12
+"""Changes of bytes per table and file."""
+
+
+def opened(path: str | Path) -> HudiTable:
+    return HudiTable.open(open_storage(str(path)))
+
+
+def builder(folder: Path, version: int = 9) -> HudiBuilder:
+    """Return a table with one file."""
+    made = HudiBuilder(str(folder / "t"), version, random.Random(1))
+    write(made, made.new_group())
+    return made
+
+
+def write(made: HudiBuilder, group: str) -> str:
+    """Commit a base file of a group; return its path."""
+    requested = made.timeline.request()
+    file, _ = made.data_file(ROWS, requested, group, "p")
+    made.commit(requested, [file], ROWS.schema, "UPSERT")
+    return file.path
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_quiet_table_is_looked_at_without_a_listing_until_something_completes(
+    version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = builder(tmp_path, version)
+    long_ago = 1000
+    for file in [*made.timeline.active.iterdir(), made.timeline.active]:
+        os.utime(file, (long_ago, long_ago))
+    table = opened(made.root)
+    listed, listing = [], LocalStorage.list
+
+    def counting(storage: LocalStorage, folder: str = "") -> object:
+        listed.append(folder)
+        return listing(storage, folder)
+
+    monkeypatch.setattr(LocalStorage, "list", counting)
+    head = table.head()
+    assert not table.moved_on()
+    assert not listed
+    write(made, made.new_group())
+    assert table.moved_on()
+    assert table.head() > head
+    assert listed
+
+
+def test_within_one_look_a_table_stays_as_it_was(tmp_path: Path) -> None:
+    made = builder(tmp_path)
+    table = opened(made.root)
+    with one_look():
+        head = table.head()
+        write(made, made.new_group())
+        assert table.head() == head
+    assert table.head() > head
+
+
+@pytest.mark.supports_hudi("Schema and types", "schema evolution on read, which renames columns", "refused")
+def test_columns_that_are_known_by_numbers_are_refused_by_name(tmp_path: Path) -> None:
+    made = builder(tmp_path)
+    requested = made.timeline.request()
+    extra = {"schema": "{}", "latest_schema": json.dumps({"version_id": 1})}
+    made.timeline.complete(
+        requested, "commit", {"partitionToWriteStats": {}, "compacted": False, "extraMetadata": extra}
+    )
+    with pytest.raises(UnsupportedFeatureError, match="schema evolution on read"):
+        opened(made.root).snapshot()
+
+
+@pytest.mark.parametrize(
+    ("folder", "path"),
+    [("..", "../f.parquet"), ("p", "../f.parquet"), ("/etc", "/etc/f"), ("p", "q/f.parquet")],
+)
+def test_a_path_that_leaves_the_folder_is_refused(folder: str, path: str, tmp_path: Path) -> None:
+    made = builder(tmp_path)
+    metadata = {
+        "partitionToWriteStats": {folder: [{"fileId": "f", "path": path}]},
+        "compacted": False,
+        "extraMetadata": {},
+    }
+    table = opened(made.root)
+    before = table.snapshot()
+    made.timeline.complete(made.timeline.request(), "commit", metadata)
+    with pytest.raises(UnsafePathError):
+        table.changes(after(before.version), table.head())
+
+
+def test_of_two_files_of_one_group_and_instant_the_one_that_the_commit_names_is_shown(tmp_path: Path) -> None:
+    made = builder(tmp_path)
+    path = write(made, "twice-0")
+    right = made.root / path
+    wrong, other = (right.with_name(right.name.replace("twice-0_", f"twice-0_{n}")) for n in (8, 9))
+    shutil.copy(right, wrong)
+    shown = {slice_.path for slice_ in opened(made.root).snapshot().files}
+    assert {name for name in shown if "twice" in name} == {path}
+    right.rename(other)
+    with pytest.raises(MalformedLogError, match="leaves open which file is right"):
+        opened(made.root).snapshot()
+
+
+def test_a_range_whose_files_before_are_gone_begins_anew(tmp_path: Path) -> None:
+    table = unpack("cow_v9_cleaned", tmp_path)
+    numbers = opened(table.path).versions(0, opened(table.path).head())
+    with pytest.raises(CommitGapError):
+        opened(table.path).changes(after(numbers[0]), numbers[-1])
+
+
+@pytest.mark.parametrize("name", ["cow_v6_cleaned", "cow_v6_archived", "cow_v9_late", "cow_v9_cleaned"])
+def test_changed_bytes_give_an_answer_or_a_named_error(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commits, "_PATIENCE_S", 0)
+    table, rng = unpack(name, tmp_path), random.Random(name)
+    hoodie = Path(table.path, ".hoodie")
+    files = [f for f in hoodie.rglob("*") if f.is_file() and "metadata" not in f.parts and f.stat().st_size]
+    for file in files:
+        whole, times = file.read_bytes(), file.stat()
+        for _ in range(CHANGES):
+            damaged = bytearray(whole)
+            for _ in range(rng.choice((1, 1, 4))):
+                damaged[rng.randrange(len(damaged))] = rng.randrange(256)
+            file.write_bytes(damaged[: rng.randint(1, len(damaged))] if rng.random() < 0.2 else damaged)
+            os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+            try:
+                read = opened(table.path)
+                earliest = read.earliest()
+                assert read.snapshot(earliest).schema.columns
+                assert read.changes(after(earliest), read.head()).last == read.head()
+            except TailbitError:
+                pass
+        file.write_bytes(whole)
+        os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
