@@ -27,7 +27,8 @@ from timing import tell
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests"))
 from support.faulty_proxy import proxy_to
 from support.s3_server import seaweed
-from tailbit.streaming.many.states import states_of
+from tailbit.streaming.config.read import read_config
+from tailbit.streaming.many.states import lease_place, states_of
 
 SETTLE_S = 150.0
 """Seconds after the last table is indexed: a look comes after a tenth of the time since the last commit, and
@@ -75,7 +76,9 @@ def configuration(folder: pathlib.Path, root: str, options: dict[str, str], tabl
 def measured(process, folder: pathlib.Path, tables: int, seconds: int, proxy) -> None:
     """Wait until every table is followed, then measure for `seconds`."""
     began = time.monotonic()
-    while sum(s["state"] == "following" for s in states_of(f"{folder}/checkpoint").values()) < tables:
+    file = f"{folder}/tailbit.toml"
+    place = lease_place(read_config(file).config, file)
+    while sum(s["state"] == "following" for s in states_of(place).values()) < tables:
         if process.poll() is not None:
             raise SystemExit("the command has ended")
         time.sleep(0.5)

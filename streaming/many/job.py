@@ -27,14 +27,14 @@ from tailbit.streaming.many.catalog import place_in_catalog
 from tailbit.streaming.many.door import Door
 from tailbit.streaming.many.followed import Shared
 from tailbit.streaming.many.source import FORMAT, LogsSource, ranges_of
-from tailbit.streaming.many.states import STATES, checkpoint_of, lease_of
+from tailbit.streaming.many.states import STATES, checkpoint_of, lease_place
 from tailbit.streaming.many.tables import Tables
 from tailbit.streaming.query.launch import java_is_gone, query_failed
 from tailbit.streaming.seen.server import SeenApplication
 from tailbit.streaming.upkeep import spark_checkpoint
 from tailbit.streaming.upkeep.mending import Tell, tell_nobody
 from tailbit.streaming.upkeep.patience import Patience
-from tailbit.tables.storage import StorageOptions, open_storage
+from tailbit.tables.storage import Storage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -117,15 +117,14 @@ def _at_work(run: Running, read: ReadConfig, spark: SparkSession, lease: Lease) 
             run.seen.view.tables = None
         tables.close()
         if lease.lost is None:
-            _write_states(tables, checkpoint)
+            _write_states(tables, lease_place(read.config, run.file))
 
 
 def _lease(run: Running, read: ReadConfig) -> Lease:
     """Return the lease of the application, not claimed; its place may be shared with other machines."""
-    options = StorageOptions.of(read.config.defaults.storage_options)
-    storage = open_storage(lease_of(read.config, run.file), options)
-    storage.make_root()
-    return Lease(storage, run.life)
+    place = lease_place(read.config, run.file)
+    place.make_root()
+    return Lease(place, run.life)
 
 
 def _until_stopped(
@@ -165,12 +164,12 @@ def _attended(run: Running, read: ReadConfig, shared: Shared, tables: Tables, ch
     try:
         query = _started(spark, tables, control, checkpoint, read.config.application.name)
         run.supervision.on_up()
-        shown = ""
+        shown, place = "", lease_place(read.config, run.file)
         while query.isActive and lease.lost is None and not run.stop.wait(_LOOK_S):
             if run.reload.is_set():
                 run.reload.clear()
                 read = _reloaded(run, read, tables)
-            shown = _write_states(tables, checkpoint, shown)
+            shown = _write_states(tables, place, shown)
         if lease.lost is not None:
             run.tell(f"another application has taken over while this one gave no sign of life: {lease.lost}")
         if run.stop.is_set() or lease.lost is not None:
@@ -246,11 +245,11 @@ def _reloaded(run: Running, read: ReadConfig, tables: Tables) -> ReadConfig:
     return new
 
 
-def _write_states(tables: Tables, checkpoint: str, before: str = "") -> str:
+def _write_states(tables: Tables, place: Storage, before: str = "") -> str:
     """Write the states of the tables if one changed; return a text of the states, to compare."""
     states = tables.states()
     text = repr([(s["id"], s["state"], s["reason"]) for s in states])
     if text != before:
         with suppress(TailbitError, OSError):
-            open_storage(checkpoint).put(STATES, orjson.dumps({"tables": states}))
+            place.put(STATES, orjson.dumps({"tables": states}))
     return text

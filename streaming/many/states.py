@@ -7,7 +7,6 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -17,9 +16,10 @@ from tailbit.streaming.config.model import Config
 from tailbit.streaming.seen.table_state import TableState
 from tailbit.streaming.upkeep.patience import is_transient
 from tailbit.streaming.user_cache import own_state
+from tailbit.tables.storage import SMALL, Storage, StorageOptions, open_storage
 
 STATES = "tables.json"
-"""The states of the tables, in the checkpoint's folder: for `tailbit status`, rewritten when one changes."""
+"""The states of the tables, beside the lease: for `tailbit status`, rewritten when one changes."""
 
 FIRST_S, LONGEST_S = 0.5, 60.0
 """The pause after a table's first failure, doubled for each further one, and the longest pause."""
@@ -78,15 +78,16 @@ def checkpoint_of(config: Config, file: str) -> str:
     return config.application.checkpoint or str(own_state() / "applications" / digest)
 
 
-def lease_of(config: Config, file: str) -> str:
-    """Return the place of the application's lease: by default the folder of Spark's checkpoint."""
-    return config.application.lease or checkpoint_of(config, file)
+def lease_place(config: Config, file: str) -> Storage:
+    """Return the place of the application's lease, in a store with the options of the defaults."""
+    options = StorageOptions.of(config.defaults.storage_options)
+    return open_storage(config.application.lease or checkpoint_of(config, file), options)
 
 
-def states_of(checkpoint: str) -> dict[str, dict[str, Any]]:
-    """Return the states that the last application over a checkpoint wrote, by the id of the table."""
+def states_of(place: Storage) -> dict[str, dict[str, Any]]:
+    """Return the states that the last application wrote at the place of its lease, by the id of the table."""
     try:
-        written = orjson.loads(Path(checkpoint, STATES).read_bytes())
+        written = orjson.loads(place.read(STATES, SMALL))
         return {state["id"]: state for state in written["tables"]}
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, TailbitError, ValueError, KeyError, TypeError):
         return {}

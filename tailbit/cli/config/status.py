@@ -14,7 +14,7 @@ from tailbit.streaming.config.check import LOOK_S, TOGETHER
 from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.config.read import read_config
 from tailbit.streaming.life.crew import each
-from tailbit.streaming.many.states import checkpoint_of, states_of
+from tailbit.streaming.many.states import lease_place, states_of
 from tailbit.upkeep.status import is_within, status_of
 
 
@@ -30,7 +30,7 @@ def status_of_config(file: str, max_lag: float | None, as_json: bool) -> int:
     read = read_config(file)
     for warning in read.problems.warnings:
         click.echo(f"warning: {warning}", err=True)
-    states = states_of(checkpoint_of(read.config, file))
+    states = states_of(lease_place(read.config, file))
     lines, late = [], False
     tables = read.config.table
     accounts = each(_account, tables, _late, TOGETHER, LOOK_S)
