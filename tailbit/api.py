@@ -254,16 +254,10 @@ class IndexedTable(MaintainedTable):
     def _version(self, version: int | str | None, as_of: datetime.date | str | None, zone: str) -> int | None:
         """Return the version that arguments name; None for the head."""
         if as_of is None:
-            return None if version is None else self._numbered("version", version)
+            return None if version is None else self._numbered("version", version, negative=True)
         if version is not None:
             raise UsageError(reason="both a version and a time were given", hint="Give one of them.")
         return self._table.version_at(to_millis(as_of, zone))
-
-    def _numbered(self, name: str, version: int | str) -> int:
-        """Return the version of an argument: a number, or a text by which people know it."""
-        if isinstance(version, str):
-            return self._table.version_named(version)
-        return whole(name, version, negative=True)
 
 
 def _by_file(node: Node, schema: Schema) -> Node | None:

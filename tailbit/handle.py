@@ -79,7 +79,13 @@ class Handle:
         """
         return self._standing().value
 
-    def wait_for(self, version: int | None = None, timeout: float | None = None) -> int:
+    def _numbered(self, name: str, version: int | str, negative: bool = False) -> int:
+        """Return the version of an argument: a number, or a text by which people know it."""
+        if isinstance(version, str):
+            return self._table.version_named(version)
+        return whole(name, version, negative)
+
+    def wait_for(self, version: int | str | None = None, timeout: float | None = None) -> int:
         """Wait until the index covers a version, else the current head; return the covered version.
 
         `timeout` is in seconds; None waits for ever. The index is refreshed at least twice a second.
@@ -91,7 +97,7 @@ class Handle:
         >>> flights.wait_for(timeout=10)
         2
         """
-        wanted = self._table.head() if version is None else whole("version", version)
+        wanted = self._table.head() if version is None else self._numbered("version", version)
         limit = None if timeout is None else seconds("timeout", timeout)
 
         def covered() -> int | None:

@@ -113,7 +113,7 @@ class _Search:
 def _planned(timeline: Timeline) -> Iterator[BaseFile]:
     """Yield the base files that cleans are deleting at this moment, or died of deleting."""
     folder, root = timeline.properties.active, timeline.storage.root
-    for requested in sorted(timeline.pending):
+    for requested in sorted(timeline.deleting):
         name = f"{folder}/{requested}.clean.requested"
         with suppress(FileNotFoundError):
             plan = timeline.storage.read(name)

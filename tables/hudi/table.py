@@ -21,6 +21,7 @@ from tailbit.tables.hudi.changes import read_changes
 from tailbit.tables.hudi.cleaned import earliest_readable
 from tailbit.tables.hudi.files import BaseFile, list_base_files
 from tailbit.tables.hudi.gate import check_readable
+from tailbit.tables.hudi.log.instants import DELETIONS
 from tailbit.tables.hudi.log.properties import NEWEST
 from tailbit.tables.hudi.log.timeline import Timeline, TimelineReader
 from tailbit.tables.hudi.missing import why_missing
@@ -138,15 +139,15 @@ class HudiTable(Table):
         return self._readable[1]
 
     def _files(self, versions: Versions) -> list[BaseFile]:
-        """Return the base files of a state of the timeline that did not change while they were listed.
+        """Return the base files of a state of the timeline, none of which was deleted while they were listed.
 
         Raises:
-            FileNotFoundError: the timeline has changed meanwhile, so that files may be missing.
+            FileNotFoundError: files may have been deleted meanwhile.
         """
         if self._listed is None or self._listed[0] is not versions:
             files = list_base_files(self.storage)
-            if not _is_still(versions.timeline, self._reader.look(anew=True)):
-                raise FileNotFoundError("a state that lasts while the folders are listed")
+            if not _kept_all(versions.timeline, self._reader.look(anew=True)):
+                raise FileNotFoundError("a time without deletions in which the folders can be listed")
             self._listed = (versions, files)
         return self._listed[1]
 
@@ -314,6 +315,8 @@ def _goes_on(known: Versions, now: Versions) -> bool:
     return all((a, i.key) == (b, j.key) for (a, i), (b, j) in zip(past, old, strict=True))
 
 
-def _is_still(before: Timeline, now: Timeline) -> bool:
-    """Return whether no instant completed, and nothing began that deletes files, between two looks."""
-    return before is now or (before.completed == now.completed and before.pending >= now.pending)
+def _kept_all(before: Timeline, now: Timeline) -> bool:
+    """Return whether nothing has deleted files between two looks; commits may have completed."""
+    old = before.completed
+    kept = now.completed[: len(old)] == old and now.deleting <= before.deleting
+    return kept and all(instant.action not in DELETIONS for instant in now.completed[len(old) :])

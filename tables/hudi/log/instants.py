@@ -18,6 +18,8 @@ from tailbit.tables.storage import Entry
 
 CHANGES = frozenset(("commit", "deltacommit", "replacecommit", "rollback", "restore"))
 """The actions that may change the rows of a table."""
+DELETIONS = frozenset(("clean", "rollback", "restore"))
+"""The actions that delete data files."""
 ACTIONS = CHANGES | {"clean", "savepoint", "indexing"}
 """The actions under whose names instants complete."""
 
@@ -56,6 +58,8 @@ class ActiveInstants:
     completed: tuple[Instant, ...]
     pending: frozenset[str]
     """Requested times."""
+    deleting: frozenset[str]
+    """The requested times of those pending that may be deleting files: cleans, rollbacks, restores."""
 
 
 def list_active(entries: Iterable[Entry], folder: str, times_in_names: bool, root: str) -> ActiveInstants:
@@ -66,12 +70,14 @@ def list_active(entries: Iterable[Entry], folder: str, times_in_names: bool, roo
     Raises:
         UnsupportedFeatureError: an instant completed under an action that is not known.
     """
-    completed, begun = [], set()
+    completed, begun, deleting = [], set(), set()
     for entry in entries:
         pending = _PENDING.fullmatch(entry.name)
         if pending is not None:
             if pending[2] != "savepoint":
                 begun.add(pending[1])
+            if pending[2] in DELETIONS:
+                deleting.add(pending[1])
             continue
         instant = _completed(entry, folder, times_in_names)
         if instant is not None:
@@ -79,7 +85,7 @@ def list_active(entries: Iterable[Entry], folder: str, times_in_names: bool, roo
             completed.append(instant)
     completed.sort(key=lambda of: (of.completed, 0 if times_in_names else of.changed_ms, *of.key))
     done = {instant.requested for instant in completed if instant.action != "savepoint"}
-    return ActiveInstants(tuple(completed), frozenset(begun - done))
+    return ActiveInstants(tuple(completed), frozenset(begun - done), frozenset(deleting - done))
 
 
 def _completed(entry: Entry, folder: str, times_in_names: bool) -> Instant | None:

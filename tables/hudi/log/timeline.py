@@ -23,7 +23,7 @@ class Timeline:
 
     `completed`: in the order of completion; in table version 6 those of the archive come before the active.
     `active`: those of `completed` that are not archived. `pending`: requested times of what has begun and
-    has not completed.
+    has not completed. `deleting`: those of them that may be deleting files.
     """
 
     storage: Storage
@@ -31,6 +31,7 @@ class Timeline:
     completed: tuple[Instant, ...]
     active: tuple[Instant, ...]
     pending: frozenset[str]
+    deleting: frozenset[str]
 
     def content(self, instant: Instant) -> bytes | None:
         """Return the bytes of an instant's metadata; None for one in the archive of table version 6.
@@ -117,7 +118,10 @@ class TimelineReader:
         active = list_active(entries, properties.active, named, self.storage.root)
         everything = self._list_earlier(properties).before(active.completed, named)
         self._entries = entries
-        return Timeline(self.storage, properties, tuple(everything), active.completed, active.pending)
+        return Timeline(
+            *(self.storage, properties, tuple(everything), active.completed),
+            *(active.pending, active.deleting),
+        )
 
     def _read_properties(self) -> TableProperties:
         stat = self.storage.stat(FILE)

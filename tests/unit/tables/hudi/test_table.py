@@ -6,6 +6,7 @@ import json
 import os
 import random
 import shutil
+from collections.abc import Collection
 from pathlib import Path
 
 import pyarrow as pa
@@ -159,3 +160,30 @@ def test_changed_bytes_give_an_answer_or_a_named_error(
                 pass
         file.write_bytes(whole)
         os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+@pytest.mark.parametrize(("what", "tries"), [("commit", 1), ("clean", 2)])
+def test_folders_are_listed_again_if_files_may_have_been_deleted_meanwhile(
+    what: str, tries: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = builder(tmp_path)
+    group = made.new_group()
+    first = write(made, group)
+    table = opened(made.root)
+    walks, walk = [], LocalStorage.walk
+
+    def interrupted(storage: LocalStorage, folder: str = "", skip: Collection[str] = ()) -> object:
+        walks.append(folder)
+        if len(walks) == 1 and what == "clean":
+            write(made, group)
+            (made.root / first).unlink()
+            made.timeline.request("clean")
+        elif len(walks) == 1:
+            write(made, made.new_group())
+        return walk(storage, folder, skip)
+
+    monkeypatch.setattr(LocalStorage, "walk", interrupted)
+    snapshot = table.snapshot()
+    assert len(walks) == tries
+    assert len(snapshot.files) == 2
+    assert snapshot.files.get(first) is None if what == "clean" else snapshot.files.get(first) is not None
