@@ -55,7 +55,7 @@ class Lease(Heartbeat):
                     standing_by()
                 owner = str(running.fields["owner"])
                 if owner != told:
-                    tell(f"standing by: {owner} is at work, and is taken over from when it ends")
+                    tell(f"standing by: {owner} is at work")
                 told = owner
                 self._await_end(stop, owner)
             else:
