@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -30,36 +29,23 @@ from tailbit.index.expression.indexed_term import IndexedTuple
 from tailbit.index.functions.vectors import unscaled
 from tailbit.index.keys import MAX_KEY, encode_array, is_textual, key_type_of, scale_of
 from tailbit.index.ordered import Value
-from tailbit.index.postings.segment import Segment
 from tailbit.index.predicate.tree import Leaf, Node, ValueSet, all_of
+from tailbit.index.query.lookup import Lookup, Places, visible_rows
 from tailbit.index.query.selection import Selection
 from tailbit.index.tuple_keys import join_parts, tuple_of
 from tailbit.once import once
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, filled, numpy_of
-from tailbit.tables.model import Column
+from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.rows import fetch_files
-from tailbit.tables.positions import bitmap_of, positions_in
+from tailbit.tables.partition_values import partition_array
+from tailbit.tables.schema import arrow_type
 
 PATH, POSITION = "path", "position"
 """The columns that say where a row lies: the path as in the log, decoded, and the 0-based physical row."""
 
 _COMPARED_AS_THEY_ARE = ("integer", "string", "binary", "date", "timestamp", "timestamp_ntz")
 """Key types whose equal values are equal in Arrow; of doubles -0.0 equals 0.0, and decimals have a scale."""
-
-_MANY_KEYS, _ROWS_A_KEY = 1 << 16, 4
-"""65,536 keys with their postings are read in 50 ms; one key takes as long as four rows of a scan."""
-
-
-class Places(NamedTuple):
-    """Rows that have keys: the key's number, the row number of the file in the snapshot, and the position.
-
-    All int64, an entry per row.
-    """
-
-    keys: Longs
-    files: Longs
-    positions: Longs
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +70,11 @@ class Keys:
             UsageError: a key is NULL, or of another type than its column.
         """
         values = [_converted(column, array) for column, array in zip(columns, given.columns, strict=True)]
+        return Keys._of_values(columns, given, values)
+
+    @staticmethod
+    def _of_values(columns: Sequence[Column], given: pa.Table, values: Sequence[pa.Array]) -> Keys:
+        """Return distinct keys; `values`: those that are given, in the types in which they are compared."""
         coded = pc.dictionary_encode(_codes(columns, values))
         if len(coded.dictionary) == len(given):
             return Keys(columns, given, values)
@@ -130,6 +121,8 @@ class Keys:
         Raises:
             CorruptIndexError: a segment is damaged.
         """
+        if any(column.partition for column in self.columns):
+            return self._posted_by_partition(space, selection)
         for posted, order in self._terms(space):
             key_type = key_type_of(posted.type)
             segments = space.serving(posted)
@@ -143,18 +136,61 @@ class Keys:
         return None
 
     def _terms(self, space: SpaceView) -> Iterator[tuple[Column, tuple[int, ...]]]:
-        """Yield the columns and tuples that an index may have the keys of, with the order of their parts.
-
-        The log may change the partition value of a file whose rows have been indexed: no postings have those.
-        """
-        if any(column.partition for column in self.columns):
-            return
+        """Yield the columns and tuples that an index may have the keys of, with the order of their parts."""
         if len(self.columns) == 1:
             yield self.columns[0], (0,)
         places = {column.id: number for number, column in enumerate(self.columns)}
         for access in space.accesses:
             if isinstance(term := access.values, IndexedTuple) and {p.id for p in term.parts} == set(places):
                 yield term, tuple(places[part.id] for part in term.parts)
+
+    def _posted_by_partition(self, space: SpaceView, selection: Selection) -> Places | None:
+        """Return the rows by the postings of the other columns; the log has the partition values of files.
+
+        Postings of partition values are not asked: the log may change those of a file that has been indexed.
+        """
+        if all(column.partition for column in self.columns):
+            return None
+        (stored, numbers), (partitions, parts) = self._split
+        found = stored._posted_in(space, selection)
+        if found is None or not len(found.keys):
+            return found
+        files, at = np.unique(found.files, return_inverse=True)
+        slices = [selection.snapshot.files[number] for number in files.tolist()]
+        owners = partitions._owners_of_files(slices)[at]
+        codes = numbers * len(partitions.given) + parts
+        order = np.argsort(codes)
+        wanted = found.keys * len(partitions.given) + owners
+        match = np.minimum(np.searchsorted(codes, wanted, sorter=order), len(codes) - 1)
+        some = (owners >= 0) & (codes[order[match]] == wanted)
+        return Places(order[match][some], found.files[some], found.positions[some])
+
+    @once
+    def _split(self) -> tuple[tuple[Keys, Longs], tuple[Keys, Longs]]:
+        """Return the keys of the stored and of the partition columns, each with the number for each key."""
+        partitions = [at for at, column in enumerate(self.columns) if column.partition]
+        stored = [at for at, column in enumerate(self.columns) if not column.partition]
+        return self._of_columns(stored), self._of_columns(partitions)
+
+    def _of_columns(self, which: Sequence[int]) -> tuple[Keys, Longs]:
+        """Return the distinct keys of some of the columns, and for each key the number (int64) of its own."""
+        columns, values = [self.columns[at] for at in which], [self.values[at] for at in which]
+        keys = Keys._of_values(columns, self.given.select(which), values)
+        return keys, keys._owners([pa.chunked_array([array]) for array in values])
+
+    def _owners_of_files(self, slices: Sequence[FileSlice]) -> Longs:
+        """Return for each file the number (int64) of the key that its partition values are, or -1."""
+        arrays = [
+            pa.chunked_array(
+                [partition_array(column, slice_.partition.get(column.physical[0]), 1) for slice_ in slices],
+                arrow_type(column.type, column.label),
+            )
+            for column in self.columns
+        ]
+        known = np.logical_and.reduce([numpy_of(array.is_valid()) for array in arrays])
+        owners = np.full(len(slices), -1, dtype=np.int64)
+        owners[known] = self._owners([array.filter(arrow_array(known)) for array in arrays])
+        return owners
 
     def _ascending_in(self, order: tuple[int, ...]) -> tuple[pa.BinaryArray, Longs] | None:
         """Return what `_ascending` does, cached: all row spaces look for the same keys."""
@@ -206,7 +242,7 @@ class Keys:
         every = np.concatenate(rows)
         starts = np.cumsum(space.rows) - space.rows
         order = np.searchsorted(starts, every, side="right") - 1
-        return _visible(space, np.concatenate(keys), every - starts[order] + space.bases[order])
+        return visible_rows(space, np.concatenate(keys), every - starts[order] + space.bases[order])
 
     def _owners(self, rows: Sequence[pa.ChunkedArray]) -> Longs:
         """Return for each row the number (int64) of its key, or -1; `rows`: the values of the key columns."""
@@ -230,57 +266,6 @@ class Keys:
             text = f"{column.label} IN ({len(held.intervals)} keys)"
             leaves.append(Leaf(column, held, held.others(), text))
         return all_of(leaves)
-
-
-@dataclass(frozen=True, eq=False)
-class Lookup:
-    """Keys that are looked up in the postings of a column or tuple.
-
-    `codes`: the keys, ascending; `numbers`: int64, the number of each. `segments`: those with the postings.
-    """
-
-    space: SpaceView
-    id: str
-    codes: pa.BinaryArray
-    numbers: Longs
-    segments: Sequence[Segment]
-
-    @once
-    def spans(self) -> list[list[tuple[int, int, int]]]:
-        """Return per segment the row groups that may hold keys, and the bounds of these keys."""
-        listed = self.codes.to_pylist()
-        return [segment.spans(self.id, listed) for segment in self.segments]
-
-    @property
-    def costs_a_scan(self) -> bool:
-        """Whether it is quicker to read the key columns of all rows than the postings that are not cached."""
-        unread = sum(
-            segment.unread_keys([number for number, *_ in spans])
-            for segment, spans in zip(self.segments, self.spans, strict=True)
-        )
-        return unread > _MANY_KEYS and unread * _ROWS_A_KEY > self.space.extent
-
-    def places(self) -> Places:
-        """Return the visible rows that have the keys."""
-        keys, positions = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.uint32)]
-        for segment, spans in zip(self.segments, self.spans, strict=True):
-            groups = segment.in_order([number for number, *_ in spans])
-            for group, (_, low, high) in zip(groups, spans, strict=True):
-                owners, at = group.placed(self.codes[low:high])
-                keys.append(self.numbers[low + owners])
-                positions.append(at)
-        return _visible(self.space, np.concatenate(keys), np.concatenate(positions).astype(np.int64))
-
-
-def _visible(space: SpaceView, keys: Longs, at: Longs) -> Places:
-    """Return the rows at positions of a row space, without hidden ones; `keys`: the key of each."""
-    seen = positions_in(bitmap_of(at) & space.visible)
-    shown = (
-        np.append(seen, 0)[np.searchsorted(seen, at)] == at if len(seen) else np.zeros(len(at), dtype=bool)
-    )
-    at = at[shown]
-    files = np.searchsorted(space.bases, at, side="right") - 1
-    return Places(keys[shown], space.files[files], at - space.bases[files])
 
 
 def _converted(column: Column, values: pa.ChunkedArray) -> pa.Array:

@@ -233,3 +233,24 @@ def test_the_command_says_what_it_needs(table_path: str, arguments: tuple[str, .
     code, _, err = told(table_path, *arguments)
     assert code == 2
     assert said in err
+
+
+def test_partition_values_of_a_key_are_those_of_the_log_and_no_data_file_is_read(table_path: str) -> None:
+    for part, first in (("a", 0), ("b", 5), (None, 10), ("a", 15)):
+        rows = {"id": pa.array(range(first, first + 10)), "part": pa.array([part] * 10, pa.string())}
+        write_deltalake(table_path, pa.table(rows), mode="append", partition_by=["part"])
+    index_of(table_path, ["id"])
+    keys = [("a", 3), ("b", 3), ("a", 17), ("b", 14), ("b", 5), ("c", 5), ("a", 16)]
+    for file in Path(table_path).glob("part=*/*.parquet"):
+        file.unlink()
+    found = tailbit.open(table_path).locate(keys, on=["part", "id"])
+    where = [(part, row, path and path.split("/")[0], at) for part, row, path, at in places(found)]
+    assert where == [
+        ("a", 3, "part=a", 3),
+        ("b", 3, None, None),
+        ("a", 17, "part=a", 2),
+        ("b", 14, "part=b", 9),
+        ("b", 5, "part=b", 0),
+        ("c", 5, None, None),
+        ("a", 16, "part=a", 1),
+    ]

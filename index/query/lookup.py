@@ -1,0 +1,84 @@
+"""Keys are looked up in the postings of a row space.
+
+A row is told by its file and its position there, without rows that are hidden.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from tailbit.arrays import Longs
+from tailbit.index.evaluation.row_space import SpaceView
+from tailbit.index.postings.segment import Segment
+from tailbit.once import once
+from tailbit.tables.positions import bitmap_of, positions_in
+
+_MANY_KEYS, _ROWS_A_KEY = 1 << 16, 4
+"""65,536 keys with their postings are read in 50 ms; one key takes as long as four rows of a scan."""
+
+
+class Places(NamedTuple):
+    """Rows that have keys: the key's number, the row number of the file in the snapshot, and the position.
+
+    All int64, an entry per row.
+    """
+
+    keys: Longs
+    files: Longs
+    positions: Longs
+
+
+@dataclass(frozen=True, eq=False)
+class Lookup:
+    """Keys that are looked up in the postings of a column or tuple.
+
+    `codes`: the keys, ascending; `numbers`: int64, the number of each. `segments`: those with the postings.
+    """
+
+    space: SpaceView
+    id: str
+    codes: pa.BinaryArray
+    numbers: Longs
+    segments: Sequence[Segment]
+
+    @once
+    def spans(self) -> list[list[tuple[int, int, int]]]:
+        """Return per segment the row groups that may hold keys, and the bounds of these keys."""
+        listed = self.codes.to_pylist()
+        return [segment.spans(self.id, listed) for segment in self.segments]
+
+    @property
+    def costs_a_scan(self) -> bool:
+        """Whether it is quicker to read the key columns of all rows than the postings that are not cached."""
+        unread = sum(
+            segment.unread_keys([number for number, *_ in spans])
+            for segment, spans in zip(self.segments, self.spans, strict=True)
+        )
+        return unread > _MANY_KEYS and unread * _ROWS_A_KEY > self.space.extent
+
+    def places(self) -> Places:
+        """Return the visible rows that have the keys."""
+        keys, positions = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.uint32)]
+        for segment, spans in zip(self.segments, self.spans, strict=True):
+            groups = segment.in_order([number for number, *_ in spans])
+            for group, (_, low, high) in zip(groups, spans, strict=True):
+                owners, at = group.placed(self.codes[low:high])
+                keys.append(self.numbers[low + owners])
+                positions.append(at)
+        return visible_rows(self.space, np.concatenate(keys), np.concatenate(positions).astype(np.int64))
+
+
+def visible_rows(space: SpaceView, keys: Longs, at: Longs) -> Places:
+    """Return the rows at positions of a row space, without hidden ones; `keys`: the key of each."""
+    seen = positions_in(bitmap_of(at) & space.visible)
+    shown = (
+        np.append(seen, 0)[np.searchsorted(seen, at)] == at if len(seen) else np.zeros(len(at), dtype=bool)
+    )
+    at = at[shown]
+    files = np.searchsorted(space.bases, at, side="right") - 1
+    return Places(keys[shown], space.files[files], at - space.bases[files])
