@@ -6,7 +6,7 @@ import pytest
 
 from support.fuzzer.keys_run import run_keys
 from support.profiles import seeds
-from tailbit.index.query import locate
+from tailbit.index.query import lookup
 
 pytestmark = pytest.mark.usefixtures("outside_allowed")
 
@@ -23,8 +23,8 @@ def test_keys_are_located_where_a_join_finds_them(seed: int, writer: str) -> Non
 def test_keys_are_located_where_a_join_finds_them_if_postings_cost_more_than_a_scan(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(locate, "_MANY_KEYS", 0)
-    monkeypatch.setattr(locate, "_ROWS_A_KEY", 1 << 20)
+    monkeypatch.setattr(lookup, "_MANY_KEYS", 0)
+    monkeypatch.setattr(lookup, "_ROWS_A_KEY", 1 << 20)
     report = run_keys(seed + 100, 60)
     assert report.findings == []
     assert report.checks == 60
