@@ -1,10 +1,11 @@
 """The process beside Spark's driver that answers from the index: `python -m tailbit.spark.helper`.
 
-A request is a line of JSON on standard input: `id`, `want` (known, files, count, groups), `root`, `table`
-(the table's id), `version`, `where` (texts of conjuncts), `by` (names of columns), `options` (of the stores).
-The reply is a line of JSON with that `id` on standard output; where it has `arrow`, that number of bytes of
-an Arrow IPC stream follow. An answer is of the requested version, and only of a table whose id the index and
-the log of that version have.
+A request is a line of JSON on standard input: `id`, `want` (ready, known, files, count, groups), `root`,
+`table` (the table's id), `version`, `where` (texts of conjuncts), `by` (names of columns), `most` (groups),
+`options` (of the stores), `budget_ms` (how long the driver waits). The reply is a line of JSON with that `id`
+on standard output, as soon as there is one: replies need not come in the order of requests. Where it has
+`arrow`, that number of bytes of an Arrow IPC stream follow. An answer is of the requested version, which it
+names, and only of a table whose id the index and the log of that version have.
 
 A request that cannot be answered from the index alone is declined with a reason, and never ends the process:
 Spark then runs the query as it would without tailbit.
@@ -16,7 +17,10 @@ import json
 import os
 import signal
 import sys
+import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -36,9 +40,11 @@ from tailbit.errors import (
 from tailbit.index.model import Definition, Standing
 from tailbit.index.predicate.walks import columns_of
 from tailbit.index.query.candidates import candidates
+from tailbit.index.sql.bind import bind
 from tailbit.index.sql.terms import every_column
 from tailbit.tables import compute as pc
 from tailbit.tables.model import Column
+from tailbit.tables.schema import Schema
 
 if TYPE_CHECKING:
     from tailbit.answer import Answer
@@ -48,6 +54,12 @@ MOST_BYTES = 0.5
 
 MOST_TABLES = 64
 """Most tables kept open; the one asked longest ago is closed first."""
+
+MOST_GROUPS = 10_000
+"""Most groups of an answer, unless the request says otherwise: the driver holds them in the plan."""
+
+THREADS = 4
+"""Requests that are answered at the same time."""
 
 _NO_INDEX = {
     Standing.ABSENT: "no-index",
@@ -87,6 +99,7 @@ class Request:
     where: tuple[str, ...]
     by: tuple[str, ...]
     options: Mapping[str, str]
+    most: int = MOST_GROUPS
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Request:
@@ -97,9 +110,8 @@ class Request:
         """
         texts: dict[str, Any] = {name: given.get(name) for name in ("want", "root", "table")}
         wrong = [name for name, value in texts.items() if not isinstance(value, str) or not value]
-        version: Any = given.get("version")
-        if not isinstance(version, int) or isinstance(version, bool) or version < 0:
-            wrong.append("version")
+        numbers: dict[str, Any] = {"version": given.get("version"), "most": given.get("most", MOST_GROUPS)}
+        wrong += [name for name, value in numbers.items() if type(value) is not int or value < 0]
         lists = {name: given.get(name) or [] for name in ("where", "by")}
         wrong += [name for name, value in lists.items() if not _is_of_texts(value, list)]
         options = given.get("options") or {}
@@ -107,7 +119,7 @@ class Request:
             wrong.append("options")
         if wrong:
             raise Declined("malformed", f"{', '.join(wrong)}: missing, or not of its type")
-        return cls(**texts, version=version, where=(*lists["where"],), by=(*lists["by"],), options=options)
+        return cls(**texts, **numbers, where=(*lists["where"],), by=(*lists["by"],), options=options)
 
 
 def _is_of_texts(value: object, type_: type[list[Any]]) -> bool:
@@ -119,15 +131,24 @@ class Helper:
     """The tables that have been asked, kept open, and what answers requests for them."""
 
     _tables: dict[tuple[str, tuple[tuple[str, str], ...]], IndexedTable] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def reply(self, line: bytes) -> tuple[dict[str, Any], bytes]:
-        """Return the reply to a line, and the bytes of an Arrow stream that follow; raises nothing."""
+    def reply(self, line: bytes, arrived: float) -> tuple[dict[str, Any], bytes]:
+        """Return the reply to a line, and the bytes of an Arrow stream that follow; raises nothing.
+
+        `arrived`: when, by the monotonic clock. Nothing is computed for a driver that waits no longer.
+        """
         head: dict[str, Any] = {"id": None}
         try:
             given = json.loads(line)
             if not isinstance(given, dict):
                 raise Declined("malformed", "the line is no JSON object")
             head["id"] = given.get("id")
+            if given.get("want") == "ready":
+                return {**head, "ready": True}, b""
+            budget = given.get("budget_ms")
+            if isinstance(budget, int) and time.monotonic() - arrived > budget / 1000:
+                raise Declined("late")
             answer, data = self._answered(Request.of(given))
             return {**head, **answer}, data
         except Declined as declined:
@@ -144,16 +165,23 @@ class Helper:
         if request.want not in answerers:
             raise Declined("malformed", f"want is {request.want!r}")
         key = (request.root, tuple(sorted(request.options.items())))
-        handle = self._tables.pop(key, None) or open_indexed(
-            request.root, storage_options=dict(request.options)
-        )
-        # An error leaves the table closed, so that the next request opens what is there then.
-        answer, data = answerers[request.want](handle, request)
-        _check_table(handle, request)
-        self._tables[key] = handle
-        while len(self._tables) > MOST_TABLES:
-            del self._tables[next(iter(self._tables))]
-        return {**answer, "table": request.table}, data
+        with self._lock:
+            handle = self._tables.get(key)
+        handle = handle or open_indexed(request.root, storage_options=dict(request.options))
+        try:
+            answer, data = answerers[request.want](handle, request)
+            _check_table(handle, request)
+        except BaseException:
+            # The next request opens what is there then.
+            with self._lock:
+                self._tables.pop(key, None)
+            raise
+        with self._lock:
+            self._tables.pop(key, None)
+            self._tables[key] = handle
+            while len(self._tables) > MOST_TABLES:
+                del self._tables[next(iter(self._tables))]
+        return {**answer, "table": request.table, "version": request.version}, data
 
 
 def _known(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], bytes]:
@@ -191,7 +219,8 @@ def _files(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], byte
 
     Files that the index does not cover are always among them.
     """
-    used = [number for number, text in enumerate(request.where) if _refusal(handle, request, text) is None]
+    schema = _bound(handle, request, None)._selection.schema
+    used = [number for number, text in enumerate(request.where) if _refusal(schema, text) is None]
     if not used:
         raise Declined("nothing-understood")
     selection = _bound(handle, request, _together([request.where[n] for n in used]))._selection
@@ -219,6 +248,8 @@ def _groups(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], byt
         if not column.partition and not selection.coverage.posts_everywhere(column.id):
             raise Declined("not-exact", f"{name} is not indexed in every file")
     table = answer.facet_table(*request.by).rename_columns([*request.by, "count"])
+    if table.num_rows > request.most:
+        raise Declined("many-groups", f"{table.num_rows}, more than {request.most}")
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
@@ -232,8 +263,9 @@ def _exact(handle: IndexedTable, request: Request) -> Answer:
     Raises:
         Declined: a conjunct is not understood, or data would be read.
     """
+    schema = _bound(handle, request, None)._selection.schema
     for text in request.where:
-        if refusal := _refusal(handle, request, text):
+        if refusal := _refusal(schema, text):
             raise Declined("not-understood", f"{text}: {refusal}")
     answer = _bound(handle, request, _together(request.where))
     for column in columns_of(answer._selection.node):
@@ -278,13 +310,13 @@ def _together(texts: Sequence[str]) -> str | None:
     return "\nAND ".join(f"({text}\n)" for text in texts) or None
 
 
-def _refusal(handle: IndexedTable, request: Request, text: str) -> str | None:
+def _refusal(schema: Schema, text: str) -> str | None:
     """Return why a conjunct is not understood; None if it is."""
     try:
-        answer = _bound(handle, request, text)
+        node = bind(text, schema)
     except (PredicateError, SchemaError) as refused:
         return str(refused)
-    return next(filter(None, map(_zoned, columns_of(answer._selection.node))), None)
+    return next(filter(None, map(_zoned, columns_of(node))), None)
 
 
 def _zoned(column: Column) -> str | None:
@@ -314,12 +346,21 @@ def _bound(handle: IndexedTable, request: Request, text: str | None, may_lack_in
 
 
 def serve(requests: BinaryIO, replies: BinaryIO) -> None:
-    """Answer requests, each in turn, until there are no more."""
-    helper = Helper()
-    for line in requests:
-        head, data = helper.reply(line)
-        replies.write(json.dumps(head).encode() + b"\n" + data)
-        replies.flush()
+    """Answer requests, some at the same time, until there are no more or nobody reads the replies."""
+    helper, writing = Helper(), threading.Lock()
+
+    def answer(line: bytes, arrived: float) -> None:
+        head, data = helper.reply(line, arrived)
+        try:
+            with writing:
+                replies.write(json.dumps(head).encode() + b"\n" + data)
+                replies.flush()
+        except BrokenPipeError:
+            os._exit(0)
+
+    with ThreadPoolExecutor(THREADS) as threads:
+        for line in requests:
+            threads.submit(answer, line, time.monotonic())
 
 
 def main() -> None:
@@ -330,10 +371,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as replies:
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-        try:
-            serve(sys.stdin.buffer, replies)
-        except BrokenPipeError:
-            os._exit(0)
+        serve(sys.stdin.buffer, replies)
 
 
 if __name__ == "__main__":

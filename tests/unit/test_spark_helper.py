@@ -45,7 +45,7 @@ class Helper:
         """The reply to a request at the head, or as `fields` say; `rows` of an Arrow stream."""
         self.number += 1
         table = DeltaTable(path) if Path(path).exists() else None
-        asked = {"id": self.number, "want": want, "root": path, "where": where, "budget_ms": 200}
+        asked = {"id": self.number, "want": want, "root": path, "where": where, "budget_ms": 60_000}
         if table is not None:
             asked |= {"table": str(table.metadata().id), "version": table.version()}
         head = self.line(json.dumps(asked | fields).encode())
@@ -261,3 +261,33 @@ def test_rubbish_is_declined_and_the_next_request_is_answered(
 ) -> None:
     assert helper.line(line)["declined"] in ("malformed", "error")
     assert helper.ask("count", table)["count"] == FILES * ROWS
+
+
+def test_the_helper_says_that_it_is_ready(helper: Helper) -> None:
+    assert helper.line(b'{"id": 7, "want": "ready"}') == {"id": 7, "ready": True}
+
+
+def test_a_reply_names_its_version(helper: Helper, table: str) -> None:
+    assert helper.ask("files", table, "k = 'k3-1'", version=5)["version"] == 5
+
+
+def test_more_groups_than_are_wanted_are_declined(helper: Helper, table: str) -> None:
+    assert helper.ask("groups", table, by=["v"], most=5)["rows"].num_rows == 5
+    assert helper.reason("groups", table, by=["v"], most=4) == "many-groups"
+
+
+def test_nothing_is_computed_for_a_driver_that_waits_no_longer(helper: Helper, table: str) -> None:
+    assert helper.reason("count", table, "v = 2", budget_ms=-1) == "late"
+
+
+def test_requests_are_answered_beside_each_other(helper: Helper, table: str) -> None:
+    assert helper.process.stdin is not None
+    assert helper.process.stdout is not None
+    metadata = DeltaTable(table)
+    fields = {"root": table, "table": str(metadata.metadata().id), "version": metadata.version()}
+    asked = {n: {"id": n, "want": "count", "where": [f"v = {n % 4}"], **fields} for n in range(40)}
+    helper.process.stdin.write(b"".join(json.dumps(request).encode() + b"\n" for request in asked.values()))
+    helper.process.stdin.flush()
+    replies = [json.loads(helper.process.stdout.readline()) for _ in asked]
+    expected = {value: number_of(table, f"v = {value}") for value in range(4)}
+    assert {reply["id"]: reply["count"] for reply in replies} == {n: expected[n % 4] for n in asked}
