@@ -18,7 +18,7 @@ PACKAGES := tables index checkpoints streaming
 # As pip does for a wheel: a first question compiles nothing, also where Python may write no bytecode itself.
 COMPILED = $(BIN)/python -m compileall -q tailbit $(PACKAGES)
 
-.PHONY: help test lint audit demo support-page functions-page python-page cli-page site fuzz fuzz-analytics fuzz-definitions fuzz-histories fuzz-predicates fuzz-properties proof soak load load-definitions bench time-zones constraints hudi-env hudi-tables clean java
+.PHONY: help test lint audit demo support-page functions-page python-page cli-page site fuzz fuzz-analytics fuzz-definitions fuzz-histories fuzz-predicates fuzz-properties proof soak load load-definitions bench time-zones constraints hudi-env hudi-tables clean java jar
 
 help:
 	@echo "make demo             index a live table while it changes, and answer from it"
@@ -45,10 +45,11 @@ help:
 	@echo "make time-zones       write tables/zones/rules.txt from the JVM that Spark starts"
 	@echo "make hudi-tables      write the packed Hudi tables of the tests with Hudi on Spark 3.5: TABLES='cow_v9' for some"
 	@echo "make constraints      pin the newest versions that fit pyproject.toml (needs uv)"
+	@echo "make jar              the jar with which Spark's own queries use the index: javac, against the installed Spark"
 	@echo "make clean            remove what the other targets made"
 
 # Spark's classes are archived beside the tests that come first: every JVM that is started later maps them.
-test: lint java
+test: lint java jar
 	@cd tests && nice $(BIN)/python -m support.shared_classes >/dev/null 2>&1 & \
 	$(BIN)/pytest -n 2 --dist loadscope --no-loadscope-reorder -q $(PYTEST_ARGS)
 
@@ -173,6 +174,10 @@ $(BIN)/python:
 java:
 	@"$${JAVA_HOME:+$$JAVA_HOME/bin/}java" -version >/dev/null 2>&1 || \
 		{ echo "Java 17 or newer is needed (Spark runs on it): install a JDK, e.g. openjdk-17-jre-headless, or set JAVA_HOME" >&2; exit 1; }
+
+# A JDK of Java 17 or newer; what is built is carried by the wheel that is made after it.
+jar: $(VENV)/.test-installed java
+	@$(BIN)/python -m tailbit.spark.jar >/dev/null
 
 # Hudi has no bundle for the Spark of the tests: its tables are written in an environment of their own. What is
 # written into a table names the folder where it was made, so that is the same folder on every machine.

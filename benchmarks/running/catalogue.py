@@ -249,4 +249,10 @@ BENCHMARKS = (
         ("change", "keys"),
         (Target("tailbit / delta", most="at most"),),
     ),
+    Benchmark(
+        "spark_sql",
+        "A session's own SQL with the index and without, on 200 files",
+        ("statement",),
+        (Target("accelerated / plain", most="at most"),),
+    ),
 )

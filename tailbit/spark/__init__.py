@@ -1,8 +1,9 @@
 """Spark SQL asks the index: one call registers a data source and SQL functions with a session.
 
 `tailbit.spark.register(spark)`, and `tailbit.spark.sql(spark, "CREATE INDEX ...")`. `tailbit.spark.delete`
-and `tailbit.spark.upsert` change the rows that the index finds. Nothing outside of this package imports it:
-other questions need no pyspark.
+and `tailbit.spark.upsert` change the rows that the index finds. After `tailbit.spark.accelerate(spark)` the
+session's own queries of Delta tables use the index. Nothing outside of this package imports it: other
+questions need no pyspark.
 """
 
 from __future__ import annotations
@@ -10,15 +11,53 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from tailbit.arguments.conditions import Condition
+    from tailbit.spark.acceleration import Acceleration
     from tailbit.spark.writing.deletion import Deletion
     from tailbit.spark.writing.upsert import Upsert
 
-__all__ = ["delete", "register", "sql", "upsert"]
+__all__ = ["accelerate", "acceleration_conf", "delete", "register", "sql", "upsert"]
+
+
+def accelerate(
+    spark: SparkSession,
+    tables: Sequence[str] | None = None,
+    serve: Sequence[str] | None = None,
+    budget_ms: int = 200,
+) -> Acceleration:
+    """Let a session's own queries of Delta tables use their indexes; nothing has to be written differently.
+
+    `tables`: the paths that are served, or paths above them; by default every table. `serve`: what is served
+    of "files", "counts" and "groups"; by default all. `budget_ms`: how long a query waits for the index at
+    most, before it runs as without it. A process of this Python beside Spark's driver answers from the
+    indexes; it reaches object stores with its environment. `last()` of the result says what became of the
+    last query, `stop()` ends it.
+
+    Raises:
+        UsageError: an argument is not of its type; or the session has no Java process beside it (Connect):
+            its server takes `acceleration_conf`.
+        RequirementError: the jar has not been built, or the helper does not start.
+    """
+    from tailbit.spark.acceleration import accelerated
+
+    return accelerated(spark, tables, serve, budget_ms)
+
+
+def acceleration_conf() -> dict[str, str]:
+    """Return the settings with which Spark starts accelerated: spark-submit, spark-sql, a Connect server.
+
+    `spark.jars` and `spark.sql.extensions` may have to be joined with yours by commas.
+
+    Raises:
+        RequirementError: the jar has not been built.
+    """
+    from tailbit.spark.acceleration import settings_of_start
+
+    return settings_of_start()
 
 
 def register(spark: SparkSession, storage_options: Mapping[str, str] | None = None) -> None:

@@ -20,6 +20,7 @@ from support.docstrings import first_sentence, markdown, signature
 from tailbit.answer import Answer
 from tailbit.api import IndexedTable, open_indexed
 from tailbit.arguments.conditions import Condition, call, col
+from tailbit.spark.acceleration import Acceleration
 from tailbit.streaming.job import failure_of
 
 _HEAD = """# Python
@@ -51,6 +52,9 @@ def page() -> str:
         _of_function("tailbit.spark.sql", tailbit.spark.sql),
         _of_function("tailbit.spark.delete", tailbit.spark.delete),
         _of_function("tailbit.spark.upsert", tailbit.spark.upsert),
+        _of_function("tailbit.spark.accelerate", tailbit.spark.accelerate),
+        _of_function("tailbit.spark.acceleration_conf", tailbit.spark.acceleration_conf),
+        *_of_class("An accelerated session: `Acceleration`", "acceleration", Acceleration),
         "## Values that methods give\n\nEach is a frozen value; its fields are read by name.",
         *map(_of_value, sorted(values(), key=lambda value: value.__name__)),
         _errors(),
@@ -93,7 +97,7 @@ def _cell(text: str | None) -> str:
 
 def values() -> set[type]:
     """Return our own classes that public methods name as what they return, and those of their fields."""
-    doors = (IndexedTable, Answer)
+    doors = (IndexedTable, Answer, Acceleration)
     methods = [method for door in doors for _, method in _public(door) if inspect.isfunction(method)]
     found: set[type] = set()
     waiting = [(method.__module__, str(method.__annotations__.get("return"))) for method in methods]

@@ -1,0 +1,136 @@
+"""A session's own queries of Delta tables use the index: a rule in Spark's optimizer, written in Java."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from tailbit.arguments.values import names, whole
+from tailbit.errors import RequirementError, UsageError
+from tailbit.spark.jar import jar_path
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MODES = ("files", "counts", "groups")
+"""What may be served; see docs/spark.md."""
+
+START = 60
+"""Seconds in which the helper must have started."""
+
+_CLASS = "io.tailbit.spark.Acceleration"
+_DELTA = "io.delta.sql.DeltaSparkSessionExtension"
+_entries: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+"""The rule's door in each Java process: one helper serves all sessions there."""
+
+
+@dataclass(frozen=True)
+class AcceleratedScan:
+    """What became of one scan of a Delta table: `served` names the mode, or `reason` says why there is none.
+
+    `asked` are the filters as they were put into words and used, `left` says which were not. `files` of the
+    `of` files that Delta left are read. `not_counted` says why a count is not taken from bitmaps. Fields are
+    None or empty where they do not apply.
+    """
+
+    table: str | None
+    version: int | None
+    served: str | None
+    reason: str | None
+    detail: str | None
+    not_counted: str | None
+    asked: tuple[str, ...]
+    left: tuple[str, ...]
+    files: int | None
+    of: int | None
+
+
+class Acceleration:
+    """A session whose queries use the index, until `stop`."""
+
+    def __init__(self, spark: SparkSession, entry: Any) -> None:
+        self._spark, self._entry = spark, entry
+
+    def stop(self) -> None:
+        """Let the session's queries run as without tailbit."""
+        self._entry.detach(self._spark._jsparkSession)
+
+    def last(self) -> list[AcceleratedScan]:
+        """Return what became of the scans of the last query of Delta tables, in the order of its plan."""
+        notes = json.loads(self._entry.last(self._spark._jsparkSession))
+        return [_scan(note) for note in notes]
+
+    def served(self, mode: str) -> int:
+        """Return how many scans of this Java process a mode has served."""
+        return int(self._entry.served(mode))
+
+    def questions(self) -> int:
+        """Return how many questions the helper of this Java process has been asked."""
+        return int(self._entry.asked())
+
+
+def _scan(note: dict[str, Any]) -> AcceleratedScan:
+    fields: dict[str, Any] = {name: note.get(name) for name in AcceleratedScan.__annotations__}
+    return AcceleratedScan(**fields | {name: (*note.get(name, ()),) for name in ("asked", "left")})
+
+
+def accelerated(
+    spark: SparkSession, tables: Sequence[str] | None, serve: Sequence[str] | None, budget_ms: int
+) -> Acceleration:
+    """Accelerate a session, as `tailbit.spark.accelerate` says."""
+    modes = list(MODES) if serve is None else names("serve", serve)
+    if unknown := [mode for mode in modes if mode not in MODES]:
+        hint = f"The modes are {', '.join(MODES)}."
+        raise UsageError(reason=f"serve: {unknown[0]!r} is no mode", hint=hint)
+    prefixes = [] if tables is None else [_prefix(path) for path in names("tables", tables)]
+    budget = whole("budget_ms", budget_ms)
+    if not hasattr(spark, "_jsparkSession"):
+        hint = "Start the server with the settings of tailbit.spark.acceleration_conf()."
+        raise UsageError(reason="the session has no Java process beside it (Spark Connect)", hint=hint)
+    entry = _entry_of(spark)
+    settings = {"serve": ",".join(modes), "tables": ",".join(prefixes), "budgetMs": str(budget)}
+    for name, value in {**settings, "python": sys.executable, "enabled": "true"}.items():
+        spark.conf.set(f"spark.tailbit.{name}", value)
+    entry.attach(spark._jsparkSession)
+    if trouble := entry.ready(START * 1000):
+        remedy = "Its own message stands on standard error."
+        raise RequirementError(reason=f"the helper does not start: {trouble}", remedy=remedy)
+    entry.forget()
+    return Acceleration(spark, entry)
+
+
+def settings_of_start() -> dict[str, str]:
+    """Return the settings of `tailbit.spark.acceleration_conf`."""
+    return {
+        "spark.jars": str(jar_path()),
+        "spark.sql.extensions": f"{_CLASS},{_DELTA}",
+        "spark.tailbit.python": sys.executable,
+    }
+
+
+def _prefix(path: str) -> str:
+    if "," in path:
+        raise UsageError(reason=f"tables: {path!r} holds a comma", hint="Name a folder above it.")
+    return path if "://" in path else str(Path(path).absolute())
+
+
+def _entry_of(spark: SparkSession) -> Any:
+    """Return the rule's door in the session's Java process: of Spark's class path, or else of the jar."""
+    jvm, gateway = spark.sparkContext._jvm, spark.sparkContext._gateway
+    assert jvm is not None
+    assert gateway is not None
+    if gateway in _entries:
+        return _entries[gateway]
+    parent = jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader()
+    if parent.getResource(_CLASS.replace(".", "/") + ".class") is None:
+        urls = gateway.new_array(jvm.java.net.URL, 1)
+        urls[0] = jvm.java.io.File(str(jar_path())).toURI().toURL()
+        parent = jvm.java.net.URLClassLoader(urls, parent)
+    constructor = parent.loadClass(_CLASS).getConstructor(gateway.new_array(jvm.java.lang.Class, 0))
+    _entries[gateway] = constructor.newInstance(gateway.new_array(jvm.java.lang.Object, 0))
+    return _entries[gateway]

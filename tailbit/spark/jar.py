@@ -1,0 +1,138 @@
+"""The jar with which Spark's own queries use the index, and its build: `python -m tailbit.spark.jar`.
+
+The sources stand beside this module and fit every release of Spark from 4.0 on. They are compiled against the
+jars of the installed pyspark and Delta's, which Spark fetches as it does for a session.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from tailbit.errors import RequirementError
+
+_HERE = Path(__file__).parent
+_JAR = _HERE / "jar" / "tailbit-spark.jar"
+_STAMP = "META-INF/tailbit-sources"
+"""The entry of the jar that holds the digest of the sources it is of."""
+
+_DELTA = ("io.delta_delta-spark_*.jar", "io.delta_delta-storage-*.jar")
+
+
+def jar_path() -> Path:
+    """Return the path of the jar.
+
+    Raises:
+        RequirementError: the jar has not been built, or is not of these sources.
+    """
+    if not _is_built():
+        reason = "is not of this release" if _JAR.exists() else "has not been built"
+        remedy = "Build it, which needs a JDK: python -m tailbit.spark.jar"
+        raise RequirementError(reason=f"the jar for Spark {reason}: {_JAR}", remedy=remedy)
+    return _JAR
+
+
+def build() -> Path:
+    """Compile the sources into the jar, unless it is of these sources already; return its path.
+
+    Raises:
+        RequirementError: there is no Java compiler or no pyspark, or the sources do not compile.
+    """
+    if _is_built():
+        return _JAR
+    _JAR.parent.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=_JAR.parent) as folder:
+        classes = Path(folder) / "classes"
+        _compile(classes)
+        unfinished = Path(folder) / _JAR.name
+        with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED) as jar:
+            jar.writestr(zipfile.ZipInfo(_STAMP), _digest())
+            for path in sorted(classes.rglob("*.class")):
+                jar.writestr(zipfile.ZipInfo(path.relative_to(classes).as_posix()), path.read_bytes())
+        unfinished.replace(_JAR)
+    return _JAR
+
+
+def _sources() -> list[Path]:
+    return sorted((_HERE / "java").glob("*.java"))
+
+
+def _digest() -> str:
+    digest = hashlib.sha256()
+    for path in _sources():
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
+
+
+def _is_built() -> bool:
+    if not _JAR.exists():
+        return False
+    with zipfile.ZipFile(_JAR) as jar:
+        return jar.read(_STAMP).decode() == _digest()
+
+
+def _compile(classes: Path) -> None:
+    home = os.environ.get("JAVA_HOME")
+    compiler = shutil.which("javac", path=str(Path(home) / "bin")) if home else shutil.which("javac")
+    if compiler is None:
+        remedy = "Install a JDK of Java 17 or newer (a JRE is not enough), or set JAVA_HOME to one."
+        raise RequirementError(reason="there is no Java compiler (javac)", remedy=remedy)
+    # Annotations are not processed: a class path of this length may hold a processor of somebody else.
+    command = [compiler, "--release", "17", "-proc:none", "-Xlint:all,-path,-classfile,-serial", "-Werror"]
+    path = os.pathsep.join(map(str, _class_path()))
+    ran = subprocess.run(
+        [*command, "-d", str(classes), "-cp", path, *map(str, _sources())],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if ran.returncode:
+        remedy = "They fit Spark 4.0 to 4.2 with Delta 4.4: install tailbit[spark]."
+        raise RequirementError(reason=f"the sources do not compile: {ran.stderr}", remedy=remedy)
+
+
+def _class_path() -> Iterable[Path | str]:
+    try:
+        import pyspark
+    except ModuleNotFoundError:
+        remedy = "Install it: pip install 'tailbit[spark]'."
+        raise RequirementError(reason="pyspark is not installed", remedy=remedy) from None
+    spark = Path(pyspark.__file__).parent / "jars"
+    delta = _fetched() or _fetch()
+    return [*delta, f"{spark}/*"]
+
+
+def _fetched() -> list[Path]:
+    """Return Delta's jars of the installed release where Spark has put them for a session before."""
+    from importlib.metadata import version
+
+    release = version("delta-spark")
+    folders = [*Path.home().glob(".ivy2*/jars")]
+    jars = [path for folder in folders for name in _DELTA for path in folder.glob(name)]
+    fitting = [path for path in jars if path.stem.endswith(f"-{release}")]
+    return fitting if len({path.name for path in fitting}) >= len(_DELTA) else []
+
+
+def _fetch() -> list[Path]:
+    """Let Spark fetch Delta's jars, as it does for a session."""
+    code = (
+        "from delta import configure_spark_with_delta_pip as with_delta;"
+        "from pyspark.sql import SparkSession;"
+        "with_delta(SparkSession.builder.master('local[1]')).getOrCreate().stop()"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+    if not (jars := _fetched()):
+        remedy = "Start a Spark session with Delta once, so that Spark fetches it."
+        raise RequirementError(reason="Delta's jar is not in ~/.ivy2*/jars", remedy=remedy)
+    return jars
+
+
+if __name__ == "__main__":
+    print(build())

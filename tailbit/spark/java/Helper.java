@@ -1,0 +1,296 @@
+package io.tailbit.spark;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.BufferedInputStream;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.OutputStream;
+import java.nio.charset.StandardCharsets;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicLong;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The process that answers from the index, one for each JVM, and how long to leave it alone after it failed.
+ *
+ * A question waits at most for the budget. After that nothing is asked for a second, then two, and so on up to a
+ * minute, until the late reply comes; the table of the question has such a pause of its own. A process that stays
+ * silent, ends or writes what is no reply is ended, and started again after the pause. No query waits for a start.
+ */
+final class Helper {
+  private static final Logger LOG = LoggerFactory.getLogger(Helper.class);
+  private static final ObjectMapper JSON = new ObjectMapper();
+  private static final long SECOND = 1_000_000_000L;
+  private static final int LONGEST_PAUSE = 60;
+  private static final int MOST_SILENCES = 2;
+  private static final int MOST_BYTES = 64 << 20;
+  private static final AtomicLong NUMBERS = new AtomicLong();
+
+  static {
+    Runtime.getRuntime().addShutdownHook(new Thread(Helper::shutDown));
+  }
+
+  private static volatile Helper current;
+  private static String python;
+  private static Pause pause = new Pause();
+  private static final Map<String, Pause> TABLES = new ConcurrentHashMap<>();
+
+  private final Map<Long, CompletableFuture<Reply>> waiting = new ConcurrentHashMap<>();
+  private final LinkedBlockingQueue<byte[]> lines = new LinkedBlockingQueue<>();
+  private final CompletableFuture<Reply> first = new CompletableFuture<>();
+  private volatile Process process;
+  private volatile String ended;
+  private int silences;
+
+  /** The head of a reply, and the bytes that follow it. */
+  record Reply(JsonNode head, byte[] data) {}
+
+  /** Until when nothing is asked, and how often that was needed without a good reply between. */
+  private static final class Pause {
+    int failures;
+    long until = System.nanoTime();
+
+    void longer() {
+      failures++;
+      until = System.nanoTime() + SECOND * Math.min(LONGEST_PAUSE, 1L << Math.min(failures - 1, 6));
+    }
+
+    boolean holds() {
+      return failures > 0 && until - System.nanoTime() > 0;
+    }
+  }
+
+  /** Tells whether a question was declined because nobody answered: it says nothing about the table. */
+  static boolean isAbsent(Declined declined) {
+    return declined.reason.startsWith("helper-");
+  }
+
+  static long asked() {
+    return NUMBERS.get();
+  }
+
+  static synchronized long process() {
+    return current == null || current.ended != null || current.process == null ? -1 : current.process.pid();
+  }
+
+  /** Starts the process in the background, unless it runs already. */
+  static synchronized void start(String interpreter) {
+    python = interpreter;
+    if (current == null || current.ended != null) {
+      current = new Helper();
+      background("tailbit-helper", current::run);
+    }
+  }
+
+  /** Waits for the first reply of the process, if any time is given. */
+  static void await(long milliseconds) {
+    try {
+      if (milliseconds > 0) {
+        ready(milliseconds);
+      }
+    } catch (InterruptedException interrupted) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  /** Waits for the first reply of the process; returns what is wrong, or nothing. */
+  static String ready(long milliseconds) throws InterruptedException {
+    Helper helper;
+    synchronized (Helper.class) {
+      helper = current;
+    }
+    try {
+      helper.first.get(milliseconds, TimeUnit.MILLISECONDS);
+      return "";
+    } catch (ExecutionException wrong) {
+      return String.valueOf(wrong.getCause().getMessage());
+    } catch (TimeoutException late) {
+      return "no reply in " + milliseconds + " ms";
+    }
+  }
+
+  /** Returns the head of the reply to a question, which names its table and version as the question does. */
+  static JsonNode ask(ObjectNode question) throws Declined {
+    return askForData(question).head();
+  }
+
+  static Reply askForData(ObjectNode question) throws Declined {
+    String table = question.path("root").asText();
+    Helper helper = at(table);
+    long number = NUMBERS.incrementAndGet();
+    long budget = Settings.budget();
+    CompletableFuture<Reply> future = new CompletableFuture<>();
+    helper.waiting.put(number, future);
+    helper.lines.add((question.put("id", number).put("budget_ms", budget) + "\n").getBytes(StandardCharsets.UTF_8));
+    if (helper.ended != null) {
+      throw new Declined("helper-ended", helper.ended);
+    }
+    try {
+      Reply reply = checked(future.get(budget, TimeUnit.MILLISECONDS), question);
+      TABLES.remove(table);
+      return reply;
+    } catch (TimeoutException late) {
+      helper.isLate(table);
+      throw new Declined("helper-late", budget + " ms");
+    } catch (ExecutionException wrong) {
+      throw new Declined("helper-ended", String.valueOf(wrong.getCause().getMessage()));
+    } catch (InterruptedException interrupted) {
+      Thread.currentThread().interrupt();
+      throw new Declined("helper-interrupted");
+    }
+  }
+
+  /** Returns the process, where it runs and may be asked of a table now. */
+  private static synchronized Helper at(String table) throws Declined {
+    if (pause.holds()) {
+      throw new Declined("helper-paused", current == null ? "" : String.valueOf(current.ended));
+    }
+    if (current == null || current.ended != null) {
+      start(Settings.python());
+    }
+    if (!current.first.isDone()) {
+      throw new Declined("helper-starting");
+    }
+    Pause own = TABLES.get(table);
+    if (own != null && own.holds()) {
+      throw new Declined("helper-paused", "its last answer about this table came too late");
+    }
+    return current;
+  }
+
+  private static Reply checked(Reply reply, ObjectNode question) throws Declined {
+    JsonNode head = reply.head();
+    if (head.has("declined")) {
+      throw new Declined(head.get("declined").asText(), head.path("detail").asText());
+    }
+    boolean same =
+        head.path("table").equals(question.get("table"))
+            && head.path("version").isIntegralNumber()
+            && head.path("version").asLong() == question.get("version").asLong();
+    if (!same) {
+      throw new Declined("another-table", "the reply is of " + head.path("table") + " at " + head.path("version"));
+    }
+    return reply;
+  }
+
+  private void isLate(String table) {
+    boolean isSilent;
+    synchronized (Helper.class) {
+      pause.longer();
+      TABLES.computeIfAbsent(table, name -> new Pause()).longer();
+      isSilent = ++silences >= MOST_SILENCES;
+    }
+    if (isSilent) {
+      end("it gave no reply to " + MOST_SILENCES + " questions in a row");
+    }
+  }
+
+  private void run() {
+    try {
+      Process started =
+          new ProcessBuilder(python, "-m", "tailbit.spark.helper")
+              .redirectError(ProcessBuilder.Redirect.INHERIT)
+              .start();
+      process = started;
+      background("tailbit-questions", () -> write(started.getOutputStream()));
+      waiting.put(0L, first);
+      lines.add("{\"id\": 0, \"want\": \"ready\"}\n".getBytes(StandardCharsets.UTF_8));
+      read(new BufferedInputStream(started.getInputStream()));
+      end("the process of " + python + " ended with status " + started.waitFor());
+    } catch (IOException | InterruptedException | RuntimeException wrong) {
+      end(wrong.toString());
+    }
+  }
+
+  private void write(OutputStream questions) {
+    try {
+      while (ended == null) {
+        byte[] line = lines.poll(1, TimeUnit.SECONDS);
+        if (line != null) {
+          questions.write(line);
+          questions.flush();
+        }
+      }
+      questions.close();
+    } catch (IOException | InterruptedException wrong) {
+      end(wrong.toString());
+    }
+  }
+
+  private void read(InputStream replies) throws IOException {
+    for (byte[] line = line(replies); line != null; line = line(replies)) {
+      JsonNode head = JSON.readTree(line);
+      int length = head.path("arrow").asInt(0);
+      if (!head.isObject() || !head.path("id").isIntegralNumber() || length < 0 || length > MOST_BYTES) {
+        throw new IOException("a reply is no JSON object with an id");
+      }
+      byte[] data = replies.readNBytes(length);
+      if (data.length < length) {
+        throw new IOException("a reply is cut off");
+      }
+      synchronized (Helper.class) {
+        silences = 0;
+        pause = new Pause();
+      }
+      CompletableFuture<Reply> future = waiting.remove(head.path("id").asLong());
+      if (future != null) {
+        future.complete(new Reply(head, data));
+      }
+    }
+  }
+
+  private static byte[] line(InputStream replies) throws IOException {
+    ByteArrayOutputStream line = new ByteArrayOutputStream();
+    for (int next = replies.read(); next != '\n'; next = replies.read()) {
+      if (next < 0) {
+        return null;
+      }
+      line.write(next);
+      if (line.size() > MOST_BYTES) {
+        throw new IOException("a reply is too long");
+      }
+    }
+    return line.toByteArray();
+  }
+
+  /** Ends the process, once, and lets nobody wait for it. */
+  private void end(String why) {
+    synchronized (Helper.class) {
+      if (ended != null) {
+        return;
+      }
+      ended = why;
+      pause.longer();
+    }
+    if (process != null) {
+      process.destroyForcibly();
+    }
+    LOG.warn("The helper of tailbit is gone: {}. Queries run as without tailbit.", why);
+    IOException gone = new IOException(why);
+    first.completeExceptionally(gone);
+    waiting.values().forEach(future -> future.completeExceptionally(gone));
+  }
+
+  private static void shutDown() {
+    Helper helper = current;
+    if (helper != null && helper.process != null) {
+      helper.process.destroyForcibly();
+    }
+  }
+
+  private static void background(String name, Runnable work) {
+    Thread thread = new Thread(work, name);
+    thread.setDaemon(true);
+    thread.start();
+  }
+}

@@ -1,0 +1,83 @@
+package io.tailbit.spark;
+
+import java.net.URI;
+import java.util.Set;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.delta.actions.AddFile;
+import org.apache.spark.sql.delta.files.TahoeFileIndexWithSnapshotDescriptor;
+import org.apache.spark.sql.delta.stats.PreparedDeltaFileIndex;
+import scala.collection.immutable.Seq;
+
+/**
+ * The files of a Delta scan that the index names, at the version that Delta has pinned.
+ *
+ * Every question is asked of Delta's own file index, and what Delta lists is cut down to the named files. Delta's
+ * partition pruning and statistics hold as before, and so does what it says of deletion vectors.
+ */
+final class IndexedFiles extends TahoeFileIndexWithSnapshotDescriptor {
+  private final PreparedDeltaFileIndex planned;
+  private final Set<String> named;
+
+  IndexedFiles(PreparedDeltaFileIndex planned, Set<String> named) {
+    super(planned.spark(), planned.deltaLog(), planned.path(), planned.preparedScan().scannedSnapshot());
+    this.planned = planned;
+    this.named = named;
+  }
+
+  @Override
+  public Seq<AddFile> matchingFiles(Seq<Expression> partitionFilters, Seq<Expression> dataFilters) {
+    return kept(planned.matchingFiles(partitionFilters, dataFilters));
+  }
+
+  /** Returns the files of Delta's list that are kept. */
+  Seq<AddFile> listed() {
+    return kept(planned.preparedScan().files());
+  }
+
+  @Override
+  public String[] inputFiles() {
+    return scala.jdk.javaapi.CollectionConverters.asJava(listed()).stream()
+        .map(file -> file.absolutePath(planned.deltaLog()).toString())
+        .toArray(String[]::new);
+  }
+
+  @Override
+  public void refresh() {
+    planned.refresh();
+  }
+
+  @Override
+  public long sizeInBytes() {
+    return scala.jdk.javaapi.CollectionConverters.asJava(listed()).stream().mapToLong(AddFile::size).sum();
+  }
+
+  @SuppressWarnings("unchecked")
+  private Seq<AddFile> kept(Seq<AddFile> files) {
+    return (Seq<AddFile>) files.filter(file -> isNamed(file.path()));
+  }
+
+  /** Tells whether a path of the log, which is a URI, is named; a file outside of the table always is. */
+  private boolean isNamed(String path) {
+    try {
+      URI uri = URI.create(path);
+      return uri.isAbsolute() || uri.getPath().startsWith("/") || named.contains(uri.getPath());
+    } catch (IllegalArgumentException notAUri) {
+      return true;
+    }
+  }
+
+  /** Two are equal where they list the same for any question. Delta's own index looks at less. */
+  @Override
+  public boolean equals(Object other) {
+    return other instanceof IndexedFiles that
+        && named.equals(that.named)
+        && version() == that.version()
+        && metadata().id().equals(that.metadata().id())
+        && planned.equals(that.planned);
+  }
+
+  @Override
+  public int hashCode() {
+    return 31 * planned.hashCode() + named.hashCode();
+  }
+}

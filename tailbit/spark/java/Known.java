@@ -1,0 +1,101 @@
+package io.tailbit.spark;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Set;
+import org.apache.spark.sql.delta.actions.Metadata;
+import scala.jdk.javaapi.CollectionConverters;
+
+/** The columns of tables that indexes read, remembered for some seconds: a query that cannot gain asks nothing. */
+final class Known {
+  private static final int MOST_TABLES = 1000;
+  private static final Map<String, Known> TABLES =
+      new LinkedHashMap<>(16, 0.75f, true) {
+        @Override
+        protected boolean removeEldestEntry(Map.Entry<String, Known> eldest) {
+          return size() > MOST_TABLES;
+        }
+      };
+
+  private final Set<String> columns = new HashSet<>();
+  private final Declined declined;
+  private final long until = System.nanoTime() + Settings.knownFor() * 1_000_000;
+
+  private Known(JsonNode reply, Declined declined) {
+    this.declined = declined;
+    if (reply != null) {
+      reply.path("columns").forEach(name -> columns.add(top(name.asText())));
+    }
+  }
+
+  /** Returns what is known of a table, which is asked for where it is not known or too old. */
+  static Known of(String root, String table, ObjectNode question) throws Declined {
+    String key = table + " " + root;
+    synchronized (TABLES) {
+      Known known = TABLES.get(key);
+      if (known != null && known.until - System.nanoTime() > 0) {
+        return known;
+      }
+    }
+    Known known;
+    try {
+      known = new Known(Helper.ask(question), null);
+    } catch (Declined refused) {
+      if (Helper.isAbsent(refused)) {
+        throw refused;
+      }
+      known = new Known(null, refused);
+    }
+    synchronized (TABLES) {
+      TABLES.put(key, known);
+    }
+    return known;
+  }
+
+  /** Refuses a table without an index, and conditions on columns that no index reads. */
+  void check(Set<String> read) throws Declined {
+    if (declined != null) {
+      throw declined;
+    }
+    if (columns.isEmpty()) {
+      throw new Declined("no-index");
+    }
+    if (read.stream().map(Known::top).noneMatch(columns::contains)) {
+      throw new Declined("not-indexed", String.join(", ", read));
+    }
+  }
+
+  /** Refuses an exact answer that needs columns which are neither indexed nor partition columns. */
+  void checkAll(Set<String> read, Metadata metadata) throws Declined {
+    if (declined != null) {
+      throw declined;
+    }
+    if (columns.isEmpty()) {
+      throw new Declined("no-index");
+    }
+    Set<String> told = new HashSet<>(columns);
+    CollectionConverters.asJava(metadata.partitionColumns()).forEach(name -> told.add(top(name)));
+    for (String name : read) {
+      if (!told.contains(top(name))) {
+        throw new Declined("not-indexed", name);
+      }
+    }
+  }
+
+  /** Forgets all tables. */
+  static void forget() {
+    synchronized (TABLES) {
+      TABLES.clear();
+    }
+  }
+
+  /** Returns the outermost part of a column's name; one that holds a dot is cut too, which asks too much at most. */
+  private static String top(String name) {
+    int dot = name.indexOf('.');
+    return (dot < 0 ? name : name.substring(0, dot)).toLowerCase(Locale.ROOT);
+  }
+}

@@ -1,0 +1,134 @@
+package io.tailbit.spark;
+
+import java.util.Map;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.InputFileBlockLength;
+import org.apache.spark.sql.catalyst.expressions.InputFileBlockStart;
+import org.apache.spark.sql.catalyst.expressions.InputFileName;
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
+import org.apache.spark.sql.delta.DeltaTableUtils;
+import org.apache.spark.sql.delta.stats.PreparedDeltaFileIndex;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+import scala.jdk.javaapi.CollectionConverters;
+import scala.runtime.AbstractPartialFunction;
+import scala.runtime.BoxedUnit;
+
+/**
+ * Lets scans of Delta tables read the files that the index names, in a plan and in all its subqueries.
+ *
+ * It runs after Delta has pinned the version of each scan. Where files are left out, every filter stays where it is,
+ * so a file too many costs time and nothing else. Whatever is in doubt leaves the scan as it is.
+ */
+final class LateRule extends Rule<LogicalPlan> {
+  private static final Logger LOG = LoggerFactory.getLogger(LateRule.class);
+  /** Marks relations that have been looked at: rules run until nothing changes. */
+  private static final TreeNodeTag<Boolean> SEEN = new TreeNodeTag<>("tailbit.seen");
+
+  private static volatile boolean broken;
+
+  @Override
+  public LogicalPlan apply(LogicalPlan plan) {
+    if (broken || !Settings.enabled()) {
+      return plan;
+    }
+    try {
+      Notes notes = new Notes();
+      LogicalPlan changed = plan.transformDownWithSubqueries(new Scans(notes, dependsOnOrder(plan)));
+      notes.keep();
+      return changed;
+    } catch (LinkageError otherRelease) {
+      broken = true;
+      LOG.warn("tailbit does not fit this release of Spark or Delta; queries run as without it", otherRelease);
+      return plan;
+    } catch (Exception wrong) {
+      LOG.warn("tailbit leaves a query as it is", wrong);
+      return plan;
+    }
+  }
+
+  /**
+   * Tells whether a plan evaluates what depends on the order or the place of rows: a seeded rand() gives each row
+   * another number where other rows are read before it.
+   */
+  private static boolean dependsOnOrder(LogicalPlan plan) {
+    boolean[] depends = {false};
+    plan.foreachWithSubqueries(
+        node -> {
+          for (Expression expression : CollectionConverters.asJava(node.expressions())) {
+            if (!expression.deterministic()) {
+              depends[0] |= expression.exists(LateRule::isOfOrder);
+            }
+          }
+          return BoxedUnit.UNIT;
+        });
+    return depends[0];
+  }
+
+  private static boolean isOfOrder(Expression expression) {
+    boolean isOfFile =
+        expression instanceof InputFileName
+            || expression instanceof InputFileBlockStart
+            || expression instanceof InputFileBlockLength;
+    return !expression.deterministic() && !isOfFile && expression.children().forall(Expression::deterministic);
+  }
+
+  /** Replaces the topmost filters over a scan that has not been looked at. */
+  private static final class Scans extends AbstractPartialFunction<LogicalPlan, LogicalPlan> {
+    private final Notes notes;
+    private final boolean dependsOnOrder;
+
+    Scans(Notes notes, boolean dependsOnOrder) {
+      this.notes = notes;
+      this.dependsOnOrder = dependsOnOrder;
+    }
+
+    @Override
+    public boolean isDefinedAt(LogicalPlan plan) {
+      return true;
+    }
+
+    @Override
+    @SuppressWarnings("unchecked")
+    public <A extends LogicalPlan, B> B applyOrElse(A plan, scala.Function1<A, B> otherwise) {
+      return (B) accelerated(plan, notes, dependsOnOrder);
+    }
+  }
+
+  private static LogicalPlan accelerated(LogicalPlan plan, Notes notes, boolean dependsOnOrder) {
+    Scan scan = Scan.below(plan instanceof Aggregate aggregate ? aggregate.child() : plan);
+    if (scan == null || scan.relation().containsTag(SEEN)) {
+      return plan;
+    }
+    scan.relation().setTagValue(SEEN, true);
+    Map<String, Object> note = notes.scan();
+    try {
+      Question question = new Question(scan, note);
+      if (dependsOnOrder) {
+        throw new Declined("non-deterministic");
+      }
+      LogicalPlan counted = plan instanceof Aggregate aggregate ? Counts.served(aggregate, scan, question) : null;
+      return counted == null ? filesOnly(plan, scan.planned(), question) : counted;
+    } catch (Declined declined) {
+      Notes.declined(note, declined.reason, declined.detail);
+      return plan;
+    }
+  }
+
+  private static LogicalPlan filesOnly(LogicalPlan plan, PreparedDeltaFileIndex planned, Question question)
+      throws Declined {
+    IndexedFiles kept = new IndexedFiles(planned, question.files());
+    int before = planned.preparedScan().files().size();
+    int after = kept.listed().size();
+    if (after == before) {
+      throw new Declined("keeps-all", after + " files");
+    }
+    question.note.put("files", after);
+    question.note.put("of", before);
+    Notes.served(question.note, "files");
+    return DeltaTableUtils.replaceFileIndex(plan, kept);
+  }
+}

@@ -1,0 +1,56 @@
+package io.tailbit.spark;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.WeakHashMap;
+import java.util.concurrent.atomic.AtomicLong;
+import org.apache.spark.sql.SparkSession;
+
+/** What became of the scans of each session's last query, and how often each mode was served. */
+final class Notes {
+  private static final ObjectMapper JSON = new ObjectMapper();
+  private static final Map<SparkSession, List<Map<String, Object>>> LAST =
+      Collections.synchronizedMap(new WeakHashMap<>());
+  private static final Map<String, AtomicLong> SERVED = Collections.synchronizedMap(new LinkedHashMap<>());
+
+  private final List<Map<String, Object>> scans = new ArrayList<>();
+
+  /** Starts the note of a scan; whoever holds it adds to it. */
+  Map<String, Object> scan() {
+    Map<String, Object> note = new LinkedHashMap<>();
+    scans.add(note);
+    return note;
+  }
+
+  static void served(Map<String, Object> note, String mode) {
+    note.put("served", mode);
+    SERVED.computeIfAbsent(mode, name -> new AtomicLong()).incrementAndGet();
+  }
+
+  static void declined(Map<String, Object> note, String reason, String detail) {
+    note.put("reason", reason);
+    note.put("detail", detail);
+  }
+
+  /** Keeps the notes as those of the session's last query, unless no scan was looked at. */
+  void keep() {
+    var session = SparkSession.getActiveSession();
+    if (!scans.isEmpty() && session.isDefined()) {
+      LAST.put(session.get(), scans);
+    }
+  }
+
+  static String last(SparkSession session) throws JsonProcessingException {
+    return JSON.writeValueAsString(LAST.getOrDefault(session, List.of()));
+  }
+
+  static long number(String mode) {
+    AtomicLong number = SERVED.get(mode);
+    return number == null ? 0 : number.get();
+  }
+}
