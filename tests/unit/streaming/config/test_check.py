@@ -21,6 +21,8 @@ from tailbit.errors import ConfigError
 from tailbit.streaming.config import check
 from tailbit.streaming.config.check import check_tables
 from tailbit.streaming.config.read import read_config
+from tailbit.upkeep import doctor_config
+from tailbit.upkeep.finding import State
 
 
 @pytest.fixture
@@ -157,6 +159,22 @@ def test_status_of_a_configuration_tells_what_the_application_met(folder: Path) 
     assert account["application"]["remedy"] == "Wait."
     (folder / "c" / "tables.json").write_text("torn")
     assert "application" not in json.loads(run("status", "--config", str(file), "--json")[1])
+
+
+def test_doctor_names_a_table_that_does_not_answer_and_looks_at_the_others(
+    folder: Path, s3: Proxy, s3_root: str, s3_options: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor_config, "LOOK_S", 1.0)
+    s3.rule = lambda request: Fault.SLOW
+    options = "\n".join(f'{name} = "{value}"' for name, value in s3_options.items())
+    (folder / "tailbit.toml").write_text(
+        f'[[table]]\npath = "a"\n[[table]]\npath = "{s3_root}"\nid = "b"\n[table.storage_options]\n{options}'
+    )
+    found = list(doctor_config.of_config(str(folder / "tailbit.toml")))
+    told = {finding.check: finding for finding in found}
+    assert told["b: table"].state is State.PROBLEM
+    assert "no answer within 1 s" in told["b: table"].found
+    assert any(check.startswith("a: ") for check in told)
 
 
 def test_watch_shows_the_tables_again_and_again_until_ctrl_c(folder: Path) -> None:
