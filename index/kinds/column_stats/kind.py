@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -189,12 +188,10 @@ class ColumnStatsKind(Kind["ColumnStats"]):
             number = known.get(records[slice_.path].footer)
             if number is not None:
                 yield from _differences(stats, number, slice_, source, source.columns, blamed)
-        shared = Counter(record.footer for record in records.values())
         for slice_ in mine[:: max(1, len(mine) // _COMPUTED)]:
             record = records[slice_.path]
             number = known.get(record.footer)
-            # The statistics of an expression under a footer that several files have are united.
-            if number is not None and shared[record.footer] == 1:
+            if number is not None:
                 held = [
                     id_
                     for made in _definitions(view)
@@ -239,7 +236,8 @@ def _differences(
             if cells.key_type != stored_type(column) or not cells.known[units].any():
                 continue
             rows = list(built([Footer("", layout, slice_.path, computed)], [column]))[1:]
-            if not rows or not cells.same(
+            compare = cells.hold if isinstance(column, IndexedTerm) else cells.same
+            if not rows or not compare(
                 units, stored.cells_of(rows[0], cells.key_type, units.stop - units.start)
             ):
                 where = f"column statistics of {column.label} in {slice_.path}"

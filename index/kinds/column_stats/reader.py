@@ -7,8 +7,9 @@ reads the directories of the index files once and of each only the row groups of
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from threading import Lock
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -77,6 +78,37 @@ class Cells:
             (self.high[units].tolist(), other.high.tolist()),
         )
         return all(mine[n] == theirs[n] for mine, theirs in pairs for n in at)
+
+    def hold(self, units: slice, other: Cells) -> bool:
+        """Return whether the statistics of some units are those of another column, or hold for more rows too.
+
+        Those of an expression hold for more rows where several files have a footer, or one file has had other
+        partition values: see `rows.united`.
+        """
+        ours = enumerate(range(units.start, units.stop))
+        return all(
+            self.same(slice(at, at + 1), other._only(n)) or self._wider(at, other, n) for n, at in ours
+        )
+
+    def _only(self, unit: int) -> Cells:
+        parts = [getattr(self, made.name) for made in fields(self) if made.name != "key_type"]
+        return Cells(self.key_type, *(part[unit : unit + 1] for part in parts))
+
+    def _wider(self, unit: int, other: Cells, theirs: int) -> bool:
+        """Return whether the statistics of a unit are inexact and exclude no row of another column's unit."""
+        if self.exact[unit] or not self.known[unit] or self.nulls[unit] not in (-1, other.nulls[theirs]):
+            return False
+        if not (self.bounded[unit] and other.bounded[theirs]):
+            return True
+        low, high = (
+            (side[unit], its[theirs]) for side, its in ((self.low, other.low), (self.high, other.high))
+        )
+        return bool(_plain(low[0]) <= _plain(low[1]) and _plain(high[0]) >= _plain(high[1]))
+
+
+def _plain(bound: Any) -> Any:
+    """Return a bound that compares as the values do."""
+    return bound.as_py() if isinstance(bound, pa.Scalar) else bound
 
 
 _COMPARED = ("known", "bounded", "nulls", "packed", "exact")

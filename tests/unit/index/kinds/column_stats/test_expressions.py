@@ -173,3 +173,25 @@ def test_verify_tells_statistics_of_an_expression_that_are_wrong(judged: Judged)
     rewrite(judged.path, COLUMN_STATS, lower)
     problems = tailbit.open(judged.path).verify().problems
     assert any("column statistics of lower(s)" in str(problem) for problem in problems)
+
+
+def test_files_of_equal_footers_in_two_partitions_are_sound_and_damage_is_found(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    schema = pa.schema([("k", pa.int64()), ("p", pa.int32())])
+    builder = DeltaBuilder(path).create(schema, partition_by=["p"])
+    keys = pa.table({"k": pa.array(range(10), pa.int64())})
+    for name, part in (("a", "-128"), ("b", "0"), ("c", "7")):
+        builder.commit([builder.data_file(keys, f"{name}.parquet", {"p": part})])
+    tailbit.open(path).create_index("i", "lower(p)", kind="column_stats")
+    opened = tailbit.open(path)
+    assert opened.verify().problems == []
+    assert [opened.where(f"lower(p) = '{p}'").count() for p in ("-128", "0", "7", "x")] == [10, 10, 10, 0]
+
+    def narrower(table: pa.Table) -> pa.Table:
+        lows = [None if low is None else b"0" for low in table["low_text"].to_pylist()]
+        return table.set_column(
+            table.schema.get_field_index("low_text"), table.schema.field("low_text"), [lows]
+        )
+
+    rewrite(path, COLUMN_STATS, narrower)
+    assert ["a.parquet" in problem.where for problem in tailbit.open(path).verify().problems] == [True]
