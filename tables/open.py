@@ -44,15 +44,17 @@ def open_table(path: str, options: StorageOptions = NO_OPTIONS) -> Table:
         StorageError: the scheme has no store, or the store refuses.
     """
     storage, formats = open_storage(path, options), _wanted(options)
+    possible = [*formats]
     for each in formats:
         try:
             table = each.open(open_source(path, each.words.log, options))
         except NotATableError:
             if storage.exists(each.words.log):
-                _check_alone(storage, each, formats)
+                _check_alone(storage, each, possible)
                 raise
+            possible.remove(each)
         else:
-            _check_alone(storage, each, formats)
+            _check_alone(storage, each, possible)
             return table
     logs = [each.words.log for each in formats]
     reason = f"it has no {' and no '.join(logs)}" if storage.exists("") else "there is no such folder"
