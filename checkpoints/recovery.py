@@ -189,8 +189,8 @@ class BatchPlan:
 
     APPLY: read the snapshot of the target version if `first` is None, else the log from `first` to the
     target. REPLAY: all of it is recorded already. SUPERSEDED: the ledger no longer leads to this batch (index
-    deleted or restored, another indexer, another history of the source log); the batch records nothing, and
-    the planner decides again.
+    deleted or restored, another indexer, another history of the source log), or the log no longer holds what
+    the batch would read; the batch records nothing, and the planner decides again.
     """
 
     verdict: Verdict
@@ -203,13 +203,15 @@ def decide_batch(ledger: Ledger | None, start: Offset, end: Offset, log: LogStat
 
     A first run, a replay and an overlap are one case: only the recorded state and the end of the batch count.
     """
-    if not _as_read(end, log):
+    if not _as_read(end, log) or _is_cleaned(start, end, log):
         return BatchPlan(Verdict.SUPERSEDED)
     if ledger is None:
         return BatchPlan(Verdict.APPLY, 1) if _reads_snapshot(start, end) else BatchPlan(Verdict.SUPERSEDED)
     if ledger.round > end.round:
         return BatchPlan(Verdict.SUPERSEDED)
     held = lineage_holds(ledger, log)
+    if not _reads_snapshot(start, end) and ledger.version < end.stands_at and not log.follows(ledger.version):
+        return BatchPlan(Verdict.SUPERSEDED)
     if ledger.round < end.round:
         return _opening(ledger, end, held)
     if not held:
@@ -227,6 +229,11 @@ def decide_batch(ledger: Ledger | None, start: Offset, end: Offset, log: LogStat
 def _reads_snapshot(start: Offset, end: Offset) -> bool:
     """Return whether a batch reads files of a pinned snapshot, the last ones included."""
     return end.in_snapshot or (start.in_snapshot and start.version == end.stands_at)
+
+
+def _is_cleaned(start: Offset, end: Offset, log: LogState) -> bool:
+    """Return whether a batch reads files of a pinned snapshot that can no longer be rebuilt."""
+    return _reads_snapshot(start, end) and end.stands_at < log.head and end.stands_at < log.earliest()
 
 
 def _opening(ledger: Ledger, end: Offset, held: bool) -> BatchPlan:

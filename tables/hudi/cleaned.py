@@ -21,6 +21,7 @@ from tailbit.tables.hudi.log.metadata import decode_metadata
 from tailbit.tables.hudi.log.timeline import Timeline
 from tailbit.tables.hudi.versions import Versions
 from tailbit.tables.model import UNKNOWN_SIZE, Version
+from tailbit.tables.snapshot import Snapshot
 
 
 def earliest_readable(versions: Versions, files: Iterable[BaseFile]) -> Version:
@@ -50,6 +51,22 @@ def earliest_readable(versions: Versions, files: Iterable[BaseFile]) -> Version:
         for file in _deleted(metadata, instant, versions.timeline.storage.root):
             earliest = max(earliest, search.superseded(file, upto))
     return earliest
+
+
+def is_saved(timeline: Timeline, instant: Instant, snapshot: Snapshot) -> bool:
+    """Return whether a savepoint keeps all files of an instant's snapshot from the cleaner.
+
+    Raises:
+        FileNotFoundError: the savepoint has been deleted since the timeline was read.
+        MalformedLogError: the metadata of the savepoint are damaged.
+    """
+    saved = [i for i in timeline.active if i.action == "savepoint" and i.requested == instant.requested]
+    kept: set[str] = set()
+    for savepoint in saved:
+        for folder, named in ((timeline.metadata(savepoint) or {}).get("partitionMetadata") or {}).items():
+            names = (named.get("savepointDataFile") if isinstance(named, dict) else None) or ()
+            kept |= {f"{folder}/{name}" if folder else str(name) for name in names}
+    return bool(saved) and kept == {*snapshot.files.paths.to_pylist()}
 
 
 def _newest_before(versions: Versions) -> dict[tuple[str, str], Version | None]:

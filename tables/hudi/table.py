@@ -18,7 +18,7 @@ from tailbit.errors import CommitGapError, NotATableError, VersionNotFoundError
 from tailbit.tables.cache import Cache
 from tailbit.tables.date_text import show_time
 from tailbit.tables.hudi.changes import read_changes
-from tailbit.tables.hudi.cleaned import earliest_readable
+from tailbit.tables.hudi.cleaned import earliest_readable, is_saved
 from tailbit.tables.hudi.files import BaseFile, list_base_files
 from tailbit.tables.hudi.gate import check_readable
 from tailbit.tables.hudi.log.instants import DELETIONS
@@ -174,9 +174,11 @@ class HudiTable(Table):
             before = self._snapshots.held(max(near))
             if before is not None:
                 return self._keep(extend_snapshot(versions, before, version, time))
-        if version != versions.head and version < self._earliest(versions):
+        cleaned = version != versions.head and version < self._earliest(versions)
+        snapshot = build_snapshot(versions, version, time, self._files(versions))
+        if cleaned and not is_saved(versions.timeline, versions.instants[at], snapshot):
             raise self._not_found(versions, versions.name_of(version), "the cleaner has deleted files of it")
-        return self._keep(build_snapshot(versions, version, time, self._files(versions)))
+        return self._keep(snapshot)
 
     def _keep(self, snapshot: HudiSnapshot) -> HudiSnapshot:
         self._snapshots.hold(snapshot.version, snapshot)
@@ -211,8 +213,18 @@ class HudiTable(Table):
 
     @_settled
     def follows(self, version: Version) -> bool:
-        """Return whether the timeline still holds a version, and so the one after it. Cost: a look."""
-        return self._look().place(version) is not None
+        """Return whether the changes after a version can be told: its instant and all its files are known.
+
+        Cost: as `snapshot`, which `changes` needs too.
+        """
+        versions = self._look()
+        if versions.place(version) is None:
+            return False
+        try:
+            self._snapshot(versions, version)
+        except VersionNotFoundError:
+            return False
+        return True
 
     @_settled
     def changes(self, first: Version, last: Version) -> Changes:

@@ -270,7 +270,9 @@ class HudiHistory:
         effect = self.account.effects[position]
         files = self.account.live(position + 1).values()
         here = self.account.gone.isdisjoint(file.path for file in files)
-        return here and self.number(effect.instant) >= self.account.earliest
+        saved = {i.requested for i in self.builder.timeline.instants if i.action == "savepoint"}
+        kept = self.number(effect.instant) >= self.account.earliest or effect.instant.requested in saved
+        return here and kept
 
     def readable(self) -> list[State]:
         """Return the versions that can be read, the head last."""

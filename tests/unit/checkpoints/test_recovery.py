@@ -204,8 +204,14 @@ def test_the_first_batch_of_an_empty_index_reads_its_snapshot() -> None:
         (ledger(10), tail(3, 10), tail(3, 12), log(head=11)),
         (ledger(5, "building"), snap(3, 6), snap(3, 6, 4), log()),
         (ledger(5, "building"), tail(3, 10), tail(3, 12), log()),
+        (ledger(10), tail(3, 10), tail(3, 12), replace(log(), follows=lambda _: False)),
+        (ledger(5, "building"), snap(3, 5), snap(3, 5, 4), replace(log(), earliest=lambda: 6)),
+        (None, snap(1, 5), snap(1, 5, 4), replace(log(), earliest=lambda: 6)),
     ],
-    ids=["index deleted", "later round", "other lineage", "table went back", "other snapshot", "building"],
+    ids=[
+        *("index deleted", "later round", "other lineage", "table went back", "other snapshot", "building"),
+        *("log cleaned", "snapshot cleaned", "first snapshot cleaned"),
+    ],
 )
 def test_a_batch_that_the_ledger_has_overtaken_records_nothing(
     recorded: Ledger | None, start: Offset, end: Offset, source: LogState

@@ -7,19 +7,23 @@ import os
 import random
 import shutil
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+import tailbit
+from support.drive import Drive
 from support.hudi import unpack
-from support.hudi_builder import HudiBuilder
+from support.hudi_builder import BaseFile, HudiBuilder
 from tailbit.errors import (
     CommitGapError,
     MalformedLogError,
     TailbitError,
     UnsafePathError,
     UnsupportedFeatureError,
+    VersionNotFoundError,
 )
 from tailbit.tables.hudi import commits
 from tailbit.tables.hudi.table import HudiTable
@@ -187,3 +191,50 @@ def test_folders_are_listed_again_if_files_may_have_been_deleted_meanwhile(
     assert len(walks) == tries
     assert len(snapshot.files) == 2
     assert snapshot.files.get(first) is None if what == "clean" else snapshot.files.get(first) is not None
+
+
+@pytest.mark.supports_hudi("Histories", "savepoints that the cleaner has passed", "exact")
+def test_an_instant_that_a_savepoint_keeps_can_be_read_when_later_ones_are_cleaned(tmp_path: Path) -> None:
+    made = builder(tmp_path)
+    group, files, instants = made.new_group(), [], []
+    for _ in range(3):
+        requested = made.timeline.request()
+        previous = files[-1].path if files else None
+        files.append(made.data_file(ROWS, requested, group, "p", previous)[0])
+        instants.append(made.commit(requested, files[-1:], ROWS.schema, "UPSERT"))
+    table = opened(made.root)
+    saved = [slice_.path for slice_ in table.snapshot(table.version_named(instants[0].requested)).files]
+    kept = [file for file in files if file.path in saved]
+    other = next(path for path in saved if path != files[0].path)
+    made.savepoint(instants[0], [*kept, replace(files[0], path=other)])
+    made.clean(files[1:2], instants[2].requested)
+    read = opened(made.root)
+    assert read.earliest() == read.head()
+    snapshot = read.snapshot(read.version_named(instants[0].requested))
+    assert [slice_.path for slice_ in snapshot.files] == saved
+    with pytest.raises(VersionNotFoundError, match="the cleaner has deleted files of it"):
+        opened(made.root).snapshot(read.version_named(instants[1].requested))
+
+
+def test_an_index_of_whose_version_the_cleaner_took_a_file_begins_a_new_round(tmp_path: Path) -> None:
+    made = builder(tmp_path)
+    group = made.new_group()
+    first = write(made, group)
+    index = tmp_path / "index"
+    Drive(made.root, index, ["k"]).drain()
+    write(made, group)
+    made.clean([base_of(first)], "20250101000000000")
+    drive = Drive(made.root, index)
+    drive.drain()
+    ledger = drive.index.state.ledger
+    assert ledger is not None
+    assert ledger.round > 1
+    assert ledger.covered == opened(made.root).head()
+    answered = tailbit.open(made.root, index)
+    assert (answered.count("k = 2"), answered.verify().sound) == (2, True)
+
+
+def base_of(path: str) -> BaseFile:
+    """Return a base file of the helper's kind that stands for a path."""
+    name = Path(path).name
+    return BaseFile(name.split("_")[0], str(Path(path).parent), path, name[-25:-8], None, len(ROWS), 1)
