@@ -79,7 +79,7 @@ def both(accelerated: Acceleration, statement: str) -> tuple[list[str], list[Acc
 SERVED = [
     "SELECT * FROM {t} t WHERE i = 77",
     "SELECT count(*) FROM {t} t WHERE k IN ('k001', 'nothing', NULL)",
-    "SELECT id FROM {t} t WHERE st.a = 3 AND part = 'p %2F:ä 1'",
+    "SELECT id FROM {t} t WHERE st.a = 251 AND part = 'p %2F:ä 1'",
     "SELECT id FROM {t} t WHERE d = DATE'2020-03-01' AND f > 1",
     "SELECT id FROM {t} t WHERE p = 12.00",
     "SELECT id FROM {t} t WHERE t = TIMESTAMP'1970-01-01 00:16:40Z'",
