@@ -161,7 +161,7 @@ def late(path: str) -> None:
     index_of(path, ["c"])
     write_deltalake(path, pa.table({"c": ["x"]}), mode="append")
     for version in (0, 1):
-        earlier = time.time() - 4000 + version
+        earlier = time.time() - 4100 + version
         os.utime(Path(path, "_delta_log", f"{version:020}.json"), (earlier, earlier))
 
 
