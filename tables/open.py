@@ -34,8 +34,11 @@ def _open_hudi(storage: Storage) -> Table:
 FORMATS: Sequence[Format] = (Format("delta", DELTA, DeltaTable.open), Format("hudi", HUDI, _open_hudi))
 
 
-def open_table(path: str, options: StorageOptions = NO_OPTIONS) -> Table:
+def open_table(path: str, options: StorageOptions = NO_OPTIONS, alone: bool = True) -> Table:
     """Open the table at a path or URI, whatever its format; `options` configure its store.
+
+    `alone`: check that the folder holds no table of another format, unless the options name one. Cost of the
+    check: a probe for each other format.
 
     Raises:
         NotATableError: the folder is missing or holds no table of a known format.
@@ -54,12 +57,26 @@ def open_table(path: str, options: StorageOptions = NO_OPTIONS) -> Table:
                 raise
             possible.remove(each)
         else:
-            _check_alone(storage, each, possible)
+            if alone:
+                _check_alone(storage, each, possible)
             return table
     logs = [each.words.log for each in formats]
     reason = f"it has no {' and no '.join(logs)}" if storage.exists("") else "there is no such folder"
     kinds = " and no ".join(each.words.kind for each in formats)
     raise NotATableError(path=path, reason=reason, kind=kinds, log=" or ".join(logs))
+
+
+def check_alone(table: Table) -> None:
+    """Check that the folder of an open table holds no table of another format, unless its options name one.
+
+    Raises:
+        TwoFormatsError: it does.
+    """
+    for each in FORMATS:
+        if each.words is table.words:
+            _check_alone(
+                open_storage(table.root, table.storage.options), each, _wanted(table.storage.options)
+            )
 
 
 def open_index_log(path: str, options: StorageOptions = NO_OPTIONS) -> Table:

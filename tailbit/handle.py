@@ -22,7 +22,7 @@ from tailbit.index.model import Standing
 from tailbit.index.query.coverage import Coverage, cover
 from tailbit.index.store.place import index_path
 from tailbit.index.store.table import MetadataTable
-from tailbit.tables import open_table
+from tailbit.tables import check_alone, open_table
 from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.storage import StorageOptions, one_look
 from tailbit.tables.table import Table
@@ -168,6 +168,9 @@ class Handle:
         """Return whether the ledger's commit is still in the source log, unchanged.
 
         If the commit differs (other history) or is no longer there (cleaned up), no file counts as covered.
+
+        Raises:
+            TwoFormatsError: it differs, and the folder holds a table of another format, which it may be of.
         """
         with self._lock:
             ledger = self._index.state.ledger if self._index is not None else None
@@ -179,6 +182,8 @@ class Handle:
                     fingerprint = self._table.fingerprint(ledger.fingerprint.version)
                 except (CommitGapError, VersionNotFoundError):
                     fingerprint = None
+                if fingerprint != ledger.fingerprint:
+                    check_alone(self._table)
                 self._trust = (seen, fingerprint == ledger.fingerprint)
             return self._trust[1]
 
@@ -241,11 +246,15 @@ def opened(
     """
     options = StorageOptions.of(texts_by_name("storage_options", storage_options))
     with one_look():
-        table = path if isinstance(path, Table) else open_table(path_text("path", path), options)
+        given = isinstance(path, Table)
+        table = path if isinstance(path, Table) else open_table(path_text("path", path), options, alone=False)
         named = None if index is None else path_text("index", index)
         handle = kind(table, index_path(table.root, named))
         handle._freshness = Freshness.of(at_least, max_staleness)
         handle._refresh()
+        # An index says which table of its folder it is of, as long as it fits the one that was opened.
+        if handle._index is None and not given:
+            check_alone(table)
     if named is not None and handle._index is None and handle.damage is None:
         raise NoIndexError(path=named)
     return handle

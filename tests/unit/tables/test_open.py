@@ -5,7 +5,9 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 import tailbit
 from support.column_stats import wide_table
@@ -45,6 +47,20 @@ def test_a_folder_of_two_formats_is_refused_until_one_is_named(tmp_path: Path) -
     assert tailbit.open(path, storage_options={"table_format": "hudi"}).count() == len(
         table.rows(table.instants[-1])
     )
+
+
+@pytest.mark.parametrize("indexed", ["none", "delta", "hudi"])
+def test_an_index_tells_the_format_of_a_folder_of_two_while_it_fits(indexed: str, tmp_path: Path) -> None:
+    path = unpack("cow_v9_bare", tmp_path).path
+    write_deltalake(path, pa.table({"x": [1, 2]}))
+    if indexed != "none":
+        opened = tailbit.open(path, storage_options={"table_format": indexed})
+        opened.create_index("i", [opened.schema.names[-1]])
+    if indexed == "delta":
+        assert tailbit.open(path).where("x = 1").count() == 1
+    else:
+        with pytest.raises(TwoFormatsError):
+            tailbit.open(path).where("x = 1").count()
 
 
 def test_a_format_that_is_not_known_is_refused(tmp_path: Path) -> None:
