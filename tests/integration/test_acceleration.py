@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import DataFrame
 
 from support.tables import index_of
 from tailbit.errors import RequirementError, UsageError
@@ -121,7 +123,9 @@ def test_texts_with_quotes_and_backslashes_are_understood(accelerated: Accelerat
 
 
 DECLINED = {
-    "SELECT id FROM {t} TABLESAMPLE (100 PERCENT) WHERE k = 'k060'": "no-filter",
+    "SELECT id FROM {t} TABLESAMPLE (100 PERCENT) WHERE k = 'k060'": "non-deterministic",
+    "SELECT id FROM (SELECT * FROM {t} t WHERE i % 3 = 0 AND d = DATE'2020-02-20') TABLESAMPLE (50 PERCENT)"
+    " REPEATABLE (5)": "non-deterministic",
     "SELECT id FROM {t} t": "no-filter",
     "SELECT id FROM {t} t WHERE k IS NOT NULL": "no-filter",
     "SELECT id FROM {t} t WHERE f = 3": "not-in-words",
@@ -141,6 +145,36 @@ def test_a_statement_that_cannot_gain_is_left_to_spark_with_a_reason(
     _, scans = both(accelerated, statement.format(t=TABLE))
     assert [(scan.served, scan.reason) for scan in scans] == [(None, DECLINED[statement])]
     assert {scan.table for scan in scans} == {table}
+
+
+def test_the_parts_of_a_seeded_split_are_the_same_with_the_rule_and_without(
+    accelerated: Acceleration, table: str
+) -> None:
+    """Else a part read with the index and one read without would share rows, and lose others."""
+    spark, found = accelerated._spark, []
+    frame = spark.table(TABLE).where("k = 'k070'").select("id")
+    splits = zip(*(frame.randomSplit([0.5, 0.5], seed) for seed in range(12)), strict=True)
+    for parts, enabled in zip(splits, ("false", "true"), strict=True):
+        spark.conf.set("spark.tailbit.enabled", enabled)
+        found += [row.id for row in functools.reduce(DataFrame.union, parts).collect()]
+    assert sorted(found) == sorted([70, 470, 870] * 12)
+
+
+PLACES = ["input_file_block_start()", "_metadata.file_block_length", "_metadata"]
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_the_places_of_splits_are_those_of_all_files(
+    accelerated: Acceleration, table: str, place: str
+) -> None:
+    spark = accelerated._spark
+    spark.conf.set("spark.sql.files.openCostInBytes", "1")
+    spark.conf.set("spark.sql.files.minPartitionNum", "20")
+    try:
+        both(accelerated, f"SELECT id, {place} FROM {TABLE} WHERE i = 77")
+    finally:
+        spark.conf.unset("spark.sql.files.openCostInBytes")
+        spark.conf.unset("spark.sql.files.minPartitionNum")
 
 
 def test_a_query_that_cannot_gain_asks_the_helper_nothing(accelerated: Acceleration, table: str) -> None:

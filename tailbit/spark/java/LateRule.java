@@ -1,16 +1,18 @@
 package io.tailbit.spark;
 
 import java.util.Map;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.InputFileBlockLength;
-import org.apache.spark.sql.catalyst.expressions.InputFileBlockStart;
+import org.apache.spark.sql.catalyst.expressions.GetStructField;
 import org.apache.spark.sql.catalyst.expressions.InputFileName;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Sample;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
 import org.apache.spark.sql.delta.DeltaTableUtils;
 import org.apache.spark.sql.delta.stats.PreparedDeltaFileIndex;
+import org.apache.spark.sql.types.StructType;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import scala.jdk.javaapi.CollectionConverters;
@@ -52,16 +54,17 @@ final class LateRule extends Rule<LogicalPlan> {
 
   /**
    * Tells whether a plan evaluates what depends on the order or the place of rows: a seeded rand() gives each row
-   * another number where other rows are read before it.
+   * another number where other rows are read before it, a seeded sample takes others, and files are split otherwise
+   * where fewer are read.
    */
   private static boolean dependsOnOrder(LogicalPlan plan) {
-    boolean[] depends = {false};
+    boolean[] depends = {plan.output().exists(LateRule::isMetadata)};
     plan.foreachWithSubqueries(
         node -> {
+          depends[0] |= node instanceof Sample;
           for (Expression expression : CollectionConverters.asJava(node.expressions())) {
-            if (!expression.deterministic()) {
-              depends[0] |= expression.exists(LateRule::isOfOrder);
-            }
+            depends[0] |= !expression.deterministic() && expression.exists(LateRule::isOfOrder);
+            depends[0] |= expression.exists(LateRule::isOfSplit);
           }
           return BoxedUnit.UNIT;
         });
@@ -69,11 +72,22 @@ final class LateRule extends Rule<LogicalPlan> {
   }
 
   private static boolean isOfOrder(Expression expression) {
-    boolean isOfFile =
-        expression instanceof InputFileName
-            || expression instanceof InputFileBlockStart
-            || expression instanceof InputFileBlockLength;
-    return !expression.deterministic() && !isOfFile && expression.children().forall(Expression::deterministic);
+    return !expression.deterministic()
+        && !(expression instanceof InputFileName)
+        && expression.children().forall(Expression::deterministic);
+  }
+
+  /** Tells whether an expression reads where the split of a row begins or ends. */
+  private static boolean isOfSplit(Expression expression) {
+    return expression instanceof GetStructField field
+        && isMetadata(field.child())
+        && field.extractFieldName().startsWith("file_block_");
+  }
+
+  private static boolean isMetadata(Expression expression) {
+    return expression instanceof AttributeReference column
+        && column.metadata().contains("__metadata_col")
+        && column.dataType() instanceof StructType;
   }
 
   /** Replaces the topmost filters over a scan that has not been looked at. */
