@@ -237,6 +237,18 @@ def test_a_table_of_the_catalog_is_found_by_its_name(spark: Any, orders: str) ->
     assert ids(spark, orders) == [4, *range(6, 30)]
 
 
+def test_a_column_named_as_its_table_hides_no_other_column(spark: Any, tmp_path: Path) -> None:
+    """To Spark `s.id` is column `id` of table `s`, before it is a field of column `s`."""
+    rows = pa.table({"id": [1, 2], "s": [{"id": 2}, {"id": 1}]})
+    write_deltalake(str(tmp_path / "x"), rows, configuration=VECTORS)
+    spark.sql(f"CREATE TABLE s USING delta LOCATION '{tmp_path / 'x'}'")
+    try:
+        assert tailbit.spark.delete("s", "s.id = 1", spark=spark).rows == 1
+    finally:
+        spark.sql("DROP TABLE s")
+    assert ids(spark, str(tmp_path / "x")) == [2]
+
+
 def test_what_cannot_be_is_refused_and_nothing_changed(spark: Any, orders: str) -> None:
     before = last_commit(spark, orders)
     for rows, on, reason in (

@@ -167,3 +167,10 @@ def test_a_broken_constraint_and_bad_keys_change_nothing(spark: Any, goods: str)
         with pytest.raises(UsageError, match=reason):
             tailbit.spark.upsert(goods, rows, on, spark=spark)
     assert DeltaTable(goods).version() == before
+
+
+def test_a_key_of_another_type_is_no_other_key_by_a_cast(spark: Any, goods: str) -> None:
+    """MERGE compares 1.5 with 1: they differ, so it inserts; a cast before would update row 1."""
+    row = {"shop": "B", "id": 1.5, "name": "x", "price": 1, "day": None, "half": 0}
+    done = tailbit.spark.upsert(goods, [row], ["shop", "id"], spark=spark)
+    assert (done.by, done.updated, done.inserted) == ("delta", 0, 1)

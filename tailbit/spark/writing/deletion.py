@@ -8,6 +8,7 @@ the index might be no DELETE of Delta's, Delta's own statement is run, and the r
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -93,7 +94,7 @@ class Deleting:
         """Return where the rows lie; None, and the reason, if Delta is to find them."""
         reason = self.target.obstacle(changes)
         if reason is None and self.keys is None:
-            reason = changes.obstacle(self._rows._jdf)
+            reason = changes.obstacle(self._rows._jdf) or self._ambiguity()
         if reason is not None:
             return None, reason
         try:
@@ -104,6 +105,12 @@ class Deleting:
             return None, str(wrong)
         except TailbitError as error:
             return None, str(error)
+
+    def _ambiguity(self) -> str | None:
+        """Return why a dotted name of the condition may be a field to the index, a column to Spark."""
+        parts = {"spark_catalog", *re.split("[.`]", self.target.name.lower())}
+        named = [name for name in self._rows.columns if name.lower() in parts]
+        return f"column {named[0]} is named as the table" if named else None
 
     def _found(self, table: IndexedTable, version: int) -> Places:
         if self.keys is None:

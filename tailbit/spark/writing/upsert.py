@@ -92,12 +92,20 @@ class Upserting:
 
     def _obstacle(self, changes: Any) -> str | None:
         """Return why the rows of the source are not whole rows of the table; None if they are."""
+        from pyspark.sql.types import IntegralType
+
         if self.set is not None:
             return "some columns are updated: the others must be read"
         given = {name.lower() for name in self.source.columns}
         lacking = [name for name in self._schema.names if name.lower() not in given]
         if lacking:
             return f"the source lacks column {lacking[0]}: its values must be read"
+        for name in self.on:
+            given_type = self.source.select(quoted(name)).schema[0].dataType
+            kept_type = self.target.spark.table(self.target.name).select(quoted(name)).schema[0].dataType
+            whole = isinstance(given_type, IntegralType) and isinstance(kept_type, IntegralType)
+            if given_type != kept_type and not whole:
+                return f"key {name} of the source is of another type: a cast might make it another key"
         reason: str | None = changes.obstacleToAppend(self.source._jdf)
         return reason
 
