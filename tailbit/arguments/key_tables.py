@@ -69,7 +69,9 @@ def _listed(keys: Any) -> list[Any]:
 def _of_values(keys: Sequence[Any], on: Sequence[str] | None) -> pa.Table:
     """Return a list of values, tuples or dicts as a table."""
     if keys and all(isinstance(key, Mapping) for key in keys):
-        return _table(list(keys[0]), [[key.get(name) for key in keys] for name in keys[0]])
+        # A field that some key lacks is NULL there, and no key has NULL.
+        fields = list(dict.fromkeys(name for key in keys for name in key))
+        return _table(fields, [[key.get(name) for key in keys] for name in fields])
     if on is None:
         raise UsageError(reason="keys have no names", hint="Name the columns of the key: on=...")
     if len(on) == 1 and not any(isinstance(key, tuple) for key in keys):

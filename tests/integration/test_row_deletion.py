@@ -249,6 +249,16 @@ def test_a_column_named_as_its_table_hides_no_other_column(spark: Any, tmp_path:
     assert ids(spark, str(tmp_path / "x")) == [2]
 
 
+def test_what_the_session_has_cached_is_read_anew(spark: Any, orders: str) -> None:
+    frame = spark.read.format("delta").load(orders).cache()
+    try:
+        assert frame.count() == 30
+        assert tailbit.spark.delete(orders, "id < 4", spark=spark).rows == 4
+        assert spark.read.format("delta").load(orders).count() == frame.count() == 26
+    finally:
+        frame.unpersist()
+
+
 def test_what_cannot_be_is_refused_and_nothing_changed(spark: Any, orders: str) -> None:
     before = last_commit(spark, orders)
     for rows, on, reason in (
@@ -257,9 +267,12 @@ def test_what_cannot_be_is_refused_and_nothing_changed(spark: Any, orders: str) 
         (["x"], "id", "do not fit"),
         ("id = 1", "id", "beside a condition"),
         (None, None, "keys"),
+        ([{"id": 1}, {"id": 2, "place": "x"}], None, "NULL in place"),
     ):
         with pytest.raises(UsageError, match=reason):
             tailbit.spark.delete(orders, rows, on, spark=spark)
+    with pytest.raises(UsageError, match="older version"):
+        tailbit.spark.delete(f"{orders}@v1", "id = 1", spark=spark)
     with pytest.raises(UsageError, match="application"):
         tailbit.spark.delete(orders, "id = 1", spark=spark, application="daily")  # type: ignore[arg-type]
     for condition in ("no_column = 1", "id ==== 1", "id IN (SELECT 1)", "sum(id) > 1", "id / 0 > 1"):

@@ -163,6 +163,7 @@ def test_a_broken_constraint_and_bad_keys_change_nothing(spark: Any, goods: str)
         ([good], ["colour"], "no column colour"),
         ([good], [], "no key column"),
         (7, ["id"], "source is of type int"),
+        ([good, {"shop": "A", "id": 1}], ["shop", "id"], "others have none"),
     ):
         with pytest.raises(UsageError, match=reason):
             tailbit.spark.upsert(goods, rows, on, spark=spark)

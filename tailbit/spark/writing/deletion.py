@@ -75,7 +75,9 @@ class Deleting:
             return found
         if not changes.delete(packed(places)):
             return self._by_delta("the log does not say how many rows its files have", dry)
-        return replace(found, version=self._committed(changes))
+        version = self._committed(changes)
+        self.target.refresh()
+        return replace(found, version=version)
 
     def _committed(self, changes: Any) -> int:
         """Commit the deletion; return the version."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,9 @@ _DEFAULTS = {
     "spark.databricks.delta.schema.autoMerge.enabled": "false",
 }
 """Settings with which conditions mean what they mean to the index, and Delta deletes by deletion vectors."""
+
+_OLDER = re.compile(r"@(v\d+|\d{17})`?$")
+"""How Delta's paths name an older version, by its number or its time."""
 
 _LEGACY = "spark.sql.legacy."
 _LAST_COMMIT = "spark.databricks.delta.lastCommitVersionInSession"
@@ -87,6 +91,12 @@ class Target:
         """Return why only Delta's own statement may change the table; None if a transaction of ours may."""
         return _session_obstacle(self.spark) or changes.obstacle()
 
+    def refresh(self) -> None:
+        """Have the session read anew what it has cached of the table, as Delta's own statements do."""
+        session = self.spark._jsparkSession
+        plan = self.spark.table(self.name)._jdf.queryExecution().analyzed()
+        session.sharedState().cacheManager().recacheByPlan(session, plan.collectLeaves().head())
+
     @property
     def transaction(self) -> tuple[str | None, int]:
         """The transaction of the application, as `RowChanges` takes it."""
@@ -137,6 +147,11 @@ def _session(spark: SparkSession | None) -> SparkSession:
 
 def _sql_name(table: str) -> str:
     """Return a table as SQL names it: a path as delta.`path`; the name of a catalog's table as it is."""
+    if _OLDER.search(table):
+        raise UsageError(
+            reason=f"{table} is an older version, and only the newest can be changed",
+            hint="Leave out what stands behind the @.",
+        )
     is_path = "/" in table or os.path.isdir(os.path.join(table, "_delta_log"))
     if not is_path or table.startswith("delta.`"):
         return table

@@ -8,7 +8,7 @@ Delta's own statement is run, and the result says why.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -88,6 +88,7 @@ class Upserting:
         changes.append(self._rows._jdf)
         told = f"{', '.join(self.on)} in {keys} keys"
         version = changes.commitUpsert(told, keys - updated, *self.target.transaction)
+        self.target.refresh()
         return Upsert(version, updated, keys - updated, len(places), "index")
 
     def _obstacle(self, changes: Any) -> str | None:
@@ -192,8 +193,15 @@ def _table(source: Any) -> pa.Table:
     """Return rows of any library as an Arrow table."""
     if hasattr(source, "__arrow_c_stream__"):
         return pa.table(source)
-    if isinstance(source, list):
-        return pa.Table.from_pylist(source)
+    if isinstance(source, list) and all(isinstance(row, Mapping) for row in source):
+        fields = list(dict.fromkeys(name for row in source for name in row))
+        lacking = next((name for row in source for name in fields if name not in row), None)
+        if lacking is not None:
+            raise UsageError(
+                reason=f"some rows of the source have a field {lacking}, and others have none",
+                hint="Give each row all fields, None where it has no value.",
+            )
+        return pa.table({name: [row[name] for row in source] for name in fields})
     raise UsageError(
         reason=f"source is of type {type(source).__name__}",
         hint="Give a Spark DataFrame, a table of pyarrow, polars, pandas or DuckDB, or a list of dicts.",
