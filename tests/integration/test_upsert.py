@@ -150,6 +150,17 @@ def test_what_needs_the_old_values_or_several_rows_goes_by_merge(spark: Any, goo
     assert (done.by, "column price" in str(done.reason)) == ("delta", True)
 
 
+def test_zeros_of_both_signs_are_one_key_as_merge_has_it(spark: Any, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    properties = "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')"
+    spark.sql(f"CREATE TABLE delta.`{path}` (k DOUBLE, v INT) USING delta {properties}")
+    spark.sql(f"INSERT INTO delta.`{path}` VALUES (0.0, 1)")
+    index_of(path, ["k"])
+    with pytest.raises((PySparkException, Py4JError), match="MULTIPLE_SOURCE_ROW"):
+        tailbit.spark.upsert(path, [{"k": 0.0, "v": 2}, {"k": -0.0, "v": 3}], "k", spark=spark)
+    assert rows_of(spark, path) == [(0.0, 1)]
+
+
 def test_a_broken_constraint_and_bad_keys_change_nothing(spark: Any, goods: str) -> None:
     before = DeltaTable(goods).version()
     good = {"shop": "A", "id": 0, "name": "x", "price": 1, "day": None, "half": 0}

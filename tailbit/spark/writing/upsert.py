@@ -93,7 +93,7 @@ class Upserting:
 
     def _obstacle(self, changes: Any) -> str | None:
         """Return why the rows of the source are not whole rows of the table; None if they are."""
-        from pyspark.sql.types import IntegralType
+        from pyspark.sql.types import DecimalType, FractionalType, IntegralType
 
         if self.set is not None:
             return "some columns are updated: the others must be read"
@@ -107,6 +107,8 @@ class Upserting:
             whole = isinstance(given_type, IntegralType) and isinstance(kept_type, IntegralType)
             if given_type != kept_type and not whole:
                 return f"key {name} of the source is of another type: a cast might make it another key"
+            if isinstance(kept_type, FractionalType) and not isinstance(kept_type, DecimalType):
+                return f"key {name} is a floating-point number: 0.0 and -0.0 are one key"
         reason: str | None = changes.obstacleToAppend(self.source._jdf)
         return reason
 
