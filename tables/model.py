@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from tailbit.wording import quoted
+
 if TYPE_CHECKING:
     from pyroaring import BitMap
 
@@ -96,11 +98,11 @@ class Column:
 
 @lru_cache(maxsize=4096)
 def _dotted(parts: tuple[str, ...]) -> str:
-    return ".".join(map(_quoted, parts))
+    return ".".join(map(_part, parts))
 
 
-def _quoted(part: str) -> str:
-    return part if part.replace("_", "a").isalnum() else "`" + part.replace("`", "``") + "`"
+def _part(part: str) -> str:
+    return part if part.replace("_", "a").isalnum() else quoted(part)
 
 
 class HiddenRows(Protocol):

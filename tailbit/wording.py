@@ -59,3 +59,12 @@ def size_text(size: int) -> str:
 
 _KIB = 1024
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+def quoted(*parts: str) -> str:
+    """Return a name as SQL writes it, between backticks; the parts are those between its dots.
+
+    >>> quoted("st", "a`b")
+    '`st`.`a``b`'
+    """
+    return ".".join("`" + part.replace("`", "``") + "`" for part in parts)

@@ -19,10 +19,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-DELTA = {
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    "spark.jars.packages": "io.delta:delta-spark_4.2_2.13:4.4.0",
+from tailbit.streaming.java.session import delta_settings
+
+DELTA = delta_settings() | {
     "spark.driver.memory": "4g",
     "spark.driver.maxResultSize": "0",
     "spark.sql.session.timeZone": "UTC",

@@ -17,7 +17,7 @@ from lineitem import folder
 from timing import medians, same, tell
 
 import tailbit
-from tailbit.streaming.java.session import build_session
+from tailbit.streaming.java.session import build_session, delta_settings
 
 FILES, ROWS = 200, 30_000
 PREDICATES = {
@@ -59,12 +59,7 @@ def read(frame: Any) -> tuple[Any, ...]:
 
 def main() -> None:
     path = str(table())
-    extra = {
-        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        "spark.jars.packages": "io.delta:delta-spark_4.2_2.13:4.4.0",
-        "spark.driver.memory": "2g",
-    }
+    extra = delta_settings() | {"spark.driver.memory": "2g"}
     with build_session("spark_frame", ui=False, extra=extra) as spark:
         opened = tailbit.open(path)
         for predicate, (what, most) in PREDICATES.items():

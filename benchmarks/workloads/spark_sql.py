@@ -11,7 +11,7 @@ from spark_frame import table
 from timing import medians, same, tell
 
 from tailbit.spark import accelerate, jar
-from tailbit.streaming.java.session import build_session
+from tailbit.streaming.java.session import build_session, delta_settings
 
 STATEMENTS = {
     "SELECT count(*), sum(id), max(x1) FROM t WHERE name = 'rare'": ("files", "15 of 200 files", 0.7),
@@ -32,12 +32,7 @@ STATEMENTS = {
 def main() -> None:
     jar.build()
     path = str(table())
-    extra = {
-        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        "spark.jars.packages": "io.delta:delta-spark_4.2_2.13:4.4.0",
-        "spark.driver.memory": "2g",
-    }
+    extra = delta_settings() | {"spark.driver.memory": "2g"}
     with build_session("spark_sql", ui=False, extra=extra) as spark:
         acceleration = accelerate(spark, budget_ms=60_000)
 

@@ -14,6 +14,7 @@ from tailbit.arguments.spark_columns import column_text, is_spark_column
 from tailbit.arguments.values import names, text
 from tailbit.errors import UsageError
 from tailbit.tables.schema import name_parts
+from tailbit.wording import quoted
 
 
 class Condition:
@@ -231,7 +232,7 @@ def col(name: str) -> Condition:
     "(`address`.`city` = 'Oslo')"
     """
     parts = name_parts(text("name", name))
-    return _as_operand(".".join("`" + part.replace("`", "``") + "`" for part in parts))
+    return _as_operand(quoted(*parts))
 
 
 def call(function: str, *args: Any) -> Condition:

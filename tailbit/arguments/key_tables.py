@@ -26,7 +26,7 @@ def key_table(keys: Any, on: str | Iterable[str] | None) -> tuple[list[str], pa.
         UsageError: `keys` is none of the accepted forms, lacks a column, or has no names and none are given.
     """
     wanted = None if on is None else [on] if isinstance(on, str) else names("on", on)
-    table = _of_library(keys)
+    table = table_of_library(keys)
     if table is None:
         table = _of_values(_listed(keys), wanted)
     wanted = table.column_names if wanted is None else wanted
@@ -46,7 +46,7 @@ def _without_views(table: pa.Table) -> pa.Table:
     return table if schema.equals(table.schema) else table.cast(schema)
 
 
-def _of_library(keys: Any) -> pa.Table | None:
+def table_of_library(keys: Any) -> pa.Table | None:
     """Return a table of any library as an Arrow table; None if keys are none."""
     if hasattr(keys, "toArrow"):
         return keys.toArrow()

@@ -15,6 +15,7 @@ import pyarrow as pa
 from tailbit.arguments.constants import constant_text
 from tailbit.errors import UsageError
 from tailbit.tables.date_text import date_texts
+from tailbit.wording import quoted
 
 _INFIX = {
     "=": "=", "==": "=", "!=": "<>", "<>": "<>", "<=>": "<=>", "<": "<", "<=": "<=", ">": ">", ">=": ">=",
@@ -105,7 +106,7 @@ class _Writer:
             return _call(str(node.functionName()), [self.text(arg) for arg in _all(node.arguments())])
         if kind == "UnresolvedExtractValue" and not self._is_field(node):
             return f"{self.text(node.child())}[{self.text(node.extraction())}]"
-        return ".".join("`" + part.replace("`", "``") + "`" for part in self.parts(node))
+        return quoted(*self.parts(node))
 
     def parts(self, node: Any) -> tuple[str, ...]:
         """Return the name parts of a column, or of a struct field, however the field is accessed."""

@@ -172,21 +172,16 @@ class FlightsTable:
 
 def start_spark() -> Any:
     """Return a session with Delta Lake, with the small and quick settings of the indexer's session."""
-    from delta import configure_spark_with_delta_pip
     from pyspark.sql import SparkSession
 
-    from tailbit.streaming.java.session import session_settings
+    from tailbit.streaming.java.session import delta_settings, session_settings
 
-    delta = {
-        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        # Else RESTORE runs ten thousand tasks.
-        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
-    }
+    # Else RESTORE runs ten thousand tasks.
+    delta = delta_settings() | {"spark.sql.sources.parallelPartitionDiscovery.parallelism": "2"}
     builder = SparkSession.builder.appName("tailbit demo: the writer").master("local[2]")
     for name, value in session_settings("local[2]", ui=False, extra=delta).items():
         builder = builder.config(name, value)
-    return configure_spark_with_delta_pip(builder).getOrCreate()
+    return builder.getOrCreate()
 
 
 def serve(table: FlightsTable, commands: Iterable[str], answer: Callable[[dict[str, Any]], None]) -> None:

@@ -20,6 +20,7 @@ import numpy as np
 from tailbit.index.predicate.tree import And, Leaf, Node
 from tailbit.index.predicate.value_sets import Interval, ValueSet
 from tailbit.index.predicate.walks import columns_of
+from tailbit.wording import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -42,25 +43,21 @@ def filtered(frame: DataFrame, node: Node, predicate: str) -> DataFrame:
         return frame.where(predicate)
     unused = "_" * (max(map(len, frame.columns)) + 1)
     plain = {name: f"{unused}{n}" for n, name in enumerate(dict.fromkeys(c.name[0] for c in floats))}
-    hidden = {name: col(_quoted(name)) for name in plain}
+    hidden = {name: col(quoted(name)) for name in plain}
     for column in floats:
         top, *inner = column.name
-        value = col(_quoted(*column.name))
+        value = col(quoted(*column.name))
         same = nanvl(value, value)
-        hidden[top] = hidden[top].withField(_quoted(*inner), same) if inner else same
+        hidden[top] = hidden[top].withField(quoted(*inner), same) if inner else same
     condition = expr(predicate)
     for leaf in node.children if isinstance(node, And) else (node,):
         if isinstance(leaf, Leaf) and leaf.column in floats:
             top, *inner = leaf.column.name
-            for sure in _sure(leaf, col(_quoted(plain[top], *inner))):
+            for sure in _sure(leaf, col(quoted(plain[top], *inner))):
                 condition &= sure
-    both = frame.withColumns(hidden | {other: col(_quoted(name)) for name, other in plain.items()})
+    both = frame.withColumns(hidden | {other: col(quoted(name)) for name, other in plain.items()})
     shown = both.where(condition).withColumns({name: col(other) for name, other in plain.items()})
     return shown.drop(*plain.values())
-
-
-def _quoted(*parts: str) -> str:
-    return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
 
 
 def _sure(leaf: Leaf, value: SparkColumn) -> Iterator[SparkColumn]:

@@ -167,13 +167,17 @@ def test_a_wrong_configuration_ends_with_78_and_starts_nothing(application: Appl
     assert not Path(application.table("orders"), "_tailbit").exists()
 
 
-def test_a_second_application_takes_over_when_the_first_is_killed_and_when_it_is_stopped(
-    application: Application, standby: Application
-) -> None:
+def one_at_work_and_one_standing_by(application: Application, standby: Application) -> None:
     application.start()
     application.wait_for_head(*NAMES)
     standby.start()
     standby.wait_for_words("standing by")
+
+
+def test_a_second_application_takes_over_when_the_first_is_killed_and_when_it_is_stopped(
+    application: Application, standby: Application
+) -> None:
+    one_at_work_and_one_standing_by(application, standby)
     application.kill()
     append(application.table("orders"))
     standby.wait_for_words("taken over from")
@@ -193,10 +197,7 @@ def test_a_second_application_takes_over_when_the_first_is_killed_and_when_it_is
 def test_an_application_that_was_taken_over_while_it_slept_stands_by_and_nothing_is_lost_or_twice(
     application: Application, standby: Application
 ) -> None:
-    application.start()
-    application.wait_for_head(*NAMES)
-    standby.start()
-    standby.wait_for_words("standing by")
+    one_at_work_and_one_standing_by(application, standby)
     assert application.process is not None
     application.process.send_signal(signal.SIGSTOP)
     append(application.table("orders"))

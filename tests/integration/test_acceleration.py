@@ -10,23 +10,19 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame
 
+from support.acceleration import PATIENT, patiently_accelerated
 from support.tables import index_of
 from tailbit.errors import RequirementError, UsageError
 from tailbit.spark import accelerate, acceleration_conf, jar
 from tailbit.spark.acceleration import AcceleratedScan, Acceleration
-
-PATIENT = 30_000
-"""Milliseconds: what is judged here is the answer, on a machine at work."""
 
 TABLE = "accelerated.t"
 
 
 @pytest.fixture(scope="module")
 def accelerated(spark: Any) -> Iterator[Acceleration]:
-    jar.build()
-    acceleration = accelerate(spark, budget_ms=PATIENT)
-    yield acceleration
-    acceleration.stop()
+    with patiently_accelerated(spark) as acceleration:
+        yield acceleration
 
 
 @pytest.fixture(scope="module")

@@ -17,13 +17,10 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
+from support.acceleration import PATIENT, patiently_accelerated
 from support.profiles import PROOF, SEED
 from support.tables import index_of
-from tailbit.spark import accelerate, jar
 from tailbit.spark.acceleration import Acceleration
-
-PATIENT = 30_000
-"""Milliseconds: what is judged here is the answer, on a machine at work."""
 
 INDEXED = ["i", "k", "d", "p", "t", "s.a", "b", "f"]
 TURNS, SCANS = (100, 8) if PROOF else (2, 6)
@@ -31,10 +28,8 @@ TURNS, SCANS = (100, 8) if PROOF else (2, 6)
 
 @pytest.fixture(scope="module")
 def accelerated(spark: Any) -> Iterator[Acceleration]:
-    jar.build()
-    acceleration = accelerate(spark, budget_ms=PATIENT)
-    yield acceleration
-    acceleration.stop()
+    with patiently_accelerated(spark) as acceleration:
+        yield acceleration
 
 
 @pytest.fixture

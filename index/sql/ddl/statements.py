@@ -18,6 +18,7 @@ from tailbit.index.sql.refusals import placed, refuse
 from tailbit.index.sql.syntax.parser import parse_predicate
 from tailbit.index.sql.syntax.tokens import tokens_of
 from tailbit.index.sql.syntax.tree import Tree
+from tailbit.wording import quoted
 
 RESERVED = frozenset("AS FROM IF IN ON OPTIONS PARTITION REBUILD TABLE USING WHERE WITH".split())
 """Words that are a name in backticks only."""
@@ -136,7 +137,7 @@ class TableReference:
         if self.kind == "name":
             return self.text
         # Only a string has escapes, which what Spark takes for a variable needs.
-        return string_text(self.text) if "${" in self.text else f"delta.{_quoted(self.text)}"
+        return string_text(self.text) if "${" in self.text else f"delta.{quoted(self.text)}"
 
 
 @dataclass(frozen=True)
@@ -262,7 +263,7 @@ def name_text(name: str) -> str:
     >>> name_text("by_day"), name_text("my index"), name_text("on")
     ('by_day', '`my index`', '`on`')
     """
-    return name if _PLAIN.fullmatch(name) and name.upper() not in RESERVED else _quoted(name)
+    return name if _PLAIN.fullmatch(name) and name.upper() not in RESERVED else quoted(name)
 
 
 def string_text(value: str) -> str:
@@ -274,10 +275,6 @@ def string_text(value: str) -> str:
     escaped = value.replace("\\", "\\\\").replace("'", "\\'")
     # Spark takes the two signs together for a variable, in quotes too.
     return "'" + escaped.replace("${", "\\u0024{") + "'"
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 def _pairs(values: Mapping[str, str]) -> str:

@@ -327,6 +327,7 @@ public class RowChanges {
   private long commitMerge(Map metrics, Seq matched, Seq others, String application, long number) {
     transaction.trackReadPredicates(one(Literal.TrueLiteral()), false, true);
     metrics.putAll(metrics("numTarget"));
+    metrics.putIfAbsent("operationNumSourceRows", Long.valueOf(0));
     metrics.put("numTargetFilesRemoved", Long.valueOf(removedFiles));
     metrics.put("numTargetBytesRemoved", Long.valueOf(removedBytes));
     metrics.put("numTargetFilesAdded", Long.valueOf(addedFiles));
@@ -353,7 +354,7 @@ public class RowChanges {
     metrics.put("executionTimeMs", Long.valueOf(System.currentTimeMillis() - began));
     Map told = new HashMap();
     List names = new ArrayList(CollectionConverters.asJava(operation.operationMetrics()));
-    names.add("operationNumSourceRows");
+    names.addAll(metrics.keySet());
     for (int at = 0; at < names.size(); at++) {
       String name = (String) names.get(at);
       SQLMetric metric = SQLMetrics.createMetric(spark.sparkContext(), name);

@@ -21,7 +21,7 @@ from tailbit.errors import TailbitError, UsageError
 from tailbit.once import once
 from tailbit.spark.functions import session_zone
 from tailbit.spark.writing.places import Places, packed, places_of_answer, places_of_keys
-from tailbit.spark.writing.target import REPLAYED, Target, quoted, retention_of
+from tailbit.spark.writing.target import REPLAYED, Target, column_name, retention_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -90,7 +90,7 @@ class Deleting:
     def _rows(self) -> DataFrame:
         """Return the rows of the condition as Spark understands it."""
         assert self.condition is not None
-        return self.target.spark.table(self.target.name).where(self.condition)
+        return self.target.frame.where(self.condition)
 
     def _places(self, changes: Any) -> tuple[Places | None, str | None]:
         """Return where the rows lie; None, and the reason, if Delta is to find them."""
@@ -131,12 +131,12 @@ class Deleting:
 
     def _statement(self) -> Row:
         """Run DELETE, or for keys a MERGE that deletes the rows whose columns equal those of a key."""
-        spark, name = self.target.spark, self.target.name
+        spark, table = self.target.spark, self.target.name
         if self.keys is None:
-            return spark.sql(f"DELETE FROM {name} WHERE {self.condition}").collect()[0]
+            return spark.sql(f"DELETE FROM {table} WHERE {self.condition}").collect()[0]
         columns, keys = self.keys
-        same = " AND ".join(f"target.{quoted(column)} = given.{quoted(column)}" for column in columns)
-        statement = f"MERGE INTO {name} target USING {{keys}} given ON {same} WHEN MATCHED THEN DELETE"
+        same = " AND ".join(f"target.{column_name(name)} = given.{column_name(name)}" for name in columns)
+        statement = f"MERGE INTO {table} target USING {{keys}} given ON {same} WHEN MATCHED THEN DELETE"
         given = spark.createDataFrame(keys).dropDuplicates()
         return spark.sql(statement, keys=given).collect()[0]
 

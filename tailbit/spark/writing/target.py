@@ -8,15 +8,16 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
 from tailbit.api import IndexedTable, open_indexed
 from tailbit.arguments.values import path_text, texts_by_name, whole
 from tailbit.errors import UsageError
+from tailbit.once import once
 from tailbit.spark.compiled import java_object
+from tailbit.wording import quoted
 
 if TYPE_CHECKING:
-    from pyspark.sql import Row, SparkSession
+    from pyspark.sql import DataFrame, Row, SparkSession
 
 _DEFAULTS = {
     "spark.sql.ansi.enabled": "true",
@@ -84,17 +85,21 @@ class Target:
 
     def opened(self, changes: Any) -> IndexedTable:
         """Return the table of a transaction with its index."""
-        path = _path_of(changes.location())
-        return open_indexed(path, self.index, storage_options=self.storage_options)
+        return open_indexed(changes.location(), self.index, storage_options=self.storage_options)
 
     def obstacle(self, changes: Any) -> str | None:
         """Return why only Delta's own statement may change the table; None if a transaction of ours may."""
         return _session_obstacle(self.spark) or changes.obstacle()
 
+    @once
+    def frame(self) -> DataFrame:
+        """Return the rows of the table as Spark reads them."""
+        return self.spark.table(self.name)
+
     def refresh(self) -> None:
         """Have the session read anew what it has cached of the table, as Delta's own statements do."""
         session = self.spark._jsparkSession
-        plan = self.spark.table(self.name)._jdf.queryExecution().analyzed()
+        plan = self.frame._jdf.queryExecution().analyzed()
         session.sharedState().cacheManager().recacheByPlan(session, plan.collectLeaves().head())
 
     @property
@@ -125,9 +130,9 @@ def retention_of(changes: Any) -> datetime.timedelta:
     return datetime.timedelta(milliseconds=changes.retention())
 
 
-def quoted(name: str) -> str:
+def column_name(name: str) -> str:
     """Return a column as SQL names it; dots lead to fields."""
-    return ".".join(f"`{part.replace('`', '``')}`" for part in name.split("."))
+    return quoted(*name.split("."))
 
 
 def _session(spark: SparkSession | None) -> SparkSession:
@@ -156,12 +161,7 @@ def _sql_name(table: str) -> str:
     if not is_path or table.startswith("delta.`"):
         return table
     place = table if "://" in table else os.path.abspath(table)
-    return f"delta.`{place.replace('`', '``')}`"
-
-
-def _path_of(location: str) -> str:
-    """Return the path or URI that `tailbit.open` takes, of a URI as Spark gives it."""
-    return unquote(location.removeprefix("file:")) if location.startswith("file:") else location
+    return f"delta.{quoted(place)}"
 
 
 def _application(given: Any) -> tuple[str, int] | None:

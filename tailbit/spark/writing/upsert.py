@@ -9,20 +9,24 @@ Delta's own statement is run, and the result says why.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from tailbit.arguments.key_tables import table_of_library
 from tailbit.arguments.values import names
 from tailbit.errors import TailbitError, UsageError
 from tailbit.once import once
 from tailbit.spark.writing.places import Places, packed, places_of_keys
-from tailbit.spark.writing.target import REPLAYED, Target, quoted
+from tailbit.spark.writing.target import REPLAYED, Target, column_name
+from tailbit.wording import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
-    from pyspark.sql.types import StructType
+
+
+_SAME = "target.{0} = source.{0}"
 
 
 @dataclass(frozen=True)
@@ -63,9 +67,9 @@ class Upserting:
             return Upsert(None, 0, 0, 0, "index", REPLAYED)
         reason = self.target.obstacle(changes) or self._obstacle(changes)
         if reason is not None:
-            self._check_keys(self.source.select(*map(quoted, self.on)).toArrow())
+            self._check_keys(self.source.select(*map(column_name, self.on)).toArrow())
             return self._by_delta(reason, dry)
-        keys = self._rows.select(*map(quoted, self.on)).toArrow()
+        keys = self._rows.select(*map(column_name, self.on)).toArrow()
         self._check_keys(keys)
         try:
             located = self.target.opened(changes).locate(keys, on=self.on, version=changes.version())
@@ -89,7 +93,7 @@ class Upserting:
         told = f"{', '.join(self.on)} in {keys} keys"
         version = changes.commitUpsert(told, keys - updated, *self.target.transaction)
         self.target.refresh()
-        return Upsert(version, updated, keys - updated, len(places), "index")
+        return replace(found, version=version)
 
     def _obstacle(self, changes: Any) -> str | None:
         """Return why the rows of the source are not whole rows of the table; None if they are."""
@@ -98,12 +102,12 @@ class Upserting:
         if self.set is not None:
             return "some columns are updated: the others must be read"
         given = {name.lower() for name in self.source.columns}
-        lacking = [name for name in self._schema.names if name.lower() not in given]
+        lacking = [name for name in self.target.frame.columns if name.lower() not in given]
         if lacking:
             return f"the source lacks column {lacking[0]}: its values must be read"
         for name in self.on:
-            given_type = self.source.select(quoted(name)).schema[0].dataType
-            kept_type = self.target.spark.table(self.target.name).select(quoted(name)).schema[0].dataType
+            frames = (self.source, self.target.frame)
+            given_type, kept_type = (frame.select(column_name(name)).schema[0].dataType for frame in frames)
             whole = isinstance(given_type, IntegralType) and isinstance(kept_type, IntegralType)
             if given_type != kept_type and not whole:
                 return f"key {name} of the source is of another type: a cast might make it another key"
@@ -112,16 +116,12 @@ class Upserting:
         reason: str | None = changes.obstacleToAppend(self.source._jdf)
         return reason
 
-    @property
-    def _schema(self) -> StructType:
-        return self.target.spark.table(self.target.name).schema
-
     @once
     def _rows(self) -> DataFrame:
         """Return the rows of the source as those of the table, computed once: keys and rows must agree."""
         columns = [
-            self.source[quoted_name(field.name)].cast(field.dataType).alias(field.name)
-            for field in self._schema
+            self.source[quoted(field.name)].cast(field.dataType).alias(field.name)
+            for field in self.target.frame.schema
         ]
         return self.source.select(*columns).localCheckpoint()
 
@@ -152,22 +152,17 @@ class Upserting:
         return Upsert(version, told["num_updated_rows"], told["num_inserted_rows"], None, "delta", reason)
 
     def _statement(self) -> Row:
-        same = " AND ".join(f"target.{quoted(name)} = source.{quoted(name)}" for name in self.on)
+        same = " AND ".join(_SAME.format(column_name(name)) for name in self.on)
         update, insert = "*", "*"
         if self.set is not None:
-            update = ", ".join(f"target.{quoted(name)} = source.{quoted(name)}" for name in self.set)
-            every = [quoted_name(name) for name in self.source.columns]
+            update = ", ".join(_SAME.format(column_name(name)) for name in self.set)
+            every = [quoted(name) for name in self.source.columns]
             insert = f"({', '.join(every)}) VALUES ({', '.join(f'source.{name}' for name in every)})"
         statement = (
             f"MERGE INTO {self.target.name} target USING {{rows}} source ON {same}"
             f" WHEN MATCHED THEN UPDATE SET {update} WHEN NOT MATCHED THEN INSERT {insert}"
         )
         return self.target.spark.sql(statement, rows=self.source).collect()[0]
-
-
-def quoted_name(name: str) -> str:
-    """Return the name of a whole column as SQL writes it; dots belong to the name."""
-    return f"`{name.replace('`', '``')}`"
 
 
 def upsert_of(target: Target, source: Any, on: str | Iterable[str], set: Iterable[str] | None) -> Upserting:
@@ -193,8 +188,9 @@ def upsert_of(target: Target, source: Any, on: str | Iterable[str], set: Iterabl
 
 def _table(source: Any) -> pa.Table:
     """Return rows of any library as an Arrow table."""
-    if hasattr(source, "__arrow_c_stream__"):
-        return pa.table(source)
+    table = table_of_library(source)
+    if table is not None:
+        return table
     if isinstance(source, list) and all(isinstance(row, Mapping) for row in source):
         fields = list(dict.fromkeys(name for row in source for name in row))
         lacking = next((name for row in source for name in fields if name not in row), None)
