@@ -166,7 +166,7 @@ def encode_array(values: pa.Array | pa.ChunkedArray, key_type: str) -> pa.Binary
         return _fixed(values, numpy_of(filled(values, False), dtype=np.uint8), 1)
     scale = scale_of(key_type)
     if scale is not None:
-        return _fixed(values, _decimal_words(values, scale), 16)
+        return _fixed(values, _decimal_keys(values, scale), 16)
     flipped = ordered_ints(values, key_type).view(np.uint64) ^ np.uint64(SIGN)
     return _fixed(values, flipped.astype(">u8"), 8)
 
@@ -304,14 +304,29 @@ def _fixed(values: pa.Array, data: npt.NDArray[Any], width: int) -> pa.BinaryArr
     return pa.Array.from_buffers(pa.binary(), len(values), [valid, ends, body], values.null_count)
 
 
-def _decimal_words(values: pa.Array, scale: int) -> npt.NDArray[Any]:
+def _decimal_keys(values: pa.Array, scale: int) -> npt.NDArray[Any]:
+    words = _decimal_pairs(values, scale)
+    return np.column_stack([words[:, 1] ^ np.uint64(SIGN), words[:, 0]]).astype(">u8")
+
+
+def decimal_words(values: pa.Array, scale: int) -> Longs | None:
+    """Return decimals as unscaled integers of a scale; None if one does not fit in 64 bits.
+
+    NULL becomes any integer.
+    """
+    words = _decimal_pairs(values, scale).view(np.int64)
+    low = np.ascontiguousarray(words[:, 0])
+    return low if np.array_equal(words[:, 1], low >> 63) else None
+
+
+def _decimal_pairs(values: pa.Array, scale: int) -> npt.NDArray[np.uint64]:
+    """Return the low and high 64 bits of the unscaled integers of decimals: uint64, rows by 2."""
     if not pa.types.is_decimal128(values.type) or values.type.scale != scale:
         values = values.cast(pa.decimal128(38, scale))
     if not len(values):
-        return np.zeros((0, 2), dtype=">u8")
+        return np.zeros((0, 2), dtype="<u8")
     words = np.frombuffer(values.buffers()[1], dtype="<u8")
-    words = words[2 * values.offset : 2 * (values.offset + len(values))].reshape(-1, 2)
-    return np.column_stack([words[:, 1] ^ np.uint64(SIGN), words[:, 0]]).astype(">u8")
+    return words[2 * values.offset : 2 * (values.offset + len(values))].reshape(-1, 2)
 
 
 def _decimals(keys: pa.BinaryArray, precision: int, scale: int) -> pa.Array:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from tailbit.arrays import Longs, Mask
-from tailbit.index.keys import encode_array, encode_value, is_textual, key_type_of, scale_of
+from tailbit.index.keys import decimal_words, encode_array, encode_value, is_textual, key_type_of, scale_of
 from tailbit.index.ordered import Value, ordered_int, ordered_ints
 from tailbit.index.predicate.value_sets import Interval, ValueSet
 from tailbit.tables import compute as pc
@@ -21,9 +21,10 @@ from tailbit.tables.model import DataType
 def in_values(values: pa.Array, wanted: ValueSet, type_: DataType) -> Mask:
     """Return the mask of the rows whose value, or NULL, belongs to the set `wanted`.
 
-    Cost: for types of up to 8 bytes one binary search per row over the intervals; for text and decimals one
-    hash lookup for all single values, and two comparisons per wider interval, or, where wider intervals are
-    many, one binary search per distinct value. The intervals are prepared once per set, not per call.
+    Cost: for types of up to 8 bytes, and for decimals that fit in 8, one binary search per row over the
+    intervals; for text and wide decimals one hash lookup for all single values, and two comparisons per wider
+    interval, or, where wider intervals are many, one binary search per distinct value. The intervals are
+    prepared once per set, not per call.
     """
     null = numpy_of(pc.is_null(values))
     if not wanted.intervals:
@@ -38,8 +39,12 @@ def _inside(values: pa.Array, wanted: ValueSet, key_type: str) -> Mask:
         values = values.cast(values.type.value_type)
     if is_textual(key_type):
         return _compared(values.cast(pa.binary()), _ready(wanted, key_type, _texts))
-    if scale_of(key_type) is not None:
-        return _compared(encode_array(values, key_type), _ready(wanted, key_type, _texts))
+    scale = scale_of(key_type)
+    if scale is not None:
+        words = decimal_words(values, scale)
+        if words is None:
+            return _compared(encode_array(values, key_type), _ready(wanted, key_type, _texts))
+        return _searched(words, _ready(wanted, key_type, _numbers))
     return _searched(ordered_ints(values, key_type), _ready(wanted, key_type, _numbers))
 
 
@@ -64,10 +69,10 @@ def distinct_numbers(values: pa.ChunkedArray, type_: DataType) -> Longs:
 
 def _ready(wanted: ValueSet, key_type: str, make: Callable[[tuple[Interval, ...], str], Any]) -> Any:
     """Return the intervals of a set, prepared once for searching rows of a key type."""
-    known = wanted.prepared.rows
-    if key_type not in known:
-        known[key_type] = make(wanted.intervals, key_type)
-    return known[key_type]
+    known, form = wanted.prepared.rows, (key_type, make)
+    if form not in known:
+        known[form] = make(wanted.intervals, key_type)
+    return known[form]
 
 
 def _numbers(intervals: tuple[Interval, ...], key_type: str) -> tuple[Longs, Longs]:

@@ -61,7 +61,7 @@ class Prepared:
 
     spans: list[Span] | None = None
     gaps: list[Span] | None = None
-    rows: dict[str, Any] = field(default_factory=dict)
+    rows: dict[object, Any] = field(default_factory=dict)
     keys: dict[tuple[str, str], Any] = field(default_factory=dict)
 
 

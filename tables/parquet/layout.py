@@ -85,7 +85,7 @@ class Pages:
 
     def holding(self, rows: Longs) -> Longs:
         """Return the numbers of the pages that hold the given rows (ascending, of the row group)."""
-        return np.flatnonzero(np.bincount(np.searchsorted(self.firsts, rows, side="right") - 1))
+        return np.flatnonzero(np.diff(np.searchsorted(rows, self.firsts)))
 
     def of(self, numbers: Longs) -> Pages:
         """Select pages by ascending number, numbered as if the chunk had no others."""

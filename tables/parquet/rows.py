@@ -182,7 +182,7 @@ def pieces(
     layout = open_layout(storage, slice_.path, slice_.size)
     for method, parts in batched([_planned(storage, slice_, stored, positions)]):
         at = np.concatenate([rows + layout.starts[group] for _, groups in parts for group, rows in groups])
-        yield at.astype(np.uint64), partial(_batch, storage, parts, columns, stored, method)
+        yield at.view(np.uint64), partial(_batch, storage, parts, columns, stored, method)
 
 
 def _rows_alone(rows: int) -> pa.Table:

@@ -76,12 +76,11 @@ def pick(pages: Sequence[Pages], wanted: Sequence[Longs]) -> tuple[list[Longs], 
     """
     numbers, places, before = [], [], 0
     for pages_of_group, rows in zip(pages, wanted, strict=True):
-        of = np.searchsorted(pages_of_group.firsts, rows, side="right") - 1
-        here = np.flatnonzero(np.bincount(of, minlength=len(pages_of_group.starts)))
+        of_page = np.diff(np.searchsorted(rows, pages_of_group.firsts))
+        here = np.flatnonzero(of_page)
         counts = pages_of_group.firsts[here + 1] - pages_of_group.firsts[here]
-        shift = np.zeros(len(pages_of_group.starts), np.int64)
-        shift[here] = before + np.cumsum(counts) - counts - pages_of_group.firsts[here]
-        places.append(rows + shift[of])
+        shift = before + np.cumsum(counts) - counts - pages_of_group.firsts[here]
+        places.append(rows + np.repeat(shift, of_page[here]))
         numbers.append(here)
         before += int(counts.sum())
     return numbers, np.concatenate(places)

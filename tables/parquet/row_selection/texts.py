@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tailbit.arrays import Ints
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, filled, numpy_of
 from tailbit.tables.parquet.layout import DictionaryPage, Layout, Pages
 from tailbit.tables.storage import Storage
@@ -182,7 +182,7 @@ def _runs(values: tuple[bytes, ...]) -> tuple[int, pa.Array, Ints]:
     while base ** (length + 1) <= _RUNS:
         before, last = np.divmod(np.arange(base ** (length + 1)), base)
         spelled = pc.binary_join_element_wise(
-            spelled.take(arrow_array(before)), single.take(arrow_array(last)), b""
+            pc.take(spelled, arrow_array(before)), pc.take(single, arrow_array(last)), b""
         )
         ends = np.column_stack([ends[before], ends[before, -1] + sizes[last]])
         length += 1

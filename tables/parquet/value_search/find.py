@@ -99,7 +99,7 @@ def find(storage: Storage, files: Sequence[Sought]) -> list[Positions | None]:
     """
     parts_of_files: list[list[Positions]] = [[] for _ in files]
     unable: set[int] = set()
-    if polars() is None:
+    if not files or polars() is None:
         return [None for _ in files]
 
     def look(batch: Sequence[_Group], _: bool) -> tuple[Sequence[_Group], list[tuple[int, Positions]] | None]:
