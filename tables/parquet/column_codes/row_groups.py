@@ -116,7 +116,7 @@ def coded_groups(storage: Storage, read: Read, columns: Sequence[Column]) -> lis
             if len(here) == layout.starts[number + 1] - layout.starts[number]:
                 out.append(Group(slice_, layout, here, None, known))
                 continue
-            cut = _cut(known, here.astype(np.int64) - layout.starts[number])
+            cut = _cut(known, here.view(np.int64) - layout.starts[number])
             if cut is None:
                 return []
             out.append(Group(slice_, layout, here, *cut))
