@@ -14,10 +14,12 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import BitMap
 
+from tailbit.arrays import Longs
 from tailbit.tables.ahead import in_order
 from tailbit.tables.cache import Cache, share
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.data_file import open_layout
+from tailbit.tables.parquet.layout import Layout
 from tailbit.tables.parquet.row_selection.mask import Groups
 from tailbit.tables.parquet.row_selection.rows import read_picked
 from tailbit.tables.parquet.row_selection.ways import Group, Way, batched, planned
@@ -181,8 +183,16 @@ def pieces(
     stored = [c for c in columns if not c.partition]
     layout = open_layout(storage, slice_.path, slice_.size)
     for method, parts in batched([_planned(storage, slice_, stored, positions)]):
-        at = np.concatenate([rows + layout.starts[group] for _, groups in parts for group, rows in groups])
+        at = _positions(layout, [group for _, groups in parts for group in groups])
         yield at.view(np.uint64), partial(_batch, storage, parts, columns, stored, method)
+
+
+def _positions(layout: Layout, groups: Groups) -> Longs:
+    """Return the physical positions of wanted rows of ascending row groups."""
+    first, end = layout.starts[groups[0][0]], layout.starts[groups[-1][0] + 1]
+    if sum(len(rows) for _, rows in groups) == end - first:
+        return np.arange(first, end)
+    return np.concatenate([rows + layout.starts[group] for group, rows in groups])
 
 
 def _rows_alone(rows: int) -> pa.Table:

@@ -28,7 +28,7 @@ from tailbit.tables.parquet.data_file import (
     open_layout,
     read_columns,
 )
-from tailbit.tables.parquet.layout import Layout
+from tailbit.tables.parquet.layout import Layout, Pages
 from tailbit.tables.parquet.row_assembly.excerpt import Excerpt, Picked, can_be_cut, pick
 from tailbit.tables.parquet.row_selection.kept import FEW_COLUMNS, Cut, is_asked_again, keep, kept
 from tailbit.tables.parquet.row_selection.mask import Groups, Part, read_masked
@@ -161,13 +161,14 @@ def _by_mask(cuts: Sequence[Cut], groups: Groups) -> bool:
 class _Part(NamedTuple):
     """Columns whose pages hold the same rows, and the row groups of an excerpt that hold these pages.
 
-    `numbers`: the selected pages per row group of the file. `places`: the wanted rows among their rows.
+    `numbers`: the selected pages per row group of the file. `places`: the wanted rows among their rows; None
+    for all rows.
     """
 
     members: Sequence[Cut]
     at: Sequence[int]
     numbers: Sequence[Longs]
-    places: Longs
+    places: Longs | None
 
 
 def _excerpted(
@@ -194,7 +195,7 @@ def _excerpted(
     coded: dict[str, str] = {}
     try:
         for members in alike.values():
-            numbers, places = pick(members[0].pages, [rows for _, rows in groups])
+            numbers, places = _picked(members[0].pages, groups)
             pages_of_leaf = {cut.leaf: Picked(cut.leaf, cut.pages, numbers) for cut in members}
             for cut in members:
                 if may_be_coded(cut.column) and pages_of_leaf[cut.leaf].coded:
@@ -205,6 +206,13 @@ def _excerpted(
     except (pa.ArrowException, OSError, ValueError, KeyError) as wrong:
         raise DataFileError(file=path, reason=f"its pages cannot be read: {wrong}") from wrong
     return _decoded(layout, file, parts, groups, threads, again)
+
+
+def _picked(pages: Sequence[Pages], groups: Groups) -> tuple[Sequence[Longs], Longs | None]:
+    """Return the pages that hold wanted rows and the rows' places, as `pick`; None if all rows are wanted."""
+    if all(len(rows) == of.firsts[-1] for of, (_, rows) in zip(pages, groups, strict=True)):
+        return [np.arange(len(of.starts)) for of in pages], None
+    return pick(pages, [rows for _, rows in groups])
 
 
 def _decoded(
@@ -221,7 +229,7 @@ def _decoded(
         for cut in members:
             if cut.column.id in again:
                 keep(layout, cut, groups, numbers, whole[cut.column.id])
-        table = _taken(whole, places)
+        table = whole if places is None else _taken(whole, places)
         out |= {cut.column.id: _plain(table[cut.column.id], cut.column) for cut in members}
     return out
 
