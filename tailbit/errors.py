@@ -139,6 +139,12 @@ class DataFileError(SourceError):
     hint = "Restore the file, or restore the table to a version before it."
 
 
+class LogBlockError(DataFileError, HiddenRowsError):
+    """A block of a log file that is torn or damaged although its instant has completed."""
+
+    template = "log file {file} at offset {offset}: {reason}"
+
+
 class VacuumedFileError(DataFileError):
     """A data file of an older version that has been deleted since the table ceased to name it."""
 
@@ -366,10 +372,7 @@ class HungError(TailbitError):
     """A run gave no sign of life for its limit: Java, the planner, a worker or the storage hangs."""
 
     template = "{table}: no sign of life since {since} ({seconds:.0f} s): {known}"
-    hint = (
-        "Java and all workers of the run were killed. Start it again: it goes on where the index was. If it"
-        " was at work, give it more time by --stall-limit."
-    )
+    hint = "Java and all workers were killed. Start it again; if it was at work, give it more --stall-limit."
     retryable = True
 
 
@@ -385,10 +388,7 @@ class ClusterError(TailbitError):
     """The Spark cluster does not answer, or has ended the application."""
 
     template = "the Spark cluster at {master}: {reason}"
-    hint = (
-        "See that the master runs there and that workers have registered with it (its web page lists them),"
-        " and that they and this machine can reach each other; then start it again."
-    )
+    hint = "See that the master and its workers (its web page lists them) can be reached; then start again."
     retryable = True
 
 

@@ -12,6 +12,7 @@ WORDS = FormatWords(
     cleaner="the cleaner",
     remedies={
         "DataFileError": "Restore the file from a backup, or restore the table to a savepoint before it.",
+        "LogBlockError": "Restore the file from a backup, or restore the table to a savepoint before it.",
         "MalformedLogError": "Restore the file from a backup, or restore the table to a savepoint before it.",
     },
 )

@@ -1,0 +1,295 @@
+"""The blocks of a log file: what each is, which instant wrote it, and where its content lies.
+
+A block is `#HUDI#`, its size, the version of the format, a type, headers, the content with its size, footers,
+and the size again; numbers are big-endian. A block whose sizes contradict each other, or after which no other
+block and no end of the file follows, is torn: its writer died. After a torn block the next one is found by
+its first bytes. Source: Hudi technical specification, Log format; HoodieLogFileReader.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from tailbit.errors import LogBlockError
+from tailbit.tables.cache import Cache
+from tailbit.tables.storage import Stat, Storage
+
+MAGIC = b"#HUDI#"
+_FIRST, _LAST = struct.Struct(">qiii"), struct.Struct(">q")
+_ENTRY, _COUNT = struct.Struct(">ii"), struct.Struct(">i")
+FORMAT = 1
+"""The version of the format of log files."""
+AHEAD = 1 << 14
+"""Bytes that are read at once where headers are looked for."""
+_MOST_HEADERS = 64
+_LARGEST_TEXT = 64
+"""Bytes of the longest header that is kept: instants and flags; of others only the place is."""
+
+
+class BlockType(IntEnum):
+    """The type of a block. `TORN` is a block that its writer did not finish."""
+
+    COMMAND = 0
+    DELETE = 1
+    TORN = 2
+    AVRO = 3
+    HFILE = 4
+    PARQUET = 5
+    CDC = 6
+
+
+class Header(IntEnum):
+    """The headers of a block by their numbers."""
+
+    INSTANT = 0
+    TARGET = 1
+    SCHEMA = 2
+    COMMAND = 3
+    COMPACTED = 4
+    POSITIONS = 5
+    IDENTIFIER = 6
+    PARTIAL = 7
+    BASE_INSTANT = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A run of bytes of a file."""
+
+    offset: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogBlock:
+    """A block of a log file. `number`: its place in the file, from 0. `offset`: of its first byte.
+
+    `texts`: the short headers; `places`: where each header lies. Of a torn block they are those that could be
+    read, `content` is empty, and `damage` says what is wrong.
+    """
+
+    number: int
+    offset: int
+    type: BlockType
+    content: Span
+    texts: Mapping[int, str] = field(repr=False)
+    places: Mapping[int, Span] = field(repr=False)
+    damage: str = ""
+
+    @property
+    def instant(self) -> str:
+        """The requested time of the instant that wrote the block; empty if a torn block does not tell."""
+        return self.texts.get(Header.INSTANT, "")
+
+    @property
+    def holds_rows(self) -> bool:
+        """Whether the block holds rows of the table."""
+        return self.type in (BlockType.AVRO, BlockType.PARQUET)
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether the rows hold some columns alone; the others are those of the row before."""
+        return self.texts.get(Header.PARTIAL, "").lower() == "true"
+
+    @property
+    def undoes(self) -> str:
+        """The requested time of the instant whose blocks this block takes back; empty for none."""
+        return self.texts.get(Header.TARGET, "") if self.type is BlockType.COMMAND else ""
+
+
+_BLOCKS: Cache[tuple[Storage, str, Stat], tuple[LogBlock, ...]] = Cache(20_000)
+"""Blocks by log file and its state; the size of a value is the number of blocks."""
+
+
+def list_blocks(storage: Storage, path: str) -> tuple[LogBlock, ...]:
+    """Return the blocks of a log file in order; an empty file has none.
+
+    Cost: a stat; and a read of some kilobytes a block, unless this process knows the file in this state.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        LogBlockError: the file does not begin with a block.
+    """
+    name, stat = storage.locate(path)
+    if stat is None:
+        raise FileNotFoundError(path)
+
+    def load() -> tuple[tuple[LogBlock, ...], int]:
+        blocks = tuple(_blocks(_Bytes(storage, name, stat.size, path)))
+        return blocks, 1 + len(blocks)
+
+    return _BLOCKS.get((storage, name, stat), load)
+
+
+def read_span(storage: Storage, path: str, span: Span, offset: int) -> bytes:
+    """Read a part of the block that begins at an offset of a log file.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        LogBlockError: the file ends before.
+    """
+    data = storage.read_range(storage.resolve(path), span.offset, span.length) if span.length else b""
+    if len(data) != span.length:
+        raise LogBlockError(file=path, offset=offset, reason="the file has become shorter")
+    return data
+
+
+@dataclass
+class _Bytes:
+    """The bytes of a log file, read ahead. `name`: in its store; `path`: in errors."""
+
+    storage: Storage
+    name: str
+    size: int
+    path: str
+    _start: int = 0
+    _held: bytes = b""
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Return bytes; fewer if the file ends before."""
+        at = offset - self._start
+        if at < 0 or at + length > len(self._held):
+            if not 0 <= offset < self.size:
+                return b""
+            self._start = offset
+            self._held = self.storage.read_range(self.name, offset, max(length, AHEAD))
+            at = 0
+        return self._held[at : at + length]
+
+    def find(self, wanted: bytes, start: int) -> int:
+        """Return the offset of the next occurrence; the size of the file if there is none."""
+        while start < self.size:
+            window = self.storage.read_range(self.name, start, 1 << 20)
+            at = window.find(wanted)
+            if at >= 0:
+                return start + at
+            if len(window) < len(wanted):
+                break
+            start += len(window) - len(wanted) + 1
+        return self.size
+
+
+def _blocks(data: _Bytes) -> Iterator[LogBlock]:
+    offset, number = 0, 0
+    if data.read(0, len(MAGIC)) != MAGIC[: data.size]:
+        raise LogBlockError(file=data.path, offset=0, reason="no block begins here")
+    while offset < data.size:
+        block, offset = _block(data, number, offset)
+        number += 1
+        yield block
+
+
+def _block(data: _Bytes, number: int, offset: int) -> tuple[LogBlock, int]:
+    """Return the block at an offset, and the offset of the next one."""
+    headers, end = _Headers(), None
+    try:
+        first = _unpacked(data, _FIRST, offset + len(MAGIC), data.size)
+        end = _end(data, offset, first[0])
+        content = _content(data, headers, offset, end)
+        kind = _type(first)
+        return LogBlock(number, offset, kind, content, headers.texts, headers.places), end
+    except ValueError as wrong:
+        torn = (BlockType.TORN, Span(offset, 0), headers.texts, headers.places, str(wrong))
+        if end is None:
+            _keep_headers(data, headers, offset)
+            end = data.find(MAGIC, offset + len(MAGIC))
+        return LogBlock(number, offset, *torn), end
+
+
+@dataclass
+class _Headers:
+    """The headers of a block as far as they could be read."""
+
+    texts: dict[int, str] = field(default_factory=dict)
+    places: dict[int, Span] = field(default_factory=dict)
+
+    def read(self, data: _Bytes, at: int, count: int, end: int) -> int:
+        """Read headers that begin at an offset; return where they end.
+
+        Raises:
+            ValueError: they go beyond the end, or one is no text.
+        """
+        if not 0 <= count <= _MOST_HEADERS:
+            raise ValueError(f"it has {count} headers")
+        for _ in range(count):
+            key, length = _unpacked(data, _ENTRY, at, end)
+            at += _ENTRY.size
+            if length < 0 or at + length > end:
+                raise ValueError(f"header {key} of {length} bytes goes beyond the end")
+            self.places[key] = Span(at, length)
+            if length <= _LARGEST_TEXT:
+                self.texts[key] = data.read(at, length).decode()
+            at += length
+        return at
+
+
+def _end(data: _Bytes, offset: int, size: int) -> int:
+    """Return where a block of some size ends.
+
+    Raises:
+        ValueError: the sizes at both ends differ, or another block begins elsewhere.
+    """
+    end = offset + len(MAGIC) + _LAST.size + size
+    if size < _FIRST.size or end > data.size:
+        raise ValueError(f"its {size} bytes go beyond the end of the file")
+    if _unpacked(data, _LAST, end - _LAST.size, end)[0] != size + len(MAGIC):
+        raise ValueError("the sizes at both ends differ")
+    if data.read(end, len(MAGIC)) != MAGIC[: data.size - end]:
+        raise ValueError("no block and no end of the file follows")
+    return end
+
+
+def _content(data: _Bytes, headers: _Headers, offset: int, end: int) -> Span:
+    """Read the headers of a block and return where its content lies.
+
+    Raises:
+        ValueError: headers, content and footers do not fill the block.
+    """
+    start = offset + len(MAGIC)
+    count = _unpacked(data, _FIRST, start, end)[3]
+    at = headers.read(data, start + _FIRST.size, count, end)
+    content = Span(at + _LAST.size, _unpacked(data, _LAST, at, end)[0])
+    behind = content.offset + content.length
+    if content.length < 0 or behind > end:
+        raise ValueError(f"its content of {content.length} bytes goes beyond the end")
+    footers = _unpacked(data, _COUNT, behind, end)[0]
+    if _Headers().read(data, behind + _COUNT.size, footers, end) + _LAST.size != end:
+        raise ValueError("headers, content and footers do not fill it")
+    return content
+
+
+def _type(first: tuple[int, ...]) -> BlockType:
+    """Return the type of a block.
+
+    Raises:
+        ValueError: the format or the type is not known.
+    """
+    _, version, kind, _ = first
+    if version != FORMAT:
+        raise ValueError(f"it has version {version} of the format of log files")
+    if kind == BlockType.TORN:
+        raise ValueError("its writer marked it as damaged")
+    return BlockType(kind)
+
+
+def _keep_headers(data: _Bytes, headers: _Headers, offset: int) -> None:
+    """Read what there is of the headers of a torn block."""
+    with suppress(ValueError):
+        start = offset + len(MAGIC)
+        headers.read(data, start + _FIRST.size, _unpacked(data, _FIRST, start, data.size)[3], data.size)
+
+
+def _unpacked(data: _Bytes, form: struct.Struct, at: int, end: int) -> tuple[int, ...]:
+    """Return the numbers at an offset.
+
+    Raises:
+        ValueError: they go beyond the end.
+    """
+    found = data.read(at, form.size) if at + form.size <= end else b""
+    if len(found) < form.size:
+        raise ValueError(f"it ends at byte {at}")
+    return form.unpack(found)

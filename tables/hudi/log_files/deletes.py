@@ -1,0 +1,111 @@
+"""The keys that a delete block deletes, each with its ordering value.
+
+The content is a version, a length, and an Avro array of records: key, partition, ordering value. Versions 1
+and 2 are written in Java's own forms by releases before 0.14 and are refused. Source: HoodieDeleteBlock;
+HoodieDeleteRecord.avsc.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tailbit.errors import LogBlockError
+from tailbit.tables.hudi.log_files.blocks import LogBlock, read_span
+from tailbit.tables.hudi.log_files.records import refused_block
+from tailbit.tables.storage import Storage
+
+_HEAD = struct.Struct(">ii")
+_VERSION = 3
+_NONE, _INT, _LONG, _DATE, _MOMENT = 0, 2, 3, 8, 11
+"""Branches of the ordering value's union: nothing, and numbers in a record of one field."""
+
+
+class Deletion(NamedTuple):
+    """A deleted key. `ordering`: None if the deletion wins by its place in the log alone."""
+
+    key: str
+    ordering: int | None
+
+
+def read_deletions(storage: Storage, path: str, block: LogBlock) -> list[Deletion]:
+    """Return the deletions of a delete block in their order.
+
+    Raises:
+        FileNotFoundError: the log file is gone.
+        LogBlockError: the content is damaged.
+        UnsupportedFeatureError: the block is in a form of older releases, or orders by another type than
+            whole numbers, dates and times.
+    """
+    content = read_span(storage, path, block.content, block.offset)
+    try:
+        version, length = _HEAD.unpack_from(content)
+        if version != _VERSION:
+            raise refused_block(storage, block, f"delete blocks of version {version}")
+        if length != len(content) - _HEAD.size:
+            raise ValueError(f"it should have {length} bytes")
+        return _Reader(storage, block, content, _HEAD.size).deletions()
+    except (ValueError, struct.error, IndexError) as wrong:
+        reason = f"its content cannot be decoded: {wrong!r}"
+        raise LogBlockError(file=path, offset=block.offset, reason=reason) from wrong
+
+
+@dataclass
+class _Reader:
+    """A reader of the records of a delete block, at byte `at` of its content."""
+
+    storage: Storage
+    block: LogBlock
+    content: bytes
+    at: int
+
+    def deletions(self) -> list[Deletion]:
+        out: list[Deletion] = []
+        while count := self._long():
+            if count < 0:
+                count, _ = -count, self._long()
+            if count > len(self.content):
+                raise ValueError(f"{count} records cannot be there")
+            out += [self._deletion() for _ in range(count)]
+        if self.at != len(self.content):
+            raise ValueError("bytes follow the last record")
+        return out
+
+    def _deletion(self) -> Deletion:
+        key, _ = self._text(), self._text()
+        if key is None:
+            raise ValueError("a deletion has no key")
+        return Deletion(key, self._ordering())
+
+    def _ordering(self) -> int | None:
+        """Return an ordering value; 0 as an int stands for none, as Hudi has it."""
+        branch = self._long()
+        if branch == _NONE:
+            return None
+        if branch not in (_INT, _LONG, _DATE, _MOMENT):
+            raise refused_block(self.storage, self.block, f"deletions with ordering values of kind {branch}")
+        value = self._long()
+        return None if branch == _INT and value == 0 else value
+
+    def _text(self) -> str | None:
+        if not self._long():
+            return None
+        length = self._long()
+        if not 0 <= length <= len(self.content) - self.at:
+            raise ValueError(f"a text of {length} bytes goes beyond the end")
+        self.at += length
+        return self.content[self.at - length : self.at].decode()
+
+    def _long(self) -> int:
+        """Return a number of Avro's encoding."""
+        number, shift = 0, 0
+        while True:
+            byte = self.content[self.at]
+            self.at += 1
+            number |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return (number >> 1) ^ -(number & 1)
+            shift += 7
+            if shift > 63:
+                raise ValueError("a number has more than 64 bits")

@@ -1,0 +1,173 @@
+"""Log files are read block by block; what is torn or damaged is an error that names file and offset."""
+
+from __future__ import annotations
+
+import random
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from support.hudi import packed_names, unpack
+from support.hudi_logs import (
+    BASE_INSTANT,
+    HFILE,
+    INSTANT,
+    PARTIAL,
+    POSITIONS,
+    avro_block,
+    delete_block,
+    log_block,
+    parquet_block,
+    positions,
+    rollback_block,
+)
+from tailbit.errors import LogBlockError, UnsupportedFeatureError
+from tailbit.tables.hudi.log_files.blocks import BlockType, LogBlock, list_blocks
+from tailbit.tables.hudi.log_files.deletes import Deletion, read_deletions
+from tailbit.tables.hudi.log_files.records import read_rows
+from tailbit.tables.storage import Storage, open_storage
+
+LOG = ".f1-0_20260101000000000.log.1_0-1-1"
+FIRST, SECOND = "20260101000000000", "20260102000000000"
+DAY = {"type": "int", "logicalType": "date"}
+MOMENT = {"type": "long", "logicalType": "timestamp-micros"}
+PRICE = {"type": "fixed", "name": "price", "size": 5, "logicalType": "decimal", "precision": 10, "scale": 2}
+
+
+def schema(**columns: Any) -> dict[str, Any]:
+    fields = [{"name": name, "type": ["null", type_]} for name, type_ in columns.items()]
+    return {"type": "record", "name": "row", "fields": fields}
+
+
+PLAIN = schema(k="string", n="int", x="double", day=DAY, at=MOMENT, price=PRICE)
+NESTED = schema(k="string", words={"type": "array", "items": ["null", "string"]}, at={**MOMENT})
+ROW: dict[str, Any] = {"k": "a", "n": 1, "x": 0.5, "day": 3, "at": 5, "price": None}
+
+
+def written(folder: Path, *blocks: bytes) -> tuple[Storage, tuple[LogBlock, ...]]:
+    (folder / LOG).write_bytes(b"".join(blocks))
+    storage = open_storage(str(folder))
+    return storage, list_blocks(storage, LOG)
+
+
+def test_blocks_are_listed_with_their_instants_and_flags(tmp_path: Path) -> None:
+    more = {PARTIAL: "true", BASE_INSTANT: FIRST, POSITIONS: positions([2, 5])}
+    _, blocks = written(
+        tmp_path,
+        avro_block(FIRST, PLAIN, [ROW], more),
+        delete_block(SECOND, [("a", None)]),
+        rollback_block(SECOND, FIRST),
+    )
+    assert [block.type for block in blocks] == [BlockType.AVRO, BlockType.DELETE, BlockType.COMMAND]
+    assert [block.instant for block in blocks] == [FIRST, SECOND, SECOND]
+    assert [block.number for block in blocks] == [0, 1, 2]
+    assert [block.is_partial for block in blocks] == [True, False, False]
+    assert blocks[2].undoes == FIRST
+    assert written(tmp_path, b"")[1] == ()
+
+
+@pytest.mark.parametrize("columns", [PLAIN, NESTED], ids=["plain", "nested"])
+def test_rows_of_avro_are_those_that_were_written(columns: dict[str, Any], tmp_path: Path) -> None:
+    names = [field["name"] for field in columns["fields"]]
+    row = {**ROW, "words": ["x", None]}
+    rows = [{name: row[name] for name in names}, dict.fromkeys(names)]
+    storage, (block,) = written(tmp_path, avro_block(FIRST, columns, rows))
+    found = read_rows(storage, LOG, block)
+    numbered = found["at"].cast(pa.int64()).to_pylist()
+    assert (found["k"].to_pylist(), numbered) == (["a", None], [5, None])
+    if "words" in names:
+        assert found["words"].to_pylist() == [["x", None], None]
+
+
+def test_rows_of_parquet_are_those_that_were_written(tmp_path: Path) -> None:
+    rows = pa.table({"k": ["a", "b"]})
+    storage, (block,) = written(tmp_path, parquet_block(FIRST, schema(k="string"), rows))
+    assert read_rows(storage, LOG, block).equals(rows)
+
+
+def test_deletions_are_read_with_their_ordering_values(tmp_path: Path) -> None:
+    storage, (block,) = written(tmp_path, delete_block(FIRST, [("a", None), ("ä", 2**40), ("", -1)]))
+    found = read_deletions(storage, LOG, block)
+    assert found == [Deletion("a", None), Deletion("ä", 2**40), Deletion("", -1)]
+
+
+def test_blocks_of_forms_that_are_not_read_are_refused_by_name(tmp_path: Path) -> None:
+    old, odd = delete_block(FIRST, [], version=2), log_block(HFILE, {INSTANT: FIRST})
+    storage, (deletions, rows) = written(tmp_path, old, odd)
+    with pytest.raises(UnsupportedFeatureError, match="delete blocks of version 2"):
+        read_deletions(storage, LOG, deletions)
+    with pytest.raises(UnsupportedFeatureError, match="HFILE"):
+        read_rows(storage, LOG, rows)
+
+
+@pytest.mark.parametrize("kept", [8, 20, 60, 200, -3])
+def test_a_block_that_its_writer_did_not_finish_is_torn_and_the_next_one_is_found(
+    kept: int, tmp_path: Path
+) -> None:
+    whole = avro_block(FIRST, PLAIN, [ROW] * 9)
+    _, blocks = written(tmp_path, whole, whole[:kept], delete_block(SECOND, [("a", 1)]))
+    assert [block.type for block in blocks] == [BlockType.AVRO, BlockType.TORN, BlockType.DELETE]
+    assert blocks[1].offset == len(whole)
+    assert blocks[1].instant == (FIRST if kept not in (8, 20) else "")
+    assert blocks[2].instant == SECOND
+    _, cut = written(tmp_path, whole, whole[:kept])
+    assert [block.type for block in cut] == [BlockType.AVRO, BlockType.TORN]
+
+
+def test_a_file_that_begins_with_something_else_is_no_log_file(tmp_path: Path) -> None:
+    with pytest.raises(LogBlockError, match=r"log.1_0-1-1 at offset 0: no block begins here"):
+        written(tmp_path, b"PAR1 and more")
+
+
+def read_all(storage: Storage, path: str) -> list[object]:
+    """Read all blocks of a log file and what is in them."""
+    found: list[object] = []
+    for block in list_blocks(storage, path):
+        found.append((block.type, block.instant, block.undoes, block.is_partial))
+        if block.holds_rows:
+            rows = read_rows(storage, path, block)
+            found.append(rows.to_pydict())
+        elif block.type is BlockType.DELETE:
+            found.append(read_deletions(storage, path, block))
+    return found
+
+
+def test_every_block_of_the_packed_tables_is_whole(tmp_path: Path) -> None:
+    count = 0
+    for name in packed_names("mor"):
+        table = unpack(name, tmp_path / name)
+        storage = open_storage(table.path)
+        for file in sorted(Path(table.path).rglob(".*.log.*")):
+            path = str(file.relative_to(table.path))
+            if not path.startswith(".hoodie/"):
+                assert all(block.instant and not block.damage for block in list_blocks(storage, path))
+                count += len(read_all(storage, path)) > 0
+    assert count > 100
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_log_file_with_changed_bytes_is_read_or_is_a_named_error(seed: int, tmp_path: Path) -> None:
+    chance = random.Random(seed)
+    whole = b"".join(
+        [
+            avro_block(FIRST, PLAIN if seed else NESTED, [{**ROW, "words": ["x"]}] * 3, {PARTIAL: "false"}),
+            delete_block(SECOND, [("a", None), ("b", 7)]),
+            parquet_block(SECOND, schema(k="string"), pa.table({"k": ["a", "b"]})),
+            rollback_block(SECOND, FIRST),
+        ]
+    )
+    storage = open_storage(str(tmp_path))
+    for turn in range(400):
+        at = chance.randrange(len(whole))
+        changed = bytearray(whole)
+        if turn % 3 == 0:
+            del changed[at : at + chance.choice((1, 4, 50, len(whole)))]
+        else:
+            changed[at] ^= 1 << chance.randrange(8)
+        path = f"{LOG}{turn}"
+        (tmp_path / path).write_bytes(changed)
+        with suppress(LogBlockError, UnsupportedFeatureError):
+            read_all(storage, path)
