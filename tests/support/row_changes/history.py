@@ -1,0 +1,279 @@
+"""A random history of changes of rows, each judged by Delta's own statement on a copy of the table."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+from unittest.mock import patch
+
+import duckdb
+import pyarrow as pa
+from deltalake import DeltaTable, QueryBuilder
+from deltalake.exceptions import DeltaError
+
+import tailbit
+import tailbit.spark
+from support.row_changes.changes import Change, Changes
+from support.row_changes.others import Others
+from support.row_changes.table import REFUSALS, Pair
+from support.tables import index_of
+from tailbit.errors import UsageError
+from tailbit.spark.writing.target import Target
+
+STEPS = 8
+"""Changes of a history, those of other writers among them."""
+
+
+@dataclass
+class Tally:
+    """What histories did: changes by who made them, those refused by both sides, conflicts, and findings."""
+
+    histories: int = 0
+    changes: int = 0
+    by_index: int = 0
+    refused: int = 0
+    conflicts: int = 0
+    findings: list[str] = field(default_factory=list)
+
+    def __iadd__(self, other: Tally) -> Tally:
+        for name in ("histories", "changes", "by_index", "refused", "conflicts", "findings"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        return self
+
+
+class Difference(AssertionError):
+    """What the table and its copy do not have in common."""
+
+
+class History:
+    """A table and its copy through some changes; `go` returns what was done and found."""
+
+    def __init__(self, spark: Any, folder: str, seed: int, steps: int = STEPS) -> None:
+        self.spark, self.seed, self.rng = spark, seed, random.Random(seed)
+        self.pair = Pair(spark, f"{folder}/t {seed}", self.rng)
+        self.tally, self.done = Tally(histories=1), list[str]()
+        self._changes = Changes(spark, self.pair, f"{folder}/stage {seed}")
+        self._others = Others(self.pair, self.done)
+        self._number, self._steps = 0, steps
+
+    def go(self) -> Tally:
+        """Make the history; what differs is a finding, told with all that led there."""
+        try:
+            self.done.append(self.pair.make())
+            self._index()
+            for _ in range(self._steps):
+                self._step()
+            self._read_by_others()
+        # Whatever ends a history is a finding, with what led there.
+        except Exception as error:
+            told = "\n  ".join([*self.done, f"{type(error).__name__}: {str(error)[:2000]}"])
+            self.tally.findings.append(f"history {self.seed}:\n  {told}")
+        return self.tally
+
+    def _step(self) -> None:
+        made, others = self._changes, self._others
+        steps: list[Callable[[], Change | None]] = [
+            *(made.delete, made.delete_keys, made.upsert),
+            *(others.other, others.schema),
+        ]
+        step = self.rng.choices(steps, (3, 3, 8, 2, 1))[0]
+        change = step()
+        if change is not None:
+            self._judge(change)
+        ours, theirs = self.pair.contents(self.pair.path), self.pair.contents(self.pair.twin)
+        if ours != theirs:
+            only = [row for row in ours if row not in theirs], [row for row in theirs if row not in ours]
+            raise Difference(
+                f"ours only {only[0]}, theirs only {only[1]}; {len(ours)} and {len(theirs)} rows"
+            )
+        if self.rng.random() < 0.35:
+            self._index()
+
+    def _index(self) -> None:
+        """Build the index of some columns, or follow the table; sometimes there is none."""
+        if self.done[-1].startswith("index"):
+            return
+        if len(self.done) == 1:
+            if self.rng.random() < 0.1:
+                return
+            names = [name for name, type_ in self.pair.columns.items() if not type_.startswith("STRUCT")]
+            columns = sorted(
+                {*self.rng.sample(names, 2), *(self.pair.key if self.rng.random() < 0.7 else ())}
+            )
+            index_of(self.pair.path, columns)
+            self.done.append(f"index of {columns}")
+        elif any(told.startswith("index") for told in self.done):
+            index_of(self.pair.path)
+            self.done.append("index")
+
+    def _judge(self, change: Change) -> None:
+        """Make a change on both sides; what one refuses the other refuses too."""
+        self.done.append(change.told)
+        self.tally.changes += 1
+        if change.refusal is not None:
+            before = self._version()
+            try:
+                change.ours()
+            except UsageError as error:
+                if change.refusal in str(error) and before == self._version():
+                    self.tally.refused += 1
+                    return
+                raise
+            raise Difference(f"not refused: {change.refusal}")
+        if self.rng.random() < 0.25 and not change.reads_itself:
+            self._judge_overtaken(change)
+        else:
+            self._judge_alone(change)
+
+    def _judge_alone(self, change: Change) -> None:
+        try:
+            theirs = change.theirs()
+        except REFUSALS as refusal:
+            try:
+                done = change.ours()
+            except (*REFUSALS, UsageError):
+                self.tally.refused += 1
+                return
+            raise Difference(f"{done}, and Delta refuses: {str(refusal)[:300]}") from refusal
+        application = (f"app {self.seed}", self._number) if self.rng.random() < 0.3 else None
+        plan = change.ours(dry_run=True) if self.rng.random() < 0.3 else None
+        self._number += 1
+        done = change.ours(application=application)
+        self._compare(done, theirs)
+        if plan is not None and (plan.by, counts(plan)) != (done.by, counts(done)) and plan.by == "index":
+            raise Difference(f"planned {plan}, done {done}")
+        if application is not None:
+            again = change.ours(application=application)
+            if again.version is not None and done.version is not None:
+                raise Difference(f"replayed: {again}")
+
+    def _compare(self, done: Any, theirs: Any) -> None:
+        self.done[-1] += f" -> {done}"
+        self.tally.by_index += done.by == "index"
+        told = {name: theirs[name] for name in theirs.__fields__}
+        names = (
+            ("num_updated_rows", "num_inserted_rows") if hasattr(done, "updated") else ("num_deleted_rows",)
+        )
+        expected = tuple(told.get(name, told["num_affected_rows"]) for name in names)
+        if counts(done) != expected:
+            raise Difference(f"{done}, and Delta tells {expected}")
+
+    def _judge_overtaken(self, change: Change) -> None:
+        """Another writer commits between the look-up and the commit: a conflict, or some order of the two.
+
+        Rows that are inserted in between come after the change, as they do under Delta's isolation; whatever
+        else does not conflict may as well have come before.
+        """
+        rival, told = self._rival()
+        acted = list[bool]()
+
+        def begin(target: Target) -> Any:
+            return _Overtaken(_BEGIN(target), act)
+
+        def act() -> None:
+            acted.append(True)
+            rival(self.pair.path)
+
+        self.done[-1] += f" overtaken by {told}"
+        try:
+            with patch.object(Target, "begin", begin):
+                done = change.ours()
+        except REFUSALS as refusal:
+            if not acted or not any(word in f"{refusal}" for word in _CONFLICTS):
+                self._refused_by_delta_too(change)
+            else:
+                self.tally.conflicts += 1
+            if acted:
+                rival(self.pair.twin)
+            return
+        comes_after = told.startswith("INSERT") and done.by == "index"
+        if acted and not comes_after:
+            rival(self.pair.twin)
+        self._compare(done, change.theirs())
+        if acted and comes_after:
+            rival(self.pair.twin)
+
+    def _refused_by_delta_too(self, change: Change) -> None:
+        """Check, where tailbit has refused a change, that Delta does."""
+        try:
+            done = change.theirs()
+        except REFUSALS:
+            self.tally.refused += 1
+            return
+        raise Difference(f"refused, and Delta does {done}")
+
+    def _rival(self) -> tuple[Callable[[str], object], str]:
+        """Return what another writer does to the table of a path, and how that is told."""
+        pair, condition = self.pair, self.pair.condition(1)
+
+        def deleted(path: str) -> None:
+            with patch.object(Target, "begin", _BEGIN):
+                tailbit.spark.delete(path, condition, spark=self.spark)
+
+        def optimized(path: str) -> None:
+            if path == pair.path:
+                pair.run("OPTIMIZE THIS_TABLE", path)
+
+        statements = (
+            pair.insertion(2),
+            f"DELETE FROM THIS_TABLE WHERE {condition}",
+            f"UPDATE THIS_TABLE SET n = n + 1 WHERE {condition}",
+        )
+        draw = self.rng.randrange(5)
+        if draw < 2:
+            return (deleted, f"tailbit: {condition}") if draw else (optimized, "OPTIMIZE")
+        return lambda path: pair.run(statements[draw - 2], path), statements[draw - 2]
+
+    def _version(self) -> int:
+        return int(self.spark.sql(f"DESCRIBE HISTORY delta.`{self.pair.path}` LIMIT 1").first().version)
+
+    def _read_by_others(self) -> None:
+        """Tailbit reads the rows with its index, and DuckDB what deltalake reads of both tables."""
+        pair = self.pair
+        rows = len(pair.contents(pair.twin))
+        if (count := tailbit.open(pair.path).count()) != rows:
+            raise Difference(f"tailbit counts {count} of {rows} rows")
+        self._index()
+        condition = pair.condition()
+        theirs = self.spark.sql(f"SELECT * FROM delta.`{pair.twin}` WHERE {condition}").count()
+        if (count := tailbit.open(pair.path).where(condition).count()) != theirs:
+            raise Difference(f"tailbit counts {count} where {condition}, Spark {theirs}")
+        try:
+            ours, copy = (_by_deltalake(path) for path in (pair.path, pair.twin))
+        except DeltaError as error:
+            # Only features that deltalake does not have end here; what it reads is compared.
+            self.done.append(f"deltalake: {error}")
+            return
+        with duckdb.connect() as engine:
+            left, right = engine.from_arrow(ours), engine.from_arrow(copy)
+            if left.except_(right).fetchall() or right.except_(left).fetchall() or len(ours) != rows:
+                raise Difference(f"deltalake reads {len(ours)} rows of {rows}, or others")
+
+
+class _Overtaken:
+    """The changes of a transaction, before whose deletions another writer commits."""
+
+    def __init__(self, changes: Any, rival: Callable[[], Any]) -> None:
+        self._changes, self._rival = changes, rival
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._changes, name)
+
+    def delete(self, places: bytes) -> bool:
+        self._rival()
+        return bool(self._changes.delete(places))
+
+
+_BEGIN = Target.begin
+_CONFLICTS = ("oncurrent", "CONCURRENT", "DELTA_METADATA_CHANGED")
+
+
+def counts(done: Any) -> tuple[int | None, ...]:
+    """Return how many rows a result tells."""
+    return (done.updated, done.inserted) if hasattr(done, "updated") else (done.rows,)
+
+
+def _by_deltalake(path: str) -> pa.Table:
+    return pa.table(QueryBuilder().register("t", DeltaTable(path)).execute("select * from t"))
