@@ -18,7 +18,7 @@ PACKAGES := tables index checkpoints streaming
 # As pip does for a wheel: a first question compiles nothing, also where Python may write no bytecode itself.
 COMPILED = $(BIN)/python -m compileall -q tailbit $(PACKAGES)
 
-.PHONY: help test lint audit demo support-page functions-page python-page cli-page site fuzz fuzz-analytics fuzz-changes fuzz-definitions fuzz-histories fuzz-predicates fuzz-properties proof soak load load-definitions bench time-zones constraints hudi-env hudi-tables clean java jar
+.PHONY: help test lint audit demo support-page functions-page python-page cli-page site fuzz fuzz-analytics fuzz-changes fuzz-definitions fuzz-histories fuzz-predicates fuzz-properties proof soak load load-definitions bench time-zones constraints hudi-env hudi-tables clean java jar pictures
 
 help:
 	@echo "make demo             index a live table while it changes, and answer from it"
@@ -42,6 +42,7 @@ help:
 	@echo "make functions-page   write docs/functions.md from the expressions that Spark judges"
 	@echo "make python-page      write docs/python.md from the docstrings of the front door"
 	@echo "make cli-page         write docs/cli.md from the help of the commands"
+	@echo "make pictures         take the pictures of the status page and of Spark's UI in docs/assets: needs Chromium"
 	@echo "make site             the pages as a site with a search, in build/site"
 	@echo "make time-zones       write tables/zones/rules.txt from the JVM that Spark starts"
 	@echo "make hudi-tables      write the packed Hudi tables of the tests with Hudi on Spark 3.5: TABLES='cow_v9' for some"
@@ -139,6 +140,9 @@ python-page: $(VENV)/.test-installed
 
 cli-page: $(VENV)/.test-installed
 	cd tests && $(BIN)/python -m support.cli_page ../docs/cli.md
+
+pictures: $(VENV)/.test-installed java
+	TAILBIT_PICTURES=$(CURDIR)/docs/assets $(BIN)/pytest -q tests/e2e/test_browser.py
 
 site: $(VENV)/.test-installed
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

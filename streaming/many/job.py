@@ -204,7 +204,7 @@ def _started(
     spark.dataSource.register(LogsSource)
 
     def index(rows: DataFrame, batch_id: int) -> None:
-        spark.sparkContext.setJobDescription(f"{name} · batch {batch_id}: which tables have commits")
+        spark.sparkContext.setJobDescription(f"{name} · batch {batch_id} · {tables.behind()}")
         tables.take(ranges_of(collected(rows)), batch_id)
 
     return (

@@ -123,6 +123,11 @@ class Member:
             "reason": standing.reason,
             "remedy": standing.remedy,
             "failures": standing.failures,
+            "retry_in": None if standing.retry_in is None else round(standing.retry_in, 1),
+            "last_error": {"reason": standing.last_error, "at": round(standing.erred, 3)}
+            if standing.last_error
+            else None,
+            "covered": None if lag is None else lag.covered,
             "head": None if lag is None else lag.head,
             "lag": None
             if lag is None

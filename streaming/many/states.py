@@ -27,7 +27,11 @@ FIRST_S, LONGEST_S = 0.5, 60.0
 
 @dataclass
 class Standing:
-    """The state of one table, with why and since when. `retry_at`: when it is due, by the clock."""
+    """The state of one table, with why and since when.
+
+    `retry_at`: when it is due, by the clock. `last_error`: the last failure, which stays known once the table
+    is well again; `erred`: when it was, by the clock of the day.
+    """
 
     state: TableState = TableState.WAITING
     reason: str = ""
@@ -35,6 +39,8 @@ class Standing:
     since: float = field(default_factory=time.time)
     failures: int = 0
     retry_at: float = 0.0
+    last_error: str = ""
+    erred: float = 0.0
     clock: Callable[[], float] = time.monotonic
 
     def becomes(self, state: TableState, reason: str = "", remedy: str = "") -> bool:
@@ -55,7 +61,15 @@ class Standing:
         self.failures += 1
         self.retry_at = self.clock() + pause
         remedy = error.hint if isinstance(error, TailbitError) else ""
-        return self.becomes(state_after(error), f"{type(error).__name__}: {error}", remedy)
+        self.last_error, self.erred = f"{type(error).__name__}: {error}", time.time()
+        return self.becomes(state_after(error), self.last_error, remedy)
+
+    @property
+    def retry_in(self) -> float | None:
+        """Return the seconds until a table that failed is tried again; None if it is not due for a retry."""
+        if not self.failures or self.state not in (TableState.WAITING, TableState.RETRYING):
+            return None
+        return max(0.0, self.retry_at - self.clock())
 
     @property
     def is_due(self) -> bool:

@@ -28,6 +28,7 @@ from tailbit.streaming.many.states import Standing
 from tailbit.streaming.metrics import Progress
 from tailbit.streaming.seen.table_state import TableState
 from tailbit.tables.model import after
+from tailbit.wording import counted
 
 ANSWER_S = 1.0
 """Most seconds until the planner process is answered, so that it is seen to be alive."""
@@ -37,6 +38,9 @@ TOGETHER_S = 1.0
 
 FRESH_PART = 0.1
 """A table is looked at again after this part of the time since its last commit."""
+
+DESCRIBED = 3
+"""Most tables that the description of a job names."""
 
 CLOSE_S = 8.0
 """Most seconds that a table has to be closed."""
@@ -107,6 +111,16 @@ class Tables:
                 "seconds": round(max((lag.seconds for lag in lags.values()), default=0.0), 3),
             },
         }
+
+    def behind(self) -> str:
+        """Return the tables that wait longest with their lags, for the description of a job."""
+        with self._changed:
+            lags = [(id_, m.lag) for id_, m in self._members.items() if m.lag is not None and m.lag.versions]
+        lags.sort(key=lambda table: -table[1].seconds)
+        words = [f"{id_} v{lag.covered} of v{lag.head}: {lag.text}" for id_, lag in lags[:DESCRIBED]]
+        if len(lags) > len(words):
+            words.append(f"{counted(len(lags) - len(words), 'other table')} behind")
+        return "; ".join(words) or "up to date"
 
     def take(self, ranges: Ranges, batch_id: int) -> None:
         """Do the parts of a batch, those of the least served tables first; a failure is its table's state.

@@ -1,4 +1,4 @@
-"""The pages of an application: `/metrics`, `/livez`, `/readyz` and `/status.json`, by HTTP, read only.
+"""The pages of an application: `/`, `/metrics`, `/livez`, `/readyz` and `/status.json`, by HTTP, read only.
 
 A port that is in use is told, and indexing goes on without the pages.
 """
@@ -13,18 +13,19 @@ from typing import Any
 
 import orjson
 
+from tailbit.streaming.seen.page import POLICY, status_page
 from tailbit.streaming.seen.view import View
 from tailbit.streaming.upkeep.mending import Tell
 
 OFF = "off"
 
-_TEXT, _JSON = "text/plain; charset=utf-8", "application/json"
+_TEXT, _JSON, _HTML = "text/plain; charset=utf-8", "application/json", "text/html; charset=utf-8"
 
-Page = Callable[[View], tuple[int, str, bytes]]
-"""Returns status, content type and body of a page."""
+Page = Callable[[View, str], tuple[int, str, bytes]]
+"""Returns status, content type and body of a page, by the query of its URL."""
 
 
-def _metrics(view: View) -> tuple[int, str, bytes]:
+def _metrics(view: View, _: str) -> tuple[int, str, bytes]:
     # Imported late: an application without pages needs no prometheus_client.
     from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, ProcessCollector, generate_latest
 
@@ -36,23 +37,28 @@ def _metrics(view: View) -> tuple[int, str, bytes]:
     return 200, CONTENT_TYPE_LATEST, generate_latest(registry)
 
 
-def _livez(view: View) -> tuple[int, str, bytes]:
+def _livez(view: View, _: str) -> tuple[int, str, bytes]:
     why = view.why_dead()
     return (503, _TEXT, f"{why}\n".encode()) if why else (200, _TEXT, b"alive\n")
 
 
-def _readyz(view: View) -> tuple[int, str, bytes]:
+def _readyz(view: View, _: str) -> tuple[int, str, bytes]:
     lines = view.why_not_ready()
     if lines:
         return 503, _TEXT, "".join(f"{line}\n" for line in lines).encode()
     return 200, _TEXT, b"ready\n" if view.is_leading else b"standing by, or starting\n"
 
 
-def _status(view: View) -> tuple[int, str, bytes]:
+def _status(view: View, _: str) -> tuple[int, str, bytes]:
     return 200, _JSON, orjson.dumps(view.status())
 
 
+def _tables(view: View, query: str) -> tuple[int, str, bytes]:
+    return 200, _HTML, status_page(view, query).encode()
+
+
 PAGES: dict[str, Page] = {
+    "/": _tables,
     "/metrics": _metrics,
     "/livez": _livez,
     "/readyz": _readyz,
@@ -69,11 +75,14 @@ class Pages:
 
         class PageHandler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                page = PAGES.get(self.path.partition("?")[0])
-                status, kind, body = (404, _TEXT, b"no such page\n") if page is None else page(view)
+                path, _, query = self.path.partition("?")
+                page = PAGES.get(path)
+                status, kind, body = (404, _TEXT, b"no such page\n") if page is None else page(view, query)
                 self.send_response(status)
                 self.send_header("Content-Type", kind)
                 self.send_header("Content-Length", str(len(body)))
+                self.send_header("Content-Security-Policy", POLICY)
+                self.send_header("X-Content-Type-Options", "nosniff")
                 self.end_headers()
                 self.wfile.write(body)
 
@@ -112,7 +121,7 @@ class SeenApplication:
                 self._tell(f"no metrics: {reason}; name another address: [application] metrics")
             self._told = True
             return
-        self._announce(f"metrics: {self._pages.url}/metrics")
+        self._announce(f"status page: {self._pages.url}/; metrics: {self._pages.url}/metrics")
 
     def __enter__(self) -> SeenApplication:
         """Serve the pages."""

@@ -83,11 +83,14 @@ class Application:
         if self.process is not None and self.process.poll() is None:
             self.kill()
 
+    def url(self) -> str:
+        """Where the pages of the application are."""
+        return str(re.findall(r"metrics: (http://\S+)/metrics", self.said.read_text())[-1])
+
     def page(self, name: str) -> str:
         """A page of the application, by HTTP; an answer of 503 too."""
-        urls = re.findall(r"metrics: (http://\S+)/metrics", self.said.read_text())
         try:
-            with urlopen(f"{urls[-1]}/{name}", timeout=HANG_S) as answer:
+            with urlopen(f"{self.url()}/{name}", timeout=HANG_S) as answer:
                 return str(answer.read().decode())
         except HTTPError as refused:
             return refused.read().decode()

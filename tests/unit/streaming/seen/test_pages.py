@@ -112,7 +112,7 @@ def test_a_port_in_use_is_told_once_and_taken_when_it_is_free(view: View) -> Non
         seen.show()
     assert [line.partition(": ")[0] for line in told] == ["no metrics"]
     with seen:
-        assert told[1:] == [f"metrics: http://{address}/metrics"]
+        assert told[1:] == [f"status page: http://{address}/; metrics: http://{address}/metrics"]
         accounts = live_accounts(address)
     assert accounts is not None
     assert accounts[0]["id"] == "orders"

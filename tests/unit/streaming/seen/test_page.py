@@ -1,0 +1,105 @@
+"""The status page tells state, lag, versions, error and next retry of every table, those in trouble first."""
+
+from __future__ import annotations
+
+import re
+from urllib.request import urlopen
+
+import pytest
+
+from tailbit.checkpoints.lag import Lag
+from tailbit.checkpoints.liveness import Liveness
+from tailbit.errors import StorageError
+from tailbit.streaming.config.model import TableEntry
+from tailbit.streaming.many.member import Member, TableLife
+from tailbit.streaming.seen.page import ORDER, status_page
+from tailbit.streaming.seen.server import Pages
+from tailbit.streaming.seen.table_state import TableState
+from tailbit.streaming.seen.view import View
+
+FAILURE = StorageError(path="/lake/<b>orders</b>", operation="read", reason="no answer")
+
+
+def table(name: str, seconds: float = 0.0, max_lag: float = 60.0) -> Member:
+    """A table that follows its log, or whose oldest commit waits for some seconds."""
+    member = Member(TableEntry(path=f"/lake/{name}", id=name, max_lag=max_lag), TableLife(name, Liveness()))
+    member.stands_at(Lag(4, 5, 1, 2, 300, seconds) if seconds else Lag(5, 5))
+    member.standing.becomes(TableState.FOLLOWING)
+    return member
+
+
+def page_of(*members: Member, query: str = "") -> str:
+    return status_page(View(Liveness("batch 7"), tables=lambda: [m.account() for m in members]), query)
+
+
+def row_of(page: str, name: str) -> str:
+    (row,) = [row for row in re.findall(r"<tr>.*?</tr>", page) if f">{name}<" in row]
+    return row
+
+
+def test_every_state_has_its_place_on_the_page() -> None:
+    assert set(ORDER) == set(TableState)
+
+
+def test_a_row_tells_state_lag_contract_and_versions() -> None:
+    row = row_of(page_of(table("orders", 7.5)), "orders")
+    for told in ("following", "/lake/orders", "7.5 s", "of 60 s", "1 commit, 300 B", "4, 5"):
+        assert told in row
+    assert "up to date" in row_of(page_of(table("orders")), "orders")
+
+
+def test_a_failure_tells_the_error_the_remedy_and_the_next_retry_and_stays_known_once_it_is_mended() -> None:
+    member = table("orders")
+    member.failed(FAILURE)
+    row = row_of(page_of(member), "orders")
+    assert re.search(r"StorageError: .*no answer.* \(1 attempt failed; tried again in [01] s\)<small>\w", row)
+    assert member.account()["retry_in"] <= 0.5
+    member.standing.worked()
+    member.standing.becomes(TableState.FOLLOWING)
+    assert re.search(r"<small>0 s ago, mended: StorageError: ", row_of(page_of(member), "orders"))
+    assert member.account()["retry_in"] is None
+
+
+def test_tables_in_trouble_come_first_and_then_those_that_use_up_most_of_their_contract() -> None:
+    broken, slow, quick = table("broken"), table("slow", 30.0), table("quick", 40.0, max_lag=3600.0)
+    broken.standing.becomes(TableState.REFUSED, "no such column")
+    page = page_of(quick, slow, broken)
+    assert re.findall(r'<td class="">(\w+)<small>/lake', page) == ["broken", "slow", "quick"]
+    assert "<title>tailbit: 3 tables, 1 not well</title>" in page
+
+
+def test_one_state_alone_can_be_asked_for() -> None:
+    broken = table("broken")
+    broken.standing.becomes(TableState.REFUSED, "no such column")
+    page = page_of(table("orders"), broken, query="state=refused")
+    assert "broken" in page
+    assert ">orders<" not in page
+    assert "No table is &lt;i&gt;." in page_of(broken, query="state=<i>")
+
+
+@pytest.mark.parametrize("hostile", ["<script>alert(1)</script>", '"><img src=x>', "\x1b[2J"])
+def test_a_text_of_a_table_is_shown_as_text(hostile: str) -> None:
+    member = table("orders")
+    member.entry = TableEntry(path=f"/lake/{hostile}", id="orders")
+    member.standing.becomes(TableState.RETRYING, hostile, hostile)
+    page = page_of(member)
+    assert hostile not in page
+    assert "<script" not in page
+
+
+def test_an_application_that_stands_by_says_so() -> None:
+    page = status_page(View(Liveness("standing by: host-7 is at work")))
+    assert "<title>tailbit: standing by, or starting</title>" in page
+    assert "standing by: host-7 is at work" in page
+
+
+def test_the_page_allows_no_script_and_loads_nothing() -> None:
+    pages = Pages("127.0.0.1:0", View(Liveness(), tables=lambda: [table("orders").account()]))
+    try:
+        with urlopen(f"{pages.url}/?state=following") as answer:
+            policy, text = answer.headers["Content-Security-Policy"], answer.read().decode()
+    finally:
+        pages.close()
+    assert policy == "default-src 'none'; style-src 'unsafe-inline'"
+    assert ">orders<" in text
+    assert not re.search(r"https?://|src=|<link", text)
