@@ -129,8 +129,7 @@ class Building:
     def _is_about(self, error: DataFileError | HiddenRowsError, target: FileSlice) -> bool:
         named = str(error.fields.get("file", ""))
         if isinstance(error, HiddenRowsError):
-            hidden, at = target.hidden, (named, error.fields.get("offset"))
-            return hidden is not None and at == hidden.place
+            return target.hidden is not None and target.hidden.concerns(named, error.fields.get("offset"))
         with suppress(StorageError):
             return named in (target.path, self.table.storage.resolve(target.path))
         return named == target.path

@@ -117,12 +117,11 @@ class HiddenRows(Protocol):
         """The identity of the rows, not empty: two descriptors with the same id hide the same rows."""
 
     @property
-    def cardinality(self) -> int:
-        """The number of hidden rows."""
+    def cardinality(self) -> int | None:
+        """The number of hidden rows; None if the log does not say."""
 
-    @property
-    def place(self) -> tuple[str, int]:
-        """The file and the offset in the file, as a `HiddenRowsError` names them."""
+    def concerns(self, file: str, offset: object) -> bool:
+        """Return whether a `HiddenRowsError` that names a file and an offset is about these rows."""
 
     def read(self, storage: Storage) -> BitMap:
         """Return the 0-based physical row numbers that are hidden.

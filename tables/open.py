@@ -127,4 +127,9 @@ def open_source(root: str, log: str, options: StorageOptions = NO_OPTIONS) -> St
     Raises:
         StorageError: the scheme has no store.
     """
-    return open_storage(root, options).of_table(log)
+    storage = open_storage(root, options).of_table(log)
+    if log != HUDI.log:
+        return storage
+    from tailbit.tables.hudi.log_files.storage import HudiStorage
+
+    return HudiStorage(storage)

@@ -232,7 +232,7 @@ class HiddenRowsOf:
         if hidden is None:
             return None
         known = self._indexed(hidden.id)
-        if known is not None and len(known) == hidden.cardinality:
+        if known is not None and hidden.cardinality in (None, len(known)):
             return known
         return hidden.read(self._storage)
 

@@ -211,7 +211,7 @@ def _visible_rows(selection: Selection, hit: FileHits) -> int | None:
     pruned = hit.source is HitSource.PRUNED and not len(hit.positions)
     rows = slice_.rows if pruned else selection.physical_rows([hit])[0]
     hidden = 0 if slice_.hidden is None else slice_.hidden.cardinality
-    return None if rows is None or rows < hidden else rows - hidden
+    return None if rows is None or hidden is None or rows < hidden else rows - hidden
 
 
 def _segments(selection: Selection) -> dict[str, int]:

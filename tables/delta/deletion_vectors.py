@@ -57,6 +57,10 @@ class DeletionVector:
         """The file and the offset in the file, as errors name them."""
         return ("inline" if self.storage_type == "i" else self.path_or_inline), self.offset or 0
 
+    def concerns(self, file: str, offset: object) -> bool:
+        """Return whether an error that names a file and an offset is about this vector."""
+        return (file, offset) == self.place
+
     def action(self) -> dict[str, Any]:
         """Return the descriptor by the names of its fields in the log."""
         values = (self.storage_type, self.path_or_inline, self.offset, self.size, self.cardinality)

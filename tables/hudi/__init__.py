@@ -1,1 +1,1 @@
-"""Read a Hudi table, COPY_ON_WRITE: its timeline as snapshots, changes and times of completion."""
+"""Read a Hudi table of either type: its timeline as snapshots, changes and times of completion."""

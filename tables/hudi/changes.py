@@ -14,7 +14,7 @@ def read_changes(versions: Versions, before: HudiSnapshot, first: Version, last:
         FileNotFoundError: an instant has been archived, or taken back, since the timeline was read.
         MalformedLogError: a commit is damaged, or its metadata are lost.
     """
-    fold, avro, infos = Fold(before), before.avro, []
+    fold, avro, infos = Fold(versions, before), before.avro, []
     for at in versions.between(first, last):
         instant = versions.instants[at]
         commit = known_commit(versions.timeline, instant)
@@ -22,6 +22,7 @@ def read_changes(versions: Versions, before: HudiSnapshot, first: Version, last:
         avro = avro.after(commit, instant)
         number, time = versions.numbers[at], versions.times[at]
         infos.append(CommitInfo(number, time, commit.operation, came, left, size))
+    fold.settle(last, avro)
     slices = tuple(
         SliceChange(path, before.files.get(path), fold.slices[path]) for path in sorted(fold.slices)
     )

@@ -8,26 +8,27 @@ earliest to retain is one commit too late.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from tailbit.errors import MalformedLogError
 from tailbit.tables.hudi.commits import read_commit
-from tailbit.tables.hudi.files import BaseFile, FileGroup, base_file, check_folder
+from tailbit.tables.hudi.files import ListedFiles, check_folder
+from tailbit.tables.hudi.groups import BaseFile, FileGroup, LogFile, base_file, log_file
 from tailbit.tables.hudi.log.instants import Instant
 from tailbit.tables.hudi.log.metadata import decode_metadata
 from tailbit.tables.hudi.log.timeline import Timeline
+from tailbit.tables.hudi.snapshot import HudiSnapshot
 from tailbit.tables.hudi.versions import Versions
 from tailbit.tables.model import UNKNOWN_SIZE, Version
-from tailbit.tables.snapshot import Snapshot
 
 
-def earliest_readable(versions: Versions, files: Iterable[BaseFile]) -> Version:
+def earliest_readable(versions: Versions, files: ListedFiles) -> Version:
     """Return the oldest version from which every version up to the head can be rebuilt.
 
-    `files`: the base files that are there. Cost: the metadata of the newest cleans; an older clean is read
+    `files`: the data files that are there. Cost: the metadata of the newest cleans; an older clean is read
     only while it may still matter, because it took only what had been superseded before it completed.
 
     Raises:
@@ -53,7 +54,7 @@ def earliest_readable(versions: Versions, files: Iterable[BaseFile]) -> Version:
     return earliest
 
 
-def is_saved(timeline: Timeline, instant: Instant, snapshot: Snapshot) -> bool:
+def is_saved(timeline: Timeline, instant: Instant, snapshot: HudiSnapshot) -> bool:
     """Return whether a savepoint keeps all files of an instant's snapshot from the cleaner.
 
     Raises:
@@ -66,7 +67,7 @@ def is_saved(timeline: Timeline, instant: Instant, snapshot: Snapshot) -> bool:
         for folder, named in ((timeline.metadata(savepoint) or {}).get("partitionMetadata") or {}).items():
             names = (named.get("savepointDataFile") if isinstance(named, dict) else None) or ()
             kept |= {f"{folder}/{name}" if folder else str(name) for name in names}
-    return bool(saved) and kept == {*snapshot.files.paths.to_pylist()}
+    return bool(saved) and kept == snapshot.data_files()
 
 
 def _newest_before(versions: Versions) -> dict[tuple[str, str], Version | None]:
@@ -92,28 +93,37 @@ class _Search:
     _replacements: Mapping[FileGroup, Version] | None = None
 
     @classmethod
-    def of(cls, versions: Versions, files: Iterable[BaseFile]) -> _Search:
+    def of(cls, versions: Versions, files: ListedFiles) -> _Search:
         """Begin with the files that are there."""
         groups: dict[FileGroup, set[str]] = defaultdict(set)
         present = set()
-        for file in files:
+        for file in files.bases:
             groups[file.group].add(file.requested)
             present.add(file.path)
+        present.update(log.path for log in files.logs)
         return cls(versions, groups, frozenset(present))
 
-    def superseded(self, file: BaseFile, upto: Version) -> Version:
+    def superseded(self, file: BaseFile | LogFile, upto: Version) -> Version:
         """Return the first version that no longer showed a deleted file; 0 if no version ever did.
 
         `upto`: the version from which on the file cannot have been shown, for want of better knowledge.
         """
-        self.groups[file.group].add(file.requested)
-        if file.path in self.present or not self.versions.is_complete(file.requested, upto):
-            return 0
         known = self.versions.requested
-        later = [known[r] for r in self.groups[file.group] if r > file.requested and r in known]
+        written = file.instant if isinstance(file, LogFile) else file.requested
+        if isinstance(file, BaseFile):
+            self.groups[file.group].add(file.requested)
+        if file.path in self.present or not self.versions.is_complete(written, upto):
+            return 0
+        later = [known[r] for r in self.groups[file.group] if r in known and self._ends(file, r)]
         replaced = self._replaced().get(file.group)
         ends = later if replaced is None else [*later, replaced]
-        return max(min(ends, default=upto), known.get(file.requested, 0))
+        return max(min(ends, default=upto), known.get(written, 0))
+
+    def _ends(self, file: BaseFile | LogFile, requested: str) -> bool:
+        """Return whether the base file of an instant, once complete, is shown in place of a file."""
+        if isinstance(file, LogFile):
+            return not self.versions.follows_base(file, requested)
+        return requested > file.requested
 
     def _replaced(self) -> Mapping[FileGroup, Version]:
         """Return the version that replaced each file group, by group."""
@@ -127,8 +137,8 @@ class _Search:
         return self._replacements
 
 
-def _planned(timeline: Timeline) -> Iterator[BaseFile]:
-    """Yield the base files that cleans are deleting at this moment, or died of deleting."""
+def _planned(timeline: Timeline) -> Iterator[BaseFile | LogFile]:
+    """Yield the data files that cleans are deleting at this moment, or died of deleting."""
     folder, root = timeline.properties.active, timeline.storage.root
     for requested in sorted(timeline.deleting):
         name = f"{folder}/{requested}.clean.requested"
@@ -138,12 +148,16 @@ def _planned(timeline: Timeline) -> Iterator[BaseFile]:
             for part, files in (paths or {}).items():
                 check_folder(part, root, name)
                 listed = (str(file.get("filePath")).rpartition("/")[2] for file in files or ())
-                found = (base_file(part, own, UNKNOWN_SIZE) for own in listed)
+                found = (_data_file(part, own) for own in listed)
                 yield from (file for file in found if file is not None)
 
 
-def _deleted(metadata: Mapping[str, Any], instant: Instant, root: str) -> Iterator[BaseFile]:
-    """Yield the base files that a clean deleted; old releases name them by their full paths."""
+def _data_file(folder: str, name: str) -> BaseFile | LogFile | None:
+    return base_file(folder, name, UNKNOWN_SIZE) or log_file(folder, name)
+
+
+def _deleted(metadata: Mapping[str, Any], instant: Instant, root: str) -> Iterator[BaseFile | LogFile]:
+    """Yield the data files that a clean deleted; old releases name them by their full paths."""
     folders = metadata.get("partitionMetadata") or {}
     if not isinstance(folders, dict):
         raise MalformedLogError(file=instant.file, reason="partitionMetadata is no map")
@@ -153,6 +167,6 @@ def _deleted(metadata: Mapping[str, Any], instant: Instant, root: str) -> Iterat
         for name in names or ():
             if not isinstance(name, str):
                 raise MalformedLogError(file=instant.file, reason=f"it deleted a file named {name!r}")
-            file = base_file(folder, name.rpartition("/")[2], UNKNOWN_SIZE)
+            file = _data_file(folder, name.rpartition("/")[2])
             if file is not None:
                 yield file

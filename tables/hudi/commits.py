@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tailbit.errors import MalformedLogError, UnsafePathError, UnsupportedFeatureError
-from tailbit.tables.hudi.files import BaseFile, FileGroup, base_file, check_folder
+from tailbit.tables.hudi.files import check_folder
+from tailbit.tables.hudi.groups import BaseFile, FileGroup, LogFile, base_file, log_file
 from tailbit.tables.hudi.log.instants import Instant
 from tailbit.tables.hudi.log.timeline import Timeline
 from tailbit.tables.hudi.versions import WRITES
@@ -26,7 +27,8 @@ _PATIENCE_S, _PAUSE_S = 2.0, 0.05
 class Commit:
     """What one instant did. `schema`: Avro as JSON, empty if the instant does not change the schema.
 
-    `is_known`: whether the instant's metadata could be read; those of some archived instants cannot.
+    `is_known`: whether the instant's metadata could be read; those of some archived instants cannot. `logs`:
+    the log files that it wrote or lengthened, `log_bytes` their sizes together.
     """
 
     written: tuple[BaseFile, ...] = ()
@@ -34,6 +36,8 @@ class Commit:
     schema: str = ""
     operation: str = ""
     is_known: bool = True
+    logs: tuple[LogFile, ...] = ()
+    log_bytes: int = 0
 
 
 def read_commit(timeline: Timeline, instant: Instant) -> Commit:
@@ -78,30 +82,41 @@ def _commit(metadata: Mapping[str, Any], file: str, root: str) -> Commit:
     schema = extra.get("schema") or ""
     if not isinstance(schema, str):
         raise MalformedLogError(file=file, reason="the schema is no text")
+    written = _written(metadata, file, root)
     return Commit(
-        tuple(_written(metadata, file, root)),
+        tuple(file for file, _ in written if isinstance(file, BaseFile)),
         frozenset(_replaced(metadata, file, root)),
         "" if operation in _KEEPS_SCHEMA else schema,
         operation,
+        logs=tuple(file for file, _ in written if isinstance(file, LogFile)),
+        log_bytes=sum(size for file, size in written if isinstance(file, LogFile)),
     )
 
 
-def _written(metadata: Mapping[str, Any], file: str, root: str) -> list[BaseFile]:
-    """Return the base files that the statistics of a write name."""
-    out = []
+def _written(metadata: Mapping[str, Any], file: str, root: str) -> list[tuple[BaseFile | LogFile, int]]:
+    """Return the base files and log files that the statistics of a write name, with their sizes."""
+    out: list[tuple[BaseFile | LogFile, int]] = []
     for folder, stats in _mapping(metadata, "partitionToWriteStats", file).items():
         check_folder(folder, root, file)
         for stat in stats or ():
             if not isinstance(stat, dict):
                 raise MalformedLogError(file=file, reason="a statistic of a write is no record")
             path = stat.get("path")
-            if path:
-                out.append(_base_file(folder, path, stat, file, root))
-    return [written for written in out if written is not None]
+            written = _data_file(folder, path, stat, file, root) if path else None
+            if written is not None:
+                out.append((written, _size(stat)))
+    return out
 
 
-def _base_file(folder: str, path: object, stat: Mapping[str, Any], file: str, root: str) -> BaseFile | None:
-    """Return the base file of one statistic; None for a file of another kind."""
+def _size(stat: Mapping[str, Any]) -> int:
+    size = stat.get("fileSizeInBytes")
+    return size if isinstance(size, int) and size > 0 else UNKNOWN_SIZE
+
+
+def _data_file(
+    folder: str, path: object, stat: Mapping[str, Any], file: str, root: str
+) -> BaseFile | LogFile | None:
+    """Return the base file or log file of one statistic; None for a file of another kind."""
     if not isinstance(path, str):
         raise MalformedLogError(file=file, reason=f"a data file is named {path!r}")
     inside, _, name = path.rpartition("/")
@@ -109,13 +124,9 @@ def _base_file(folder: str, path: object, stat: Mapping[str, Any], file: str, ro
         raise UnsafePathError(
             file=path, path=root, reason=f"{file} should name a file of {folder or 'the root'}"
         )
-    size, rows = stat.get("fileSizeInBytes"), stat.get("numWrites")
-    return base_file(
-        folder,
-        name,
-        size if isinstance(size, int) and size > 0 else UNKNOWN_SIZE,
-        rows if isinstance(rows, int) and rows >= 0 else None,
-    )
+    rows = stat.get("numWrites")
+    known = rows if isinstance(rows, int) and rows >= 0 else None
+    return base_file(folder, name, _size(stat), known) or log_file(folder, name)
 
 
 def _replaced(metadata: Mapping[str, Any], file: str, root: str) -> list[FileGroup]:

@@ -1,77 +1,45 @@
-"""The base files of a Hudi table: their names, the folders they lie in, and the live ones as a list.
+"""The data files of a Hudi table: the folders they lie in, and the live ones as a list.
 
-A base file is `<file id>_<write token>_<requested instant>.parquet`; all base files of one folder and file id
-are a file group. A folder of data holds `.hoodie_partition_metadata`. Source: Hudi technical specification,
-File layout.
+A folder of data holds `.hoodie_partition_metadata`. Source: Hudi technical specification, File layout.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from tailbit.errors import MalformedLogError, UnsafePathError
+from tailbit.tables import compute as pc
 from tailbit.tables.file_list import FileList, stored_columns, stored_schema
+from tailbit.tables.hudi.groups import BaseFile, FileGroup, LogFile, base_file, log_file
+from tailbit.tables.hudi.log_files.hidden import FIELDS, MergedRows
 from tailbit.tables.hudi.words import LOG
 from tailbit.tables.model import FileSlice
 from tailbit.tables.storage import Storage
 
-STORED = stored_schema(pa.null())
+STORED = stored_schema(pa.struct([(name, pa.string()) for name in FIELDS]))
 PARTITION_MARK = ".hoodie_partition_metadata"
-_NAME = re.compile(r"([^_/]+)_[^_/]*_([0-9]{14,17})\.parquet")
 _INDEX = "_tailbit"
 
 
-class FileGroup(NamedTuple):
-    """What tells a file group from all others: the folder below the root, empty for the root, and the id."""
-
-    folder: str
-    file_id: str
-
-    @property
-    def prefix(self) -> str:
-        """What the paths of all base files of the group begin with."""
-        return f"{self.folder}/{self.file_id}_" if self.folder else f"{self.file_id}_"
-
-
-@dataclass(frozen=True, slots=True)
-class BaseFile:
-    """A base file: its group, its name, the instant that wrote it; bytes and rows where they are known."""
-
-    group: FileGroup
-    name: str
-    requested: str
-    size: int
-    rows: int | None = None
-
-    @property
-    def path(self) -> str:
-        """The path below the table's root."""
-        return f"{self.group.folder}/{self.name}" if self.group.folder else self.name
-
-    def slice(self) -> FileSlice:
-        """Return the file as a slice. Only its name and its size tell it: commits give no other time."""
-        return FileSlice(self.path, self.size, 0, self.rows)
-
-
 class HudiFiles(FileList):
-    """The live base files of a table: no row of them is hidden, and the timeline has no statistics."""
+    """The live base files and log blocks of a table; the timeline has no statistics of them."""
 
     @classmethod
     def stored(cls, slices: Sequence[FileSlice]) -> pa.Table:
         """Return slices as a table of schema STORED, in the order given."""
-        nothing = [None] * len(slices)
-        return stored_columns(slices, STORED, nothing, nothing)
+        hidden = [
+            slice_.hidden.stored if isinstance(slice_.hidden, MergedRows) else None for slice_ in slices
+        ]
+        return stored_columns(slices, STORED, hidden, [None] * len(slices))
 
     def _hidden_ids(self, stored: pa.ChunkedArray) -> pa.ChunkedArray:
-        return stored.cast(pa.string())
+        return pc.struct_field(stored, [FIELDS.index("id")])
 
-    def _hidden(self, stored: Any) -> None:
-        return None
+    def _hidden(self, stored: Any) -> MergedRows | None:
+        return None if stored is None else MergedRows(**stored)
 
     def _statistics(self, text: str | None) -> None:
         return None
@@ -82,27 +50,34 @@ class HudiFiles(FileList):
         path = self.paths[at].as_py() if at < len(self) else ""
         return path if path.startswith(group.prefix) else None
 
-
-def base_file(folder: str, name: str, size: int, rows: int | None = None) -> BaseFile | None:
-    """Return the base file of a name in a folder; None if the name is that of another file.
-
-    >>> base_file("p0", "f1-0_0-1-1_20260101000000000.parquet", 7).path
-    'p0/f1-0_0-1-1_20260101000000000.parquet'
-    """
-    match = _NAME.fullmatch(name)
-    return None if match is None else BaseFile(FileGroup(folder, match[1]), name, match[2], size, rows)
+    def blocks_of(self, group: FileGroup) -> list[str]:
+        """Return the paths of the live log blocks of a group. Cost: a bisection, and that of the blocks."""
+        at, out = self._find(group.log_prefix)[0], []
+        while at < len(self) and (path := self.paths[at].as_py()).startswith(group.log_prefix):
+            out.append(path)
+            at += 1
+        return out
 
 
-def list_base_files(storage: Storage) -> list[BaseFile]:
-    """Return the base files below a table's root, also those of instants that never completed.
+class ListedFiles(NamedTuple):
+    """The base files and the log files below a table's root."""
+
+    bases: list[BaseFile]
+    logs: list[LogFile]
+
+
+def list_files(storage: Storage) -> ListedFiles:
+    """Return the data files below a table's root, also those of instants that never completed.
 
     Cost: a listing of every folder; in an object store a request per thousand files.
     """
     entries = storage.walk("", (LOG, _INDEX))
     split = [(*entry.name.rpartition("/")[::2], entry.size) for entry in entries]
     folders = {folder for folder, name, _ in split if name == PARTITION_MARK}
-    files = (base_file(folder, name, size) for folder, name, size in split if folder in folders)
-    return [file for file in files if file is not None]
+    files = [(folder, name, size) for folder, name, size in split if folder in folders]
+    bases = (base_file(*file) for file in files)
+    logs = (log_file(folder, name) for folder, name, _ in files)
+    return ListedFiles([f for f in bases if f is not None], [f for f in logs if f is not None])
 
 
 def check_folder(folder: object, root: str, file: str) -> str:

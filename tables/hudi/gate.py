@@ -9,9 +9,10 @@ from collections.abc import Mapping
 
 from tailbit.errors import UnsupportedFeatureError
 from tailbit.tables.hudi.log.properties import NEWEST, TableProperties
+from tailbit.tables.hudi.log_files.rules import refused_rules
 
 READ = {
-    "hoodie.table.type": ("COPY_ON_WRITE",),
+    "hoodie.table.type": ("COPY_ON_WRITE", "MERGE_ON_READ"),
     "hoodie.table.base.file.format": ("PARQUET",),
     "hoodie.table.multiple.base.file.formats.enable": ("FALSE",),
     "hoodie.table.format": ("NATIVE",),
@@ -44,8 +45,8 @@ def check_readable(properties: TableProperties, root: str, version: str = NEWEST
 def refused(values: Mapping[str, str]) -> dict[str, str]:
     """Return the properties with which no table is read.
 
-    >>> refused({"hoodie.table.type": "MERGE_ON_READ", "hoodie.table.name": "t"})
-    {'hoodie.table.type': 'MERGE_ON_READ'}
+    >>> refused({"hoodie.table.base.file.format": "ORC", "hoodie.table.name": "t"})
+    {'hoodie.table.base.file.format': 'ORC'}
     """
     wrong = {
         name: values[name] for name, read in READ.items() if values.get(name, read[0]).upper() not in read
@@ -54,4 +55,6 @@ def refused(values: Mapping[str, str]) -> dict[str, str]:
     plain = generator.rpartition(".")[2].removesuffix("KeyGenerator").removesuffix("Avro")
     if generator and plain not in GENERATORS:
         wrong["hoodie.table.keygenerator.class"] = generator
+    if values.get("hoodie.table.type", "").upper() == "MERGE_ON_READ":
+        wrong |= refused_rules(values)
     return wrong

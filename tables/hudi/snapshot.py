@@ -6,16 +6,22 @@ had completed replaced the group. Of two files of one group and instant, the com
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
 
 from tailbit.errors import MalformedLogError
 from tailbit.tables.hudi.commits import Commit, read_commit
-from tailbit.tables.hudi.files import BaseFile, FileGroup, HudiFiles, newest_of_groups
+from tailbit.tables.hudi.files import HudiFiles, ListedFiles, newest_of_groups
+from tailbit.tables.hudi.groups import BaseFile, FileGroup, LogFile, requested_of
 from tailbit.tables.hudi.log.instants import Instant
 from tailbit.tables.hudi.log.properties import FILE
 from tailbit.tables.hudi.log.timeline import Timeline
-from tailbit.tables.hudi.schema import parse_schema
+from tailbit.tables.hudi.log_files.plan import slice_name
+from tailbit.tables.hudi.log_files.rules import merge_rule
+from tailbit.tables.hudi.log_files.slices import GroupReader
+from tailbit.tables.hudi.schema import float_mark, parse_schema
 from tailbit.tables.hudi.versions import WRITES, Versions
 from tailbit.tables.model import FileSlice, Version, after
 from tailbit.tables.schema import Schema
@@ -46,6 +52,19 @@ class AvroSchema:
             )
         return parse_schema(self.text, self.file, self.with_meta)
 
+    def marked(self, slice_: FileSlice) -> FileSlice:
+        """Return a slice that differs from itself under a schema in which other columns are floats.
+
+        Hudi reads a float that has become a double by its text: what is known of a file's values then no
+        longer holds. The slice's time, which Hudi does not give, tells the two apart.
+        """
+        return replace(slice_, mtime=self.mark)
+
+    @property
+    def mark(self) -> int:
+        """Which columns are floats, as a number."""
+        return float_mark(self.text)
+
     def after(self, commit: Commit, instant: Instant) -> AvroSchema:
         """Return the schema in force once an instant has completed."""
         if not commit.schema or instant.requested < self.requested:
@@ -55,41 +74,116 @@ class AvroSchema:
 
 @dataclass(frozen=True)
 class HudiSnapshot(Snapshot):
-    """A Hudi table at one version. `replaced`: the file groups that are shown no more."""
+    """A Hudi table at one version. `replaced`: the file groups that are shown no more.
+
+    `logs`: the log files of the groups that have any, as far as their blocks may count.
+    """
 
     files: HudiFiles
     avro: AvroSchema = field(default=AvroSchema(), repr=False, kw_only=True)
     replaced: frozenset[FileGroup] = field(default=frozenset(), repr=False, kw_only=True)
+    logs: Mapping[FileGroup, tuple[LogFile, ...]] = field(default_factory=dict, repr=False, kw_only=True)
+
+    def data_files(self) -> set[str]:
+        """Return the paths of the files that hold the rows."""
+        bases = {path for path in self.files.paths.to_pylist() if slice_name(path) is None}
+        return bases | {log.path for logs in self.logs.values() for log in logs}
 
 
 @dataclass
 class Fold:
-    """What some instants, one after the other, do to a snapshot. `shown`: the path of a group's live file."""
+    """What some instants, one after the other, do to a snapshot.
 
+    `shown`: the live base file of a group. `logs`: the log files of the groups whose logs changed.
+    """
+
+    versions: Versions
     before: HudiSnapshot
     replaced: set[FileGroup] = field(default_factory=set)
     slices: dict[str, FileSlice | None] = field(default_factory=dict)
-    shown: dict[FileGroup, str | None] = field(default_factory=dict)
+    shown: dict[FileGroup, FileSlice | None] = field(default_factory=dict)
+    logs: dict[FileGroup, tuple[LogFile, ...]] = field(default_factory=dict)
 
     def apply(self, commit: Commit) -> tuple[int, int, int]:
         """Apply an instant; return how many files come, how many leave, and the bytes that come."""
         came, left, size = 0, 0, 0
         for file in commit.written:
             old = self._live(file.group)
-            if file.group in self.before.replaced or file.group in self.replaced:
+            if self._is_replaced(file.group):
                 continue
-            if old is not None and not _is_newer(file, old):
+            if old is not None and file.requested <= requested_of(old.path):
                 continue
             left += self._hide(file.group)
-            self.shown[file.group], self.slices[file.path] = file.path, file.slice()
+            self.shown[file.group] = self.slices[file.path] = file.slice()
+            self._keep_logs(file.group, file.requested)
             came, size = came + 1, size + file.size
+        if is_merged(self.versions.timeline):
+            came, size = came + self._append(commit.logs), size + commit.log_bytes
         for group in commit.replaced:
             left += self._hide(group)
             self.replaced.add(group)
+            self._keep_logs(group, None)
         return came, left, size
 
-    def _live(self, group: FileGroup) -> str | None:
-        return self.shown[group] if group in self.shown else self.before.files.of_group(group)
+    def settle(self, version: Version, avro: AvroSchema) -> None:
+        """Read the log files of the groups whose logs or base files changed, as of a version and its schema.
+
+        Raises:
+            FileNotFoundError: a log file is gone.
+            LogBlockError: a block is torn.
+            UnsupportedFeatureError: a block is of a kind that is not read.
+        """
+        reader = group_reader(self.versions, version)
+        for group, logs in self.logs.items():
+            live = self._live(group)
+            base = None if live is None else replace(live, hidden=None)
+            now = {slice_.path: slice_ for slice_ in reader.slices(base, logs)}
+            for path in self.before.files.blocks_of(group):
+                self.slices[path] = None
+            self.slices |= now
+        if avro.mark != self.before.avro.mark:
+            untouched = (slice_ for slice_ in self.before.files if slice_.path not in self.slices)
+            self.slices |= {slice_.path: slice_ for slice_ in untouched}
+        if avro.mark or self.before.avro.mark:
+            for path, slice_ in self.slices.items():
+                self.slices[path] = None if slice_ is None else avro.marked(slice_)
+
+    def all_logs(self) -> Mapping[FileGroup, tuple[LogFile, ...]]:
+        """Return the log files of all groups that have any."""
+        if not self.logs:
+            return self.before.logs
+        return {group: logs for group, logs in {**self.before.logs, **self.logs}.items() if logs}
+
+    def _append(self, logs: Iterable[LogFile]) -> int:
+        """Add log files to their groups; return how many were added."""
+        came = 0
+        for log in logs:
+            if not self._is_replaced(log.group):
+                known, base = self._logs(log.group), self._live(log.group)
+                belongs = base is None or self.versions.follows_base(log, requested_of(base.path))
+                is_new = belongs and log not in known
+                self.logs[log.group] = (*known, log) if is_new else known
+                came += is_new
+        return came
+
+    def _keep_logs(self, group: FileGroup, requested: str | None) -> None:
+        """Keep the log files of a group that belong to a new base file; none if the group is replaced."""
+        known = self._logs(group)
+        if known:
+            kept = () if requested is None else known
+            self.logs[group] = tuple(log for log in kept if self.versions.follows_base(log, requested or ""))
+
+    def _logs(self, group: FileGroup) -> tuple[LogFile, ...]:
+        return self.logs[group] if group in self.logs else self.before.logs.get(group, ())
+
+    def _is_replaced(self, group: FileGroup) -> bool:
+        return group in self.before.replaced or group in self.replaced
+
+    def _live(self, group: FileGroup) -> FileSlice | None:
+        if group in self.shown:
+            return self.shown[group]
+        path = self.before.files.of_group(group)
+        return None if path is None else self.before.files.get(path)
 
     def _hide(self, group: FileGroup) -> int:
         """Take the live file of a group away; return how many files leave."""
@@ -97,13 +191,24 @@ class Fold:
         self.shown[group] = None
         if old is None:
             return 0
-        self.slices[old] = None
+        self.slices[old.path] = None
         return 1
 
 
-def _is_newer(file: BaseFile, shown: str) -> bool:
-    """Return whether a file was requested after the one that its group shows."""
-    return file.requested > shown.rpartition("_")[2].removesuffix(".parquet")
+def is_merged(timeline: Timeline) -> bool:
+    """Return whether the rows of a table are those of base files and log files merged."""
+    return timeline.properties.values.get("hoodie.table.type", "").upper() == "MERGE_ON_READ"
+
+
+def group_reader(versions: Versions, version: Version) -> GroupReader:
+    """Return a reader of the log files of groups at a version."""
+    timeline = versions.timeline
+    return GroupReader(
+        timeline.storage,
+        merge_rule(timeline.properties.values),
+        partial(versions.is_complete, version=version),
+        timeline.properties.has_completion_times,
+    )
 
 
 def extend_snapshot(
@@ -115,14 +220,15 @@ def extend_snapshot(
         FileNotFoundError: an instant has been archived, or taken back, since the timeline was read.
         MalformedLogError: a commit is damaged, or its metadata are lost.
     """
-    fold, avro = Fold(before), before.avro
+    fold, avro = Fold(versions, before), before.avro
     for at in versions.between(after(before.version), version):
         instant = versions.instants[at]
         commit = known_commit(versions.timeline, instant)
         fold.apply(commit)
         avro = avro.after(commit, instant)
-    replaced = before.replaced | fold.replaced
-    return _snapshot(versions, version, timestamp_ms, before.files.overlaid(fold.slices), avro, replaced)
+    fold.settle(version, avro)
+    files, replaced = before.files.overlaid(fold.slices), before.replaced | fold.replaced
+    return _snapshot(versions, version, timestamp_ms, files, avro, replaced, fold.all_logs())
 
 
 def known_commit(timeline: Timeline, instant: Instant) -> Commit:
@@ -139,9 +245,9 @@ def known_commit(timeline: Timeline, instant: Instant) -> Commit:
 
 
 def build_snapshot(
-    versions: Versions, version: Version, timestamp_ms: int, files: Iterable[BaseFile]
+    versions: Versions, version: Version, timestamp_ms: int, files: ListedFiles
 ) -> HudiSnapshot:
-    """Return the snapshot of a version from the base files that are there.
+    """Return the snapshot of a version from the data files that are there.
 
     Cost: the metadata of the active instants that replaced file groups, and of one that has a schema. Of
     archived instants, the groups that they replaced are gone.
@@ -156,11 +262,65 @@ def build_snapshot(
     for instant in complete:
         if instant.action == "replacecommit" and instant.row < 0:
             replaced |= read_commit(timeline, instant).replaced
-    groups = newest_of_groups((f for f in files if versions.is_complete(f.requested, version)), replaced)
+    bases = (f for f in files.bases if versions.is_complete(f.requested, version))
+    groups = newest_of_groups(bases, replaced)
     live = [f[0] if len(f) == 1 else _right_one(f, timeline, complete) for f in groups.values()]
-    listed = HudiFiles.of([file.slice() for file in live], timeline.properties.active)
+    shown = {file.group: file for file in live}
+    logs = _logs_in_force(versions, version, files.logs, shown, replaced) if is_merged(timeline) else {}
+    reader = group_reader(versions, version)
+    slices = [file.slice() for file in live if file.group not in logs]
+    for group, own in logs.items():
+        base = shown.get(group)
+        slices += reader.slices(None if base is None else base.slice(), own)
     avro = _schema_in_force(timeline, complete)
-    return _snapshot(versions, version, timestamp_ms, listed, avro, frozenset(replaced))
+    listed = HudiFiles.of([avro.marked(slice_) for slice_ in slices], timeline.properties.active)
+    return _snapshot(versions, version, timestamp_ms, listed, avro, frozenset(replaced), logs)
+
+
+def _logs_in_force(
+    versions: Versions,
+    version: Version,
+    logs: Iterable[LogFile],
+    shown: Mapping[FileGroup, BaseFile],
+    replaced: Collection[FileGroup],
+) -> dict[FileGroup, tuple[LogFile, ...]]:
+    """Return, by group, the log files that belong to the base file shown; all where there is none.
+
+    From table version 8 on those of instants that had completed; before, their blocks tell. Of two files of
+    one instant and number, the instant names the right one: a task was run twice.
+    """
+    named = versions.timeline.properties.has_completion_times
+    found: dict[FileGroup, dict[tuple[object, ...], list[LogFile]]] = {}
+    for log in logs:
+        base = shown.get(log.group)
+        if log.group in replaced or (named and not versions.is_complete(log.instant, version)):
+            continue
+        if base is None or versions.follows_base(log, base.requested):
+            key = log.order[:2] if named else log.order
+            found.setdefault(log.group, {}).setdefault(key, []).append(log)
+    out = {}
+    for group, same in found.items():
+        right = [own[0] if len(own) == 1 else _right_log(own, versions) for own in same.values()]
+        out[group] = tuple(sorted(right, key=lambda log: log.order))
+    return out
+
+
+def _right_log(logs: Sequence[LogFile], versions: Versions) -> LogFile:
+    """Return the one of some log files of an instant and a number that the instant names.
+
+    Raises:
+        MalformedLogError: the instant names none of them, or more than one.
+    """
+    at = versions.place(versions.requested.get(logs[0].instant, -1))
+    instant = None if at is None else versions.instants[at]
+    named = () if instant is None else read_commit(versions.timeline, instant).logs
+    right = [log for log in logs if log in named]
+    if len(right) != 1:
+        names = ", ".join(sorted(log.path for log in logs))
+        reason = f"the commit {logs[0].instant} leaves open which file is right: {names}"
+        file = versions.timeline.properties.active if instant is None else instant.file
+        raise MalformedLogError(file=file, reason=reason)
+    return right[0]
 
 
 def _snapshot(
@@ -170,9 +330,11 @@ def _snapshot(
     files: HudiFiles,
     avro: AvroSchema,
     replaced: frozenset[FileGroup],
+    logs: Mapping[FileGroup, tuple[LogFile, ...]],
 ) -> HudiSnapshot:
     root = versions.timeline.storage.root
-    return HudiSnapshot(root, version, timestamp_ms, files, avro.parse, avro=avro, replaced=replaced)
+    shared: dict[str, Any] = {"avro": avro, "replaced": replaced, "logs": logs}
+    return HudiSnapshot(root, version, timestamp_ms, files, avro.parse, **shared)
 
 
 def _right_one(files: Sequence[BaseFile], timeline: Timeline, complete: Iterable[Instant]) -> BaseFile:

@@ -19,7 +19,7 @@ from tailbit.tables.cache import Cache
 from tailbit.tables.date_text import show_time
 from tailbit.tables.hudi.changes import read_changes
 from tailbit.tables.hudi.cleaned import earliest_readable, is_saved
-from tailbit.tables.hudi.files import BaseFile, list_base_files
+from tailbit.tables.hudi.files import ListedFiles, list_files
 from tailbit.tables.hudi.gate import check_readable
 from tailbit.tables.hudi.log.instants import DELETIONS
 from tailbit.tables.hudi.log.properties import NEWEST
@@ -67,7 +67,7 @@ def _settled(method: Callable[Concatenate[HudiTable, P], R]) -> Callable[Concate
 
 @dataclass
 class HudiTable(Table):
-    """A Hudi table, COPY_ON_WRITE, read-only: nothing is ever written below the table's root.
+    """A Hudi table of either type, read-only: nothing is ever written below the table's root.
 
     Its methods raise the errors of those of `Table`.
     """
@@ -77,7 +77,7 @@ class HudiTable(Table):
     storage: Storage
     _reader: TimelineReader = field(init=False, repr=False)
     _versions: Versions | None = field(default=None, repr=False)
-    _listed: tuple[Versions, list[BaseFile]] | None = field(default=None, repr=False)
+    _listed: tuple[Versions, ListedFiles] | None = field(default=None, repr=False)
     _readable: tuple[Versions, Version] | None = field(default=None, repr=False)
     _snapshots: Cache[Version, HudiSnapshot] = field(
         default_factory=lambda: Cache(_KEPT_SNAPSHOTS), repr=False
@@ -138,14 +138,14 @@ class HudiTable(Table):
             self._readable = (versions, earliest_readable(versions, self._files(versions)))
         return self._readable[1]
 
-    def _files(self, versions: Versions) -> list[BaseFile]:
-        """Return the base files of a state of the timeline, none of which was deleted while they were listed.
+    def _files(self, versions: Versions) -> ListedFiles:
+        """Return the data files of a state of the timeline, none of which was deleted while they were listed.
 
         Raises:
             FileNotFoundError: files may have been deleted meanwhile.
         """
         if self._listed is None or self._listed[0] is not versions:
-            files = list_base_files(self.storage)
+            files = list_files(self.storage)
             if not _kept_all(versions.timeline, self._reader.look(anew=True)):
                 raise FileNotFoundError("a time without deletions in which the folders can be listed")
             self._listed = (versions, files)

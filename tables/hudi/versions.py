@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tailbit.errors import VersionNotFoundError
+from tailbit.tables.hudi.groups import LogFile
 from tailbit.tables.hudi.log.instants import CHANGES, Instant
 from tailbit.tables.hudi.log.timeline import Timeline
 from tailbit.tables.model import Version
@@ -100,6 +101,21 @@ class Versions:
         if own is not None:
             return own <= version
         return requested < self.first_active and requested not in self.timeline.pending
+
+    def completion(self, requested: str) -> str:
+        """Return when an instant completed, as digits; the request itself where nothing tells."""
+        own = self.requested.get(requested)
+        at = None if own is None else self.place(own)
+        return requested if at is None else self.instants[at].completed
+
+    def follows_base(self, log: LogFile, requested: str) -> bool:
+        """Return whether a log file belongs to the base file of an instant, or to a later one.
+
+        From table version 8 on the completion of the log's own instant tells, before that its name.
+        """
+        if self.timeline.properties.has_completion_times:
+            return self.completion(log.instant) >= requested
+        return log.instant >= requested
 
     def not_found(self, version: object, reason: str, earliest: Version, root: str) -> VersionNotFoundError:
         """Return the error that a version cannot be read; the ends are named as people know them."""

@@ -1,4 +1,4 @@
-"""Real Hudi tables, COPY_ON_WRITE: what Hudi's own Spark read at each instant, tailbit answers.
+"""Real Hudi tables of both types: what Hudi's own Spark read at each instant, tailbit answers.
 
 The truth was recorded by Spark right after each instant; DuckDB judges conditions over it.
 """
@@ -18,13 +18,17 @@ from support.drive import Drive
 from support.hudi import HudiInstant, HudiTable, packed_names, unpack
 from support.hudi_claims import claimed
 from support.hudi_states import changes, replayed
+from tailbit.tables.open import open_source
 
-COW = packed_names("cow")
+ALL = packed_names()
 FOLLOWED = (
     *("cow_v6_archived", "cow_v6_clustered", "cow_v6_late", "cow_v8_restored", "cow_v9_bucket"),
     *("cow_v9_cleaned", "cow_v9_columns", "cow_v9_late", "cow_v9_moving", "cow_v9_upgraded"),
+    *("mor_v6", "mor_v6_conflict", "mor_v6_late_compaction", "mor_v8", "mor_v9_cleaned", "mor_v9_columns"),
+    *("mor_v9_event_time", "mor_v9_late", "mor_v9_late_compaction", "mor_v9_log_only", "mor_v9_replaced"),
+    *("mor_v9_sql",),
 )
-TYPES = ("cow_v6_types", "cow_v9_types")
+TYPES = ("cow_v6_types", "cow_v9_types", "mor_v9_types")
 CONDITIONS = {
     "orders": (
         "id < 7",
@@ -101,19 +105,20 @@ def _places(engine: duckdb.DuckDBPyConnection, condition: str) -> pa.Array:
 
 def check_positions(opened: tailbit.IndexedTable, table: HudiTable) -> None:
     """Compare the rows at the positions of answers, as pyarrow reads them, with the rows of the answers."""
-    instant = changes(table)[-1]
+    instant, storage = changes(table)[-1], open_source(table.path, ".hoodie")
     key = "_hoodie_record_key"
     if key not in table.rows(instant).column_names:
         return
     for condition in conditions(table, instant):
         answer, keys = opened.where(condition), []
         for path, places in answer.positions().items():
-            file = pq.ParquetFile(Path(table.path, path)).read([key])
+            with storage.open(storage.resolve(path)) as source:
+                file = pq.ParquetFile(source).read([key])
             keys += file[key].take(pa.array(list(places), pa.int64())).to_pylist()
         assert Counter(keys) == Counter(answer.read([key])[key].to_pylist())
 
 
-@pytest.mark.parametrize("name", [claimed(name) for name in COW])
+@pytest.mark.parametrize("name", [claimed(name) for name in ALL])
 def test_every_readable_instant_is_answered_by_scan_and_by_an_index_built_in_one_go(
     name: str, tmp_path: Path
 ) -> None:

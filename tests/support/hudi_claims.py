@@ -1,4 +1,4 @@
-"""What each packed COPY_ON_WRITE table of Hudi proves: rows of docs/hudi-support.md."""
+"""What each packed table of Hudi proves: rows of docs/hudi-support.md."""
 
 from __future__ import annotations
 
@@ -41,6 +41,38 @@ CLAIMS = {
         "boolean, int, bigint, float, double, string, binary, date, timestamp, decimal; array, map, struct",
     ),
     "cow_v9_upgraded": ("Timeline", "a table upgraded from version 6 to 9"),
+    "mor_v6": ("MERGE_ON_READ", "table version 6: blocks count by the instants in their headers"),
+    "mor_v6_conflict": ("MERGE_ON_READ", "log blocks of a write that lost, taken back by a rollback block"),
+    "mor_v6_event_time": ("MERGE_ON_READ", "merging by payload class (`DefaultHoodieRecordPayload`)"),
+    "mor_v6_late_compaction": (
+        "MERGE_ON_READ",
+        "compaction that completes after later logs, in table version 6",
+    ),
+    "mor_v6_restored": ("MERGE_ON_READ", "restore to a savepoint, also in table version 6"),
+    "mor_v8": ("MERGE_ON_READ", "table version 8; merging by commit time (`COMMIT_TIME_ORDERING`)"),
+    "mor_v9": ("MERGE_ON_READ", "table version 9; log blocks of Avro; compaction"),
+    "mor_v9_bucket": ("MERGE_ON_READ", "bucket index: inserts in logs, no positions in headers"),
+    "mor_v9_cdc": ("MERGE_ON_READ", "changes logged beside the logs"),
+    "mor_v9_cleaned": ("MERGE_ON_READ", "cleaned and archived tables: what is still there is answered"),
+    "mor_v9_columns": ("MERGE_ON_READ", "columns added and widened in logs over older base files"),
+    "mor_v9_event_time": (
+        "MERGE_ON_READ",
+        "merging by event time: updates and deletions older than, equal to and newer than what is there",
+    ),
+    "mor_v9_late": ("MERGE_ON_READ", "logs that complete after later ones"),
+    "mor_v9_late_compaction": (
+        "MERGE_ON_READ",
+        "compaction that completes after later logs, whose positions are those of the older base file",
+    ),
+    "mor_v9_log_only": ("MERGE_ON_READ", "file groups of logs alone (consistent hashing)"),
+    "mor_v9_marked_deleted": ("MERGE_ON_READ", "deletions by the column `_hoodie_is_deleted`"),
+    "mor_v9_parquet_logs": ("MERGE_ON_READ", "log blocks of Parquet"),
+    "mor_v9_replaced": ("MERGE_ON_READ", "clustering, overwrite and dropped partitions over logs"),
+    "mor_v9_restored": ("MERGE_ON_READ", "restore to a savepoint, also in table version 6"),
+    "mor_v9_rolled_back": ("MERGE_ON_READ", "rollback of completed deltacommits"),
+    "mor_v9_sql": ("MERGE_ON_READ", "partial updates by SQL MERGE (log blocks of some columns alone)"),
+    "mor_v9_two_orderings": ("MERGE_ON_READ", "several ordering columns"),
+    "mor_v9_types": ("MERGE_ON_READ", "columns of every type in log blocks, nested ones too"),
 }
 
 

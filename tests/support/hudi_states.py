@@ -10,7 +10,7 @@ from pathlib import Path
 
 from support.hudi import HudiInstant, HudiTable
 
-CHANGES = ("commit", "replacecommit", "rollback", "restore")
+CHANGES = ("commit", "deltacommit", "replacecommit", "rollback", "restore")
 
 
 def changes(table: HudiTable) -> list[HudiInstant]:

@@ -60,10 +60,9 @@ class ListedRows:
         """The number of hidden rows."""
         return self.id.count(",") + 1
 
-    @property
-    def place(self) -> tuple[str, int]:
-        """They are in no file."""
-        return self.id, 0
+    def concerns(self, file: str, offset: object) -> bool:
+        """They are in no file: errors name them by their numbers."""
+        return (file, offset) == (self.id, 0)
 
     def read(self, storage: Storage) -> BitMap:
         """The hidden rows."""

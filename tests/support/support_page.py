@@ -39,7 +39,9 @@ DELTA = SupportPage(
     ("Log", "Table features", "Histories", "Files", "Schema", "Types", "Partition values", "Changes"),
 )
 HUDI = SupportPage(
-    "Hudi", "supports_hudi", ("Tables", "Timeline", "Histories", "Files", "Schema and types", "Ways to ask")
+    "Hudi",
+    "supports_hudi",
+    ("Tables", "Timeline", "Histories", "Files", "MERGE_ON_READ", "Schema and types", "Ways to ask"),
 )
 
 

@@ -11,11 +11,10 @@ from deltalake import write_deltalake
 
 import tailbit
 from support.column_stats import wide_table
-from support.hudi import HudiTable, packed_names, unpack
+from support.hudi import HudiTable, unpack
 from tailbit.errors import (
     NotATableError,
     TwoFormatsError,
-    UnsupportedFeatureError,
     UsageError,
     VersionNotFoundError,
 )
@@ -79,18 +78,6 @@ def test_a_hudi_table_without_a_completed_write_is_no_table_yet(tmp_path: Path) 
     shutil.rmtree(Path(path, ".hoodie/timeline"))
     with pytest.raises(NotATableError, match=r"no Hudi table at .*: no write has completed"):
         open_table(path)
-
-
-@pytest.mark.supports_hudi(
-    "Tables", "`hoodie.table.type` = MERGE_ON_READ", "refused", note="copy the rows to a COPY_ON_WRITE table"
-)
-@pytest.mark.parametrize("name", packed_names("mor"))
-def test_a_merge_on_read_table_is_refused_by_name_with_a_way_out(name: str, tmp_path: Path) -> None:
-    table = unpack(name, tmp_path)
-    with pytest.raises(UnsupportedFeatureError, match=r"hoodie\.table\.type=MERGE_ON_READ") as refused:
-        open_table(table.path)
-    assert table.instants[-1].requested in str(refused.value)
-    assert "COPY_ON_WRITE" in refused.value.hint
 
 
 @pytest.mark.supports_hudi(

@@ -21,18 +21,13 @@ def check(folder: str) -> None:
 
 
 @pytest.mark.parametrize("name", packed_names())
-def test_real_tables_pass_if_they_are_copy_on_write(name: str, tmp_path: Path) -> None:
-    table = unpack(name, tmp_path)
-    if table.kind == "cow":
-        check(table.path)
-        return
-    with pytest.raises(UnsupportedFeatureError, match="MERGE_ON_READ"):
-        check(table.path)
+def test_real_tables_of_both_types_pass(name: str, tmp_path: Path) -> None:
+    check(unpack(name, tmp_path).path)
 
 
-def refused(name: str, value: str) -> Any:
+def refused(name: str, value: str, section: str = "Tables") -> Any:
     """Return a property as a parameter that is marked as refused."""
-    mark = pytest.mark.supports_hudi("Tables", f"`{name}` = {value.rpartition('.')[2]}", "refused")
+    mark = pytest.mark.supports_hudi(section, f"`{name}` = {value.rpartition('.')[2]}", "refused")
     return pytest.param(name, value, marks=mark)
 
 
@@ -57,3 +52,46 @@ def test_a_kind_that_is_not_proven_is_refused_by_property(name: str, value: str,
     with pytest.raises(UnsupportedFeatureError, match=f"{name}=") as raised:
         check(str(tmp_path))
     assert raised.value.fields["feature"] == f"{name}={value}"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        refused("hoodie.record.merge.mode", "CUSTOM", "MERGE_ON_READ"),
+        refused("hoodie.record.merge.strategy.id", "another", "MERGE_ON_READ"),
+        refused("hoodie.table.partial.update.mode", "IGNORE_DEFAULTS", "MERGE_ON_READ"),
+        refused("hoodie.record.merge.property.hoodie.payload.delete.field", "op", "MERGE_ON_READ"),
+        refused("hoodie.payload.delete.field", "op", "MERGE_ON_READ"),
+        refused(
+            "hoodie.compaction.payload.class",
+            "org.apache.hudi.common.model.PartialUpdateAvroPayload",
+            "MERGE_ON_READ",
+        ),
+        refused(
+            "hoodie.table.legacy.payload.class",
+            "org.apache.hudi.common.model.debezium.PostgresDebeziumAvroPayload",
+            "MERGE_ON_READ",
+        ),
+        refused("hoodie.populate.meta.fields", "false", "MERGE_ON_READ"),
+    ],
+)
+def test_a_merge_on_read_table_is_refused_if_its_way_of_merging_is_not_proven(
+    name: str, value: str, tmp_path: Path
+) -> None:
+    timeline = HudiTimeline(tmp_path, 9, random.Random(1))
+    timeline.properties(**{"hoodie.table.type": "MERGE_ON_READ", name: value})
+    with pytest.raises(UnsupportedFeatureError, match=f"{name}="):
+        check(str(tmp_path))
+    timeline.properties(**{"hoodie.table.type": "COPY_ON_WRITE", name: value})
+    check(str(tmp_path))
+
+
+def test_properties_that_contradict_each_other_about_merging_are_refused(tmp_path: Path) -> None:
+    said = {
+        "hoodie.table.type": "MERGE_ON_READ",
+        "hoodie.record.merge.mode": "EVENT_TIME_ORDERING",
+        "hoodie.compaction.payload.class": "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload",
+    }
+    HudiTimeline(tmp_path, 9, random.Random(1)).properties(**said)
+    with pytest.raises(UnsupportedFeatureError, match=r"hoodie\.record\.merge\.mode=EVENT_TIME"):
+        check(str(tmp_path))

@@ -1,0 +1,62 @@
+"""The rows of a log block as a Parquet file in memory, made once and kept for a while."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from tailbit.errors import LogBlockError
+from tailbit.tables.cache import Cache, share
+from tailbit.tables.hudi.log_files.blocks import LogBlock, list_blocks
+from tailbit.tables.hudi.log_files.records import read_parquet, read_rows
+from tailbit.tables.storage import Stat, Storage
+
+_CONTENTS: Cache[tuple[Storage, str, Stat, int], pa.Buffer] = Cache(share(1 / 16))
+"""Blocks as Parquet files, by log file, its state, and number."""
+
+
+def block_of(storage: Storage, path: str, number: int) -> LogBlock:
+    """Return a block of a log file by its number.
+
+    Raises:
+        FileNotFoundError: the log file is gone.
+        LogBlockError: it has no such block.
+    """
+    blocks = list_blocks(storage, path)
+    if number >= len(blocks):
+        raise LogBlockError(
+            file=path, offset=0, reason=f"it has {len(blocks)} blocks, and no number {number}"
+        )
+    return blocks[number]
+
+
+def block_parquet(storage: Storage, path: str, number: int) -> pa.Buffer:
+    """Return the rows of a data block as a Parquet file: with the columns that the block holds.
+
+    Memory: the block's content, its rows, and the file.
+
+    Raises:
+        FileNotFoundError: the log file is gone.
+        LogBlockError: the block is damaged.
+        UnsupportedFeatureError: the block is of a form that is not read.
+    """
+    name, stat = storage.locate(path)
+    if stat is None:
+        raise FileNotFoundError(path)
+
+    def load() -> tuple[pa.Buffer, int]:
+        block = block_of(storage, path, number)
+        data = read_parquet(storage, path, block)
+        if data is None:
+            data = as_parquet(read_rows(storage, path, block))
+        return data, data.size
+
+    return _CONTENTS.get((storage, name, stat, number), load)
+
+
+def as_parquet(rows: pa.Table) -> pa.Buffer:
+    """Return rows as a Parquet file."""
+    import pyarrow.parquet as pq
+
+    sink = pa.BufferOutputStream()
+    pq.write_table(rows, sink, store_schema=False, compression="zstd", compression_level=1)
+    return sink.getvalue()

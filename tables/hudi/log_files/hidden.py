@@ -1,0 +1,79 @@
+"""The rows that merging hides from a base file or a log block, as a descriptor that travels to workers."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from pyroaring import BitMap
+
+from tailbit.errors import HiddenRowsError
+from tailbit.tables.cache import Cache
+from tailbit.tables.hudi.log_files.merge import Merged, merge
+from tailbit.tables.hudi.log_files.plan import MergePlan
+from tailbit.tables.storage import Storage
+
+FIELDS = ("id", "path", "plan")
+_KEPT = 1 << 16
+"""Blocks whose merged rows a process keeps."""
+_MERGED: Cache[tuple[Storage, str], Merged] = Cache(_KEPT)
+
+
+@dataclass(frozen=True, slots=True)
+class MergedRows:
+    """The rows of one file or block that lose against others of its group, or are deleted by them.
+
+    `path`: the slice's own; `plan`: the text of the plan that merges the group.
+    """
+
+    id: str
+    path: str
+    plan: str
+
+    @classmethod
+    def of(cls, path: str, plan: MergePlan) -> MergedRows:
+        """Return the descriptor of the hidden rows of one slice of a group."""
+        return cls(hashlib.sha256(f"{plan.text}\0{path}".encode()).hexdigest()[:32], path, plan.text)
+
+    @property
+    def cardinality(self) -> None:
+        """None: how many rows merging hides is known only when it is done."""
+
+    @property
+    def stored(self) -> dict[str, str]:
+        """The descriptor by the names of its fields."""
+        return {"id": self.id, "path": self.path, "plan": self.plan}
+
+    def concerns(self, file: str, offset: object) -> bool:
+        """Return whether an error that names a file is about these rows: the files of the group tell them."""
+        plan = MergePlan.parse(self.plan)
+        return file in {
+            self.path,
+            plan.path(plan.base or ""),
+            *(plan.path(block.log) for block in plan.blocks),
+        }
+
+    def read(self, storage: Storage) -> BitMap:
+        """Return the hidden rows. Cost: of the first slice of a group, the keys of its blocks.
+
+        Keys that a block has no positions for are looked for in the base file.
+
+        Raises:
+            HiddenRowsError: a block is damaged (`LogBlockError`), or a log file is gone.
+            DataFileError: the base file cannot be read.
+            UnsupportedFeatureError: records are merged in a way that is not proven.
+        """
+        try:
+            return merged_rows(storage, MergePlan.parse(self.plan)).hidden[self.path].copy()
+        except FileNotFoundError as gone:
+            reason = f"a file of its group is missing: {gone}"
+            raise HiddenRowsError(file=self.path, offset=0, reason=reason, gone=True) from gone
+
+
+def merged_rows(storage: Storage, plan: MergePlan) -> Merged:
+    """Return the outcome of a plan, which the process may know already."""
+
+    def load() -> tuple[Merged, int]:
+        return merge(storage, plan), 1 + len(plan.blocks)
+
+    return _MERGED.get((storage, plan.text), load)

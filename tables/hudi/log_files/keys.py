@@ -1,0 +1,110 @@
+"""What merging needs of a row: its key, its ordering value, and whether it deletes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from tailbit.errors import DataFileError, LogBlockError, UnsupportedFeatureError
+from tailbit.tables import compute as pc
+from tailbit.tables.hudi.log_files.blocks import LogBlock
+from tailbit.tables.hudi.log_files.plan import MergeRule
+from tailbit.tables.hudi.schema import META
+from tailbit.tables.parquet.file import ParquetFile
+from tailbit.tables.storage import Storage
+
+KEY, MARK, OPERATION = META[2], "_hoodie_is_deleted", "_hoodie_operation"
+Ordering = int | tuple[int, ...]
+_HINT = "Copy the rows into a COPY_ON_WRITE table, where no reader merges."
+
+
+class Record(NamedTuple):
+    """A row of a log block. `ordering`: None of a deletion that wins by its place in the log alone."""
+
+    key: str
+    ordering: Ordering | None
+    deletes: bool
+
+
+def records_of(
+    storage: Storage, file: ParquetFile, rule: MergeRule, path: str, block: LogBlock
+) -> list[Record]:
+    """Return the records of a data block in their order.
+
+    Raises:
+        LogBlockError: a row has no key.
+        UnsupportedFeatureError: rows are ordered, or deleted, in a way that is not proven.
+    """
+    names = {*file.schema_arrow.names}
+    if OPERATION in names:
+        raise unproven(storage, block.instant, f"changes by {OPERATION}")
+    rows = file.read([name for name in (KEY, MARK, *rule.ordering) if name in names])
+    if KEY not in names or rows[KEY].null_count:
+        raise LogBlockError(file=path, offset=block.offset, reason=f"a row has no {KEY}")
+    values: Sequence[Ordering | None] = [0] * len(rows)
+    if rule.by_time:
+        values = orderings(storage, rows, rule.ordering, block.instant)
+    marks = rows[MARK].to_pylist() if MARK in names else [None] * len(rows)
+    ints = rule.by_time and len(rule.ordering) == 1 and pa.types.is_int32(rows[rule.ordering[0]].type)
+    return [
+        Record(key, None if mark and ints and value == 0 else value, bool(mark))
+        for key, value, mark in zip(rows[KEY].to_pylist(), values, marks, strict=True)
+    ]
+
+
+def orderings(storage: Storage, rows: pa.Table, columns: Sequence[str], instant: str) -> list[Ordering]:
+    """Return the ordering values of rows: numbers, or tuples of them where several columns order.
+
+    Raises:
+        UnsupportedFeatureError: a column is missing, holds NULL, or is of another type than whole numbers,
+            dates and times.
+    """
+    found = [_numbers(storage, rows, column, instant) for column in columns]
+    if len(found) == 1:
+        return list(found[0])
+    return list(zip(*found, strict=True)) if found else [()] * len(rows)
+
+
+def _numbers(storage: Storage, rows: pa.Table, column: str, instant: str) -> list[int]:
+    if column not in rows.column_names:
+        raise unproven(storage, instant, f"rows without the ordering column {column}")
+    values = rows[column]
+    type_ = values.type
+    if pa.types.is_timestamp(type_):
+        values = values.cast(pa.timestamp("us", type_.tz)).cast(pa.int64())
+    elif pa.types.is_date32(type_):
+        values = values.cast(pa.int32())
+    elif not pa.types.is_signed_integer(type_):
+        raise unproven(storage, instant, f"the ordering column {column} of type {type_}")
+    if values.null_count:
+        if not pa.types.is_int32(type_):
+            raise unproven(storage, instant, f"NULL in the ordering column {column}")
+        values = pc.fill_null(values, 0)
+    return list(values.to_pylist())
+
+
+def unproven(storage: Storage, version: str, feature: str) -> UnsupportedFeatureError:
+    """Return the error that records are merged in a way that is not proven to be Hudi's."""
+    return UnsupportedFeatureError(
+        path=storage.root, version=version, feature=f"{feature} in MERGE_ON_READ", hint=_HINT
+    )
+
+
+def find_keys(file: ParquetFile, wanted: pa.Array, path: str) -> Iterator[tuple[str, int]]:
+    """Yield the wanted keys with their rows in a base file, in the order of the rows.
+
+    Cost: decodes the column of the keys, a row group at a time.
+
+    Raises:
+        DataFileError: the file has no keys.
+    """
+    if KEY not in file.schema_arrow.names:
+        raise DataFileError(file=path, reason=f"it has no column {KEY}")
+    start = 0
+    for group in range(file.metadata.num_row_groups):
+        keys = file.read_row_group(group, [KEY])[KEY].combine_chunks()
+        places = pc.indices_nonzero(pc.is_in(keys, value_set=wanted))
+        yield from zip(keys.take(places).to_pylist(), (start + at for at in places.to_pylist()), strict=True)
+        start += len(keys)

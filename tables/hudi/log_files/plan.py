@@ -1,0 +1,119 @@
+"""What is merged with what: the base file of a group, its log blocks in order, and the rule of the table.
+
+A block of rows is a file slice of its own, under the name `<log file>!<number of the block>`. The rows of a
+block that holds some columns alone depend on what the block is merged with: the name of its slice goes on
+with the names of those files, each after a `~`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import orjson
+
+from tailbit.tables.hudi.log_files.blocks import BlockType, LogBlock
+
+_SLICE = re.compile(r"((?:.*/)?)(\.([^_/!~]+)_[^/!~]+)!([0-9]{1,9})((?:~[^/]*)?)", re.S)
+
+
+class MergeRule(NamedTuple):
+    """Who wins where two records have one key.
+
+    `by_time`: the greater ordering value wins, and of equal ones the later record; else always the later.
+    `ordering`: the columns that hold the ordering value.
+    """
+
+    by_time: bool
+    ordering: tuple[str, ...]
+
+
+class BlockName(NamedTuple):
+    """What tells a log block from all others of its group: log file, number, instant, bytes of content."""
+
+    log: str
+    number: int
+    instant: str
+    size: int
+    is_deletes: bool
+    is_partial: bool
+
+    @property
+    def part(self) -> str:
+        """The name of the block within its group's folder."""
+        return f"{self.log}!{self.number}"
+
+
+def block_name(log: str, block: LogBlock) -> BlockName:
+    """Return what tells a block of a log file from all others of its group."""
+    is_deletes, size = block.type is BlockType.DELETE, block.content.length
+    return BlockName(log, block.number, block.instant, size, is_deletes, block.is_partial)
+
+
+@dataclass(frozen=True)
+class MergePlan:
+    """The base file of a group (None: the group has log files alone), and its blocks in order.
+
+    `folder`: in which all of them lie. Plans that are equal hide the same rows.
+    """
+
+    folder: str
+    base: str | None
+    rule: MergeRule
+    blocks: tuple[BlockName, ...]
+
+    @property
+    def text(self) -> str:
+        """The plan as a text, which `parse` reads."""
+        return orjson.dumps([self.folder, self.base, [*self.rule], [[*b] for b in self.blocks]]).decode()
+
+    @classmethod
+    def parse(cls, text: str) -> MergePlan:
+        """Return the plan of a text."""
+        folder, base, (by_time, ordering), blocks = orjson.loads(text)
+        rule = MergeRule(by_time, tuple(ordering))
+        return cls(folder, base, rule, tuple(BlockName(*block) for block in blocks))
+
+    def path(self, name: str) -> str:
+        """Return the path of a file of the plan below the table's root."""
+        return f"{self.folder}/{name}" if self.folder else name
+
+    def upto(self, number: int) -> MergePlan:
+        """Return the plan of the blocks up to one of them, which is included."""
+        return replace(self, blocks=self.blocks[: number + 1])
+
+    def slice_path(self, number: int) -> str:
+        """Return the path of the slice of a block by its place among the blocks."""
+        block = self.blocks[number]
+        if not block.is_partial:
+            return self.path(block.part)
+        names = [self.base or "", *(before.part for before in self.blocks[:number])]
+        return self.path("~".join([block.part, *names]))
+
+
+class SliceName(NamedTuple):
+    """What the path of a log block's slice says: folder, log file, number, and what is merged before it."""
+
+    folder: str
+    log: str
+    number: int
+    merged: tuple[str, ...]
+
+    @property
+    def path(self) -> str:
+        """The path of the log file."""
+        return f"{self.folder}/{self.log}" if self.folder else self.log
+
+
+def slice_name(path: str) -> SliceName | None:
+    """Return what a path says if it is that of a log block's slice; None for another path.
+
+    >>> slice_name("p0/.f1-0_20260101000000000.log.1_0-1-1!2").number
+    2
+    """
+    match = _SLICE.fullmatch(path)
+    if match is None or ".log." not in match[2]:
+        return None
+    merged = tuple(match[5].split("~")[1:])
+    return SliceName(match[1].rstrip("/"), match[2], int(match[4]), merged)

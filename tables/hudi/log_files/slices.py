@@ -1,0 +1,100 @@
+"""The file slices of a file group at a version: its base file and its log blocks, with their hidden rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from tailbit.errors import LogBlockError
+from tailbit.tables.hudi.groups import LogFile
+from tailbit.tables.hudi.log_files.blocks import BlockType, Header, LogBlock, list_blocks
+from tailbit.tables.hudi.log_files.hidden import MergedRows
+from tailbit.tables.hudi.log_files.plan import BlockName, MergePlan, MergeRule, block_name
+from tailbit.tables.hudi.log_files.records import refused_block
+from tailbit.tables.model import FileSlice
+from tailbit.tables.storage import Storage
+
+
+@dataclass(frozen=True)
+class GroupReader:
+    """A reader of the log files of groups at one version.
+
+    `is_complete`: whether an instant, by its requested time, had completed. `own_instants`: whether a log
+    file's name holds the instant of its blocks, as from table version 8 on.
+    """
+
+    storage: Storage
+    rule: MergeRule
+    is_complete: Callable[[str], bool]
+    own_instants: bool
+
+    def slices(self, base: FileSlice | None, logs: Iterable[LogFile]) -> list[FileSlice]:
+        """Return the slices of a group: of the base file, and of each block of rows.
+
+        Cost: the headers of the blocks, unless the process knows them.
+
+        Raises:
+            FileNotFoundError: a log file is gone.
+            LogBlockError: a block of an instant that had completed is torn.
+            UnsupportedFeatureError: a block is of a kind that is not read.
+        """
+        ordered = sorted(logs, key=lambda log: log.order)
+        blocks = self._in_force(ordered)
+        if not blocks:
+            return [] if base is None else [base]
+        name = None if base is None else base.path.rpartition("/")[2]
+        plan = MergePlan(ordered[0].group.folder, name, self.rule, tuple(blocks))
+        out = [] if base is None else [replace(base, hidden=MergedRows.of(base.path, plan))]
+        for number, block in enumerate(blocks):
+            if not block.is_deletes:
+                path = plan.slice_path(number)
+                out.append(FileSlice(path, block.size, 0, None, hidden=MergedRows.of(path, plan)))
+        return out
+
+    def _in_force(self, logs: Sequence[LogFile]) -> list[BlockName]:
+        """Return the blocks of rows and of deletions that no other block takes back."""
+        found: list[BlockName] = []
+        undone = set()
+        for log in logs:
+            for block in self._complete(log):
+                if block.type is BlockType.COMMAND:
+                    undone.add(self._undone(log, block))
+                elif block.type is not BlockType.CDC:
+                    self._check(log, block)
+                    found.append(block_name(log.name, block))
+        return [block for block in found if block.instant not in undone]
+
+    def _complete(self, log: LogFile) -> Iterator[LogBlock]:
+        """Yield the blocks of instants that had completed, and those that take others back.
+
+        Raises:
+            LogBlockError: such a block is torn, or a torn block does not tell its instant.
+        """
+        for block in list_blocks(self.storage, log.path):
+            instant = block.instant
+            if not instant and self.own_instants:
+                instant = log.instant
+            if block.type is BlockType.TORN and (not instant or self.is_complete(instant)):
+                raise LogBlockError(file=log.path, offset=block.offset, reason=f"it is torn: {block.damage}")
+            if block.type is BlockType.COMMAND or self.is_complete(instant):
+                yield block
+
+    def _undone(self, log: LogFile, block: LogBlock) -> str:
+        """Return the instant whose blocks a command takes back."""
+        if not block.undoes or block.texts.get(Header.COMMAND) != "0":
+            raise refused_block(self.storage, block, f"a command in {log.path} that is no rollback")
+        return block.undoes
+
+    def _check(self, log: LogFile, block: LogBlock) -> None:
+        """Check that a block is of a kind that is read.
+
+        Raises:
+            UnsupportedFeatureError: it is not.
+        """
+        if block.type is BlockType.HFILE:
+            raise refused_block(self.storage, block, "log blocks of HFile")
+        if Header.COMPACTED in block.places:
+            raise refused_block(self.storage, block, "log compaction")
+        if self.own_instants and block.instant != log.instant:
+            feature = f"log files from before the table's upgrade ({log.path})"
+            raise refused_block(self.storage, block, feature)

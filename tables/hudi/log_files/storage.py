@@ -1,0 +1,155 @@
+"""The store of a Hudi table, in which log blocks are files of Parquet under the names of their slices."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from tailbit.tables.hudi.log.properties import read_properties
+from tailbit.tables.hudi.log_files.contents import block_of, block_parquet
+from tailbit.tables.hudi.log_files.partial import plan_of, slice_parquet
+from tailbit.tables.hudi.log_files.plan import MergePlan, SliceName, slice_name
+from tailbit.tables.hudi.log_files.rules import merge_rule
+from tailbit.tables.storage import Entry, Stat, Storage, StorageOptions, Unfinished
+from tailbit.tables.storage.door import WHOLE
+
+
+@dataclass(frozen=True)
+class HudiStorage(Storage):
+    """The files of a Hudi table in their store, and the log blocks in its log files.
+
+    The name of a block is the path of its slice; its size is that of the block's content.
+    """
+
+    inner: Storage
+
+    @property
+    def root(self) -> str:  # type: ignore[override]
+        """The place as users and errors name it."""
+        return self.inner.root
+
+    @property
+    def options(self) -> StorageOptions:  # type: ignore[override]
+        """The options that opened the store."""
+        return self.inner.options
+
+    @property
+    def remote(self) -> bool:  # type: ignore[override]
+        """Whether each access is a network request."""
+        return self.inner.remote
+
+    def of_table(self, log: str) -> HudiStorage:
+        """Return the store as that of a table whose log is the folder `log`."""
+        return replace(self, inner=self.inner.of_table(log))
+
+    @property
+    def uri(self) -> str | None:
+        """The root as other engines open it; they see the files, not the blocks."""
+        return self.inner.uri
+
+    def resolve(self, path: str) -> str:
+        """Return the name of a file or of a block."""
+        return self.inner.resolve(path) if slice_name(path) is None else path
+
+    def locate(self, path: str) -> tuple[str, Stat | None]:
+        """Return the name of a file or of a block, and its stat."""
+        name = slice_name(path)
+        return self.inner.locate(path) if name is None else (path, self._stat(name))
+
+    def _stat(self, name: SliceName) -> Stat | None:
+        """Return the stat of a block: the size of its content, and the time and inode of the log file."""
+        found = self.inner.locate(name.path)[1]
+        if found is None:
+            return None
+        return found._replace(size=block_of(self.inner, name.path, name.number).content.length)
+
+    def _parquet(self, name: SliceName) -> pa.Buffer:
+        """Return a block as a Parquet file."""
+        if not name.merged:
+            return block_parquet(self.inner, name.path, name.number)
+        base, *parts = name.merged
+        rule = merge_rule(read_properties(self.inner).values)
+        plan = MergePlan(name.folder, base or None, rule, ())
+        whole = plan_of(self.inner, plan, [*parts, f"{name.log}!{name.number}"])
+        return slice_parquet(self.inner, whole, len(parts))
+
+    def is_of_one_file(self, refused: Exception) -> bool:
+        """Return whether a refusal concerns one file."""
+        return self.inner.is_of_one_file(refused)  # type: ignore[arg-type]
+
+    def read(self, rel: str, limit: int = WHOLE) -> bytes:
+        """Read all bytes of a file or a block."""
+        name = slice_name(rel)
+        return self.inner.read(rel, limit) if name is None else bytes(self._parquet(name))
+
+    def read_stated(self, rel: str) -> tuple[bytes, Stat | None]:
+        """Return all bytes of a file and its stat."""
+        return self.inner.read_stated(rel)
+
+    def read_range(self, rel: str, offset: int, length: int) -> bytes:
+        """Read at most `length` bytes of a file or a block from `offset`."""
+        name = slice_name(rel)
+        if name is None:
+            return self.inner.read_range(rel, offset, length)
+        return bytes(self._parquet(name)[offset : offset + length])
+
+    def contents(self) -> list[str] | None:
+        """Return the names of files and folders directly below the root."""
+        return self.inner.contents()
+
+    def walk(self, prefix_dir: str = "", skip: Collection[str] = ()) -> list[Entry]:
+        """Return the files of a folder and of the folders in it."""
+        return self.inner.walk(prefix_dir, skip)
+
+    def list_after(self, prefix_dir: str, name: str) -> list[Entry]:
+        """Return the files of a folder whose names are greater than `name`."""
+        return self.inner.list_after(prefix_dir, name)
+
+    def list(self, prefix_dir: str = "") -> list[Entry]:
+        """Return the files of a folder."""
+        return self.inner.list(prefix_dir)
+
+    def stat(self, rel: str) -> Stat | None:
+        """Return the stat of a file or a block; None if there is none."""
+        name = slice_name(rel)
+        return self.inner.stat(rel) if name is None else self._stat(name)
+
+    def exists(self, rel: str) -> bool:
+        """Return whether there is a file, folder or block of that name."""
+        return self.inner.exists(rel) if slice_name(rel) is None else self.stat(rel) is not None
+
+    def open(self, rel: str, end: int = 0) -> pa.NativeFile:
+        """Open a file or a block for random access."""
+        name = slice_name(rel)
+        return self.inner.open(rel, end) if name is None else pa.BufferReader(self._parquet(name))
+
+    def create(self, folder: str, stem: str) -> AbstractContextManager[Unfinished]:
+        """Return a context with a new file in a folder."""
+        return self.inner.create(folder, stem)
+
+    def put_if_absent(self, rel: str, data: bytes) -> None:
+        """Write a file that must not exist."""
+        self.inner.put_if_absent(rel, data)
+
+    def put(self, rel: str, data: bytes) -> None:
+        """Write or replace a file."""
+        self.inner.put(rel, data)
+
+    def delete(self, rel: str) -> None:
+        """Remove a file."""
+        self.inner.delete(rel)
+
+    def clock_ms(self) -> int:
+        """Return the time by the clock that sets modification times."""
+        return self.inner.clock_ms()
+
+    def make_root(self) -> None:
+        """Create the root, if the store has folders."""
+        self.inner.make_root()
+
+    def check_commits(self) -> None:
+        """Check that the store tells which of two writers was first."""
+        self.inner.check_commits()
