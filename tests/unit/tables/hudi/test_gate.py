@@ -34,6 +34,7 @@ def refused(name: str, value: str, section: str = "Tables") -> Any:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
+        refused("hoodie.table.type", "ANOTHER"),
         refused("hoodie.table.base.file.format", "ORC"),
         refused("hoodie.table.base.file.format", "HFILE"),
         refused("hoodie.table.multiple.base.file.formats.enable", "true"),
