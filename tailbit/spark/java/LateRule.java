@@ -1,23 +1,15 @@
 package io.tailbit.spark;
 
 import java.util.Map;
-import org.apache.spark.sql.catalyst.expressions.AttributeReference;
-import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.GetStructField;
-import org.apache.spark.sql.catalyst.expressions.InputFileName;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.catalyst.plans.logical.Sample;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
 import org.apache.spark.sql.delta.DeltaTableUtils;
 import org.apache.spark.sql.delta.stats.PreparedDeltaFileIndex;
-import org.apache.spark.sql.types.StructType;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
-import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractPartialFunction;
-import scala.runtime.BoxedUnit;
 
 /**
  * Lets scans of Delta tables read the files that the index names, in a plan and in all its subqueries.
@@ -39,7 +31,8 @@ final class LateRule extends Rule<LogicalPlan> {
     }
     try {
       Notes notes = new Notes();
-      LogicalPlan changed = plan.transformDownWithSubqueries(new Scans(notes, dependsOnOrder(plan)));
+      boolean dependsOnOrder = Guards.dependsOnOrder(plan);
+      LogicalPlan changed = plan.transformDownWithSubqueries(new Scans(notes, dependsOnOrder));
       notes.keep();
       return changed;
     } catch (LinkageError otherRelease) {
@@ -50,44 +43,6 @@ final class LateRule extends Rule<LogicalPlan> {
       LOG.warn("tailbit leaves a query as it is", wrong);
       return plan;
     }
-  }
-
-  /**
-   * Tells whether a plan evaluates what depends on the order or the place of rows: a seeded rand() gives each row
-   * another number where other rows are read before it, a seeded sample takes others, and files are split otherwise
-   * where fewer are read.
-   */
-  private static boolean dependsOnOrder(LogicalPlan plan) {
-    boolean[] depends = {plan.output().exists(LateRule::isMetadata)};
-    plan.foreachWithSubqueries(
-        node -> {
-          depends[0] |= node instanceof Sample;
-          for (Expression expression : CollectionConverters.asJava(node.expressions())) {
-            depends[0] |= !expression.deterministic() && expression.exists(LateRule::isOfOrder);
-            depends[0] |= expression.exists(LateRule::isOfSplit);
-          }
-          return BoxedUnit.UNIT;
-        });
-    return depends[0];
-  }
-
-  private static boolean isOfOrder(Expression expression) {
-    return !expression.deterministic()
-        && !(expression instanceof InputFileName)
-        && expression.children().forall(Expression::deterministic);
-  }
-
-  /** Tells whether an expression reads where the split of a row begins or ends. */
-  private static boolean isOfSplit(Expression expression) {
-    return expression instanceof GetStructField field
-        && isMetadata(field.child())
-        && field.extractFieldName().startsWith("file_block_");
-  }
-
-  private static boolean isMetadata(Expression expression) {
-    return expression instanceof AttributeReference column
-        && column.metadata().contains("__metadata_col")
-        && column.dataType() instanceof StructType;
   }
 
   /** Replaces the topmost filters over a scan that has not been looked at. */
