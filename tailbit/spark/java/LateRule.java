@@ -38,6 +38,9 @@ final class LateRule extends Rule<LogicalPlan> {
     } catch (LinkageError otherRelease) {
       broken = true;
       LOG.warn("tailbit does not fit this release of Spark or Delta; queries run as without it", otherRelease);
+      Notes notes = new Notes();
+      Notes.declined(notes.scan(), "other-release", otherRelease.getMessage());
+      notes.keep();
       return plan;
     } catch (Exception wrong) {
       LOG.warn("tailbit leaves a query as it is", wrong);
@@ -69,7 +72,7 @@ final class LateRule extends Rule<LogicalPlan> {
 
   private static LogicalPlan accelerated(LogicalPlan plan, Notes notes, boolean dependsOnOrder) {
     Scan scan = Scan.below(plan instanceof Aggregate aggregate ? aggregate.child() : plan);
-    if (scan == null || scan.relation().containsTag(SEEN)) {
+    if (scan == null || scan.relation().getTagValue(SEEN).isDefined()) {
       return plan;
     }
     scan.relation().setTagValue(SEEN, true);

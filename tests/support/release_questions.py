@@ -1,0 +1,41 @@
+"""Put questions to one release of Spark with acceleration and without: a script for that release's Python.
+
+Usage: release_questions.py SETTINGS STATEMENTS, both JSON. It prints one line of JSON: the release, how many
+scans each mode served, the number of rows, and the statements whose rows differ. It imports nothing of this
+project, which the other Python does not have.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+MODES = ("files", "counts", "groups")
+
+
+def rows_of(spark: Any, statement: str) -> list[str]:
+    return sorted(repr(tuple(row)) for row in spark.sql(statement).collect())
+
+
+def main() -> None:
+    settings, statements = map(json.loads, sys.argv[1:])
+    builder: Any = SparkSession.builder.master("local[2]")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    answers = [rows_of(spark, statement) for statement in statements]
+    entry = spark._jvm.io.tailbit.spark.Acceleration
+    served = {mode: entry.served(mode) for mode in MODES}
+    spark.conf.set("spark.tailbit.enabled", "false")
+    plain = [rows_of(spark, statement) for statement in statements]
+    wrong = [statement for statement, a, b in zip(statements, answers, plain, strict=True) if a != b]
+    told = {"release": spark.version, "served": served, "rows": sum(map(len, plain)), "wrong": wrong}
+    print(json.dumps(told))
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()
