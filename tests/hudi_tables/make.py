@@ -20,6 +20,7 @@ from cow_kinds import COW
 from cow_services import SERVICES
 from made_table import Kind, MadeTable
 from mor_kinds import MOR
+from mor_merging import MERGING
 from packing import kinds_of, pack
 from pyspark.sql import SparkSession
 from session import hudi_session
@@ -36,7 +37,7 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, required=True, help="where the tables are made; emptied first")
     parser.add_argument("--packed", type=Path, default=PACKED, help="where the packs go")
     arguments = parser.parse_args()
-    kinds = {kind.__name__: kind for kind in COW + SERVICES + CONTENTS + MOR}
+    kinds = {kind.__name__: kind for kind in COW + SERVICES + CONTENTS + MOR + MERGING}
     names = arguments.names or list(kinds)
     spark = hudi_session(str(arguments.folder.resolve() / "warehouse"))
     arguments.packed.mkdir(parents=True, exist_ok=True)

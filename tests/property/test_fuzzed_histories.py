@@ -52,6 +52,14 @@ def test_every_answer_about_any_history_of_a_hudi_table_is_right(seed: int) -> N
     assert found.checks == 150
 
 
+@pytest.mark.supports_hudi("MERGE_ON_READ", "any version that can be read, at any lag", "exact")
+@pytest.mark.parametrize("seed", seeds(3))
+def test_every_answer_about_any_history_of_a_merge_on_read_table_is_right(seed: int) -> None:
+    found = fuzz(seed, checks=150, each=75, writer="hudi-merged")
+    assert found.findings == []
+    assert found.checks == 150
+
+
 @pytest.mark.parametrize("seed", seeds(2))
 def test_every_answer_about_arrays_in_any_history_is_right(seed: int) -> None:
     """Their elements are indexed; types of elements are widened, columns renamed, files vacuumed."""

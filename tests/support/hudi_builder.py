@@ -123,13 +123,15 @@ class HudiBuilder:
         name = f"{file_id}_{self._written % 3}-{self._written}-{self._written * 7}_{requested}.parquet"
         full = _with_meta(rows, requested, name, folder)
         where = self.root / folder
-        self._begin_folder(where, requested, folder)
+        self.begin_folder(folder, requested)
         pq.write_table(full, where / name, **how)
         path = f"{folder}/{name}" if folder else name
         size = (where / name).stat().st_size
         return BaseFile(file_id, folder, path, requested, previous, len(rows), size), full
 
-    def _begin_folder(self, where: Path, requested: str, folder: str) -> None:
+    def begin_folder(self, folder: str, requested: str) -> None:
+        """Mark a folder as one of data, unless it is marked."""
+        where = self.root / folder
         where.mkdir(parents=True, exist_ok=True)
         depth = len(Path(folder).parts)
         text = f"#partition metadata\ncommitTime={requested}\npartitionDepth={depth}\n"
@@ -161,6 +163,11 @@ class HudiBuilder:
 
     def clean(self, files: Sequence[BaseFile], retained: str) -> Instant:
         """Delete files that were superseded; the earliest instant whose files stay is `retained`."""
+        self._delete(files)
+        return self.cleaned(_by_folder(files), retained)
+
+    def cleaned(self, names_by_folder: Mapping[str, list[str]], retained: str) -> Instant:
+        """Complete a clean that has deleted files."""
         policy = "KEEP_LATEST_COMMITS"
         folders = {
             folder: {
@@ -171,15 +178,14 @@ class HudiBuilder:
                 "failedDeleteFiles": [],
                 "isPartitionDeleted": False,
             }
-            for folder, names in _by_folder(files).items()
+            for folder, names in names_by_folder.items()
         }
-        self._delete(files)
         return self.timeline.at_once(
             "clean",
             {
                 "startCleanTime": retained,
                 "timeTakenInMillis": 1,
-                "totalFilesDeleted": len(files),
+                "totalFilesDeleted": sum(map(len, names_by_folder.values())),
                 "earliestCommitToRetain": retained,
                 "lastCompletedCommitTimestamp": retained,
                 "partitionMetadata": folders,

@@ -55,6 +55,18 @@ CLAIMS = {
     "mor_v9_cdc": ("MERGE_ON_READ", "changes logged beside the logs"),
     "mor_v9_cleaned": ("MERGE_ON_READ", "cleaned and archived tables: what is still there is answered"),
     "mor_v9_columns": ("MERGE_ON_READ", "columns added and widened in logs over older base files"),
+    "mor_v9_duplicates": ("MERGE_ON_READ", "updates and deletions of keys that a base file has twice"),
+    "mor_v9_nonblocking": (
+        "MERGE_ON_READ",
+        "two writers in one file group at once (`NON_BLOCKING_CONCURRENCY_CONTROL`)",
+    ),
+    "mor_v9_nonblocking_commit_time": (
+        "MERGE_ON_READ",
+        "two writers in one file group at once, merged by commit time in the order of requests",
+    ),
+    "mor_v9_ordering_int": ("MERGE_ON_READ", "ordering columns of int and bigint, also 0 and less"),
+    "mor_v9_ordering_moment": ("MERGE_ON_READ", "an ordering column of timestamp"),
+    "mor_v9_partial": ("MERGE_ON_READ", "partial updates of rows that were partially updated before"),
     "mor_v9_event_time": (
         "MERGE_ON_READ",
         "merging by event time: updates and deletions older than, equal to and newer than what is there",

@@ -29,6 +29,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 START = datetime(2025, 1, 1, tzinfo=timezone.utc)
 SAMPLES = {
     "commit": "cow_v9",
+    "deltacommit": "mor_v9",
     "replacecommit": "cow_v9",
     "clean": "cow_v9_cleaned",
     "rollback": "cow_v9_rolled_back",
@@ -129,7 +130,7 @@ class HudiTimeline:
     def complete(self, requested: str, action: str, metadata: Metadata, plan: bytes = b"") -> Instant:
         """Complete an instant now."""
         completed = self.tick()
-        as_json = self.version < 8 and action in ("commit", "replacecommit")
+        as_json = self.version < 8 and action in ("commit", "deltacommit", "replacecommit")
         body = json.dumps(metadata, indent=1).encode() if as_json else in_avro(action, metadata)
         changed_ns = self.now_ms * 1_000_000 + self.rng.randrange(1_000_000)
         instant = Instant(requested, completed, action, body, plan, changed_ns)

@@ -18,7 +18,7 @@ from tailbit.tables.storage import Storage
 
 _HEAD = struct.Struct(">ii")
 _VERSION = 3
-_NONE, _INT, _LONG, _DATE, _MOMENT = 0, 2, 3, 8, 11
+_NONE, _INT, _LONG, _MOMENT = 0, 2, 3, 11
 """Branches of the ordering value's union: nothing, and numbers in a record of one field."""
 
 
@@ -36,7 +36,7 @@ def read_deletions(storage: Storage, path: str, block: LogBlock) -> list[Deletio
         FileNotFoundError: the log file is gone.
         LogBlockError: the content is damaged.
         UnsupportedFeatureError: the block is in a form of older releases, or orders by another type than
-            whole numbers, dates and times.
+            whole numbers and times.
     """
     content = read_span(storage, path, block.content, block.offset)
     try:
@@ -83,7 +83,7 @@ class _Reader:
         branch = self._long()
         if branch == _NONE:
             return None
-        if branch not in (_INT, _LONG, _DATE, _MOMENT):
+        if branch not in (_INT, _LONG, _MOMENT):
             raise refused_block(self.storage, self.block, f"deletions with ordering values of kind {branch}")
         value = self._long()
         return None if branch == _INT and value == 0 else value

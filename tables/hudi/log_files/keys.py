@@ -58,8 +58,8 @@ def orderings(storage: Storage, rows: pa.Table, columns: Sequence[str], instant:
     """Return the ordering values of rows: numbers, or tuples of them where several columns order.
 
     Raises:
-        UnsupportedFeatureError: a column is missing, holds NULL, or is of another type than whole numbers,
-            dates and times.
+        UnsupportedFeatureError: a column is missing, holds NULL, or is of another type than whole numbers
+            and times.
     """
     found = [_numbers(storage, rows, column, instant) for column in columns]
     if len(found) == 1:
@@ -72,10 +72,8 @@ def _numbers(storage: Storage, rows: pa.Table, column: str, instant: str) -> lis
         raise unproven(storage, instant, f"rows without the ordering column {column}")
     values = rows[column]
     type_ = values.type
-    if pa.types.is_timestamp(type_):
+    if pa.types.is_timestamp(type_) and type_.tz is not None:
         values = values.cast(pa.timestamp("us", type_.tz)).cast(pa.int64())
-    elif pa.types.is_date32(type_):
-        values = values.cast(pa.int32())
     elif not pa.types.is_signed_integer(type_):
         raise unproven(storage, instant, f"the ordering column {column} of type {type_}")
     if values.null_count:

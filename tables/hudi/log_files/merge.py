@@ -1,10 +1,12 @@
 """Merging a file group: which rows of its base file and of its log blocks are hidden.
 
-The records of the log are merged with each other first, in order; what is left of each key is merged with the
-first row of the base file that has the key. By commit time the later record wins, deletion or not. By event
-time the record with the greater ordering value wins, and of equal ones the later; a deletion without an
-ordering value always wins, and any record after it wins again. Each rule leaves a whole row of one source.
-Source: BufferedRecordMergerFactory, KeyBasedFileGroupRecordBuffer.
+The records of the log are merged with each other first, in order; what is left is merged with the base file.
+A record belongs to the row of the base file that its block's header gives, as long as every block so far has
+positions of this base file; else to the first row that has the record's key. By commit time the later record
+wins, deletion or not. By event time the record with the greater ordering value wins, and of equal ones the
+later; a deletion without an ordering value always wins, and any record after it wins again. Each rule leaves
+a whole row of one source. Source: BufferedRecordMergerFactory, PositionBasedFileGroupRecordBuffer,
+KeyBasedFileGroupRecordBuffer.
 """
 
 from __future__ import annotations
@@ -78,19 +80,18 @@ def merge(storage: Storage, plan: MergePlan, by_key: bool = False) -> Merged:
 class _Merge:
     """The state of one merge.
 
-    `positions`: the rows of the base file that headers give, by key. `rows`: how many rows each data block
-    has. `unsettled`: partial rows that are to be completed from the base file, with their keys.
+    `winners`: what is left of the log, by position in the base file while `by_key` is not set, then by key.
+    `rows`: how many rows each data block has. `unsettled`: partial rows that are to be completed from the
+    base file, with their positions or keys.
     """
 
     storage: Storage
     plan: MergePlan
     by_key: bool
-    winners: dict[str, Winner] = field(default_factory=dict)
-    positions: dict[str, int] = field(default_factory=dict)
-    doubtful: set[str] = field(default_factory=set)
+    winners: dict[int | str, Winner] = field(default_factory=dict)
     rows: dict[int, int] = field(default_factory=dict)
     before: dict[Place, Place] = field(default_factory=dict)
-    unsettled: dict[Place, str] = field(default_factory=dict)
+    unsettled: dict[Place, int | str] = field(default_factory=dict)
 
     def merged(self) -> Merged:
         for number in range(len(self.plan.blocks)):
@@ -98,16 +99,16 @@ class _Merge:
         paths = {number: self.plan.slice_path(number) for number in self.rows}
         hidden = {paths[number]: BitMap(range(rows)) for number, rows in self.rows.items()}
         base_rows, lost = self._against_base()
-        for key, winner in self.winners.items():
-            if key not in lost and not winner.record.deletes:
+        for slot, winner in self.winners.items():
+            if slot not in lost and not winner.record.deletes:
                 hidden[paths[winner.at.block]].discard(winner.at.row)
         if self.plan.base is not None:
-            replaced = BitMap([row for key, row in base_rows.items() if key not in lost])
+            replaced = BitMap([row for slot, row in base_rows.items() if slot not in lost])
             hidden[self.plan.path(self.plan.base)] = replaced
-        for place, key in self.unsettled.items():
-            if key not in base_rows:
+        for place, slot in self.unsettled.items():
+            if slot not in base_rows:
                 raise self._unproven(place.block, "a partial update of a row that is not there")
-            self.before[place] = Place(-1, base_rows[key])
+            self.before[place] = Place(-1, base_rows[slot])
         return Merged(hidden, self.before)
 
     def _add(self, number: int) -> None:
@@ -121,20 +122,35 @@ class _Merge:
             with open_parquet(pa.BufferReader(block_parquet(self.storage, path, name.number))) as file:
                 records = records_of(self.storage, file, self.plan.rule, path, block)
             self.rows[number] = len(records)
-        self._note_positions(path, block, records)
+        positions = None if self.by_key else self._positions(path, block, len(records))
+        if positions is None and not self.by_key:
+            self._go_on_by_key(number)
         for row, record in enumerate(records):
-            self._apply(Place(number, row), record)
+            slot = record.key if positions is None else positions[row]
+            self._apply(Place(number, row), record, slot)
 
-    def _apply(self, place: Place, record: Record) -> None:
-        older = self.winners.get(record.key)
+    def _go_on_by_key(self, block: int) -> None:
+        """Key what is left of the log by the keys of the records, from a block without positions on.
+
+        Raises:
+            UnsupportedFeatureError: two rows of the base file have one key: which of them counts is open.
+        """
+        self.by_key, known = True, self.winners
+        self.winners = {winner.record.key: winner for winner in known.values()}
+        if len(self.winners) != len(known):
+            raise self._unproven(block, "updates of two rows of one key, by position and by key")
+        self.unsettled = {place: known[slot].record.key for place, slot in self.unsettled.items()}
+
+    def _apply(self, place: Place, record: Record, slot: int | str) -> None:
+        older = self.winners.get(slot)
         if self.plan.blocks[place.block].is_partial:
-            self._complete(place, record, older)
+            self._complete(place, record, older, slot)
         if older is None or self._wins(record, older.record, place.block):
-            self.winners[record.key] = Winner(place, record)
+            self.winners[slot] = Winner(place, record)
         elif self.plan.blocks[older.at.block].is_partial and not record.deletes:
             raise self._unproven(place.block, "a record that is older than a partial update before it")
 
-    def _complete(self, place: Place, record: Record, older: Winner | None) -> None:
+    def _complete(self, place: Place, record: Record, older: Winner | None, slot: int | str) -> None:
         """Note which row has the other columns of a partial row.
 
         Raises:
@@ -145,7 +161,7 @@ class _Merge:
         if older is not None and older.at.block == place.block:
             raise self._unproven(place.block, "two partial updates of one row in a block")
         if older is None:
-            self.unsettled[place] = record.key
+            self.unsettled[place] = slot
         elif self._wins(record, older.record, place.block):
             self.before[place] = older.at
 
@@ -169,52 +185,52 @@ class _Merge:
             return newer < older
         raise self._unproven(block, "ordering values of several columns against those of one")
 
-    def _note_positions(self, path: str, block: LogBlock, records: list[Record]) -> None:
-        """Keep the rows of the base file that a header gives, if they are those of this base file."""
+    def _positions(self, path: str, block: LogBlock, count: int) -> list[int] | None:
+        """Return the rows of the base file that the header of a block gives; None if it gives none of them.
+
+        Raises:
+            LogBlockError: the positions are damaged.
+        """
         span, base = block.places.get(Header.POSITIONS), self.plan.base
-        if span is None or base is None or self.by_key:
-            return
-        keys = {record.key for record in records}
-        if block.texts.get(Header.BASE_INSTANT) != requested_of(base) or len(keys) != len(records):
-            self.doubtful |= keys
-            return
+        if span is None or base is None or block.texts.get(Header.BASE_INSTANT) != requested_of(base):
+            return None
         try:
-            rows = BitMap64.deserialize(base64.b64decode(read_span(self.storage, path, span, block.offset)))
+            rows = list(
+                BitMap64.deserialize(base64.b64decode(read_span(self.storage, path, span, block.offset)))
+            )
         except (ValueError, IndexError, MemoryError) as wrong:
             reason = f"its positions cannot be decoded: {wrong}"
             raise LogBlockError(file=path, offset=block.offset, reason=reason) from wrong
-        if len(rows) != len(records):
-            reason = f"it has {len(rows)} positions of {len(records)} rows"
+        if rows and len(rows) != count:
+            reason = f"it has {len(rows)} positions of {count} rows"
             raise LogBlockError(file=path, offset=block.offset, reason=reason)
-        for record, row in zip(records, rows, strict=True):
-            if self.positions.setdefault(record.key, row) != row:
-                self.doubtful.add(record.key)
+        return rows or None
 
-    def _against_base(self) -> tuple[dict[str, int], set[str]]:
-        """Return the rows of the base file by key, and the keys whose rows there win against the log."""
+    def _against_base(self) -> tuple[dict[int | str, int], set[int | str]]:
+        """Return the rows of the base file by position or key, and those of them that win against the log."""
         if self.plan.base is None:
             return {}, set()
-        path = self.plan.path(self.plan.base)
-        with (
-            named_file(self.storage, path),
-            open_parquet(self.storage.open(self.storage.resolve(path))) as file,
-        ):
-            rows = {key: row for key, row in self.positions.items() if key not in self.doubtful}
-            if max(rows.values(), default=-1) >= file.metadata.num_rows:
-                reason = f"a position is beyond the {file.metadata.num_rows} rows of {path}"
-                log = self.plan.path(self.plan.blocks[0].log)
-                raise LogBlockError(file=log, offset=0, reason=reason)
-            wanted = [key for key in self.winners if key not in rows]
-            if wanted:
-                for key, row in find_keys(file, arrow_array(wanted, pa.string()), path):
+        path, rows = self.plan.path(self.plan.base), dict[int | str, int]()
+        with named_file(self.storage, path), open_parquet(self._open(path)) as file:
+            if self.by_key:
+                for key, row in find_keys(file, arrow_array(list(self.winners), pa.string()), path):
                     rows.setdefault(key, row)
+            else:
+                rows = {slot: slot for slot in self.winners if isinstance(slot, int)}
+                if max(rows.values(), default=-1) >= file.metadata.num_rows:
+                    reason = f"a position is beyond the {file.metadata.num_rows} rows of {path}"
+                    log = self.plan.path(self.plan.blocks[0].log)
+                    raise LogBlockError(file=log, offset=0, reason=reason)
             return rows, self._lost(file, rows)
 
-    def _lost(self, file: ParquetFile, rows: Mapping[str, int]) -> set[str]:
-        """Return the keys whose rows of the base file have greater ordering values than the log's records."""
+    def _open(self, path: str) -> pa.NativeFile:
+        return self.storage.open(self.storage.resolve(path))
+
+    def _lost(self, file: ParquetFile, rows: Mapping[int | str, int]) -> set[int | str]:
+        """Return the positions or keys of the rows of the base file that win by their ordering values."""
         if not self.plan.rule.by_time or not self.plan.rule.ordering:
             return set()
-        timed = {row: key for key, row in rows.items() if self.winners[key].record.ordering is not None}
+        timed = {row: slot for slot, row in rows.items() if self.winners[slot].record.ordering is not None}
         instant = requested_of(self.plan.base or "")
         lost = set()
         for part, chosen in _taken(file, sorted(timed), self.plan.rule.ordering):

@@ -21,6 +21,7 @@ from support.fuzzer.columns import label
 from support.fuzzer.follower import Follower
 from support.fuzzer.foreign import ForeignHistory
 from support.fuzzer.hudi import HudiHistory
+from support.fuzzer.hudi_merged import MergedHistory
 from support.fuzzer.judge import Verdict, by_duckdb, judge
 from support.fuzzer.model import State
 from support.fuzzer.varied import VariedHistory
@@ -56,6 +57,7 @@ WRITERS: dict[str, Callable[[str, random.Random], History]] = {
     "cells": CellsHistory,
     "deltalake": ForeignHistory,
     "hudi": HudiHistory,
+    "hudi-merged": MergedHistory,
 }
 
 

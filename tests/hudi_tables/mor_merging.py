@@ -1,0 +1,112 @@
+"""MERGE_ON_READ tables that merge in ways which are seldom met: who comes first, and what orders."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+from made_table import MadeTable
+from mor_kinds import compact
+from writers import held
+
+DELETABLE = "id bigint, ts {type}, city string, _hoodie_is_deleted boolean"
+
+
+def nonblocking(made: MadeTable) -> None:
+    """Let two writers append to one file group without a conflict."""
+    made.set(
+        index__type="BUCKET",
+        index__bucket__engine="SIMPLE",
+        table__type="MERGE_ON_READ",
+        bucket__index__num__buckets="1",
+        bucket__index__hash__field="id",
+        write__concurrency__mode="NON_BLOCKING_CONCURRENCY_CONTROL",
+        write__lock__provider="org.apache.hudi.client.transaction.lock.InProcessLockProvider",
+        clean__failed__writes__policy="LAZY",
+    )
+    schema = "id bigint, ts bigint, city string"
+    made.write(made.frame([(k, 1, "Oslo") for k in range(6)], schema), "upsert")
+    with held(made, made.frame([(0, 2, "first"), (1, 2, "first"), (7, 2, "first")], schema)):
+        made.write(made.frame([(0, 2, "second"), (2, 2, "second"), (7, 2, "second")], schema), "upsert")
+    made.write(made.frame([(3, 2, "third")], schema), "upsert")
+    compact(made)
+    made.write(made.frame([(0, 3, "fourth")], schema), "upsert")
+
+
+def mor_v9_nonblocking(made: MadeTable) -> None:
+    """Append to one file group by two writers at once, by event time: ordering values are equal."""
+    nonblocking(made)
+
+
+def mor_v9_nonblocking_commit_time(made: MadeTable) -> None:
+    """Append to one file group by two writers at once, by commit time."""
+    made.set(write__record__merge__mode="COMMIT_TIME_ORDERING")
+    nonblocking(made)
+
+
+def ordered_by(made: MadeTable, type_: str, values: list[object]) -> None:
+    """Update and delete by ordering values of a type that are older, equal and newer; `values` ascend."""
+    schema = DELETABLE.format(type=type_)
+    low, middle, high = values
+    made.write(made.frame([(k, middle, "Oslo", False) for k in range(9)], schema), "insert")
+    for city, deletes, changed in (
+        ("Lima", False, ((0, low), (1, middle), (2, high))),
+        ("Pune", True, ((3, low), (4, middle), (5, high))),
+        ("Kyiv", False, ((4, low), (5, middle), (2, middle))),
+        ("Rome", False, ((6, middle), (5, high))),
+    ):
+        made.write(made.frame([(key, value, city, deletes) for key, value in changed], schema))
+
+
+def mor_v9_ordering_moment(made: MadeTable) -> None:
+    """Order by a timestamp."""
+    at = [datetime(2024, 1, day, tzinfo=timezone.utc) for day in (1, 2, 3)]
+    ordered_by(made, "timestamp", list(at))
+
+
+def mor_v9_ordering_int(made: MadeTable) -> None:
+    """Order by an int, also by 0 and by numbers below."""
+    ordered_by(made, "int", [-1, 0, 1])
+
+
+def mor_v9_ordering_text(made: MadeTable) -> None:
+    """Order by a string."""
+    ordered_by(made, "string", ["a", "a\ue000", "a\U0001f600"])
+
+
+def mor_v9_partial(made: MadeTable) -> None:
+    """Update some columns of rows again and again by SQL."""
+    made.write(made.orders(range(8), 5), "insert")
+    for ts, column, keys in ((6, "city", (0, 1, 2)), (7, "qty", (1, 2, 3)), (7, "city", (1, 4))):
+        value = "'Rome'" if column == "city" else "9"
+        rows = " UNION ALL ".join(f"SELECT {key}L id, {ts}L ts, {value} {column}" for key in keys)
+        made.sql(
+            f"MERGE INTO {{t}} t USING ({rows}) s ON t.id = s.id "
+            f"WHEN MATCHED THEN UPDATE SET t.{column} = s.{column}, t.ts = s.ts"
+        )
+    made.write(made.orders([2, 5], 8), "upsert")
+    compact(made)
+    rows = "SELECT 2L id, 9L ts, 'Lima' city UNION ALL SELECT 6L, 9L, NULL"
+    made.sql(
+        f"MERGE INTO {{t}} t USING ({rows}) s ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET t.city = s.city, t.ts = s.ts"
+    )
+
+
+def mor_v9_duplicates(made: MadeTable) -> None:
+    """Update and delete keys of which the base file has two rows."""
+    made.set(parquet__small__file__limit=0)
+    made.write(made.orders([*range(6), 1, 2, 3], 5), "insert")
+    made.write(made.orders([1, 4], 6), "upsert")
+    made.write(made.orders([2], 7), "delete")
+    made.write(made.orders([3], 4), "upsert")
+
+
+MERGING = (
+    mor_v9_nonblocking,
+    mor_v9_nonblocking_commit_time,
+    mor_v9_ordering_moment,
+    mor_v9_ordering_int,
+    mor_v9_ordering_text,
+    mor_v9_partial,
+    mor_v9_duplicates,
+)
