@@ -56,7 +56,7 @@ class Pending:
     @property
     def groups(self) -> set[str]:
         """The file groups that the write is about."""
-        return {file.group for file in (*self.bases, *self.logs)}
+        return {base.group for base in self.bases} | {log.group for log in self.logs}
 
 
 @dataclass
@@ -252,7 +252,8 @@ class MergedHistory:
     ) -> None:
         """Complete an instant whose files are there."""
         stats: dict[str, list[dict[str, Any]]] = {}
-        for file in (*bases, *logs):
+        written: list[Base | Log] = [*bases, *logs]
+        for file in written:
             size = (Path(self.path) / file.path).stat().st_size
             stat = {"fileId": file.group, "path": file.path, "numWrites": 1, "fileSizeInBytes": size}
             stats.setdefault(self.folders[file.group], []).append(stat)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 import pyarrow as pa
 
 from support.hudi_builder import META, BaseFile
+from support.hudi_timeline import Instant
 
 Files = dict[str, tuple[int, set[int]]]
 """By path: the number of the content, and the hidden rows."""
@@ -50,10 +51,21 @@ class Log:
 class Applied(Protocol):
     """What a completed instant did."""
 
-    instant: Any
-    bases: Sequence[Base]
-    logs: Sequence[Log]
-    replaced: frozenset[str]
+    @property
+    def instant(self) -> Instant:
+        """The instant."""
+
+    @property
+    def bases(self) -> Sequence[Base]:
+        """The base files that it wrote."""
+
+    @property
+    def logs(self) -> Sequence[Log]:
+        """The log files that it wrote."""
+
+    @property
+    def replaced(self) -> frozenset[str]:
+        """The file groups that it replaced."""
 
 
 @dataclass
