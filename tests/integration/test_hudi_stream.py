@@ -21,7 +21,7 @@ from tailbit.streaming.settings import StreamSettings
 from tailbit.tables.storage import StorageOptions, open_storage
 from tailbit.upkeep.status import status_of
 
-COLUMNS = ["city", "qty", "part"]
+COLUMNS = ["city", "qty"]
 
 
 @pytest.fixture
@@ -47,11 +47,12 @@ def check(opened: tailbit.IndexedTable, table: HudiTable, instant: HudiInstant) 
 
 
 @pytest.mark.supports_hudi("Ways to ask", "`tailbit run`, which follows each instant", "exact")
+@pytest.mark.parametrize("name", ["cow_v9_late", "mor_v9_late_compaction"])
 def test_the_stream_follows_a_hudi_table_on_the_workers_and_is_told_in_instants(
-    spark: Any, tmp_path: Path, queries: list[Any], monkeypatch: pytest.MonkeyPatch
+    name: str, spark: Any, tmp_path: Path, queries: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(launch, "StreamSettings", lambda **given: StreamSettings(**given, inline_bytes=0))
-    table = unpack("cow_v9_late", tmp_path)
+    table = unpack(name, tmp_path)
     states = replayed(table)
     newest = next(states)
     queries.append(start(spark, table.path, COLUMNS))
@@ -73,10 +74,11 @@ def test_once_indexes_a_hudi_table_and_stops(spark: Any, tmp_path: Path, queries
 
 
 @pytest.mark.supports_hudi("Ways to ask", "tables in object stores", "exact")
+@pytest.mark.parametrize("name", ["cow_v9_clustered", "mor_v9_sql", "mor_v9_replaced"])
 def test_a_hudi_table_in_an_object_store_is_indexed_and_answered_there(
-    tmp_path: Path, s3_root: str, s3_options: dict[str, str]
+    name: str, tmp_path: Path, s3_root: str, s3_options: dict[str, str]
 ) -> None:
-    table = unpack("cow_v9_clustered", tmp_path)
+    table = unpack(name, tmp_path)
     options = StorageOptions.of(s3_options)
     storage = open_storage(s3_root, options)
     for file in sorted(Path(table.path).rglob("*")):

@@ -1,0 +1,315 @@
+"""What a hand-made MERGE_ON_READ table shows, and what of its log files is refused or damaged, by name."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import tailbit
+from support.drive import Drive
+from support.hudi_builder import META, BaseFile, HudiBuilder, avro_fields
+from support.hudi_logs import (
+    BASE_INSTANT,
+    COMMAND,
+    COMPACTED,
+    HFILE,
+    INSTANT,
+    PARTIAL,
+    POSITIONS,
+    Headers,
+    avro_block,
+    delete_block,
+    log_block,
+    positions,
+    rollback_block,
+)
+from tailbit.errors import LogBlockError, MalformedLogError, UnsupportedFeatureError, VersionNotFoundError
+
+GROUP = "11111111-1111-4111-8111-111111111111-0"
+SCHEMA = pa.schema([("key", pa.int64()), ("ts", pa.int64()), ("city", pa.string())])
+Blocks = Callable[[str], Sequence[bytes]]
+"""Makes the blocks of a log file from the requested time of their instant."""
+
+
+class Made:
+    """A table with one base file of the keys 0 to 4, all as of 5, in a folder."""
+
+    def __init__(self, folder: Path, version: int = 9, **properties: str) -> None:
+        said = {"hoodie.table.type": "MERGE_ON_READ", "hoodie.table.ordering.fields": "ts"}
+        more = {"hoodie.record.merge.mode": "EVENT_TIME_ORDERING", **properties}
+        self.path, self.count = str(folder / "table"), 0
+        self.builder = HudiBuilder(self.path, version, random.Random(1), **said, **more)
+        requested = self.builder.timeline.request("deltacommit")
+        self.base: BaseFile = self.builder.data_file(rows(range(5), 5), requested, GROUP, "")[0]
+        self._complete(requested, [self.base.name])
+
+    def write(
+        self, blocks: Blocks, *, completes: bool = True, log: str = "", named: Sequence[str] | None = None
+    ) -> str:
+        """Write a log file for a new instant; return its path. `named`: the files that the instant names."""
+        requested = self.builder.timeline.request("deltacommit")
+        self.count += 1
+        instant = requested if self.builder.timeline.version >= 8 else self.base.requested
+        name = log or f".{GROUP}_{instant}.log.{self.count}_0-{self.count}-1"
+        (Path(self.path) / name).write_bytes(b"".join(blocks(requested)))
+        if completes:
+            self._complete(requested, [name] if named is None else named)
+        return name
+
+    def _complete(self, requested: str, names: Sequence[str]) -> None:
+        stats = [{"fileId": GROUP, "path": name, "fileSizeInBytes": 9} for name in names]
+        fields = avro_fields(SCHEMA, "hoodie.t.t_record")
+        schema = {"type": "record", "name": "t_record", "fields": fields}
+        metadata: dict[str, Any] = {
+            "partitionToWriteStats": {"": stats},
+            "compacted": False,
+            "extraMetadata": {"schema": json.dumps(schema)},
+            "operationType": "UPSERT",
+        }
+        self.builder.timeline.complete(requested, "deltacommit", metadata)
+
+    def cities(self) -> dict[int, str]:
+        """Return what a new reader finds, by key."""
+        found = tailbit.open(self.path).where().read(["key", "city"]).to_pylist()
+        assert len({row["key"] for row in found}) == len(found)
+        return {row["key"]: row["city"] for row in found}
+
+
+def rows(keys: Sequence[int], ts: int | None, city: str = "Oslo") -> pa.Table:
+    count = len(keys)
+    columns = [[str(key) for key in keys], list(keys), [ts] * count, [city] * count]
+    return pa.table(columns, schema=pa.schema([(META[2], pa.string()), *SCHEMA]))
+
+
+def updates(keys: Sequence[int], ts: int | None, city: str = "Lima", more: Headers | None = None) -> Blocks:
+    """Return a maker of one block of rows."""
+    table = rows(keys, ts, city)
+    fields = avro_fields([pa.field(META[2], pa.string())], "t") + avro_fields(SCHEMA, "t")
+    schema = {"type": "record", "name": "t_record", "fields": fields}
+    return lambda instant: [avro_block(instant, schema, table.to_pylist(), more)]
+
+
+def partial(keys: Sequence[int], ts: int, city: str) -> Blocks:
+    """Return a maker of one block of rows of key, time and city alone."""
+    table = rows(keys, ts, city).select([META[2], "ts", "city"])
+    known = {META[2]: "string", "ts": "long", "city": "string"}
+    fields = [{"name": name, "type": ["null", known[name]]} for name in table.column_names]
+    schema = {"type": "record", "name": "t_record", "fields": fields}
+    return lambda instant: [avro_block(instant, schema, table.to_pylist(), {PARTIAL: "true"})]
+
+
+def deletions(*pairs: tuple[str, int | None], version: int = 3) -> Blocks:
+    """Return a maker of one delete block."""
+    return lambda instant: [delete_block(instant, pairs, version=version)]
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_rows_are_merged_by_their_ordering_values(version: int, tmp_path: Path) -> None:
+    made = Made(tmp_path, version)
+    made.write(updates([0, 7], 4))
+    made.write(updates([1], 5))
+    made.write(deletions(("2", 4), ("3", None), ("7", 4)))
+    made.write(updates([3], 1, "Pune"))
+    assert made.cities() == {0: "Oslo", 1: "Lima", 2: "Oslo", 3: "Oslo", 4: "Oslo"}
+    made.write(updates([3], 6, "Pune"))
+    assert made.cities()[3] == "Pune"
+
+
+def test_the_later_row_wins_by_commit_time(tmp_path: Path) -> None:
+    made = Made(tmp_path, **{"hoodie.record.merge.mode": "COMMIT_TIME_ORDERING"})
+    made.write(updates([0], 1))
+    made.write(deletions(("1", 9), ("0", 0)))
+    made.write(updates([1], 2, "Pune"))
+    assert made.cities() == {1: "Pune", 2: "Oslo", 3: "Oslo", 4: "Oslo"}
+
+
+@pytest.mark.supports_hudi("MERGE_ON_READ", "log blocks of a writer that died", "exact")
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_torn_block_of_an_instant_that_never_completed_is_passed_over(version: int, tmp_path: Path) -> None:
+    made = Made(tmp_path, version)
+    made.write(updates([0], 6))
+    made.write(lambda instant: [updates([1], 6)(instant)[0][:-9]], completes=False)
+    assert made.cities() == {0: "Lima", 1: "Oslo", 2: "Oslo", 3: "Oslo", 4: "Oslo"}
+
+
+@pytest.mark.parametrize("version", [6, 9])
+@pytest.mark.parametrize("kept", [20, -9])
+def test_a_torn_block_of_an_instant_that_completed_is_named_with_file_and_offset(
+    version: int, kept: int, tmp_path: Path
+) -> None:
+    made = Made(tmp_path, version)
+    whole = updates([0], 6)
+    log = made.write(lambda instant: [*whole(instant), whole(instant)[0][:kept]])
+    with pytest.raises(LogBlockError, match="it is torn") as damage:
+        made.cities()
+    fields = damage.value.fields
+    assert (fields["file"], fields["offset"]) == (log, (Path(made.path) / log).read_bytes().rfind(b"#HUDI#"))
+
+
+def changed_content(instant: str) -> Sequence[bytes]:
+    """Make a block whose records are cut in another way than their sizes say."""
+    [block] = updates([0, 1], 6)(instant)
+    at = block.rindex(b"Lima") - 1
+    return [block[:at] + b"\x7f" + block[at + 1 :]]
+
+
+def test_a_block_with_damaged_content_is_named_and_an_index_leaves_it_out(tmp_path: Path) -> None:
+    made = Made(tmp_path)
+    Drive(made.path, tmp_path / "index", ["city"]).drain()
+    log = made.write(changed_content)
+    with pytest.raises(LogBlockError, match="cannot be decoded") as damage:
+        made.cities()
+    assert damage.value.fields["file"] == log
+    Drive(made.path, tmp_path / "index", ["city"]).drain()
+    with pytest.raises(LogBlockError):
+        tailbit.open(made.path, tmp_path / "index").where("city = 'Oslo'").count()
+
+
+def refused(made: Made, blocks: Blocks, feature: str, log: str = "") -> None:
+    """Check that a log file is refused by the name of a feature, with a way out."""
+    made.write(blocks, log=log)
+    with pytest.raises(UnsupportedFeatureError, match=feature) as raised:
+        made.cities()
+    assert raised.value.hint
+
+
+@pytest.mark.parametrize(
+    ("blocks", "feature"),
+    [
+        pytest.param(
+            lambda instant: [log_block(HFILE, {INSTANT: instant})],
+            "log blocks of HFile",
+            marks=pytest.mark.supports_hudi("MERGE_ON_READ", "log blocks of HFile", "refused"),
+        ),
+        pytest.param(
+            updates([0], 6, more={COMPACTED: "20250101000000000"}),
+            "log compaction",
+            marks=pytest.mark.supports_hudi("MERGE_ON_READ", "log compaction", "refused"),
+        ),
+        pytest.param(
+            deletions(("0", None), version=2),
+            "delete blocks of version 2",
+            marks=pytest.mark.supports_hudi(
+                "MERGE_ON_READ", "delete blocks in the forms of releases before 0.14", "refused"
+            ),
+        ),
+        pytest.param(
+            lambda instant: [log_block(COMMAND, {INSTANT: instant})],
+            "a command in .* that is no rollback",
+            marks=pytest.mark.supports_hudi(
+                "MERGE_ON_READ", "commands in logs other than rollbacks", "refused"
+            ),
+        ),
+        pytest.param(
+            updates([0], None),
+            "NULL in the ordering column ts",
+            marks=pytest.mark.supports_hudi(
+                "MERGE_ON_READ", "NULL in an ordering column of bigint", "refused"
+            ),
+        ),
+    ],
+)
+def test_a_block_of_a_kind_that_is_not_proven_is_refused_by_name(
+    blocks: Blocks, feature: str, tmp_path: Path
+) -> None:
+    refused(Made(tmp_path), blocks, feature)
+
+
+@pytest.mark.supports_hudi(
+    "MERGE_ON_READ", "log files from before an upgrade from table version 6", "refused"
+)
+def test_log_files_from_before_an_upgrade_are_refused_by_name(tmp_path: Path) -> None:
+    made = Made(tmp_path)
+    log = f".{GROUP}_{made.base.requested}.log.1_0-1-1"
+    refused(made, updates([0], 6), "log files from before the table's upgrade", log)
+
+
+@pytest.mark.supports_hudi(
+    "MERGE_ON_READ", "partial updates of rows that are deleted or missing, or that come too late", "refused"
+)
+@pytest.mark.parametrize(
+    ("before", "then", "feature"),
+    [
+        (deletions(("0", None)), partial([0], 7, "Rome"), "a partial update and a deletion of one row"),
+        (updates([8], 6), partial([9], 7, "Rome"), "a partial update of a row that is not there"),
+        (partial([0], 7, "Rome"), partial([0], 6, "Pune"), "a record that is older than a partial update"),
+        (updates([8], 6), partial([0, 0], 7, "Rome"), "two partial updates of one row in a block"),
+    ],
+)
+def test_partial_updates_that_hudi_may_complete_otherwise_are_refused_by_name(
+    before: Blocks, then: Blocks, feature: str, tmp_path: Path
+) -> None:
+    made = Made(tmp_path)
+    made.write(before)
+    refused(made, then, feature)
+
+
+def test_a_partial_row_keeps_the_other_columns_of_the_row_before(tmp_path: Path) -> None:
+    made = Made(tmp_path)
+    made.write(partial([0, 1], 6, "Rome"))
+    made.write(partial([2], 4, "Pune"))
+    assert made.cities() == {0: "Rome", 1: "Rome", 2: "Oslo", 3: "Oslo", 4: "Oslo"}
+
+
+@pytest.mark.parametrize(
+    ("places", "reason"), [([1, 9], "a position is beyond the 5 rows"), ([1], "1 positions of 2 rows")]
+)
+def test_positions_that_cannot_be_are_damage(places: Sequence[int], reason: str, tmp_path: Path) -> None:
+    made = Made(tmp_path)
+    more: Mapping[int, str] = {BASE_INSTANT: made.base.requested, POSITIONS: positions(places)}
+    made.write(updates([0, 1], 6, more=more))
+    with pytest.raises(LogBlockError, match=reason):
+        made.cities()
+
+
+def test_positions_of_another_base_file_are_not_used(tmp_path: Path) -> None:
+    made = Made(tmp_path)
+    more = {BASE_INSTANT: "20240101000000000", POSITIONS: positions([3])}
+    made.write(updates([0], 6, more=more))
+    assert made.cities() == {0: "Lima", 1: "Oslo", 2: "Oslo", 3: "Oslo", 4: "Oslo"}
+
+
+def test_a_rollback_block_takes_the_blocks_of_an_instant_back(tmp_path: Path) -> None:
+    made = Made(tmp_path, 6)
+    taken: list[str] = []
+
+    def noted(instant: str) -> Sequence[bytes]:
+        taken.append(instant)
+        return updates([0], 6)(instant)
+
+    made.write(noted)
+    assert made.cities()[0] == "Lima"
+    made.write(lambda instant: [rollback_block(instant, taken[0])])
+    assert made.cities()[0] == "Oslo"
+
+
+def test_of_two_log_files_of_one_instant_and_number_the_instant_names_the_right_one(tmp_path: Path) -> None:
+    made = Made(tmp_path)
+    log = made.write(updates([0], 6))
+    twin = log.replace("_0-1-1", "_0-9-9")
+    (Path(made.path) / twin).write_bytes((Path(made.path) / log).read_bytes()[:40])
+    assert made.cities()[0] == "Lima"
+    other = made.write(updates([1], 6), named=[])
+    (Path(made.path) / other.replace("_0-2-1", "_0-9-9")).write_bytes(b"")
+    with pytest.raises(MalformedLogError, match="leaves open which file is right"):
+        made.cities()
+
+
+def test_a_version_whose_log_file_the_cleaner_took_cannot_be_read(tmp_path: Path) -> None:
+    made = Made(tmp_path)
+    log = made.write(updates([0], 6))
+    before = tailbit.open(made.path).where().version_name
+    requested = made.builder.timeline.request("compaction")
+    compacted = made.builder.data_file(rows(range(5), 6, "Lima"), requested, GROUP, "")[0]
+    made.builder.commit(requested, [compacted], SCHEMA, "COMPACT")
+    (Path(made.path) / log).unlink()
+    made.builder.cleaned({"": [log]}, requested)
+    assert set(made.cities().values()) == {"Lima"}
+    with pytest.raises(VersionNotFoundError, match="the cleaner has deleted files of it"):
+        tailbit.open(made.path).where(version=before).count()
