@@ -31,7 +31,7 @@ def _is_plain(type_: Any) -> bool:
     return type_ in _PLAIN
 
 
-def decode_plain(records: list[bytes], root: Any) -> pa.Table:
+def decode_plain(records: list[memoryview], root: Any) -> pa.Table:
     """Decode records of plain columns by polars, which reads an Avro file of one block.
 
     Raises:
@@ -40,9 +40,9 @@ def decode_plain(records: list[bytes], root: Any) -> pa.Table:
     import polars as pl
 
     schema = orjson.dumps(numbered(root))
-    body = b"".join(records)
     header = [_long(2), _text(b"avro.schema"), _text(schema), _text(b"avro.codec"), _text(b"null"), _long(0)]
-    block = [_long(len(records)), _long(len(body)), body, _SYNC] if records else []
+    size = sum(map(len, records))
+    block: list[bytes | memoryview] = [_long(len(records)), _long(size), *records, _SYNC] if records else []
     file = b"".join([b"Obj\x01", *header, _SYNC, *block])
     try:
         return pl.read_avro(io.BytesIO(file)).to_arrow(compat_level=pl.CompatLevel.oldest())

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import chain
+
 import pyarrow as pa
 
 from tailbit.errors import LogBlockError
 from tailbit.tables.cache import Cache, share
 from tailbit.tables.hudi.log_files.blocks import LogBlock, list_blocks
-from tailbit.tables.hudi.log_files.records import read_parquet, read_rows
+from tailbit.tables.hudi.log_files.records import read_parquet, read_pieces
 from tailbit.tables.storage import Stat, Storage
 
 _CONTENTS: Cache[tuple[Storage, str, Stat, int], pa.Buffer] = Cache(share(1 / 16))
@@ -32,7 +35,7 @@ def block_of(storage: Storage, path: str, number: int) -> LogBlock:
 def block_parquet(storage: Storage, path: str, number: int) -> pa.Buffer:
     """Return the rows of a data block as a Parquet file: with the columns that the block holds.
 
-    Memory: the block's content, its rows, and the file.
+    Memory: the block's content, some megabytes of its rows, and the file.
 
     Raises:
         FileNotFoundError: the log file is gone.
@@ -47,16 +50,20 @@ def block_parquet(storage: Storage, path: str, number: int) -> pa.Buffer:
         block = block_of(storage, path, number)
         data = read_parquet(storage, path, block)
         if data is None:
-            data = as_parquet(read_rows(storage, path, block))
+            data = as_parquet(read_pieces(storage, path, block))
         return data, data.size
 
     return _CONTENTS.get((storage, name, stat, number), load)
 
 
-def as_parquet(rows: pa.Table) -> pa.Buffer:
-    """Return rows as a Parquet file."""
+def as_parquet(pieces: Iterable[pa.Table]) -> pa.Buffer:
+    """Return rows as a Parquet file; there is at least one piece."""
     import pyarrow.parquet as pq
 
-    sink = pa.BufferOutputStream()
-    pq.write_table(rows, sink, store_schema=False, compression="zstd", compression_level=1)
+    sink, rest = pa.BufferOutputStream(), iter(pieces)
+    first = next(rest)
+    options = {"store_schema": False, "compression": "zstd", "compression_level": 1}
+    with pq.ParquetWriter(sink, first.schema, **options) as writer:
+        for piece in chain([first], rest):
+            writer.write_table(piece)
     return sink.getvalue()

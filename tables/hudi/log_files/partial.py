@@ -33,7 +33,7 @@ def slice_parquet(storage: Storage, plan: MergePlan, number: int) -> pa.Buffer:
     data = block_parquet(storage, plan.path(block.log), block.number)
     if not block.is_partial:
         return data
-    return as_parquet(_completed(storage, plan.upto(number), number, _read(data)))
+    return as_parquet([_completed(storage, plan.upto(number), number, _read(data))])
 
 
 def _completed(storage: Storage, plan: MergePlan, number: int, rows: pa.Table) -> pa.Table:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import struct
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import orjson
@@ -26,10 +27,14 @@ from tailbit.tables.storage import Storage
 _TWO, _ONE = struct.Struct(">ii"), struct.Struct(">i")
 _VERSIONS = (1, 2, 3)
 """The versions of the content of a data block that have a count of the records."""
+_PIECE = 8 << 20
+"""Bytes of records that are decoded at once."""
 
 
-def read_rows(storage: Storage, path: str, block: LogBlock) -> pa.Table:
-    """Return the rows of a data block in their order, with the columns that the block's writer knew.
+def read_pieces(storage: Storage, path: str, block: LogBlock) -> Iterator[pa.Table]:
+    """Yield the rows of a data block in their order, with the columns that the block's writer knew.
+
+    There is at least one piece, which may be empty. Memory: the content of the block, and a piece.
 
     Raises:
         FileNotFoundError: the log file is gone.
@@ -38,15 +43,24 @@ def read_rows(storage: Storage, path: str, block: LogBlock) -> pa.Table:
     """
     content = read_span(storage, path, block.content, block.offset)
     if block.type is BlockType.PARQUET:
-        return _damage_named(path, block, lambda: _parquet(content))
+        yield _damage_named(path, block, lambda: _parquet(content))
+        return
     if block.type is not BlockType.AVRO:
         raise refused_block(storage, block, f"log blocks of type {block.type.name}")
     schema = schema_of(storage, path, block)
+    pieces = _pieces(content)
     try:
-        return _damage_named(path, block, lambda: _avro(content, schema, path))
+        wanted = _damage_named(path, block, lambda: _arrow_schema(schema, path))
+        while (records := _damage_named(path, block, lambda: next(pieces, None))) is not None:
+            yield _damage_named(path, block, partial(_avro, records, orjson.loads(schema), wanted))
     except ColumnTypeError as wrong:
         kind = f"a column of type {wrong.fields['type']} in log blocks of Avro ({wrong.fields['column']})"
         raise refused_block(storage, block, kind) from wrong
+
+
+def read_rows(storage: Storage, path: str, block: LogBlock) -> pa.Table:
+    """Return the rows of a data block as one table; raises what `read_pieces` raises."""
+    return pa.concat_tables(read_pieces(storage, path, block))
 
 
 def read_parquet(storage: Storage, path: str, block: LogBlock) -> pa.Buffer | None:
@@ -89,23 +103,35 @@ def _parquet(content: bytes) -> pa.Table:
         return file.read()
 
 
-def _avro(content: bytes, schema: str, path: str) -> pa.Table:
-    records = list(_records(content))
-    root = orjson.loads(schema)
-    wanted = _arrow_schema(schema, path)
+def _avro(records: list[memoryview], root: Any, wanted: pa.Schema) -> pa.Table:
     table = decode_plain(records, root) if is_plain(root) else _by_fastavro(records, root, wanted)
     if table.num_rows != len(records):
         raise ValueError(f"{table.num_rows} of {len(records)} rows can be read")
     return table.select(wanted.names).cast(wanted)
 
 
-def _records(content: bytes) -> Iterator[bytes]:
+def _pieces(content: bytes) -> Iterator[list[memoryview]]:
+    """Yield the records of a block of Avro, some megabytes at a time; one empty list if there is none."""
+    piece: list[memoryview] = []
+    size = 0
+    for record in _records(content):
+        piece.append(record)
+        size += len(record)
+        if size >= _PIECE:
+            yield piece
+            piece, size = [], 0
+    if piece or len(content) == _TWO.size:
+        yield piece
+
+
+def _records(content: bytes) -> Iterator[memoryview]:
     """Yield the bytes of each record of a block of Avro.
 
     Raises:
         ValueError: the records do not fill the content.
     """
     version, count = _TWO.unpack_from(content)
+    view = memoryview(content)
     if version not in _VERSIONS or count < 0:
         raise ValueError(f"it has version {version} and {count} records")
     at = _TWO.size
@@ -114,7 +140,7 @@ def _records(content: bytes) -> Iterator[bytes]:
         at += _ONE.size
         if size < 0 or at + size > len(content):
             raise ValueError(f"a record of {size} bytes goes beyond the end")
-        yield content[at : at + size]
+        yield view[at : at + size]
         at += size
     if at != len(content):
         raise ValueError(f"{len(content) - at} bytes follow the last record")
@@ -125,7 +151,7 @@ def _arrow_schema(schema: str, path: str) -> pa.Schema:
     return pa.schema([pa.field(c.name[0], arrow_type(c.type, c.label), c.nullable) for c in columns])
 
 
-def _by_fastavro(records: list[bytes], root: Any, wanted: pa.Schema) -> pa.Table:
+def _by_fastavro(records: list[memoryview], root: Any, wanted: pa.Schema) -> pa.Table:
     import fastavro
 
     schema = fastavro.parse_schema(numbered(root))
