@@ -285,10 +285,33 @@ def _converted(column: Column, values: pa.ChunkedArray) -> pa.Array:
     if not _is_of_kind(plain.type, key_type):
         raise _unfit(column, plain.type)
     try:
-        cast = pc.cast(plain, _compared_type(key_type))
+        cast = pc.cast(_as_texts(plain) if key_type == "double" else plain, _compared_type(key_type))
+        is_exact = _is_exact(plain, cast)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise _unfit(column, plain.type) from error
+    if not is_exact:
+        raise _unfit(column, plain.type)
     return pc.utf8_rpad(cast, column.type.char_length) if column.type.char_length else cast
+
+
+def _as_texts(values: pa.Array) -> pa.Array:
+    """Return decimals as texts, which Arrow reads as the nearest numbers; others as they are."""
+    return pc.cast(values, pa.string()) if pa.types.is_decimal(values.type) else values
+
+
+def _is_exact(given: pa.Array, cast: pa.Array) -> bool:
+    """Return whether a cast between floating-point numbers and decimals, which rounds, has lost nothing.
+
+    A floating-point number is one decimal of a scale only below 2**53 units of that scale.
+    """
+    types = pa.types
+    if types.is_floating(given.type) and types.is_decimal(cast.type):
+        doubles = pc.cast(given, pa.float64())
+        units = (pc.max(pc.abs(doubles)).as_py() or 0) * 10**cast.type.scale
+        return bool(units < 1 << 53 and pc.cast(cast, pa.float64()).equals(doubles))
+    if types.is_decimal(given.type) and types.is_floating(cast.type):
+        return bool(pc.cast(cast, given.type).equals(given))
+    return True
 
 
 def _is_of_kind(given: pa.DataType, key_type: str) -> bool:

@@ -32,11 +32,23 @@ def key_table(keys: Any, on: str | Iterable[str] | None) -> tuple[list[str], pa.
     wanted = table.column_names if wanted is None else wanted
     if not wanted:
         raise UsageError(reason="no key column is named", hint="Name the columns of the key: on=...")
+    check_distinct(wanted)
     lacking = [name for name in wanted if table.column_names.count(name) != 1]
     if lacking:
         reason = f"keys have no column {lacking[0]}, or two: they have {', '.join(table.column_names)}"
         raise UsageError(reason=reason, hint="Name columns that both the keys and the table have.")
     return wanted, _without_views(table.select(wanted))
+
+
+def check_distinct(on: Sequence[str]) -> None:
+    """Check that no key column is named twice; names are equal regardless of case, as to Spark.
+
+    Raises:
+        UsageError: one is.
+    """
+    twice = [name for at, name in enumerate(on) if name.lower() in map(str.lower, on[:at])]
+    if twice:
+        raise UsageError(reason=f"key column {twice[0]} is named twice", hint="Name each key column once.")
 
 
 def _without_views(table: pa.Table) -> pa.Table:

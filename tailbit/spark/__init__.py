@@ -150,7 +150,7 @@ def delete(
     Rows leave the files physically by `REORG TABLE ... APPLY (PURGE)` and VACUUM.
 
     Raises:
-        UsageError: no session is active, or it is of Spark Connect; keys are no keys of the table.
+        UsageError: no session is active, or it is of Spark Connect; `table` is a view; keys do not fit.
         pyspark.errors.PySparkException: Delta or Spark refuses, as for a DELETE.
     """
     from tailbit.spark.writing.deletion import deletion_of
@@ -185,7 +185,8 @@ def upsert(
     type CHAR or VARCHAR and identity columns.
 
     Raises:
-        UsageError: a key is NULL or stands twice in the source; the source lacks a column that is named.
+        UsageError: a key is NULL or stands twice in the source; the source lacks a column that is named;
+            `table` is a view.
         pyspark.errors.PySparkException: Delta or Spark refuses, as for a MERGE.
     """
     from tailbit.spark.writing.target import Target

@@ -14,7 +14,6 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.SparkSession;
-import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
@@ -26,6 +25,10 @@ import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.types.DataTypeUtils;
 import org.apache.spark.sql.catalyst.util.CharVarcharUtils;
+import org.apache.spark.sql.connector.catalog.CatalogPlugin;
+import org.apache.spark.sql.connector.catalog.CatalogV2Implicits;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.delta.ColumnWithDefaultExprUtils;
 import org.apache.spark.sql.delta.DeltaLog;
 import org.apache.spark.sql.delta.DeltaOperations;
@@ -80,13 +83,40 @@ public class RowChanges {
   private long removedVectors;
 
   /** Begins a transaction on a table; name: as in SQL, of a catalog or delta.`path`. */
-  public RowChanges begin(SparkSession session, String name) throws ParseException {
-    TableIdentifier table = session.sessionState().sqlParser().parseTableIdentifier(name);
+  public RowChanges begin(SparkSession session, String name) throws Exception {
+    List parts = parts(session, name);
     spark = session;
-    transaction = DeltaTableV2.apply(session, table, "DELETE").startTransaction(Option.empty());
+    DeltaTableV2 table = parts.size() < 3
+        ? DeltaTableV2.apply(session, session.sessionState().sqlParser().parseTableIdentifier(name), "DELETE")
+        : ofCatalog(session, parts, name);
+    transaction = table.startTransaction(Option.empty());
     snapshot = transaction.snapshot();
     DeltaLog.assertRemovable(snapshot);
     return this;
+  }
+
+  private static List parts(SparkSession session, String name) throws ParseException {
+    return new ArrayList(CollectionConverters.asJava(session.sessionState().sqlParser().parseMultipartIdentifier(name)));
+  }
+
+  /** Returns the table of a name whose first part is a catalog. */
+  private static DeltaTableV2 ofCatalog(SparkSession session, List parts, String name) throws Exception {
+    Identifier table = new CatalogV2Implicits.MultipartIdentifierHelper(seq(parts.subList(1, parts.size()))).asIdentifier();
+    CatalogPlugin catalog = session.sessionState().catalogManager().catalog((String) parts.get(0));
+    Object found = catalog instanceof TableCatalog ? ((TableCatalog) catalog).loadTable(table) : null;
+    if (!(found instanceof DeltaTableV2)) {
+      throw new IllegalArgumentException(name + " is no Delta table");
+    }
+    return (DeltaTableV2) found;
+  }
+
+  /** Returns whether a name is that of a view, be it a temporary one. */
+  public boolean isView(SparkSession session, String name) throws ParseException {
+    List parts = parts(session, name);
+    if (parts.size() > 2 && !"spark_catalog".equalsIgnoreCase((String) parts.get(0))) {
+      return false;
+    }
+    return session.sessionState().catalog().isView(seq(parts.size() > 2 ? parts.subList(1, parts.size()) : parts));
   }
 
   /** Returns the location of the table as a URI. */

@@ -13,6 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from tailbit.api import IndexedTable
 from tailbit.arguments.conditions import Condition, condition_text
 from tailbit.arguments.key_tables import key_table
@@ -24,7 +26,6 @@ from tailbit.spark.writing.places import Places, packed, places_of_answer, place
 from tailbit.spark.writing.target import REPLAYED, Target, column_name, retention_of
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, Row
 
 
@@ -102,17 +103,38 @@ class Deleting:
         try:
             return self._found(self.target.opened(changes), changes.version()), None
         except UsageError as wrong:
-            if self.keys is not None:
+            if self.keys is not None and not self._numbers_differ():
                 raise
             return None, str(wrong)
         except TailbitError as error:
             return None, str(error)
 
+    def _numbers_differ(self) -> bool:
+        """Return whether keys are numbers of another kind than a column, which may not hold them."""
+        from pyspark.sql.types import IntegralType, NumericType
+
+        assert self.keys is not None
+        columns, keys = self.keys
+        if any(column.null_count for column in keys.columns):
+            return False
+        for name, given in zip(columns, keys.schema.types, strict=True):
+            kept = self.target.frame.select(column_name(name)).schema[0].dataType
+            is_whole = pa.types.is_integer(given)
+            is_number = is_whole or pa.types.is_floating(given) or pa.types.is_decimal(given)
+            if (
+                is_number
+                and isinstance(kept, NumericType)
+                and not (is_whole and isinstance(kept, IntegralType))
+            ):
+                return True
+        return False
+
     def _ambiguity(self) -> str | None:
         """Return why a dotted name of the condition may be a field to the index, a column to Spark."""
-        parts = {"spark_catalog", *re.split("[.`]", self.target.name.lower())}
+        database = self.target.spark.catalog.currentDatabase().lower()
+        parts = {"spark_catalog", database, *re.split("[.`]", self.target.name.lower())}
         named = [name for name in self._rows.columns if name.lower() in parts]
-        return f"column {named[0]} is named as the table" if named else None
+        return f"column {named[0]} is named as the table or its database" if named else None
 
     def _found(self, table: IndexedTable, version: int) -> Places:
         if self.keys is None:

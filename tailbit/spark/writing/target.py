@@ -72,8 +72,17 @@ class Target:
         )
 
     def begin(self) -> Any:
-        """Return a new transaction, a `RowChanges` of Java."""
+        """Return a new transaction, a `RowChanges` of Java.
+
+        Raises:
+            UsageError: the name is that of a view.
+        """
         changes = java_object(self.spark, __package__, "RowChanges")
+        if changes.isView(self.spark._jsparkSession, self.name):
+            raise UsageError(
+                reason=f"{self.name} is a view, and only rows of a table can be changed",
+                hint="Name the Delta table that the view reads.",
+            )
         return changes.begin(self.spark._jsparkSession, self.name)
 
     def is_replayed(self, changes: Any) -> bool:
@@ -112,17 +121,20 @@ class Target:
 
         The transaction of the application is committed with it.
         """
-        before = {name: self.spark.conf.get(name, None) for name in (*_APPLICATION, _LAST_COMMIT)}
+        names = (*_APPLICATION, _LAST_COMMIT)
+        before = {name: self.spark.conf.get(name, None) for name in names}
+        committed: str | None = None
         try:
+            self.spark.conf.unset(_LAST_COMMIT)
             for name, value in zip(_APPLICATION, self.application or (), strict=False):
                 self.spark.conf.set(name, str(value))
             row = run()
+            committed = self.spark.conf.get(_LAST_COMMIT, None)
         finally:
-            for name in _APPLICATION:
+            for name in names if committed is None else _APPLICATION:
                 held = before[name]
                 self.spark.conf.unset(name) if held is None else self.spark.conf.set(name, held)
-        after = self.spark.conf.get(_LAST_COMMIT, None)
-        return row, None if after is None or after == before[_LAST_COMMIT] else int(after)
+        return row, None if committed is None else int(committed)
 
 
 def retention_of(changes: Any) -> datetime.timedelta:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tailbit.arguments.key_tables import table_of_library
+from tailbit.arguments.key_tables import check_distinct, table_of_library
 from tailbit.arguments.values import names
 from tailbit.errors import TailbitError, UsageError
 from tailbit.once import once
@@ -174,6 +174,7 @@ def upsert_of(target: Target, source: Any, on: str | Iterable[str], set: Iterabl
     wanted = [on] if isinstance(on, str) else names("on", on)
     if not wanted:
         raise UsageError(reason="no key column is named", hint="Name the columns of the key: on=...")
+    check_distinct(wanted)
     frame = source if hasattr(source, "toArrow") else target.spark.createDataFrame(_table(source))
     updated = None if set is None else [set] if isinstance(set, str) else names("set", set)
     given = {name.lower() for name in frame.columns}

@@ -46,7 +46,7 @@ class Changes:
         query = pair.rows(rng.randrange(1, 7), keys_null=0.6 if has_null else 0.0)
         names = ", ".join(f"`{name}`" for name in pair.key)
         frame = self._spark.sql(f"SELECT {names} FROM ({query})")
-        rows = [tuple(row) for row in frame.collect()]
+        rows = [tuple(row.values()) for row in frame.toArrow().to_pylist()]
         bad = any(value is None for row in rows for value in row)
         form: Any = rng.choice((frame, frame.toArrow(), rows))
         same = " AND ".join(f"t.`{name}` = s.`{name}`" for name in pair.key)
@@ -86,7 +86,7 @@ class Changes:
         if kind == "arrow":
             return f"arrow {query}", (frame.toArrow(), frame), keys
         if kind == "dicts" and not any("STRUCT" in type_ for type_ in pair.columns.values()):
-            rows = [row.asDict(recursive=True) for row in frame.collect()]
+            rows = frame.toArrow().to_pylist()
             table = pa.table({name: [row[name] for row in rows] for name in frame.columns})
             return f"dicts {rows}", (rows, self._spark.createDataFrame(table)), keys
         return f"{kind} {query}", (frame, frame), keys

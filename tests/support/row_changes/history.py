@@ -182,7 +182,7 @@ class History:
                 done = change.ours()
         except REFUSALS as refusal:
             if not acted or not any(word in f"{refusal}" for word in _CONFLICTS):
-                self._refused_by_delta_too(change)
+                self._refused_by_delta_too(change, refusal)
             else:
                 self.tally.conflicts += 1
             if acted:
@@ -195,14 +195,14 @@ class History:
         if acted and comes_after:
             rival(self.pair.twin)
 
-    def _refused_by_delta_too(self, change: Change) -> None:
+    def _refused_by_delta_too(self, change: Change, refusal: Exception) -> None:
         """Check, where tailbit has refused a change, that Delta does."""
         try:
             done = change.theirs()
         except REFUSALS:
             self.tally.refused += 1
             return
-        raise Difference(f"refused, and Delta does {done}")
+        raise Difference(f"refused, and Delta does {done}: {refusal!r:.1500}")
 
     def _rival(self) -> tuple[Callable[[str], object], str]:
         """Return what another writer does to the table of a path, and how that is told."""

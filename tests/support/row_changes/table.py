@@ -45,7 +45,7 @@ PROPERTIES: tuple[tuple[str, ...], ...] = (
     ("'delta.checkpointInterval' = '3'",),
     ("'delta.isolationLevel' = 'Serializable'",),
     ("'delta.enableTypeWidening' = 'true'",),
-    ("'delta.dataSkippingNumIndexedCols' = '1'",),
+    ("'delta.dataSkippingNumIndexedCols' = '3'",),
 )
 LEFT_TO_DELTA: tuple[tuple[str, ...], ...] = (
     ("'delta.enableDeletionVectors' = 'false'",),

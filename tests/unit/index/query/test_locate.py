@@ -126,6 +126,19 @@ def test_a_decimal_of_many_digits_is_found_by_all_of_them(table_path: str) -> No
     assert tailbit.open(table_path).locate([key], on="d")["position"].to_pylist() == [1]
 
 
+def test_keys_that_are_other_numbers_are_those_of_the_same_value(table_path: str) -> None:
+    """Arrow rounds 0.104 to a decimal, and makes 0.30000000000000004 of the decimal 0.3."""
+    rows = {"d": pa.array([Decimal("0.10"), Decimal("0.30")], pa.decimal128(9, 2)), "x": [0.1, 0.3]}
+    write_deltalake(table_path, pa.table(rows))
+    table = tailbit.open(table_path)
+    assert table.locate([0.3, 0.1], on="d")["position"].to_pylist() == [1, 0]
+    assert table.locate([Decimal("0.3")], on="x")["position"].to_pylist() == [1]
+    floats = pa.table({"d": pa.array([0.1], pa.float32())})
+    for keys, on in (([0.104], "d"), (floats, None), ([1e15], "d"), ([Decimal("0." + "3" * 30)], "x")):
+        with pytest.raises(UsageError, match="do not fit"):
+            table.locate(keys, on)
+
+
 def test_a_key_column_named_path_keeps_its_name(table_path: str) -> None:
     write_deltalake(table_path, pa.table({"path": ["a", "b"]}))
     located = tailbit.open(table_path).locate(["b"], on="path")
