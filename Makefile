@@ -18,7 +18,7 @@ PACKAGES := tables index checkpoints streaming
 # As pip does for a wheel: a first question compiles nothing, also where Python may write no bytecode itself.
 COMPILED = $(BIN)/python -m compileall -q tailbit $(PACKAGES)
 
-.PHONY: help test lint audit demo support-page functions-page python-page cli-page site fuzz fuzz-analytics fuzz-changes fuzz-definitions fuzz-histories fuzz-predicates fuzz-properties proof soak load load-definitions bench time-zones constraints hudi-env hudi-tables clean java jar pictures
+.PHONY: help test lint audit demo support-page functions-page python-page cli-page site fuzz fuzz-analytics fuzz-changes fuzz-definitions fuzz-histories fuzz-predicates fuzz-properties proof soak load load-definitions bench time-zones constraints hudi-env hudi-tables clean java jar load-tables kill-tables restart-tables pictures
 
 help:
 	@echo "make demo             index a live table while it changes, and answer from it"
@@ -29,6 +29,9 @@ help:
 	@echo "make soak             kills and other faults under a live writer: SECONDS=3600 SEED=1; to docs/guarantees.md"
 	@echo "make load             20 commits a second for ten minutes: lag, memory, recovery; to docs/guarantees.md"
 	@echo "make load-definitions indexes made, dropped and rebuilt beside 2 commits a second: KILLS=1 SEED=1; to docs/guarantees.md"
+	@echo "make load-tables      20 tables of one application, 20 commits a second together: SECONDS=1200 SEED=1"
+	@echo "make kill-tables      an application of 5 tables is killed, and another takes over: KILLS=200 MINUTES=60 SEED=1"
+	@echo "make restart-tables   an application of 5 tables is killed and started again: RESTARTS=50 MINUTES=60 SEED=1"
 	@echo "make bench            every benchmark, an hour or so: QUICK=1 for two minutes, BENCH='count rows' for some"
 	@echo "make fuzz             the parsers under a coverage-guided fuzzer: SECONDS=60 each, TARGETS=all"
 	@echo "make fuzz-histories   random histories, indexes and predicates: CHECKS=200000 SEED=1"
@@ -98,6 +101,22 @@ load-definitions: KILLS ?=
 load-definitions: $(VENV)/.test-installed java
 	cd tests && $(BIN)/python -m support.load.definitions --seconds $(SECONDS) --rate $(RATE) --seed $(SEED) \
 		$(if $(KILLS),--kill-every 45) --record ../docs/guarantees.md
+
+# One application of many tables. Each run is recorded in docs/guarantees.md with its seed.
+MINUTES = 60
+load-tables: SECONDS = 1200
+load-tables: RATE = 20
+load-tables: $(VENV)/.test-installed java
+	cd tests && $(BIN)/python -m support.load.many --seconds $(SECONDS) --rate $(RATE) $(if $(TABLES),--tables $(TABLES)) \
+		--seed $(SEED) --record ../docs/guarantees.md
+
+kill-tables: KILLS = 200
+kill-tables: $(VENV)/.test-installed java
+	cd tests && $(BIN)/python -m support.kills_of_many --kills $(KILLS) --minutes $(MINUTES) --seed $(SEED) --record ../docs/guarantees.md
+
+restart-tables: RESTARTS = 50
+restart-tables: $(VENV)/.test-installed java
+	cd tests && $(BIN)/python -m support.kills_of_many --restarts $(RESTARTS) --minutes $(MINUTES) --seed $(SEED) --record ../docs/guarantees.md
 
 bench: $(VENV)/.bench-installed java
 	$(BIN)/python benchmarks/running/bench.py $(if $(QUICK),--quick) $(BENCH)

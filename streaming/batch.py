@@ -72,8 +72,12 @@ class Batch:
         tell: Tell = tell_nobody,
         life: Liveness | None = None,
         workers: threading.Lock | None = None,
+        processes: str | None = None,
     ) -> None:
-        """Prepare the batches. `workers`: shared by several indexes, which then leave one worker free."""
+        """Prepare the batches. `workers`: shared by several indexes, which then leave one worker free.
+
+        `processes`: a folder that shows which processes have a task of this table; see `on_workers`.
+        """
         self._life = life or Liveness()
         self._table, self._index, self._settings, self._spark = table, index, settings, spark
         self._heartbeat, self._on_progress = heartbeat, on_progress
@@ -81,7 +85,7 @@ class Batch:
         self._name = PurePath(table.root).name
         self._backlog = Backlog(table)
         self._cores = spark.sparkContext.defaultParallelism
-        self._is_alone = workers is None
+        self._is_alone, self._processes = workers is None, processes
         limits = TaskLimits(parallelism=self._cores if workers is None else max(1, self._cores - 1))
         self.mender = Mender(table, index, tell)
         self.turn, self._workers = threading.Lock(), workers or threading.Lock()
@@ -207,7 +211,8 @@ class Batch:
         inline |= not self._is_alone and self._cores < 2
         self._life.sign(f"{batch}: indexing {files} files {'in this process' if inline else 'on workers'}")
         with nullcontext() if inline or self._is_alone else self._workers_free():
-            results = [self._alone(task) for task in tasks] if inline else self._on_workers(tasks)
+            shown = self._processes
+            results = [self._alone(task) for task in tasks] if inline else self._on_workers(tasks, shown)
         self._life.sign(f"{batch}: committing to the index")
         return results
 
@@ -254,14 +259,14 @@ class Batch:
         with self.turn:
             self.mender.mend(damage)
 
-    def _on_workers(self, tasks: Sequence[BuildTask]) -> list[TaskResult]:
+    def _on_workers(self, tasks: Sequence[BuildTask], at_work: str | None = None) -> list[TaskResult]:
         """Run each task in a Spark task of its own."""
         options = self._table.storage.options
 
         def run(task: BuildTask) -> TaskResult:
             return run_task(replace(task, options=options))
 
-        return on_workers(self._spark, run, [replace(task, options=NO_OPTIONS) for task in tasks])
+        return on_workers(self._spark, run, [replace(task, options=NO_OPTIONS) for task in tasks], at_work)
 
     def _alone(self, task: BuildTask) -> TaskResult:
         """Run a task in this process."""

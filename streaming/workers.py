@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
@@ -19,10 +22,13 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-def on_workers(spark: SparkSession, run: Callable[[T], R], arguments: Sequence[T]) -> list[R]:
+def on_workers(
+    spark: SparkSession, run: Callable[[T], R], arguments: Sequence[T], at_work: str | None = None
+) -> list[R]:
     """Return what `run` returns for each argument, each in a Spark task of its own.
 
     Arguments are data of a plan that Spark may show: options of the stores go with the code of `run` instead.
+    `at_work`: a folder of this machine, in which a file stands for each process with a task, named by its id.
 
     Raises:
         TailbitError: as `run` raised it.
@@ -30,7 +36,7 @@ def on_workers(spark: SparkSession, run: Callable[[T], R], arguments: Sequence[T
     pickled = pa.array(map(pickle.dumps, arguments), pa.binary())
     table = pa.table({"n": pa.array(range(len(arguments)), pa.int32()), "argument": pickled})
     frame = spark.createDataFrame(table).repartitionById(len(arguments), "n")
-    rows = collected(frame.mapInArrow(by_pickles(run), "result binary"))
+    rows = collected(frame.mapInArrow(by_pickles(run, at_work), "result binary"))
     results = [pickle.loads(row.result) for row in rows]
     for result in results:
         if isinstance(result, TailbitError):
@@ -40,6 +46,7 @@ def on_workers(spark: SparkSession, run: Callable[[T], R], arguments: Sequence[T
 
 def by_pickles(
     run: Callable[[T], R],
+    at_work: str | None = None,
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Return the function that a worker runs on the arguments of a partition.
 
@@ -50,7 +57,8 @@ def by_pickles(
         for batch in batches:
             for argument in batch.column("argument"):
                 try:
-                    result: R | TailbitError = run(pickle.loads(argument.as_py()))
+                    with _told(at_work):
+                        result: R | TailbitError = run(pickle.loads(argument.as_py()))
                 except TailbitError as error:
                     result = error
                 finally:
@@ -58,3 +66,26 @@ def by_pickles(
                 yield pa.record_batch({"result": pa.array([pickle.dumps(result)], pa.binary())})
 
     return run_pickled
+
+
+@contextmanager
+def _told(at_work: str | None) -> Iterator[None]:
+    """Let a file stand for this process while the block lasts; on another machine there is no such folder."""
+    if at_work is None:
+        yield
+        return
+    sign = Path(at_work, str(os.getpid()))
+    with suppress(OSError):
+        sign.touch()
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            sign.unlink()
+
+
+def processes_at_work(at_work: str) -> list[int]:
+    """Return the ids of the processes with a task, by the files in a folder."""
+    with suppress(OSError):
+        return [int(name) for name in os.listdir(at_work)]
+    return []

@@ -16,11 +16,15 @@ _LOOK_S = 0.05
 
 
 class Job(Generic[T]):
-    """One piece of work. `began`: by `time.monotonic`; None before a thread has begun it."""
+    """One piece of work.
+
+    `began`: by `time.monotonic`; None before a thread has begun it. `thread`: the native id of that thread.
+    """
 
     def __init__(self, act: Callable[[], T]) -> None:
         self.act = act
         self.began: float | None = None
+        self.thread = 0
         self.result: Future[T] = Future()
         self.is_given_up = False
 
@@ -105,6 +109,7 @@ class Crew:
                 self._threads -= 1
                 return None
             job = self._waiting.popleft()
+            job.thread = threading.get_native_id()
             job.began = time.monotonic()
             self._running.add(job)
             return job

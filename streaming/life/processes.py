@@ -84,8 +84,19 @@ def cpu_of_thread(native_id: int) -> float:
     return 0.0 if process is None else process.cpu
 
 
+def sees_cpu_time() -> bool:
+    """Return whether the CPU time of threads and processes of this machine is known."""
+    return Path("/proc/self/stat").exists()
+
+
+def cpu_of_process(pid: int) -> float:
+    """Return the CPU time of a process in seconds; 0 if unknown."""
+    process = _parsed(Path(f"/proc/{pid}/stat"))
+    return 0.0 if process is None else process.cpu
+
+
 def _all() -> Iterator[Process]:
-    if not Path("/proc/self/stat").exists():
+    if not sees_cpu_time():
         yield from _all_by_ps()
         return
     for entry in os.listdir("/proc"):

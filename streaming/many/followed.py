@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -46,7 +47,8 @@ class Shared:
     """What the tables of an application share.
 
     `lease`: the application's, which stands for the heartbeat of each index. `workers`: held by the one table
-    that is at work on Spark's workers. `locate`: returns where the catalog says that a table is.
+    that is at work on Spark's workers. `at_work`: the folder that shows, by table, the processes with a task.
+    `locate`: returns where the catalog says that a table is.
     """
 
     spark: SparkSession
@@ -56,6 +58,7 @@ class Shared:
     tell: Tell
     on_progress: OnProgress | None
     locate: Callable[[str], str]
+    at_work: str
 
 
 class Followed:
@@ -79,6 +82,8 @@ class Followed:
         self.table = open_table(path, options)
         life.sign("opening the index")
         self.index = opened_index(entry, self.table, tell)
+        self._whole = shared.life
+        os.makedirs(os.path.join(shared.at_work, entry.id), exist_ok=True)
         self._mark = Mark(self.index.storage, shared.lease)
         self._mark.claim()
         try:
@@ -107,6 +112,7 @@ class Followed:
             tell,
             life,
             workers=shared.workers,
+            processes=os.path.join(shared.at_work, entry.id),
         )
         self.inline_bytes = settings.inline_bytes
         self._planner = Planner(self.table, self.index, settings)
@@ -137,6 +143,24 @@ class Followed:
             self._filled_at, self._fill_due = self.index.version, now + CHANGED_S
             self._filling.wake()
             self._upkeep.wake()
+
+    def catch_up(self, offset: Offset | None) -> Offset:
+        """Return where the next batch ends; what the log has gained meanwhile is indexed if it is little.
+
+        So an application that takes over does not wait for the start of Spark's query. Spark's batch of what
+        is indexed already changes nothing.
+
+        Raises:
+            TailbitError: it could not be read or indexed.
+        """
+        start = self.look(None) if offset is None else offset
+        lag = self.lag(start)
+        if not lag.versions or self.is_large(start, lag):
+            return start if offset is None else self.look(offset)
+        end = self.look(start)
+        if end != start:
+            self.work(start, end, self._whole.batch)
+        return end
 
     def lag(self, offset: Offset) -> Lag:
         """Return how far an offset is behind the log."""

@@ -97,6 +97,7 @@ def _at_work(run: Running, read: ReadConfig, spark: SparkSession, lease: Lease) 
     """Keep the indexes until `stop` is set or the lease is lost; return the configuration that then holds."""
     checkpoint = checkpoint_of(read.config, run.file)
     os.makedirs(checkpoint, exist_ok=True)
+    at_work = Control.make()
     shared = Shared(
         spark,
         lease,
@@ -105,6 +106,7 @@ def _at_work(run: Running, read: ReadConfig, spark: SparkSession, lease: Lease) 
         run.tell,
         run.on_progress,
         lambda name: place_in_catalog(spark, name),
+        str(at_work.path),
     )
     tables = Tables(read.config.table, shared, read.config.application.threads)
     if run.seen is not None:
@@ -116,6 +118,7 @@ def _at_work(run: Running, read: ReadConfig, spark: SparkSession, lease: Lease) 
         if run.seen is not None:
             run.seen.view.tables = None
         tables.close()
+        at_work.remove()
         if lease.lost is None:
             _write_states(tables, lease_place(read.config, run.file))
 

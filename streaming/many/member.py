@@ -11,13 +11,17 @@ from tailbit.checkpoints.liveness import Liveness
 from tailbit.checkpoints.offset import Offset
 from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.life.crew import Job
+from tailbit.streaming.life.processes import cpu_of_process, cpu_of_thread
+from tailbit.streaming.life.rate import BUSY, Rate
 from tailbit.streaming.many.followed import Followed
 from tailbit.streaming.many.states import Standing
 from tailbit.streaming.metrics import Progress
 from tailbit.streaming.seen.table_state import TableState
+from tailbit.streaming.workers import processes_at_work
 
 LARGE_STALL_S = 1800.0
-"""Seconds without a sign of life after which a large part is stuck: workers give none while they read."""
+"""Seconds without a sign of life after which a large part is stuck where the CPU time of workers is not seen:
+on other machines."""
 
 
 class TableLife(Liveness):
@@ -88,6 +92,7 @@ class Member:
     job: Job[None] | None = None
     work: Done = field(default_factory=Done)
     looked: float | None = None
+    cpu: Rate = field(default_factory=lambda: Rate(BUSY))
 
     def stands_at(self, lag: Lag) -> None:
         """Note how far the table is behind now."""
@@ -97,6 +102,17 @@ class Member:
         """Note a failure; return whether state or reason changed."""
         self.work.failures += 1
         return self.standing.failed(error)
+
+    def sign_if_busy(self, at_work: str) -> None:
+        """Give a sign of life if what is at work for the table takes CPU time: its thread, its Spark tasks.
+
+        `at_work`: the folder that shows the processes with a task of the table.
+        """
+        job = self.job
+        if job is not None and self.at_work and job.began is not None:
+            workers = sum(map(cpu_of_process, processes_at_work(at_work)))
+            if self.cpu.is_busy(cpu_of_thread(job.thread) + workers):
+                self.life.sign()
 
     def seconds_stuck(self) -> float:
         """Return for how long the work that goes on has given no sign of life."""

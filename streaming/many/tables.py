@@ -7,6 +7,7 @@ never fails for one table, and never waits long for one.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,7 +21,10 @@ from tailbit.checkpoints.liveness import IDLE
 from tailbit.checkpoints.offset import Offset
 from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.config.read import changed
+from tailbit.streaming.java.session import on_one_machine
 from tailbit.streaming.life.crew import Crew, Job, each
+from tailbit.streaming.life.processes import sees_cpu_time
+from tailbit.streaming.life.rate import EVERY_S
 from tailbit.streaming.many.followed import Followed, Shared
 from tailbit.streaming.many.member import LARGE_STALL_S, Member, TableLife
 from tailbit.streaming.many.source import Ranges
@@ -64,6 +68,12 @@ class Tables:
         self._quick = Crew("tailbit-table", threads)
         self._bulk = Crew("tailbit-large", max(1, threads // 2))
         self._draining = self._ended = False
+        self._sampled = 0.0
+        self._large_stall_s = (
+            0.0
+            if sees_cpu_time() and on_one_machine(str(shared.spark.sparkContext.master))
+            else LARGE_STALL_S
+        )
         self.apply(entries)
         self._scheduler = threading.Thread(target=self._schedule, name="tailbit-looks", daemon=True)
         self._scheduler.start()
@@ -163,15 +173,18 @@ class Tables:
                 for member in due:
                     member.at_work, member.large = True, False
                     member.job = self._looks.submit(partial(self._look, member))
-                self._tell_stuck()
+                if now - self._sampled >= EVERY_S:
+                    self._sampled = now
+                    self._tell_stuck()
                 later = [max(m.due, m.standing.retry_at) - now for m in free if not m.at_work]
                 self._changed.wait(min([max(0.01, left) for left in later], default=ANSWER_S))
 
     def _tell_stuck(self) -> None:
         """Give up the work of tables that give no sign of life: their threads count no more."""
-        for member in self._members.values():
+        for id_, member in self._members.items():
+            member.sign_if_busy(os.path.join(self._shared.at_work, id_))
             limit = member.entry.stuck_after
-            limit = max(LARGE_STALL_S, limit) if member.large else limit
+            limit = max(self._large_stall_s, limit) if member.large else limit
             seconds = member.seconds_stuck()
             if member.job is None or seconds <= limit or member.is_stuck:
                 continue
@@ -215,7 +228,9 @@ class Tables:
             member.life.sign("looking for commits")
             if member.followed is None:
                 member.followed = self._opened(member)
-            end = member.followed.look(member.offset)
+                end = member.followed.catch_up(member.offset)
+            else:
+                end = member.followed.look(member.offset)
             now = time.monotonic()
             if end != member.offset:
                 start = member.offset or end
@@ -223,6 +238,8 @@ class Tables:
                 member.stands_at(lag)
                 member.large = member.followed.is_large(start, lag)
                 member.ready, member.moved = end, now
+                if member.offset is None:
+                    self._stands(member, end)
             else:
                 member.stands_at(member.followed.lag(end))
                 self._stands(member, end)

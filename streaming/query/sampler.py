@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -17,14 +16,10 @@ from tailbit.checkpoints.liveness import Liveness
 from tailbit.streaming.java.session import on_one_machine
 from tailbit.streaming.life.cluster import executors, waiting_for_executors
 from tailbit.streaming.life.processes import below_this, cpu_of_thread
+from tailbit.streaming.life.rate import BUSY, EVERY_S, Rate
 
 if TYPE_CHECKING:
     from tailbit.streaming.query.launch import Job
-
-EVERY_S = 1.0
-
-BUSY = 0.02
-"""Least part of a core that a Python process at work takes, over a few seconds."""
 
 JAVA_BUSY = 0.2
 """Least part of a core that Java at work for a query takes; a Java that waits for Python takes less."""
@@ -45,8 +40,8 @@ class Sampler:
         self._polled: object = None
         self._spark: object = None
         self._unchanged_since = time.monotonic()
-        self._cpu = _Rate(BUSY)
-        self._java = _Rate(JAVA_BUSY)
+        self._cpu = Rate(BUSY)
+        self._java = Rate(JAVA_BUSY)
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._keep, name="tailbit-signs", daemon=True)
 
@@ -112,25 +107,3 @@ class Sampler:
             self._life.wait_for(waiting_for_executors(job.spark, job.spark.sparkContext.master))
         elif at_work and time.monotonic() - self._unchanged_since < REMOTE_TASK_S:
             self._life.wait_for(self._life.doing_now)
-
-
-class _Rate:
-    """Whether a sum of CPU seconds grows by more than a fraction of a core, over a second or more."""
-
-    def __init__(self, part: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._part, self._clock = part, clock
-        self._from, self._at = 0.0, clock()
-
-    def is_busy(self, cpu: float) -> bool:
-        """Return whether the sum has grown that fast since the last time it did, or since it last shrank.
-
-        The sum shrinks when processes end.
-        """
-        now = self._clock()
-        if cpu < self._from:
-            self._from, self._at = cpu, now
-            return False
-        busy = cpu - self._from > self._part * max(now - self._at, EVERY_S)
-        if busy:
-            self._from, self._at = cpu, now
-        return busy

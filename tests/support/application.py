@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from urllib.error import HTTPError
@@ -41,10 +41,10 @@ class Application:
         text += f'metrics = "127.0.0.1:0"\n{more}\n'
         self.file.write_text(text + "".join(sections))
 
-    def start(self) -> None:
+    def start(self, *options: str) -> None:
         with self.said.open("ab") as to:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "tailbit.cli", "run", "--config", str(self.file)],
+                [sys.executable, "-m", "tailbit.cli", "run", "--config", str(self.file), *options],
                 stdout=to,
                 stderr=to,
                 start_new_session=True,
@@ -95,10 +95,16 @@ class Application:
         except HTTPError as refused:
             return refused.read().decode()
 
+    def processes(self) -> list[psutil.Process]:
+        """The command and all that it started."""
+        assert self.process is not None
+        command = psutil.Process(self.process.pid)
+        return [command, *command.children(recursive=True)]
+
     def kill(self) -> None:
         """SIGKILL to the command and to all that it started."""
         assert self.process is not None
-        tree = [self.process.pid, *(p.pid for p in psutil.Process(self.process.pid).children(recursive=True))]
-        for pid in tree:
-            os.kill(pid, signal.SIGKILL)
+        for process in self.processes():
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
         self.process.wait(HANG_S)

@@ -1,19 +1,25 @@
-"""Applications of many tables are killed at random under writers, and a standby takes over each time.
+"""Applications of many tables are killed at random under writers, and the index must not know.
 
-In the end each index must equal one built in one go. Usage, from `tests`: python -m support.kills_of_many
-[--kills 20] [--tables 5] [--seed 1]. One line: seconds from a kill until another application is at work, and
-until every commit written before the kill is covered.
+With a standby (`--kills`) another application takes over each time; without (`--restarts`) the killed one is
+started again, and `tailbit status` is asked while nobody is at work and after it caught up. In the end each
+index must equal one built in one go. Usage, from `tests`: python -m support.kills_of_many [--kills 20]
+[--restarts 0] [--tables 5] [--seed 1] [--minutes 60] [--record FILE]. Exit status 1 where anything is wrong.
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
+import os
 import random
 import statistics
+import subprocess
+import sys
 import tempfile
 import threading
 import time
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from deltalake import DeltaTable, write_deltalake
@@ -21,6 +27,7 @@ from deltalake import DeltaTable, write_deltalake
 from support.application import Application
 from support.contents import contents_of
 from support.drive import Drive
+from support.marks import write_row
 from support.shipped import covered
 from support.tables import rows, three_commits
 from support.waiting import wait_until
@@ -44,61 +51,137 @@ class Writers:
             self.commits += 1
 
 
-def killed(leader: Application, standby: Application, tables: list[str]) -> tuple[float, float]:
-    """Kill the application at work; return the seconds until the other is, and until it has caught up."""
-    heads = {table: DeltaTable(table).version() for table in tables}
+@dataclass
+class Account:
+    """What was measured. `looks`: how often `tailbit status` was asked; `wrong`: what must not be."""
+
+    taken: list[float] = field(default_factory=list)
+    caught_up: list[float] = field(default_factory=list)
+    looks: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+
+def heads_of(tables: list[str]) -> dict[str, int]:
+    return {table: DeltaTable(table).version() for table in tables}
+
+
+def covers(heads: dict[str, int]) -> bool:
+    return all(covered(table) >= head for table, head in heads.items())
+
+
+def take_over(leader: Application, standby: Application, tables: list[str], account: Account) -> None:
+    """Kill the application at work; note the seconds until the other is, and until it has caught up."""
+    heads = heads_of(tables)
     leader.kill()
     began = time.monotonic()
     standby.wait_for_words("taken over from")
-    taken = time.monotonic() - began
-    wait_until(lambda: all(covered(table) >= head for table, head in heads.items()), standby.death)
-    return taken, time.monotonic() - began
+    account.taken.append(time.monotonic() - began)
+    wait_until(lambda: covers(heads), standby.death)
+    account.caught_up.append(time.monotonic() - began)
 
 
-def main() -> None:
+def start_again(application: Application, tables: list[str], account: Account) -> None:
+    """Kill the application and start it; note the seconds from the start until it has caught up."""
+    application.kill()
+    look(application, tables, account, alive=False)
+    heads, began = heads_of(tables), time.monotonic()
+    application.start()
+    wait_until(lambda: covers(heads), application.death)
+    account.caught_up.append(time.monotonic() - began)
+    look(application, tables, account, alive=True)
+
+
+def look(application: Application, tables: list[str], account: Account, alive: bool) -> None:
+    """Ask `tailbit status`: what it says of each table must lie between what was true before and after."""
+    before = {table: (covered(table), DeltaTable(table).version()) for table in tables}
+    command = [sys.executable, "-m", "tailbit.cli", "status", "--config", str(application.file), "--json"]
+    told = subprocess.run(command, capture_output=True, text=True, check=False).stdout.splitlines()
+    after = {table: (covered(table), DeltaTable(table).version()) for table in tables}
+    account.looks += 1
+    if len(told) != len(tables):
+        account.wrong.append(f"status told of {len(told)} tables")
+    for line in map(json.loads, told):
+        low, high = before[line["table"]], after[line["table"]]
+        if not (low[0] <= line["covered_version"] <= high[0] and low[1] <= line["head"] <= high[1]):
+            account.wrong.append(f"status: {line} is not between {low} and {high}")
+        if bool(line["indexer"]) != alive:
+            account.wrong.append(f"status: indexer {line['indexer']!r}, and alive is {alive}")
+
+
+def main() -> int:
     """Kill, and print what was measured."""
-    parser = argparse.ArgumentParser()
-    for name, default in (("kills", 20), ("tables", 5), ("seed", 1)):
-        parser.add_argument(f"--{name}", type=int, default=default)
-    given = parser.parse_args()
-    chance = random.Random(given.seed)
+    given = _arguments()
+    chance, until = random.Random(given.seed), time.monotonic() + 60 * given.minutes
     with tempfile.TemporaryDirectory() as place:
         names = [f"t{number}" for number in range(given.tables)]
-        folder = Path(place)
+        folder, account = Path(place), Account()
         tables = [three_commits(str(folder / name)) for name in names]
         leader = Application(folder, "0.txt")
         leader.configure(*names)
         leader.start()
         leader.wait_for_head(*names)
-        writers = Writers(tables)
-        taken, caught_up = [], []
-        for number in range(1, given.kills + 1):
-            standby = Application(folder, f"{number}.txt")
+        writers, began = Writers(tables), time.monotonic()
+        rounds = given.restarts or given.kills
+        while len(account.caught_up) < rounds and time.monotonic() < until:
+            if given.restarts:
+                time.sleep(chance.uniform(0, 3))
+                start_again(leader, tables, account)
+                continue
+            standby = Application(folder, f"{len(account.caught_up) + 1}.txt")
             standby.start()
             standby.wait_for_words("standing by")
             time.sleep(chance.uniform(0, 3))
-            seconds = killed(leader, standby, tables)
-            taken.append(seconds[0])
-            caught_up.append(seconds[1])
+            take_over(leader, standby, tables, account)
             leader = standby
+        minutes = (time.monotonic() - began) / 60
         writers.stop.set()
         writers.thread.join()
         leader.wait_for_head(*names)
         ended = leader.end()
-        wrong = [table for table in tables if not _is_as_built_in_one_go(table)]
-        line = {"kills": given.kills, "tables": given.tables, "commits": writers.commits, "ended": ended}
-        line |= {"taken over s": _figures(taken), "caught up s": _figures(caught_up), "wrong": wrong}
-        print(json.dumps(line))
+        account.wrong += [f"exit status {ended}"] * bool(ended)
+        account.wrong += [f"{table} is not as built in one go" for table in tables if not _is_whole(table)]
+    return _told(given, account, minutes, writers.commits)
 
 
-def _is_as_built_in_one_go(table: str) -> bool:
+def _told(given: argparse.Namespace, account: Account, minutes: float, commits: int) -> int:
+    """Print the row, and record that of a sound run."""
+    cells = {
+        "date": datetime.datetime.now(datetime.timezone.utc).date(),
+        "seed": given.seed,
+        "minutes": f"{minutes:.0f}",
+        "tables": given.tables,
+        "kills": len(account.caught_up),
+        "commits": f"{commits:,}",
+        "caught up after s: median, most": _figures(account.caught_up),
+    }
+    cells |= {"looks at status": account.looks} if given.restarts else {}
+    cells |= {} if given.restarts else {"taken over after s: median, most": _figures(account.taken)}
+    cells |= {"lost, twice or wrong": len(account.wrong), "load of the machine": f"{os.getloadavg()[1]:.1f}"}
+    print(json.dumps(cells, default=str))
+    print("\n".join(account.wrong))
+    if given.record is not None and not account.wrong:
+        kind = "restarts of many" if given.restarts else "kills of many"
+        write_row(given.record, f"<!-- {kind}: begin -->", f"<!-- {kind}: end -->", cells)
+    return 1 if account.wrong else 0
+
+
+def _is_whole(table: str) -> bool:
     Drive(table, f"{table}-whole", ["v"]).drain()
     return contents_of(f"{table}/_tailbit") == contents_of(f"{table}-whole")
 
 
-def _figures(seconds: list[float]) -> dict[str, float]:
-    return {"median": round(statistics.median(seconds), 2), "max": round(max(seconds), 2)}
+def _figures(seconds: list[float]) -> str:
+    return f"{statistics.median(seconds):.1f}, {max(seconds):.1f}"
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m support.kills_of_many", description=__doc__)
+    for name, default in (("kills", 20), ("restarts", 0), ("tables", 5), ("seed", 1)):
+        parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--minutes", type=float, default=60.0, help="begin no other round after this time")
+    parser.add_argument("--record", type=Path, metavar="FILE", help="write the result of a sound run there")
+    return parser.parse_args()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,0 +1,34 @@
+"""Whether processes are at work: the CPU time that they take tells it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+EVERY_S = 1.0
+"""Seconds between two looks at the CPU time."""
+
+BUSY = 0.02
+"""Least part of a core that a Python process at work takes, over a few seconds."""
+
+
+class Rate:
+    """Whether a sum of CPU seconds grows by more than a fraction of a core, over a second or more."""
+
+    def __init__(self, part: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._part, self._clock = part, clock
+        self._from, self._at = 0.0, clock()
+
+    def is_busy(self, cpu: float) -> bool:
+        """Return whether the sum has grown that fast since the last time it did, or since it last shrank.
+
+        The sum shrinks when processes end.
+        """
+        now = self._clock()
+        if cpu < self._from:
+            self._from, self._at = cpu, now
+            return False
+        busy = cpu - self._from > self._part * max(now - self._at, EVERY_S)
+        if busy:
+            self._from, self._at = cpu, now
+        return busy

@@ -1,0 +1,192 @@
+"""The load of an application: `python -m support.load.many --tables 20 --seconds 1200`, in the folder tests.
+
+One writer appends to tables at random, at one rate for all, while `tailbit run --config` follows. Lag of a
+commit: from the return of the writer to the line that says that it is covered. Memory is the proportional set
+size of the command and all that it started. In the end each index must hold every row once. Prints a row of
+figures; exit status 1 where an index is not right, the lag grows, or a commit was never told of.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import os
+import random
+import sys
+import tempfile
+import time
+from bisect import bisect_left
+from pathlib import Path
+from statistics import median, quantiles
+from typing import NamedTuple
+
+import numpy as np
+import orjson
+import psutil
+from deltalake import write_deltalake
+
+import tailbit
+from support.application import Application
+from support.load.writer import ROWS, Appender, rows
+from support.marks import write_row
+
+BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
+
+SAMPLE_S = 5.0
+"""Seconds between two looks at the memory."""
+
+
+class Commit(NamedTuple):
+    """A commit of the writer, and when it was there, by the clock that all processes share."""
+
+    table: str
+    version: int
+    at: float
+
+
+class Told:
+    """The lines of the application, read as they come: when each version of each table was covered."""
+
+    def __init__(self, application: Application, names: list[str]) -> None:
+        self._lines = application.said.open("rb")
+        self._part = b""
+        self.covered: dict[str, list[tuple[int, float]]] = {name: [] for name in names}
+
+    def read(self) -> None:
+        """Read what has come since."""
+        now, lines = time.monotonic(), (self._part + self._lines.read()).split(b"\n")
+        self._part = lines.pop()
+        for line in lines:
+            told = orjson.loads(line) if line.startswith(b"{") else {}
+            if told.get("covered_version") is not None:
+                self.covered[Path(told["table"]).name].append((told["covered_version"], now))
+
+    def lag(self, commit: Commit) -> float | None:
+        """The lag of a commit; None if it is not covered yet."""
+        told = self.covered[commit.table]
+        place = bisect_left(told, (commit.version, 0.0))
+        return max(0.0, told[place][1] - commit.at) if place < len(told) else None
+
+
+class Load:
+    """Commits to tables at random, and what is seen of the application meanwhile."""
+
+    def __init__(self, application: Application, names: list[str], asked: argparse.Namespace) -> None:
+        self._application, self._asked = application, asked
+        self._chance, self._rng = random.Random(asked.seed), np.random.default_rng(asked.seed)
+        self._writers = {name: Appender(application.table(name)) for name in names}
+        self.told = Told(application, names)
+        self.commits: list[Commit] = []
+        self.memory: list[float] = []
+        self.cpu = 0.0
+
+    def run(self) -> None:
+        """Write for as long as asked, then wait until all is covered."""
+        began = due = time.monotonic()
+        before, sampled = self._cpu(), began
+        while (now := time.monotonic()) < began + self._asked.seconds:
+            self.told.read()
+            if now >= due:
+                name = self._chance.choice(list(self._writers))
+                version = self._writers[name].append(rows(self._rng))
+                self.commits.append(Commit(name, version, time.monotonic()))
+                due = max(due + 1 / self._asked.rate, now - 1.0)
+            if now >= sampled:
+                self.memory.append(self._memory_mb())
+                sampled = now + SAMPLE_S
+            time.sleep(max(0.0, min(0.01, due - time.monotonic())))
+        self.seconds = time.monotonic() - began
+        self.cpu = (self._cpu() - before) / self.seconds
+        while any(self.told.lag(commit) is None for commit in self.commits[-len(self._writers) * 20 :]):
+            if time.monotonic() > began + self.seconds + 120 or self._application.death():
+                return
+            self.told.read()
+            time.sleep(0.01)
+
+    def _memory_mb(self) -> float:
+        return sum(process.memory_full_info().pss for process in self._application.processes()) / 1e6
+
+    def _cpu(self) -> float:
+        """CPU seconds of the application; what a process that has ended took is counted by its parent."""
+        times = [process.cpu_times() for process in self._application.processes()]
+        return sum(t.user + t.system + t.children_user + t.children_system for t in times)
+
+
+def main() -> int:
+    """Load as the command line says."""
+    asked = _arguments()
+    with tempfile.TemporaryDirectory() as folder:
+        names = [f"t{number}" for number in range(asked.tables)]
+        application = Application(Path(folder))
+        application.configure(*names)
+        for name in names:
+            write_deltalake(application.table(name), rows(np.random.default_rng(0)))
+        application.start("--json")
+        try:
+            application.wait_for_head(*names)
+            load = Load(application, names, asked)
+            load.run()
+            findings = _findings(application, load, names)
+        finally:
+            application.end_of_test()
+    cells = _cells(asked, load)
+    for name, value in cells.items():
+        print(f"{name:42}{value}")
+    for finding in findings:
+        print(finding)
+    if asked.record is not None and not findings:
+        write_row(asked.record, BEGIN, END, cells)
+    return 1 if findings else 0
+
+
+def _findings(application: Application, load: Load, names: list[str]) -> list[str]:
+    """Whatever is not as it must be; ends the application."""
+    found = [f"never told of: {commit}" for commit in load.commits if load.told.lag(commit) is None][:5]
+    status = application.end()
+    found += [f"exit status {status} after SIGTERM"] * bool(status)
+    for name in names:
+        opened = tailbit.open(application.table(name))
+        answer = opened.where("v >= ''")
+        wanted = ROWS * (1 + sum(commit.table == name for commit in load.commits))
+        if (answer.count(), answer.files_scanned) != (wanted, 0):
+            found.append(
+                f"{name}: {answer.count()} rows, {wanted} written; {answer.files_scanned} files scanned"
+            )
+        found += [f"{name}: {problem}" for problem in opened.verify().problems]
+    return found
+
+
+def _cells(asked: argparse.Namespace, load: Load) -> dict[str, object]:
+    lags = [lag for commit in load.commits if (lag := load.told.lag(commit)) is not None]
+    tenth = max(1, len(load.memory) // 10)
+    early, late = median(load.memory[tenth : 2 * tenth] or load.memory), median(load.memory[-tenth:])
+    return {
+        "date": datetime.datetime.now(datetime.timezone.utc).date(),
+        "seed": asked.seed,
+        "minutes": f"{load.seconds / 60:.0f}",
+        "tables": asked.tables,
+        "commits": f"{len(load.commits):,}",
+        "a second (asked)": f"{len(load.commits) / load.seconds:.1f} ({asked.rate:g})",
+        "lag s: median, p99, most": f"{median(lags):.2f}, {_p99(lags):.2f}, {max(lags):.2f}",
+        "MB in all: second tenth, last tenth, most": f"{early:.0f}, {late:.0f}, {max(load.memory):.0f}",
+        "cores": f"{load.cpu:.2f}",
+        "load of the machine, cores": f"{os.getloadavg()[2]:.1f}, {psutil.cpu_count()}",
+    }
+
+
+def _p99(values: list[float]) -> float:
+    return quantiles(values, n=100, method="inclusive")[98]
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m support.load.many", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=1200)
+    parser.add_argument("--rate", type=float, default=20, help="commits a second to all tables together")
+    parser.add_argument("--tables", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--record", type=Path, metavar="FILE", help="write the result of a sound run there")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
