@@ -273,6 +273,7 @@ def build_snapshot(
         base = shown.get(group)
         slices += reader.slices(None if base is None else base.slice(), own)
     avro = _schema_in_force(timeline, complete)
+    slices.sort(key=lambda slice_: slice_.path)
     listed = HudiFiles.of([avro.marked(slice_) for slice_ in slices], timeline.properties.active)
     return _snapshot(versions, version, timestamp_ms, listed, avro, frozenset(replaced), logs)
 
