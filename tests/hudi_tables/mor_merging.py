@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timezone
 
 from made_table import MadeTable
-from mor_kinds import compact
+from mor_kinds import compact, event_time
 from writers import held
 
 DELETABLE = "id bigint, ts {type}, city string, _hoodie_is_deleted boolean"
@@ -101,7 +101,20 @@ def mor_v9_duplicates(made: MadeTable) -> None:
     made.write(made.orders([3], 4), "upsert")
 
 
+def mor_v6_overwrite(made: MadeTable) -> None:
+    """Merge by the payload class that was the default before Hudi 1.0: the later row wins."""
+    made.set(datasource__write__payload__class="org.apache.hudi.common.model.OverwriteWithLatestAvroPayload")
+    event_time(made)
+
+
+def mor_v8_event_time(made: MadeTable) -> None:
+    """Merge a table of version 8 by event time, with deletes that are older, equal and newer."""
+    event_time(made)
+
+
 MERGING = (
+    mor_v6_overwrite,
+    mor_v8_event_time,
     mor_v9_nonblocking,
     mor_v9_nonblocking_commit_time,
     mor_v9_ordering_moment,

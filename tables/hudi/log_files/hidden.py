@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 from pyroaring import BitMap
 
-from tailbit.errors import HiddenRowsError
-from tailbit.tables.cache import Cache
+from tailbit.errors import DataFileError
+from tailbit.tables.cache import Cache, share
 from tailbit.tables.hudi.log_files.merge import Merged, merge
 from tailbit.tables.hudi.log_files.plan import MergePlan
 from tailbit.tables.storage import Storage
 
 FIELDS = ("id", "path", "plan")
-_KEPT = 1 << 16
-"""Blocks whose merged rows a process keeps."""
-_MERGED: Cache[tuple[Storage, str], Merged] = Cache(_KEPT)
+_MERGED: Cache[tuple[Storage, str], Merged] = Cache(share(1 / 32))
+"""The outcomes of plans."""
+_OVERHEAD = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,21 +59,25 @@ class MergedRows:
         Keys that a block has no positions for are looked for in the base file.
 
         Raises:
-            HiddenRowsError: a block is damaged (`LogBlockError`), or a log file is gone.
-            DataFileError: the base file cannot be read.
+            LogBlockError: a block is damaged.
+            DataFileError: a log file or the base file is gone, or cannot be read.
             UnsupportedFeatureError: records are merged in a way that is not proven.
         """
+        plan = MergePlan.parse(self.plan)
         try:
-            return merged_rows(storage, MergePlan.parse(self.plan)).hidden[self.path].copy()
+            return merged_rows(storage, plan).hidden[self.path].copy()
         except FileNotFoundError as gone:
-            reason = f"a file of its group is missing: {gone}"
-            raise HiddenRowsError(file=self.path, offset=0, reason=reason, gone=True) from gone
+            lost = (b.part for b in plan.blocks if storage.locate(plan.path(b.log))[1] is None)
+            file = plan.path(next(lost, self.path))
+            raise DataFileError(file=file, reason="the file is missing") from gone
 
 
 def merged_rows(storage: Storage, plan: MergePlan) -> Merged:
     """Return the outcome of a plan, which the process may know already."""
 
     def load() -> tuple[Merged, int]:
-        return merge(storage, plan), 1 + len(plan.blocks)
+        merged = merge(storage, plan)
+        size = sum(_OVERHEAD + (bits.max() if bits else 0) // 8 for bits in merged.hidden.values())
+        return merged, size + _OVERHEAD * len(merged.before)
 
     return _MERGED.get((storage, plan.text), load)

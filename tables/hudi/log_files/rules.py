@@ -16,6 +16,8 @@ MODE, ORDERING, OLD_ORDERING = (
 )
 MODES = ("EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING")
 _STRATEGY = "hoodie.record.merge.strategy.id"
+_OLD_STRATEGY = "hoodie.compaction.record.merger.strategy"
+"""Releases before 1.0 write the same strategy whatever the class of the payload is, which decides alone."""
 _STRATEGIES = {
     "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5": MODES[0],
     "ce9acb64-bde0-424c-9b91-f6ebba25356d": MODES[1],
@@ -44,6 +46,8 @@ def refused_rules(values: Mapping[str, str]) -> dict[str, str]:
     wrong = {
         name: value for name, value in values.items() if name in _NEVER or name.startswith(_NEVER_BEGINS)
     }
+    if values.get(_OLD_STRATEGY) and values[_OLD_STRATEGY] not in _STRATEGIES:
+        wrong[_OLD_STRATEGY] = values[_OLD_STRATEGY]
     said = _modes(values)
     wrong |= {name: values[name] for name, mode in said.items() if mode not in MODES}
     if len({*said.values()}) > 1 and not wrong:

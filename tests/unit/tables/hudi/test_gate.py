@@ -60,6 +60,7 @@ def test_a_kind_that_is_not_proven_is_refused_by_property(name: str, value: str,
     [
         refused("hoodie.record.merge.mode", "CUSTOM", "MERGE_ON_READ"),
         refused("hoodie.record.merge.strategy.id", "another", "MERGE_ON_READ"),
+        refused("hoodie.compaction.record.merger.strategy", "another", "MERGE_ON_READ"),
         refused("hoodie.table.partial.update.mode", "IGNORE_DEFAULTS", "MERGE_ON_READ"),
         refused("hoodie.record.merge.property.hoodie.payload.delete.field", "op", "MERGE_ON_READ"),
         refused("hoodie.payload.delete.field", "op", "MERGE_ON_READ"),

@@ -29,7 +29,13 @@ from support.hudi_logs import (
     positions,
     rollback_block,
 )
-from tailbit.errors import LogBlockError, MalformedLogError, UnsupportedFeatureError, VersionNotFoundError
+from tailbit.errors import (
+    LogBlockError,
+    MalformedLogError,
+    UnsupportedFeatureError,
+    VacuumedFileError,
+    VersionNotFoundError,
+)
 
 GROUP = "11111111-1111-4111-8111-111111111111-0"
 SCHEMA = pa.schema([("key", pa.int64()), ("ts", pa.int64()), ("city", pa.string())])
@@ -305,6 +311,8 @@ def test_a_version_whose_log_file_the_cleaner_took_cannot_be_read(tmp_path: Path
     made = Made(tmp_path)
     log = made.write(updates([0], 6))
     before = tailbit.open(made.path).where().version_name
+    asked = tailbit.open(made.path).where("city = 'Lima'")
+    assert asked.version_name == before
     requested = made.builder.timeline.request("compaction")
     compacted = made.builder.data_file(rows(range(5), 6, "Lima"), requested, GROUP, "")[0]
     made.builder.commit(requested, [compacted], SCHEMA, "COMPACT")
@@ -313,3 +321,5 @@ def test_a_version_whose_log_file_the_cleaner_took_cannot_be_read(tmp_path: Path
     assert set(made.cities().values()) == {"Lima"}
     with pytest.raises(VersionNotFoundError, match="the cleaner has deleted files of it"):
         tailbit.open(made.path).where(version=before).count()
+    with pytest.raises(VacuumedFileError, match=f"from version {requested} on"):
+        asked.count()
