@@ -18,7 +18,7 @@ PACKAGES := tables index checkpoints streaming
 # As pip does for a wheel: a first question compiles nothing, also where Python may write no bytecode itself.
 COMPILED = $(BIN)/python -m compileall -q tailbit $(PACKAGES)
 
-.PHONY: help test lint audit demo support-page functions-page python-page cli-page site fuzz fuzz-analytics fuzz-changes fuzz-definitions fuzz-histories fuzz-predicates fuzz-properties proof soak load load-definitions bench time-zones constraints hudi-env hudi-tables clean java jar load-tables kill-tables restart-tables pictures
+.PHONY: help test lint audit demo support-page functions-page python-page cli-page site fuzz fuzz-analytics fuzz-changes fuzz-definitions fuzz-histories fuzz-hudi fuzz-predicates fuzz-properties proof soak load load-definitions bench time-zones constraints hudi-env hudi-tables clean java jar load-tables kill-tables restart-tables pictures
 
 help:
 	@echo "make demo             index a live table while it changes, and answer from it"
@@ -35,6 +35,7 @@ help:
 	@echo "make bench            every benchmark, an hour or so: QUICK=1 for two minutes, BENCH='count rows' for some"
 	@echo "make fuzz             the parsers under a coverage-guided fuzzer: SECONDS=60 each, TARGETS=all"
 	@echo "make fuzz-histories   random histories, indexes and predicates: CHECKS=200000 SEED=1"
+	@echo "make fuzz-hudi        random histories of Hudi tables of both types: CHECKS=20000 SEED=1"
 	@echo "make fuzz-analytics   random histories, and random groups, sums, histograms and transitions: CHECKS=20000 SEED=1"
 	@echo "make fuzz-changes     random tables whose rows are deleted and upserted, judged by Delta: HISTORIES=100 SEED=1"
 	@echo "make fuzz-definitions random indexes of every kind, any condition with them and without: CHECKS=20000 SEED=1"
@@ -134,6 +135,11 @@ fuzz: $(VENV)/.fuzz-installed
 
 fuzz-histories: $(VENV)/.test-installed
 	cd tests && $(BIN)/python -m support.fuzzer --seed $(SEED) --checks $(CHECKS) --record ../docs/guarantees.md
+
+fuzz-hudi: CHECKS = 20000
+fuzz-hudi: $(VENV)/.test-installed
+	cd tests && $(BIN)/python -m support.fuzzer --writer hudi --seed $(SEED) --checks $(CHECKS)
+	cd tests && $(BIN)/python -m support.fuzzer --writer hudi-merged --seed $(SEED) --checks $(CHECKS)
 
 fuzz-analytics: CHECKS = 20000
 fuzz-analytics: $(VENV)/.test-installed

@@ -18,6 +18,7 @@ from tailbit.tables.hudi.groups import BaseFile, FileGroup, LogFile, requested_o
 from tailbit.tables.hudi.log.instants import Instant
 from tailbit.tables.hudi.log.properties import FILE
 from tailbit.tables.hudi.log.timeline import Timeline
+from tailbit.tables.hudi.log_files.blocks import look_ahead
 from tailbit.tables.hudi.log_files.plan import slice_name
 from tailbit.tables.hudi.log_files.rules import merge_rule
 from tailbit.tables.hudi.log_files.slices import GroupReader
@@ -134,6 +135,7 @@ class Fold:
             UnsupportedFeatureError: a block is of a kind that is not read.
         """
         reader = group_reader(self.versions, version)
+        look_ahead(reader.storage, [log.path for logs in self.logs.values() for log in logs])
         for group, logs in self.logs.items():
             live = self._live(group)
             base = None if live is None else replace(live, hidden=None)
@@ -268,6 +270,7 @@ def build_snapshot(
     shown = {file.group: file for file in live}
     logs = _logs_in_force(versions, version, files.logs, shown, replaced) if is_merged(timeline) else {}
     reader = group_reader(versions, version)
+    look_ahead(reader.storage, [log.path for own in logs.values() for log in own])
     slices = [file.slice() for file in live if file.group not in logs]
     for group, own in logs.items():
         base = shown.get(group)

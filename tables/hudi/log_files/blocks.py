@@ -9,7 +9,7 @@ its first bytes. Source: Hudi technical specification, Log format; HoodieLogFile
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -25,6 +25,9 @@ FORMAT = 1
 """The version of the format of log files."""
 AHEAD = 1 << 14
 """Bytes that are read at once where headers are looked for."""
+WHOLE = 1 << 18
+"""A log file of at most so many bytes is read in one piece: each piece may be a request."""
+_AT_ONCE = 16
 _MOST_HEADERS = 64
 _LARGEST_TEXT = 64
 """Bytes of the longest header that is kept: instants and flags; of others only the place is."""
@@ -108,7 +111,8 @@ _BLOCKS: Cache[tuple[Storage, str, Stat], tuple[LogBlock, ...]] = Cache(20_000)
 def list_blocks(storage: Storage, path: str) -> tuple[LogBlock, ...]:
     """Return the blocks of a log file in order; an empty file has none.
 
-    Cost: a stat; and a read of some kilobytes a block, unless this process knows the file in this state.
+    Cost: a stat; and unless this process knows the file in this state, one read of a small file, or a few
+    reads of kilobytes a block.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -123,6 +127,21 @@ def list_blocks(storage: Storage, path: str) -> tuple[LogBlock, ...]:
         return blocks, 1 + len(blocks)
 
     return _BLOCKS.get((storage, name, stat), load)
+
+
+def look_ahead(storage: Storage, paths: Sequence[str]) -> None:
+    """List the blocks of log files at once where each would cost requests; `list_blocks` knows them then.
+
+    What cannot be read is told when it is asked for.
+    """
+    if not storage.remote or len(paths) < 2:
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        for listed in [pool.submit(list_blocks, storage, path) for path in paths]:
+            with suppress(FileNotFoundError, LogBlockError):
+                listed.result()
 
 
 def read_span(storage: Storage, path: str, span: Span, offset: int) -> bytes:
@@ -155,9 +174,11 @@ class _Bytes:
         if at < 0 or at + length > len(self._held):
             if not 0 <= offset < self.size:
                 return b""
-            self._start = offset
-            self._held = self.storage.read_range(self.name, offset, max(length, AHEAD))
-            at = 0
+            is_small = self.size <= WHOLE
+            self._start = 0 if is_small else offset
+            ahead = self.size if is_small else max(length, AHEAD)
+            self._held = self.storage.read_range(self.name, self._start, ahead)
+            at = offset - self._start
         return self._held[at : at + length]
 
     def find(self, wanted: bytes, start: int) -> int:

@@ -25,6 +25,7 @@ from support.hudi_logs import (
     rollback_block,
 )
 from tailbit.errors import LogBlockError, UnsupportedFeatureError
+from tailbit.tables.hudi.log_files import blocks
 from tailbit.tables.hudi.log_files.blocks import BlockType, LogBlock, list_blocks
 from tailbit.tables.hudi.log_files.deletes import Deletion, read_deletions
 from tailbit.tables.hudi.log_files.records import read_rows
@@ -47,25 +48,25 @@ NESTED = schema(k="string", words={"type": "array", "items": ["null", "string"]}
 ROW: dict[str, Any] = {"k": "a", "n": 1, "x": 0.5, "day": 3, "at": 5, "price": None}
 
 
-def written(folder: Path, *blocks: bytes) -> tuple[Storage, tuple[LogBlock, ...]]:
-    (folder / LOG).write_bytes(b"".join(blocks))
+def written(folder: Path, *content: bytes) -> tuple[Storage, tuple[LogBlock, ...]]:
+    (folder / LOG).write_bytes(b"".join(content))
     storage = open_storage(str(folder))
     return storage, list_blocks(storage, LOG)
 
 
 def test_blocks_are_listed_with_their_instants_and_flags(tmp_path: Path) -> None:
     more = {PARTIAL: "true", BASE_INSTANT: FIRST, POSITIONS: positions([2, 5])}
-    _, blocks = written(
+    _, found = written(
         tmp_path,
         avro_block(FIRST, PLAIN, [ROW], more),
         delete_block(SECOND, [("a", None)]),
         rollback_block(SECOND, FIRST),
     )
-    assert [block.type for block in blocks] == [BlockType.AVRO, BlockType.DELETE, BlockType.COMMAND]
-    assert [block.instant for block in blocks] == [FIRST, SECOND, SECOND]
-    assert [block.number for block in blocks] == [0, 1, 2]
-    assert [block.is_partial for block in blocks] == [True, False, False]
-    assert blocks[2].undoes == FIRST
+    assert [block.type for block in found] == [BlockType.AVRO, BlockType.DELETE, BlockType.COMMAND]
+    assert [block.instant for block in found] == [FIRST, SECOND, SECOND]
+    assert [block.number for block in found] == [0, 1, 2]
+    assert [block.is_partial for block in found] == [True, False, False]
+    assert found[2].undoes == FIRST
     assert written(tmp_path, b"")[1] == ()
 
 
@@ -108,13 +109,26 @@ def test_a_block_that_its_writer_did_not_finish_is_torn_and_the_next_one_is_foun
     kept: int, tmp_path: Path
 ) -> None:
     whole = avro_block(FIRST, PLAIN, [ROW] * 9)
-    _, blocks = written(tmp_path, whole, whole[:kept], delete_block(SECOND, [("a", 1)]))
-    assert [block.type for block in blocks] == [BlockType.AVRO, BlockType.TORN, BlockType.DELETE]
-    assert blocks[1].offset == len(whole)
-    assert blocks[1].instant == (FIRST if kept not in (8, 20) else "")
-    assert blocks[2].instant == SECOND
+    _, found = written(tmp_path, whole, whole[:kept], delete_block(SECOND, [("a", 1)]))
+    assert [block.type for block in found] == [BlockType.AVRO, BlockType.TORN, BlockType.DELETE]
+    assert found[1].offset == len(whole)
+    assert found[1].instant == (FIRST if kept not in (8, 20) else "")
+    assert found[2].instant == SECOND
     _, cut = written(tmp_path, whole, whole[:kept])
     assert [block.type for block in cut] == [BlockType.AVRO, BlockType.TORN]
+
+
+def test_a_large_log_file_is_read_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = avro_block(FIRST, PLAIN, [ROW] * 900)
+    parts = (whole, whole[:-5], delete_block(SECOND, [("a", 1)]), whole, whole[:999])
+    _, at_once = written(tmp_path, *parts)
+    monkeypatch.setattr(blocks, "WHOLE", 0)
+    monkeypatch.setattr(blocks, "AHEAD", 100)
+    (tmp_path / LOG).rename(tmp_path / f"{LOG}7")
+    assert list_blocks(open_storage(str(tmp_path)), f"{LOG}7") == at_once
+    types = [block.type for block in at_once]
+    torn = BlockType.TORN
+    assert types == [BlockType.AVRO, torn, BlockType.DELETE, BlockType.AVRO, torn]
 
 
 def test_a_file_that_begins_with_something_else_is_no_log_file(tmp_path: Path) -> None:
