@@ -26,7 +26,7 @@ FORMAT = 1
 AHEAD = 1 << 14
 """Bytes that are read at once where headers are looked for."""
 WHOLE = 1 << 18
-"""A log file of at most so many bytes is read in one piece: each piece may be a request."""
+"""Bytes of the largest log file that is read in one piece: each piece may be a request."""
 _AT_ONCE = 16
 _MOST_HEADERS = 64
 _LARGEST_TEXT = 64
