@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
@@ -24,7 +25,9 @@ from tailbit.tables.storage import LocalStorage
 class Application:
     """The command over one configuration; all that it says goes to one file."""
 
-    def __init__(self, folder: Path, said: str = "said.txt") -> None:
+    def __init__(self, folder: Path, said: str = "said.txt", release: Path | None = None) -> None:
+        """`release`: a folder with the packages of another release; by default this one runs."""
+        self.environment = os.environ if release is None else os.environ | {"PYTHONPATH": str(release)}
         self.folder, self.file, self.said = folder, folder / "tailbit.toml", folder / said
         self.process: subprocess.Popen[bytes] | None = None
         self.read = 0
@@ -47,6 +50,8 @@ class Application:
                 [sys.executable, "-m", "tailbit.cli", "run", "--config", str(self.file), *options],
                 stdout=to,
                 stderr=to,
+                env=self.environment,
+                cwd=self.folder,
                 start_new_session=True,
             )
 

@@ -64,9 +64,42 @@ def test_the_image_runs_what_the_pod_runs(pod: dict[str, Any]) -> None:
     assert re.findall(r"^USER (\d+)$", text, re.M) == [str(pod["securityContext"]["runAsUser"])]
 
 
+@pytest.mark.parametrize("operator", ["kubeflow", "apache"])
+def test_a_spark_application_runs_what_the_pod_runs_on_the_spark_of_the_package(
+    operator: str, pod: dict[str, Any]
+) -> None:
+    application = yaml.safe_load((DEPLOY / "spark-operator" / f"{operator}.yaml").read_text())
+    spec, pins = application["spec"], (DEPLOY.parent / "pyproject.toml").read_text()
+    assert application["kind"] == "SparkApplication"
+    assert spec.get("arguments", spec.get("driverArgs")) == pod["containers"][0]["args"]
+    version = spec.get("sparkVersion") or spec["runtimeVersions"]["sparkVersion"]
+    assert f"pyspark=={version}" in pins
+    image = (DEPLOY / "docker" / "Dockerfile.spark").read_text()
+    assert f"FROM apache/spark:{version}-python3" in image
+    script = spec.get("mainApplicationFile") or spec["pyFiles"]
+    assert f"COPY deploy/standalone/submit.py {script.removeprefix('local://')}" in image
+
+
+@pytest.mark.skipif(shutil.which("shellcheck") is None, reason="shellcheck is not installed")
+def test_shellcheck_finds_no_fault_in_the_scripts() -> None:
+    scripts = [*DEPLOY.rglob("*.sh"), DEPLOY.parent / ".ci" / "run"]
+    done = subprocess.run(["shellcheck", *scripts], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+@pytest.mark.skipif(shutil.which("yamllint") is None, reason="yamllint is not installed")
+def test_yamllint_finds_no_fault_in_the_recipes() -> None:
+    rules = "{extends: default, rules: {line-length: disable, document-start: disable, braces: disable}}"
+    done = subprocess.run(["yamllint", "-d", rules, DEPLOY], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+@pytest.mark.parametrize("dockerfile", ["Dockerfile", "Dockerfile.spark"])
 @pytest.mark.skipif(shutil.which("hadolint") is None, reason="hadolint is not installed")
-def test_hadolint_finds_no_fault_in_the_dockerfile() -> None:
-    done = subprocess.run(["hadolint", DOCKERFILE], capture_output=True, text=True, check=False)
+def test_hadolint_finds_no_fault_in_the_dockerfile(dockerfile: str) -> None:
+    done = subprocess.run(
+        ["hadolint", DOCKERFILE.with_name(dockerfile)], capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stdout) == (0, "")
 
 
