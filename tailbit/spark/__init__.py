@@ -1,7 +1,8 @@
 """Spark SQL asks the index: one call registers a data source and SQL functions with a session.
 
 `tailbit.spark.register(spark)`, and `tailbit.spark.sql(spark, "CREATE INDEX ...")`. `tailbit.spark.delete`
-and `tailbit.spark.upsert` change the rows that the index finds. After `tailbit.spark.accelerate(spark)` the
+and `tailbit.spark.upsert` change the rows that the index finds; `tailbit.spark.locate` tells where the keys
+of a DataFrame live. After `tailbit.spark.accelerate(spark)` the
 session's own queries of Delta tables use the index. Nothing outside of this package imports it: other
 questions need no pyspark.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import datetime
     from collections.abc import Iterable, Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from tailbit.spark.writing.deletion import Deletion
     from tailbit.spark.writing.upsert import Upsert
 
-__all__ = ["accelerate", "acceleration_conf", "delete", "register", "sql", "upsert"]
+__all__ = ["accelerate", "acceleration_conf", "delete", "locate", "register", "sql", "upsert"]
 
 
 def accelerate(
@@ -158,6 +160,32 @@ def delete(
 
     target = Target.of(table, spark, index, storage_options, application)
     return deletion_of(target, rows, on).run(dry_run)
+
+
+def locate(
+    table: str,
+    keys: DataFrame,
+    on: str | Iterable[str] | None = None,
+    version: int | str | None = None,
+    as_of: datetime.date | str | None = None,
+    index: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """Return where the rows with the keys of a DataFrame lie: the keys, with `path` and `position` of rows.
+
+    This is `locate` of an opened table for keys that no driver should hold: each executor looks up its share,
+    and needs tailbit installed. `table`: a path, or a name in a catalog of the session. `on`: the key
+    columns; by default all of the frame. Each key stands once; one without a row has path and position null,
+    one of several rows stands once for each. The version is fixed by this call, so that the frame tells the
+    same whenever it is computed. Right at any lag, as everywhere.
+
+    Raises:
+        UsageError: `keys` is no DataFrame or lacks a column; when the frame is computed: a key is NULL.
+        VersionNotFoundError: the version is gone or not yet there.
+    """
+    from tailbit.spark.locating import located
+
+    return located(table, keys, on, version, as_of, index, storage_options)
 
 
 def upsert(

@@ -51,6 +51,12 @@ def _located(spark: SparkSession, statement: Statement) -> Statement:
     """Return the statement with the path of its table in place of the table's name in a catalog."""
     if statement.table.kind == "path":
         return statement
-    detail = spark.sql(f"DESCRIBE DETAIL {statement.table}").select("location").collect()
-    path = detail[0]["location"].removeprefix("file:")
+    path = location_of(spark, str(statement.table))
     return replace(statement, table=TableReference("path", (path,), statement.table.place))
+
+
+def location_of(spark: SparkSession, name: str) -> str:
+    """Return where a table of the session's catalogs lies."""
+    detail = spark.sql(f"DESCRIBE DETAIL {name}").select("location").collect()
+    location: str = detail[0]["location"]
+    return location.removeprefix("file:")

@@ -202,7 +202,7 @@ class History:
         except REFUSALS:
             self.tally.refused += 1
             return
-        raise Difference(f"refused, and Delta does {done}: {refusal!r:.1500}")
+        raise Difference(f"refused, and Delta does {done}: {str(refusal)[:1500]}")
 
     def _rival(self) -> tuple[Callable[[str], object], str]:
         """Return what another writer does to the table of a path, and how that is told."""
