@@ -16,6 +16,7 @@ from tailbit.errors import (
     IndexFormatError,
     NoIndexError,
     NotATableError,
+    SourceError,
     TailbitError,
     UsageError,
 )
@@ -39,24 +40,33 @@ TOGETHER, LOOK_S = 8, 10.0
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What is wrong with one table, by the keys in its section. `waits`: why the table cannot be read now."""
+    """What is wrong with one table, by the keys in its section.
+
+    `waits`: why the table cannot be read now. `is_of_table`: the table is at fault and not the configuration,
+    as with a feature that is not read.
+    """
 
     table: TableEntry
     problems: tuple[tuple[Place, str], ...] = ()
     waits: str = ""
+    is_of_table: bool = False
 
 
 def check_tables(read: ReadConfig) -> list[Found]:
     """Look at every table with a path, and return what was found of each, in the order of the file.
+
+    A table that is itself at fault is warned of, and keeps no other from being followed.
 
     Raises:
         ConfigError: names every problem with its line.
     """
     tables = [table for table in read.config.table if table.path is not None]
     results = each(look_at, tables, _late, TOGETHER, LOOK_S)
+    others_go_on = len(read.config.table) > sum(found.is_of_table for found in results)
     for found in results:
+        note = read.problems.warn if found.is_of_table and others_go_on else read.problems.add
         for keys, reason in found.problems:
-            read.problems.add(read.place_of(found.table, *keys), f"{found.table.id}: {reason}")
+            note(read.place_of(found.table, *keys), f"{found.table.id}: {reason}")
     read.problems.refuse()
     return results
 
@@ -75,7 +85,9 @@ def look_at(table: TableEntry, path: str | None = None) -> Found:
     except NotATableError as nothing:
         return Found(table, waits=str(nothing))
     except TailbitError as refused:
-        return Found(table, waits=str(refused)) if refused.retryable else _wrong(table, ("path",), refused)
+        if refused.retryable:
+            return Found(table, waits=str(refused))
+        return Found(table, ((("path",), _in_a_line(refused)),), is_of_table=isinstance(refused, SourceError))
     problems: list[tuple[Place, str]] = []
     try:
         with _noted(problems, ("columns",)):
@@ -109,10 +121,6 @@ def _noted(problems: list[tuple[Place, str]], keys: Place) -> Iterator[None]:
         if refused.retryable:
             raise _Passing(str(refused)) from refused
         problems.append((keys, _in_a_line(refused)))
-
-
-def _wrong(table: TableEntry, keys: Place, refused: TailbitError) -> Found:
-    return Found(table, ((keys, _in_a_line(refused)),))
 
 
 def _in_a_line(error: TailbitError) -> str:

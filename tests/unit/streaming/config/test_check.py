@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -60,6 +61,22 @@ def test_other_columns_than_those_of_the_index_are_refused_and_the_command_is_na
     (problem,) = problems(folder, '[[table]]\npath = "a"\ncolumns = ["k", "v"]\n')
     assert problem.startswith("tailbit.toml:3: a: the index at ")
     assert "tailbit alter" in problem
+
+
+def test_a_table_that_cannot_be_read_is_warned_of_with_its_line_and_stops_no_other(folder: Path) -> None:
+    commit: dict[str, dict[str, Any]] = {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7}}
+    commit["protocol"] |= {name: ["catalogManaged"] for name in ("readerFeatures", "writerFeatures")}
+    (folder / "b" / "_delta_log" / f"{1:020}.json").write_text(json.dumps(commit))
+    a, b = '[[table]]\npath = "a"\ncolumns = ["k"]\n', '[[table]]\npath = "b"\ncolumns = ["v"]\n'
+    assert problems(folder, a + b) == []
+    read = read_config(folder / "tailbit.toml")
+    check_tables(read)
+    (warning,) = map(str, read.problems.warnings)
+    assert warning.startswith(
+        f"{folder}/tailbit.toml:5: b: table {folder}/b at version 1 uses catalogManaged"
+    )
+    (problem,) = problems(folder, b)
+    assert problem.startswith("tailbit.toml:2: b: table ")
 
 
 def test_a_table_that_does_not_answer_is_waited_for_and_holds_up_no_other(
