@@ -16,6 +16,8 @@ import sys
 import tempfile
 import time
 from bisect import bisect_left
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from statistics import median, quantiles
 from typing import NamedTuple
@@ -104,12 +106,19 @@ class Load:
             time.sleep(0.01)
 
     def _memory_mb(self) -> float:
-        return sum(process.memory_full_info().pss for process in self._application.processes()) / 1e6
+        return self._sum(lambda process: process.memory_full_info().pss) / 1e6
 
     def _cpu(self) -> float:
         """CPU seconds of the application; what a process that has ended took is counted by its parent."""
-        times = [process.cpu_times() for process in self._application.processes()]
-        return sum(t.user + t.system + t.children_user + t.children_system for t in times)
+        return self._sum(lambda process: sum(process.cpu_times()[:4]))
+
+    def _sum(self, of: Callable[[psutil.Process], float]) -> float:
+        """A sum over the processes of the application; one that ends meanwhile counts nothing."""
+        total = 0.0
+        for process in self._application.processes():
+            with suppress(psutil.NoSuchProcess):
+                total += of(process)
+        return total
 
 
 def main() -> int:
