@@ -93,6 +93,16 @@ def mor_v9_partial(made: MadeTable) -> None:
 
 
 def mor_v9_duplicates(made: MadeTable) -> None:
+    """Update and delete keys of which the base file has two rows, by position."""
+    duplicates(made)
+
+
+def mor_v6_duplicates(made: MadeTable) -> None:
+    """Update and delete keys of which the base file has two rows, by key."""
+    duplicates(made)
+
+
+def duplicates(made: MadeTable) -> None:
     """Update and delete keys of which the base file has two rows."""
     made.set(parquet__small__file__limit=0)
     made.write(made.orders([*range(6), 1, 2, 3], 5), "insert")
@@ -122,4 +132,5 @@ MERGING = (
     mor_v9_ordering_text,
     mor_v9_partial,
     mor_v9_duplicates,
+    mor_v6_duplicates,
 )

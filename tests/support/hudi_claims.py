@@ -43,6 +43,7 @@ CLAIMS = {
     "cow_v9_upgraded": ("Timeline", "a table upgraded from version 6 to 9"),
     "mor_v6": ("MERGE_ON_READ", "table version 6: blocks count by the instants in their headers"),
     "mor_v6_conflict": ("MERGE_ON_READ", "log blocks of a write that lost, taken back by a rollback block"),
+    "mor_v6_duplicates": ("MERGE_ON_READ", "updates and deletions of keys that a base file has twice"),
     "mor_v6_event_time": ("MERGE_ON_READ", "merging by payload class (`DefaultHoodieRecordPayload`)"),
     "mor_v6_late_compaction": (
         "MERGE_ON_READ",
