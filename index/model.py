@@ -51,8 +51,7 @@ def posting_type_of_column(column: Column) -> str:
         ) from plain
 
 
-@dataclass(frozen=True, slots=True)
-class IndexFile:
+class IndexFile(NamedTuple):
     """A Parquet file of the index, written and flushed but visible only once a commit names it.
 
     `path`: relative to the index, `kind=<kind>/...`. `size`: bytes. `rows`: rows of the Parquet file.

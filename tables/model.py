@@ -188,8 +188,7 @@ class FileSlice:
         return None if self.stats is None else self.stats.bounds(column)
 
 
-@dataclass(frozen=True, slots=True)
-class SliceChange:
+class SliceChange(NamedTuple):
     """The net effect of commits on one path: `old` is None if the path was not live, `new` if it is gone."""
 
     path: str
@@ -197,8 +196,7 @@ class SliceChange:
     new: FileSlice | None
 
 
-@dataclass(frozen=True, slots=True)
-class CommitInfo:
+class CommitInfo(NamedTuple):
     """The numbers of one commit. `bytes_added` sums the files that the commit added.
 
     `blank`: the commit's file holds no action, because its writer died or has not written it yet.
@@ -213,8 +211,7 @@ class CommitInfo:
     blank: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
+class Changes(NamedTuple):
     """The net effect of the commits `first` to `last`, both included.
 
     `slices`: one change per path that any of the commits names, sorted by path. Of `old` only path and hidden
@@ -229,8 +226,7 @@ class Changes:
     schema_changed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Fingerprint:
+class Fingerprint(NamedTuple):
     """The identity of a commit that an index has covered: version, sha256 of its bytes, table id."""
 
     version: Version

@@ -24,8 +24,8 @@ from tailbit.tables.schema import arrow_type
 from tailbit.tables.zones.times import to_instant
 from tailbit.wording import with_article
 
-_WHOLE = re.compile(r"\s*[+-]?\d{1,20}\s*")
-_TIME = re.compile(
+_WHOLE = r"\s*[+-]?\d{1,20}\s*"
+_TIME = (
     r"([+-]?\d{4,7})-(\d{1,2})-(\d{1,2})"
     r"(?:[T ](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?)?"
     r"\s*(Z|UTC|GMT|[+-]\d{2}:?\d{2}(?::\d{2})?)?"
@@ -77,7 +77,7 @@ def parse_partition_text(type_: DataType, text: str, zone: str = "UTC") -> Any:
     if not text:
         return None
     if name in ("byte", "short", "integer", "long"):
-        if not _WHOLE.fullmatch(text):
+        if not re.fullmatch(_WHOLE, text):
             raise ValueError(text)
         return int(text)
     if name in ("float", "double"):
@@ -119,7 +119,7 @@ def parse_micros(text: str, zone: str | None) -> int:
     Raises:
         ValueError: the text is not a time.
     """
-    match = _TIME.fullmatch(text.strip())
+    match = re.fullmatch(_TIME, text.strip())
     if match is None:
         raise ValueError(text)
     year, month, day, hour, minute, second = (int(g or 0) for g in match.groups()[:6])

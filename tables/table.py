@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import ClassVar
+from dataclasses import field
+from typing import ClassVar, NamedTuple
 
 from tailbit.errors import TailbitError, UsageError
 from tailbit.tables.model import Changes, Fingerprint, Version, VersionName
@@ -14,8 +14,7 @@ from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.storage import Storage
 
 
-@dataclass(frozen=True, slots=True)
-class FormatWords:
+class FormatWords(NamedTuple):
     """The words of a table format: an error about a table holds those of the table's own format alone.
 
     `kind`: what a table of the format is called. `log`: the folder of the log, which marks the format.

@@ -11,7 +11,6 @@ import datetime
 import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -77,7 +76,6 @@ def open_indexed(
 
 
 @checks_keywords_of_methods(sql="where")
-@dataclass(eq=False, repr=False)
 class IndexedTable(MaintainedTable):
     """A source table and its index; each `where` looks for new commits of both.
 

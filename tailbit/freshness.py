@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tailbit.arguments.values import seconds, whole
 from tailbit.errors import CommitGapError, StaleIndexError
@@ -19,8 +19,7 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.02, 0.5
 """A wait looks at the index anew after these pauses, each twice as long as the one before."""
 
 
-@dataclass(frozen=True, slots=True)
-class Freshness:
+class Freshness(NamedTuple):
     """The limits on the index's lag: a version that must be covered, and an age in seconds, or None."""
 
     at_least: Version | None = None

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-_STEERS = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_STEERS = "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 """Control characters, line ends, marks that change the direction of text, and code points without character.
 """
 
@@ -21,7 +21,7 @@ def visible(text: str, lines: bool = False) -> str:
     """
     if text.isprintable():
         return text
-    return _STEERS.sub(lambda match: _escape(match[0], lines), text)
+    return re.sub(_STEERS, lambda match: _escape(match[0], lines), text)
 
 
 _OF_LINES = ("reason", "remedy", "hint", "predicate", "statement", "place", "problems")

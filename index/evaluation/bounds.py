@@ -10,6 +10,7 @@ Worked example: `carrier = 'UA' AND dest = 'SFO'`, of which only `carrier` is in
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from pyroaring import BitMap
 
@@ -40,8 +41,7 @@ class Bounds:
         return cls(sure, maybe, len(sure) == len(maybe))
 
 
-@dataclass(frozen=True, eq=False)
-class Stated:
+class Stated(NamedTuple):
     """Statistics of one column per file of a row space, in the order of its files.
 
     `bounded`: whether `low` and `high` bound the values that are not NULL (as ranks, `value_sets`). `tight`:

@@ -6,7 +6,6 @@ Files are sorted by id. Row-group statistics select the row groups to read; no o
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -39,7 +38,6 @@ CACHE_BYTES = share(1 / 16)
 _OTHERS = "the rows in the index are not those that the source hides"
 
 
-@dataclass(frozen=True)
 class HiddenRowsKind(Kind["KnownHiddenRows"]):
     """Kind whose rows are each the rows hidden under one identity."""
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import chain
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import pyarrow as pa
 from pyroaring import BitMap
@@ -44,8 +44,7 @@ _IN_ONE_REQUEST = 8 << 20
 """Most bytes of a file that is read whole in one request."""
 
 
-@dataclass(frozen=True)
-class Entering:
+class Entering(NamedTuple):
     """A data file that a batch indexes for a kind for the first time.
 
     `rows`: physical rows. `footer`: the hash of its footer. `computed`: a function that yields the values of
@@ -89,8 +88,7 @@ class Problem:
         return cls(where, str(damage), Blame.FILE, str(damage.fields.get("file")))
 
 
-@dataclass(frozen=True)
-class CheckedSource:
+class CheckedSource(NamedTuple):
     """The source at the version against which an index is checked.
 
     `slices`: its files. `hidden`: identity of hidden rows to a function that reads the rows.
@@ -138,9 +136,10 @@ class View(Protocol):
         """Return the reader of a kind over its live files; it is created on first use and cached."""
 
 
-@dataclass(frozen=True)
 class Kind(ABC, Generic[R]):
-    """A record kind; R is the reader of its rows in memory. Instances have no state and are sent to workers.
+    """A record kind; R is the reader of its rows in memory.
+
+    Instances have no state and are sent to workers; instances of one class are equal.
 
     `defined`: its rows are of the definitions of this kind; none if there is none. `schema`: its columns; a
     column that other kinds have too has the same type there. `sorted_by`: the sort order of the rows of a
@@ -151,6 +150,12 @@ class Kind(ABC, Generic[R]):
     defined: ClassVar[bool] = False
     schema: ClassVar[pa.Schema]
     sorted_by: ClassVar[tuple[str, ...]] = ()
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other)
+
+    def __hash__(self) -> int:
+        return hash(self.name)
 
     @abstractmethod
     def reader(self, view: View) -> R:

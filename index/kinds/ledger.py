@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from tailbit.index.kinds.merging import MergeGroup
 
 
-@dataclass(frozen=True)
 class LedgerKind(Kind["Ledger | None"]):
     """Kind of the ledger; its reader is the newest record, or None before the first batch."""
 

@@ -6,7 +6,7 @@ The row of highest `seq` counts; one file of it is live.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
@@ -58,7 +58,6 @@ _DEFINITION = pa.struct(
 )
 
 
-@dataclass(frozen=True)
 class SettingsKind(Kind[pa.Table]):
     """Kind of the settings; its reader returns all rows, `settings_from_arrow` the newest."""
 

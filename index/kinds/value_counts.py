@@ -20,7 +20,6 @@ from tailbit.index.kinds.rows import read_groups
 from tailbit.index.model import IndexFile
 from tailbit.index.parquet.index_file import write_index_file, write_parquet
 from tailbit.index.parquet.sorted_rows import GROUP_ROWS, aligned, sort, starts
-from tailbit.index.roaring.spilled import Keys, SpilledKeys
 from tailbit.once import lazy
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, arrow_scalar, no_rows, numpy_of
@@ -28,7 +27,10 @@ from tailbit.tables.storage import Storage
 
 if TYPE_CHECKING:
     from tailbit.index.kinds import merging
+    from tailbit.index.roaring import spilled
+    from tailbit.index.roaring.spilled import Keys, SpilledKeys
 else:
+    spilled = lazy("tailbit.index.roaring.spilled")
     merging = lazy("tailbit.index.kinds.merging")
 
 Counts = tuple[pa.BinaryArray, npt.NDArray[np.int64]]
@@ -38,7 +40,6 @@ Deltas = npt.NDArray[np.int64] | npt.NDArray[np.int32]
 """Deltas keep their width: with many keys, int32 halves the bytes."""
 
 
-@dataclass(frozen=True)
 class ValueCountsKind(Kind["ValueCounts"]):
     """Kind whose rows are changes of counts: rows of equal column, key type and key are summed."""
 
@@ -72,19 +73,17 @@ SHARED_ROWS = 1 << 13
 
 _SUMS = pa.schema([("key", pa.binary()), ("delta", pa.int64())])
 
-_Spilled = tuple[SpilledKeys, Deltas]
-
 
 @dataclass
 class Tally:
     """Changes of the number of visible rows per column, key type and key, summed on demand."""
 
     _parts: dict[tuple[str, str], list[pa.Table]] = field(default_factory=dict)
-    _spilled: dict[tuple[str, str], list[_Spilled]] = field(default_factory=dict)
+    _spilled: dict[tuple[str, str], list[tuple[SpilledKeys, Deltas]]] = field(default_factory=dict)
 
     def add(self, column: str, key_type: str, keys: Keys, deltas: Deltas) -> None:
         """Add one change of a row count per key; `keys` are distinct and ascending, null first."""
-        if isinstance(keys, SpilledKeys):
+        if isinstance(keys, spilled.SpilledKeys):
             if deltas.any():
                 self._spilled.setdefault((column, key_type), []).append((keys, deltas))
             return
@@ -99,12 +98,12 @@ class Tally:
     def sums(self, column: str, key_type: str) -> Iterator[pa.Table]:
         """Yield the keys, ascending (null first), and their summed changes without zeros, in row groups."""
         parts = self._parts.get((column, key_type), [])
-        spilled = self._spilled.get((column, key_type), [])
+        in_scratch = self._spilled.get((column, key_type), [])
         if len(parts) > 1:
             parts = [add_up(pa.concat_tables([part.cast(_SUMS) for part in parts]))]
-        if not spilled:
+        if not in_scratch:
             return _cut(parts)
-        inputs = [*(_cut([part.cast(_SUMS)]) for part in parts), *(_unspilled(*part) for part in spilled)]
+        inputs = [*(_cut([part.cast(_SUMS)]) for part in parts), *(_unspilled(*part) for part in in_scratch)]
         return _cut(map(add_up, aligned(inputs, ["key"])))
 
     @property

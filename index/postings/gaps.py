@@ -19,6 +19,7 @@ Worked example: a dense key and the two sparse keys {4 6 7 300} and {2}:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -97,8 +98,7 @@ def _planes(gaps: npt.NDArray[np.int32], sizes: Longs) -> list[pa.BinaryArray]:
     return out
 
 
-@dataclass(frozen=True, eq=False)
-class _Plane:
+class _Plane(NamedTuple):
     """One column of bytes as read: `offsets` int32, one more than keys, into `data`, uint8."""
 
     offsets: Ints

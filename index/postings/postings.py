@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -20,65 +20,16 @@ from tailbit.errors import BrokenBitmapError
 from tailbit.index.model import IndexFile
 from tailbit.index.parquet.index_file import write_index_file, write_parquet
 from tailbit.index.postings import gaps
+from tailbit.index.postings.layout import NAME, ROWS, SCHEMA
 from tailbit.index.postings.row_groups import Owner, Shared, cut
 from tailbit.once import lazy
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.storage import Storage
 
 if TYPE_CHECKING:
-    import pyarrow.parquet as pq
-
     from tailbit.index.postings import written
 else:
     written = lazy("tailbit.index.postings.written")
-
-NAME = "bitmap_index"
-
-ROWS = "tailbit.rows"
-"""The key in a segment's metadata that holds the row count of its row space."""
-
-SCHEMA = pa.schema(
-    [
-        ("space", pa.string()),
-        ("column", pa.string()),
-        ("key_type", pa.string()),
-        ("key", pa.binary()),
-        ("cardinality", pa.int64()),
-        ("bitmap", pa.binary()),
-        *gaps.SCHEMA,
-    ]
-)
-
-
-_LEAVES = range(SCHEMA.get_field_index("bitmap"), len(SCHEMA))
-"""Parquet leaf numbers of the columns that hold positions; each column has one leaf."""
-
-_FIRST = SCHEMA.get_field_index(gaps.FIRST) - _LEAVES.start
-
-
-class GroupSize(NamedTuple):
-    """Sizes of a row group of postings, from the footer.
-
-    `keys`, and how many of them are `sparse`; `positions` of the sparse keys, overestimated by at most a
-    fifth. `unpacked`, `packed`: bytes of all postings before compression, and in the file.
-    """
-
-    keys: int
-    sparse: int
-    positions: int
-    unpacked: int
-    packed: int
-
-    @classmethod
-    def of(cls, group: pq.RowGroupMetaData) -> GroupSize:
-        """Return the size of a row group. Cost: pyarrow creates some objects per column."""
-        chunks = [group.column(leaf) for leaf in _LEAVES]
-        unpacked = [chunk.total_uncompressed_size for chunk in chunks]
-        keys, first = int(group.num_rows), chunks[_FIRST].statistics
-        # A sparse key has a first position, and each of its gaps has one byte in the next column.
-        sparse = keys - (int(first.null_count) if first is not None else 0)
-        packed = sum(chunk.total_compressed_size for chunk in chunks)
-        return cls(keys, sparse, sparse + unpacked[_FIRST + 1] if sparse else 0, sum(unpacked), packed)
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ Worked example: bytes of postings, with at most 256 KiB in a shared row group.
 from __future__ import annotations
 
 import json
-from base64 import b64decode, b64encode
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -27,11 +27,9 @@ import pyarrow as pa
 from tailbit.arrays import Longs
 from tailbit.index.parquet.sorted_rows import GROUP_BYTES, GROUP_ROWS
 from tailbit.index.postings import gaps
+from tailbit.index.postings.layout import SHARED, Section
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import filled, numpy_of
-
-SHARED = "tailbit.shared"
-"""The key in a segment's metadata that holds which rows of shared row groups are whose."""
 
 Shared = dict[str, str]
 """What a file's metadata says of shared row groups: nothing, or a text of JSON by the name SHARED."""
@@ -52,23 +50,6 @@ class Owner(NamedTuple):
     column: str
     key_type: str
     keys: int
-
-
-class Section(NamedTuple):
-    """The rows of one column in a shared row group.
-
-    `keys`: number of rows; `sparse`: how many are sparse, of `positions` in all; `size`: bytes of keys and
-    postings; `low`, `high`: first and last key, None where the column has only NULL's posting.
-    """
-
-    column: str
-    key_type: str
-    keys: int
-    sparse: int
-    positions: int
-    size: int
-    low: bytes | None
-    high: bytes | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,24 +128,9 @@ def cut(parts: Iterable[tuple[Sequence[Owner], pa.Table]], shared: Shared | None
         shared[SHARED] = json.dumps(sections, separators=(",", ":"))
 
 
-def sections_of(metadata: Mapping[bytes, bytes]) -> dict[int, list[Section]]:
-    """Map each shared row group of a file to whose its rows are, by what `cut` wrote.
-
-    Raises:
-        ValueError: the text is damaged.
-    """
-    known: dict[str, list[list[Any]]] = json.loads(metadata.get(SHARED.encode(), b"{}"))
-    return {int(number): [_read(*section) for section in sections] for number, sections in known.items()}
-
-
 def _written(section: Section) -> list[Any]:
     keys = [None if key is None else b64encode(key).decode() for key in section[-2:]]
     return [*section[:-2], *keys]
-
-
-def _read(*written: Any) -> Section:
-    *numbers, low, high = written
-    return Section(*numbers, *(None if key is None else b64decode(key) for key in (low, high)))
 
 
 def _pieces(parts: Iterable[tuple[Sequence[Owner], pa.Table]]) -> Iterator[_Piece]:

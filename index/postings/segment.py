@@ -20,9 +20,8 @@ from tailbit.index.keys import KeyRange
 from tailbit.index.parquet.index_file import open_index_file, reopen_index_file
 from tailbit.index.postings import gaps
 from tailbit.index.postings.covering import covered
-from tailbit.index.postings.postings import ROWS, SCHEMA, GroupSize
+from tailbit.index.postings.layout import ROWS, SCHEMA, GroupSize, Section, sections_of
 from tailbit.index.postings.row_group import RowGroup
-from tailbit.index.postings.row_groups import Section, sections_of
 from tailbit.once import once
 from tailbit.tables.ahead import in_order, shared_out
 from tailbit.tables.arrow import numpy_of

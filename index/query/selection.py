@@ -16,7 +16,7 @@ import enum
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -71,8 +71,7 @@ class HitSource(enum.Enum):
         return self in (HitSource.RECHECK, HitSource.SCAN)
 
 
-@dataclass(frozen=True, eq=False)
-class FileHits:
+class FileHits(NamedTuple):
     """The matching positions of one file (ascending, physical, 0-based, uint64) and their source."""
 
     slice_: FileSlice

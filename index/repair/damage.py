@@ -12,7 +12,7 @@ from tailbit.errors import CorruptIndexError, StorageError
 from tailbit.index.kinds.kind import Blame, Problem
 from tailbit.index.kinds.rows import kind_of
 from tailbit.index.kinds.schemas import KINDS, Kinds
-from tailbit.index.postings.postings import NAME as POSTINGS
+from tailbit.index.postings.layout import NAME as POSTINGS
 from tailbit.index.postings.segment import Segment
 from tailbit.index.store.state import IndexState
 from tailbit.tables.storage import Storage

@@ -23,7 +23,7 @@ from tailbit.index.kinds.schemas import Kinds
 from tailbit.index.kinds.settings import SETTINGS, settings_from_arrow
 from tailbit.index.kinds.value_counts import VALUE_COUNTS, Counts, stored_counts
 from tailbit.index.model import IndexFile, Ledger, Settings
-from tailbit.index.postings.postings import NAME as POSTINGS
+from tailbit.index.postings.layout import NAME as POSTINGS
 from tailbit.index.postings.segment import Segment
 from tailbit.index.store.own_files import check_files, held, number_of
 from tailbit.tables.storage import Storage

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tailbit.index.kinds.rows import kind_of
-from tailbit.index.postings.postings import NAME as POSTINGS
+from tailbit.index.postings.layout import NAME as POSTINGS
 from tailbit.index.store.state import IndexState
 from tailbit.tables.model import Version
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -43,8 +43,7 @@ from tailbit.tables.storage import NO_OPTIONS, Storage, StorageOptions, open_sto
 from tailbit.tables.table import Table
 
 
-@dataclass(frozen=True)
-class _Known:
+class _Known(NamedTuple):
     """A version of an index that this process has loaded; `seen`: stat of the version's commit file."""
 
     version: Version
@@ -222,7 +221,7 @@ class MetadataTable:
 
         If the change fails half-way, the next refresh reads the whole state again.
         """
-        self._now = replace(self._now, seen=object())
+        self._now = self._now._replace(seen=object())
         return self._now.state
 
     def _stand_at_next(self) -> None:

@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 else:
     datetimes = lazy("tailbit.index.values.datetimes")
 
-_INTEGER = re.compile(r"([+-]?)(\d+)", re.ASCII)
-_FLOAT = re.compile(r"([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,6})?)[dDfF]?", re.ASCII)
-_DECIMAL = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,6})?", re.ASCII)
+_INTEGER = r"([+-]?)(\d+)"
+_FLOAT = r"([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,6})?)[dDfF]?"
+_DECIMAL = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,6})?"
 _BLANK = "".join(map(chr, range(33)))
 """Characters that Java strips from the text of a fractional number; `trimmed` strips one character more."""
-_HEXADECIMAL = re.compile(r"[+-]?0[xX][0-9a-fA-F.]+[pP][+-]?\d+[dDfF]?", re.ASCII)
-_LONG_EXPONENT = re.compile(r"[+-]?[\d.]+[eE][+-]?\d{7,}[dDfF]?")
+_HEXADECIMAL = r"[+-]?0[xX][0-9a-fA-F.]+[pP][+-]?\d+[dDfF]?"
+_LONG_EXPONENT = r"[+-]?[\d.]+[eE][+-]?\d{7,}[dDfF]?"
 _LONGEST = 4000
 """Limit of characters of a parsed number; Python parses no more than 4300 digits at once."""
 _MOST_DIGITS = 19
 """Digits of the greatest integer that a cast returns."""
-_TIME_OF_DAY = re.compile(r"[+-]?(?:T\d|\d{1,2}:)", re.ASCII)
+_TIME_OF_DAY = r"[+-]?(?:T\d|\d{1,2}:)"
 _NAMED = {"nan": math.nan}
 _NAMED |= {f"{sign}{name}": math.inf for sign in ("", "+") for name in ("inf", "infinity")}
 _NAMED |= {f"-{name}": -math.inf for name in ("inf", "infinity")}
@@ -97,7 +97,7 @@ def _has_other_digits(text: str) -> bool:
 def _to_whole(literal: Literal, to: DataType, zone: str) -> Value:
     text = _text(literal)
     if text is not None:
-        match = _INTEGER.fullmatch(datetimes.trimmed(text))
+        match = re.fullmatch(_INTEGER, datetimes.trimmed(text), re.ASCII)
         if match is None:
             raise malformed(text, to)
         digits = match.group(2).lstrip("0") or "0"
@@ -139,9 +139,9 @@ def _parsed_float(text: str, to: DataType) -> float:
         return _NAMED[clean.lower()]
     if clean in ("+NaN", "-NaN"):
         return math.nan
-    match = _FLOAT.fullmatch(clean)
+    match = re.fullmatch(_FLOAT, clean, re.ASCII)
     if match is None:
-        if _HEXADECIMAL.fullmatch(clean) or _LONG_EXPONENT.fullmatch(clean):
+        if re.fullmatch(_HEXADECIMAL, clean, re.ASCII) or re.fullmatch(_LONG_EXPONENT, clean):
             raise unread(text, to)
         raise malformed(text, to)
     if len(clean) > _LONGEST:
@@ -162,8 +162,8 @@ def _to_decimal(literal: Literal, to: DataType, zone: str) -> Value:
     text = _text(literal)
     if text is not None:
         clean = text.strip(_BLANK)
-        if not _DECIMAL.fullmatch(clean):
-            if _LONG_EXPONENT.fullmatch(clean) or _has_other_digits(clean):
+        if not re.fullmatch(_DECIMAL, clean, re.ASCII):
+            if re.fullmatch(_LONG_EXPONENT, clean) or _has_other_digits(clean):
                 raise unread(text, to)
             raise malformed(text, to)
         if len(clean) > _LONGEST:
@@ -241,7 +241,8 @@ def _to_date(literal: Literal, to: DataType, zone: str) -> Value:
 def _to_timestamp(literal: Literal, to: DataType, zone: str) -> Value:
     text, value = _text(literal), literal.value
     if text is not None:
-        if _TIME_OF_DAY.match(datetimes.trimmed(text)):  # which Spark reads as a time of the current day
+        # Spark reads such a text as a time of the current day.
+        if re.match(_TIME_OF_DAY, datetimes.trimmed(text), re.ASCII):
             raise unread(text, to)
         return _parsed(lambda t: datetimes.parse_timestamp(t, zone), text, to)
     if literal.type.name == "date" and isinstance(value, int):

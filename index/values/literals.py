@@ -45,8 +45,8 @@ NUMERIC = (*WHOLE, *FLOATING, "decimal")
 """All numeric types."""
 
 _SUFFIXES = {"L": "long", "S": "short", "Y": "byte"}
-_NUMBER = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(?:[eE]([+-]?\d+))?(BD|[LSYFD])?", re.IGNORECASE)
-_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([01][0-7]{2})|(.))", re.DOTALL)
+_NUMBER = r"(\d+(?:\.\d*)?|\.\d+)(?:[eE]([+-]?\d+))?(BD|[LSYFD])?"
+_ESCAPE = r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([01][0-7]{2})|(.))"
 _ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 _MAX_FLOAT = float(np.finfo(np.float32).max)
 MAX_DIGITS = 38
@@ -97,7 +97,7 @@ def number(text: str, negative: bool = False) -> Literal:
     Raises:
         ValueError: not a number of Spark's grammar, or out of the range of its type.
     """
-    match = _NUMBER.fullmatch(text)
+    match = re.fullmatch(_NUMBER, text, re.IGNORECASE)
     if match is None:
         raise ValueError(f"{text} is not a number")
     digits, exponent, suffix = match.group(1), match.group(2), (match.group(3) or "").upper()
@@ -193,7 +193,7 @@ def string(raw: str) -> str:
         return inner
     parts = re.split(r"(\\.)", inner, flags=re.DOTALL)
     plain = "".join(p if p.startswith("\\") and len(p) == 2 else p.replace(quote * 2, quote) for p in parts)
-    return _joined(_ESCAPE.sub(_unescape, plain))
+    return _joined(re.sub(_ESCAPE, _unescape, plain, flags=re.DOTALL))
 
 
 def _unescape(match: re.Match[str]) -> str:

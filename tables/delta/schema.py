@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -63,8 +63,7 @@ def _check_partitions(names: Sequence[str], columns: Sequence[Column], file: str
             raise MalformedLogError(file=file, reason=reason)
 
 
-@dataclass(frozen=True)
-class _Place:
+class _Place(NamedTuple):
     """The place of a field in the schema: logical path, physical path, field ids, nesting depth.
 
     `nested_char`: the top-level column above has CHAR fields somewhere below; its text does not say which.
@@ -83,8 +82,7 @@ class _Place:
     def below(self, name: str, physical: str, ids: tuple[int, ...]) -> _Place:
         """Return the place of a field below this place."""
         names, stored = (*self.name, name), (*self.physical, physical)
-        return replace(
-            self,
+        return self._replace(
             name=names,
             physical=stored,
             ids=(*self.ids, *ids),
@@ -96,8 +94,7 @@ class _Place:
 _TOP = _Place((), (), (), 0)
 
 
-@dataclass(frozen=True)
-class _SchemaReader:
+class _SchemaReader(NamedTuple):
     """A reader of schema JSON into columns; holds what every nesting level needs."""
 
     file: str
@@ -136,8 +133,7 @@ class _SchemaReader:
         declared = str(metadata.get("__CHAR_VARCHAR_TYPE_STRING") or "")
         type_ = field.get("type")
         at = above.below(name, own, (number,) if self.mode == "id" and number is not None else ())
-        at = replace(
-            at,
+        at = at._replace(
             nested_char=at.nested_char or (not isinstance(type_, str) and bool(_CHAR.search(declared))),
             collations=metadata.get("__COLLATIONS"),
             inside=(name,),

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
@@ -74,8 +74,7 @@ def _schema(text: str, partition_columns: tuple[str, ...], mode: str, file: str)
     return parse_schema(text, partition_columns, {"delta.columnMapping.mode": mode}, file)
 
 
-@dataclass(frozen=True)
-class _State:
+class _State(NamedTuple):
     """The state of a log replay after some commits; `blank` lists the commits that hold no action."""
 
     version: Version

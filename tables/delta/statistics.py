@@ -14,14 +14,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import orjson
 
+from tailbit.once import lazy
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import Column, DataType, FileBounds
-from tailbit.tables.partition_values import parse_micros
+
+if TYPE_CHECKING:
+    from tailbit.tables import partition_values
+else:
+    partition_values = lazy("tailbit.tables.partition_values")
 
 _NUM_RECORDS = re.compile(r'\s*\{\s*"numRecords"\s*:\s*(\d{1,18})\s*[,}]')
 
@@ -227,9 +232,9 @@ def _value(type_: DataType, raw: Any) -> Any:
         if name == "decimal":
             return _decimal(type_, raw)
         if name == "date" and isinstance(raw, str):
-            return parse_micros(raw, "UTC") // DAY_US
+            return partition_values.parse_micros(raw, "UTC") // DAY_US
         if name in ("timestamp", "timestamp_ntz") and isinstance(raw, str):
-            return parse_micros(raw, "UTC")
+            return partition_values.parse_micros(raw, "UTC")
     except ValueError:
         return None
     return None

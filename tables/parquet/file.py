@@ -11,9 +11,8 @@ read. Source: Parquet format, FileMetaData; Thrift compact protocol.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 from pyarrow._parquet import ParquetReader
@@ -149,8 +148,7 @@ def open_shaped(source: pa.NativeFile, kind: type[File], **options: Any) -> tupl
     return file, shape
 
 
-@dataclass(frozen=True, eq=False)
-class Shape:
+class Shape(NamedTuple):
     """The part of a footer that files of one schema share.
 
     `head`: the bytes that hold version and schema. `tree`: the file's fields. `names`: for each leaf whose

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from tailbit.errors import RequirementError, UnsafePathError, UnusableStorageError, UsageError
-from tailbit.tables.storage.options import TABLE_FORMAT, StorageOptions
+from tailbit.tables.storage.options import SCHEMES, TABLE_FORMAT, StorageOptions
 from tailbit.tables.storage.outside import OPTION, refuse_outside, refuse_parts
 from tailbit.tables.storage.refusals import no_setup
 
@@ -20,14 +20,6 @@ CLOUDS: Mapping[str, tuple[str, ...]] = {
     "az": ("AZURE_",),
 }
 """The kinds of object stores, and the prefixes of options and variables that only each kind has."""
-
-SCHEMES: Mapping[str, str] = {
-    "s3": "s3",
-    "s3a": "s3",
-    "gs": "gs",
-    **dict.fromkeys(("az", "azure", "abfs", "abfss"), "az"),
-}
-"""The schemes of URLs, and the kind of store that each means."""
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*)://([^/]*)(?:/(.*))?", re.DOTALL)
 

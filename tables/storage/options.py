@@ -7,6 +7,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 _SECRET = re.compile(r"secret|token|key|password|sas|credential|signature", re.IGNORECASE)
+SCHEMES: Mapping[str, str] = {
+    "s3": "s3",
+    "s3a": "s3",
+    "gs": "gs",
+    **dict.fromkeys(("az", "azure", "abfs", "abfss"), "az"),
+}
+"""The schemes of URLs, and the kind of store that each means."""
 TABLE_FORMAT = "table_format"
 """The option that says which of two formats in one folder is meant."""
 _SHORTEST = 4

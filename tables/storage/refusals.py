@@ -12,8 +12,8 @@ from typing import NamedTuple
 from tailbit.errors import StorageError, UnusableStorageError
 from tailbit.tables.storage.options import StorageOptions
 
-_STATUS = re.compile(r"status code: (\d{3})")
-_CODE = re.compile(r"<Code>([A-Za-z]+)</Code>|\"code\":\s*\"([A-Za-z]+)\"")
+_STATUS = r"status code: (\d{3})"
+_CODE = r"<Code>([A-Za-z]+)</Code>|\"code\":\s*\"([A-Za-z]+)\""
 _NO_BUCKET = ("NoSuchBucket", "ContainerNotFound", "The specified bucket does not exist")
 _UNREPEATED = ("performing POST", "body error")
 _MACHINE = ("169.254.169.254", "metadata.google.internal", "169.254.170.2")
@@ -41,7 +41,7 @@ DENIED = 403
 
 def status_of(error: BaseException) -> int | None:
     """Return the HTTP status in an error of obstore; None if there was no reply."""
-    match = _STATUS.search(str(error))
+    match = re.search(_STATUS, str(error))
     return int(match[1]) if match else None
 
 
@@ -69,7 +69,7 @@ def refusal(place: str, error: BaseException, options: StorageOptions) -> Storag
     unknown error becomes one that shows only the status and code of the reply.
     """
     text, status = options.hidden_in(str(error)), status_of(error)
-    code = _CODE.search(text)
+    code = re.search(_CODE, text)
     case = _case(text, status, next(filter(None, code.groups())) if code else "")
     return case.kind(path=place, reason=case.reason, hint=case.hint, status=status or 0)
 

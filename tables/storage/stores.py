@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping
 
 from tailbit.tables.storage.door import Storage
 from tailbit.tables.storage.local import LocalStorage
-from tailbit.tables.storage.locations import SCHEMES
-from tailbit.tables.storage.options import NO_OPTIONS, StorageOptions
+from tailbit.tables.storage.options import NO_OPTIONS, SCHEMES, StorageOptions
 
 
 def _object_storage(root: str, options: StorageOptions) -> Storage:

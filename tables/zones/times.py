@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -82,8 +82,7 @@ def same_zone(zone: str) -> str:
     return text if offset else "UTC"
 
 
-@dataclass(frozen=True)
-class _Changes:
+class _Changes(NamedTuple):
     """The changes of a zone in microseconds, ascending; `offsets[n]` holds before change n.
 
     The last offset holds after all changes, which end with the year `_LAST_YEAR` if there are yearly ones.

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import datetime
+from typing import TYPE_CHECKING
 
 from tailbit.arguments.values import text, wrong_type
 from tailbit.errors import UsageError
-from tailbit.tables.partition_values import parse_micros
+from tailbit.once import lazy
 from tailbit.tables.zones.times import same_zone
+
+if TYPE_CHECKING:
+    from tailbit.tables import partition_values
+else:
+    partition_values = lazy("tailbit.tables.partition_values")
 
 
 def known_zone(name: str, zone: str) -> str:
@@ -42,7 +48,7 @@ def to_millis(when: datetime.date | str, zone: str = "UTC") -> int:
         if isinstance(when, datetime.datetime) and when.tzinfo is not None:
             return int(when.timestamp() * 1000)
         when = when if isinstance(when, str) else when.isoformat()
-        return parse_micros(when, zone) // 1000
+        return partition_values.parse_micros(when, zone) // 1000
     except ValueError as wrong:
         raise UsageError(
             reason=f"{when!r} is not a time", hint="Write it like 2026-01-31T12:00:00 or 2026-01-31."

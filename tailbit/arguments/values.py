@@ -153,7 +153,7 @@ def texts_by_name(name: str, value: Any) -> dict[str, str]:
     return dict(value)
 
 
-_PIECE = re.compile(r"""`(?:[^`]|``)*`|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|.""", re.DOTALL)
+_PIECE = r"""`(?:[^`]|``)*`|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|."""
 
 
 def split_names(text: str) -> list[str]:
@@ -165,7 +165,7 @@ def split_names(text: str) -> list[str]:
     >>> split_names("carrier, `air,time`, concat(dest, ', ', carrier)")
     ['carrier', '`air,time`', "concat(dest, ', ', carrier)"]
     """
-    pieces = _PIECE.findall(text)
+    pieces = re.findall(_PIECE, text, re.DOTALL)
     matched = pieces.count("(") == pieces.count(")")
     names, depth = [""], 0
     for piece in pieces:

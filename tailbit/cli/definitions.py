@@ -16,7 +16,7 @@ from tailbit.wording import counted, size_text
 
 if TYPE_CHECKING:
     from tailbit.index.sql.ddl.statements import Statement
-    from tailbit.upkeep.definitions import IndexDescription
+    from tailbit.upkeep.description import IndexDescription
 
 
 @click.command()

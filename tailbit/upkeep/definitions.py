@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import chain
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tailbit.arguments.keywords import checks_keywords_of_methods
@@ -19,43 +18,19 @@ from tailbit.errors import (
 )
 from tailbit.handle import Handle, table_name
 from tailbit.index.store.table import MetadataTable
+from tailbit.once import lazy
 
 if TYPE_CHECKING:
     from tailbit.index.model import Definition
     from tailbit.index.sql.ddl.statements import CreateIndex, RebuildIndex
-    from tailbit.tables.schema import Schema
+    from tailbit.upkeep import description
+    from tailbit.upkeep.description import IndexDescription
     from tailbit.upkeep.repairs import Progress
-
-
-@dataclass(frozen=True, slots=True)
-class IndexDescription:
-    """One index of a table, and how far it is built.
-
-    `terms`: columns or expressions, as SQL. `only`: the condition on partition columns of the files that it
-    covers; empty for all. `zone`: the session time zone of the questions that it serves, if its values depend
-    on it. `state`: "complete", "building", or "deferred" until the first rebuild. `files_left`: live files
-    that it is still to be built for. `bytes`: of its postings, in `describe_index`. `indexer`: the running
-    indexer that builds it.
-    `counts_reason`: why the values are not counted, if that was decided from a sample of the data. `changed`:
-    which column is gone or has another type than it had, so that questions read the data; empty for none.
-    """
-
-    name: str
-    kind: str
-    terms: tuple[str, ...]
-    state: str
-    files_left: int = 0
-    only: str = ""
-    zone: str | None = None
-    options: Mapping[str, str] = field(default_factory=dict)
-    bytes: int | None = None
-    indexer: str | None = None
-    counts_reason: str = ""
-    changed: str = ""
+else:
+    description = lazy("tailbit.upkeep.description")
 
 
 @checks_keywords_of_methods()
-@dataclass(eq=False, repr=False)
 class DefinedTable(Handle):
     """A source table and the indexes that are defined on it; a base of `IndexedTable`."""
 
@@ -188,7 +163,7 @@ class DefinedTable(Handle):
         if not self._definitions():
             return []
         index, schema = self._needed(), self._table.snapshot().schema
-        return _described(index, index.state.settings.definitions, schema)
+        return description.described(index, index.state.settings.definitions, schema)
 
     def describe_index(self, name: str) -> IndexDescription:
         """Return what an index holds, and how far it is built.
@@ -204,8 +179,8 @@ class DefinedTable(Handle):
 
         index = self._needed()
         definition, schema = found(index, text("name", name)), self._table.snapshot().schema
-        (described,) = _described(index, [definition], schema)
-        return replace(described, bytes=_bytes_of(index, definition))
+        (described,) = description.described(index, [definition], schema)
+        return replace(described, bytes=description.bytes_of(index, definition))
 
     def _definitions(self) -> Sequence[Definition]:
         """Return the definitions of the index; none if there is no index."""
@@ -228,56 +203,12 @@ class DefinedTable(Handle):
 
         indexer = build_again(self._table, index, progress)
         index.refresh()
-        (described,) = _described(index, [found(index, name)], self._table.snapshot().schema)
+        (described,) = description.described(index, [found(index, name)], self._table.snapshot().schema)
         return replace(described, indexer=indexer)
 
     def _apart(self) -> DefinedTable:
         """Return the same table with an index handle of its own, for work that takes long or commits."""
         return DefinedTable(self._table, self.index_path)
-
-
-def _described(
-    index: MetadataTable, definitions: Sequence[Definition], schema: Schema
-) -> list[IndexDescription]:
-    """Describe some definitions. Cost: one pass over the records of the files."""
-    from tailbit.index.maintenance.rebuild import lacking
-    from tailbit.index.maintenance.wanted import wanted_of
-
-    left = lacking(index.state, wanted_of(definitions, schema)).left()
-    return [_description(one, left.get(one.id, (0, 0))[0], schema) for one in definitions]
-
-
-def _description(definition: Definition, left: int, schema: Schema) -> IndexDescription:
-    from tailbit.index.analytics.unserved import change_of
-    from tailbit.index.model import COUNTS_REASON, DEFERRED
-    from tailbit.index.sql.terms import zone_of
-
-    internal = (DEFERRED, COUNTS_REASON)
-    state = "deferred" if definition.is_deferred else "building" if left else "complete"
-    return IndexDescription(
-        name=definition.name,
-        kind=definition.kind,
-        terms=tuple(term.text for term in definition.terms) or ("*",),
-        state=state,
-        files_left=left,
-        only=definition.only,
-        zone=zone_of(definition, schema),
-        options={key: text for key, text in definition.options.items() if key not in internal},
-        counts_reason=definition.options.get(COUNTS_REASON, ""),
-        changed=change_of(definition, schema),
-    )
-
-
-def _bytes_of(index: MetadataTable, definition: Definition) -> int | None:
-    """Return the bytes of the postings of a definition; None if it has none, or a footer cannot be read."""
-    from tailbit.index.postings.encoding import encoding_of
-
-    if not definition.has_postings:
-        return None
-    try:
-        return encoding_of(chain.from_iterable(index.state.spaces.values()), definition.id).bytes
-    except CorruptIndexError:
-        return None
 
 
 def _checked(progress: Progress | None) -> Progress | None:

@@ -25,7 +25,7 @@ from tailbit.index.sql.ddl.statements import (
 from tailbit.index.store.place import index_path
 from tailbit.tables import open_table
 from tailbit.tables.storage import StorageOptions
-from tailbit.upkeep.definitions import IndexDescription
+from tailbit.upkeep.description import IndexDescription
 from tailbit.upkeep.repairs import Progress
 from tailbit.upkeep.table import MaintainedTable
 

@@ -7,7 +7,6 @@ object are not blocked meanwhile.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tailbit.arguments.keywords import checks_keywords_of_methods
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 
 
 @checks_keywords_of_methods()
-@dataclass(eq=False, repr=False)
 class MaintainedTable(DefinedTable):
     """A source table and the maintenance of its index; the base of `IndexedTable`."""
 

@@ -16,7 +16,8 @@ from tailbit.index.kinds.value_counts import VALUE_COUNTS
 from tailbit.index.model import Definition, FileRecord, IndexFile, Ledger, LedgerState, Settings
 from tailbit.index.parquet.index_file import write_index_file
 from tailbit.index.postings.gaps import none
-from tailbit.index.postings.postings import NAME, SCHEMA, Postings, write_row_groups, write_segment
+from tailbit.index.postings.layout import NAME, SCHEMA
+from tailbit.index.postings.postings import Postings, write_row_groups, write_segment
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables.model import Fingerprint
 from tailbit.tables.storage import NO_OPTIONS, LocalStorage, Storage, StorageOptions

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
@@ -12,7 +11,7 @@ from tailbit.index.kinds.files.kind import FILES
 from tailbit.index.kinds.kind import Kind, View
 from tailbit.index.kinds.settings import may_share
 from tailbit.index.model import IndexFile
-from tailbit.index.postings.postings import NAME, SCHEMA
+from tailbit.index.postings.layout import NAME, SCHEMA
 from tailbit.index.postings.segment import Segment
 from tailbit.once import once
 from tailbit.tables.model import Column
@@ -44,7 +43,6 @@ class Segments:
         return Segments([known.get(path) or Segment(view.storage, path) for path in paths])
 
 
-@dataclass(frozen=True)
 class BitmapIndexKind(Kind[Segments]):
     """Kind whose rows are postings; `write_segment` writes them."""
 

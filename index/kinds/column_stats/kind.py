@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, ClassVar
 
@@ -12,7 +11,6 @@ import pyarrow as pa
 
 from tailbit.arrays import Longs, Mask
 from tailbit.errors import CorruptIndexError, DataFileError
-from tailbit.index.expression.indexed_term import IndexedTerm, sources_of, with_terms
 from tailbit.index.kinds.column_stats.rows import (
     ENCODINGS,
     SCHEMA,
@@ -36,6 +34,8 @@ from tailbit.tables.storage import Storage
 
 if TYPE_CHECKING:
     from tailbit.index.evaluation.row_space import Access
+    from tailbit.index.expression import indexed_term
+    from tailbit.index.expression.indexed_term import IndexedTerm
     from tailbit.index.kinds import merging
     from tailbit.index.kinds.column_stats import reader as stored
     from tailbit.index.kinds.column_stats.reader import ColumnStats
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from tailbit.tables.parquet import layout as parquet_layout
     from tailbit.tables.parquet import rows as parquet_rows
 else:
+    indexed_term = lazy("tailbit.index.expression.indexed_term")
     merging = lazy("tailbit.index.kinds.merging")
     stored = lazy("tailbit.index.kinds.column_stats.reader")
     data_file = lazy("tailbit.tables.parquet.data_file")
@@ -60,7 +61,6 @@ _FEW = 4
 """Number of small files that are merged: a question reads every file, so they are few."""
 
 
-@dataclass(frozen=True)
 class ColumnStatsKind(Kind["ColumnStats"]):
     """Kind whose rows are each the statistics of one column in one row group of a data file."""
 
@@ -91,7 +91,7 @@ class ColumnStatsKind(Kind["ColumnStats"]):
             of_claims = StatsOfClaims(view.reader(self), view.reader(FILES).table())
         except CorruptIndexError:
             return ()
-        terms = [column for column in columns if isinstance(column, IndexedTerm)]
+        terms = [column for column in columns if isinstance(column, indexed_term.IndexedTerm)]
         of_terms = (
             TermStatsAccess(made, of_claims, term)
             for made in definitions
@@ -221,8 +221,8 @@ def _differences(
         return
 
     def computed(term: IndexedTerm) -> Computed:
-        for table in parquet_rows.fetch(source.storage, slice_, sources_of([term]), None):
-            values, raising = with_terms(table, [term])
+        for table in parquet_rows.fetch(source.storage, slice_, indexed_term.sources_of([term]), None):
+            values, raising = indexed_term.with_terms(table, [term])
             yield values[term.id], raising.get(term.id)
 
     try:
@@ -236,7 +236,7 @@ def _differences(
             if cells.key_type != stored_type(column) or not cells.known[units].any():
                 continue
             rows = list(built([Footer("", layout, slice_.path, computed)], [column]))[1:]
-            compare = cells.hold if isinstance(column, IndexedTerm) else cells.same
+            compare = cells.hold if isinstance(column, indexed_term.IndexedTerm) else cells.same
             if not rows or not compare(
                 units, stored.cells_of(rows[0], cells.key_type, units.stop - units.start)
             ):

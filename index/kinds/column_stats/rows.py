@@ -29,9 +29,7 @@ import numpy as np
 import pyarrow as pa
 
 from tailbit.errors import ColumnTypeError, DataFileError
-from tailbit.index.expression.indexed_term import IndexedTerm
 from tailbit.index.keys import is_textual, key_type_of
-from tailbit.index.kinds.column_stats.values import Computed, computed_statistics
 from tailbit.index.parquet.sorted_rows import GROUP_ROWS, sort, starts
 from tailbit.index.predicate.value_sets import beyond_prefix
 from tailbit.once import lazy
@@ -39,10 +37,16 @@ from tailbit.tables.arrow import arrow_array
 from tailbit.tables.model import Column
 
 if TYPE_CHECKING:
+    from tailbit.index.expression import indexed_term
+    from tailbit.index.expression.indexed_term import IndexedTerm
+    from tailbit.index.kinds.column_stats import values as term_values
+    from tailbit.index.kinds.column_stats.values import Computed
     from tailbit.tables.parquet import bounds as footer_bounds
     from tailbit.tables.parquet.bounds import ChunkStatistics
     from tailbit.tables.parquet.layout import Layout
 else:
+    indexed_term = lazy("tailbit.index.expression.indexed_term")
+    term_values = lazy("tailbit.index.kinds.column_stats.values")
     footer_bounds = lazy("tailbit.tables.parquet.bounds")
 
 SCHEMA = pa.schema(
@@ -95,7 +99,7 @@ def built(footers: Sequence[Footer], columns: Sequence[Column]) -> Iterator[pa.T
     groups = [(footer.hash, rows) for footer in distinct for rows in np.diff(footer.layout.starts).tolist()]
     yield directory([name for name, _ in groups], [rows for _, rows in groups])
     for column in sorted(columns, key=lambda column: column.id):
-        if isinstance(column, IndexedTerm):
+        if isinstance(column, indexed_term.IndexedTerm):
             rows = _rows_of_values(footers, distinct, column)
         else:
             stated = enumerate(chain.from_iterable(_statistics(distinct, column)))
@@ -127,7 +131,7 @@ def _rows_of_values(
     rows = []
     for footer in footers:
         if footer.computed is not None:
-            groups = computed_statistics(footer.computed(term), term, footer.layout.starts)
+            groups = term_values.computed_statistics(footer.computed(term), term, footer.layout.starts)
             rows.append(_rows(term, enumerate(groups, first[footer.hash])))
     known = [table for table in rows if table is not None]
     return united(pa.concat_tables(known)) if known else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
@@ -22,7 +21,6 @@ else:
     merging = lazy("tailbit.index.kinds.merging")
 
 
-@dataclass(frozen=True)
 class FilesKind(Kind[RecordedFiles]):
     """Kind whose rows are each the state of one data file after one change."""
 

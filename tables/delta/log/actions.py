@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -33,8 +33,7 @@ NO_COLUMNS = '{"type":"struct","fields":[]}'
 """The schema of a table whose metadata sets no schema."""
 
 
-@dataclass(frozen=True)
-class Metadata:
+class Metadata(NamedTuple):
     """A metaData action: table id, schema text, partition columns, properties.
 
     The first commits of some writers (Delta Live Tables) set no schema yet: such a table has no columns.

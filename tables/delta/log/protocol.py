@@ -9,8 +9,7 @@ Table Features and Reader Requirements.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from tailbit.errors import MalformedLogError, UnsupportedFeatureError
 
@@ -58,8 +57,7 @@ _REFUSED_SETTINGS = {
 """Table properties of writer-only features under which this log is not the whole truth."""
 
 
-@dataclass(frozen=True, slots=True)
-class Protocol:
+class Protocol(NamedTuple):
     """A protocol action: versions, and named features if the versions are 3 and 7."""
 
     reader_version: int

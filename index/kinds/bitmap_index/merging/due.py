@@ -9,7 +9,7 @@ from tailbit.index.kinds.files.recorded import RecordedFiles
 from tailbit.index.kinds.kind import View
 from tailbit.index.kinds.merging import FAN_IN, MergeGroup, size_class
 from tailbit.index.model import ROWS_PER_SPACE, Settings
-from tailbit.index.postings.postings import NAME
+from tailbit.index.postings.layout import NAME
 from tailbit.index.postings.segment import Segment
 
 Spaces = Mapping[str, Sequence[Segment]]

@@ -14,8 +14,8 @@ from pyroaring import BitMap
 from support.encodings import postings_of
 from tailbit.errors import BrokenBitmapError, CorruptIndexError
 from tailbit.index.parquet.index_file import write_index_file
+from tailbit.index.postings.layout import SHARED
 from tailbit.index.postings.postings import JointPostings, Postings, write_row_groups, write_segment
-from tailbit.index.postings.row_groups import SHARED
 from tailbit.index.postings.segment import Segment
 from tailbit.tables.storage import LocalStorage, Storage
 

@@ -1,0 +1,79 @@
+"""What an index of a table holds, and how far it is built."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+from tailbit.errors import CorruptIndexError
+from tailbit.index.analytics.unserved import change_of
+from tailbit.index.maintenance.rebuild import lacking
+from tailbit.index.maintenance.wanted import wanted_of
+from tailbit.index.model import COUNTS_REASON, DEFERRED, Definition
+from tailbit.index.postings.encoding import encoding_of
+from tailbit.index.sql.terms import zone_of
+from tailbit.index.store.table import MetadataTable
+from tailbit.tables.schema import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class IndexDescription:
+    """One index of a table, and how far it is built.
+
+    `terms`: columns or expressions, as SQL. `only`: the condition on partition columns of the files that it
+    covers; empty for all. `zone`: the session time zone of the questions that it serves, if its values depend
+    on it. `state`: "complete", "building", or "deferred" until the first rebuild. `files_left`: live files
+    that it is still to be built for. `bytes`: of its postings, in `describe_index`. `indexer`: the running
+    indexer that builds it.
+    `counts_reason`: why the values are not counted, if that was decided from a sample of the data. `changed`:
+    which column is gone or has another type than it had, so that questions read the data; empty for none.
+    """
+
+    name: str
+    kind: str
+    terms: tuple[str, ...]
+    state: str
+    files_left: int = 0
+    only: str = ""
+    zone: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    bytes: int | None = None
+    indexer: str | None = None
+    counts_reason: str = ""
+    changed: str = ""
+
+
+def described(
+    index: MetadataTable, definitions: Sequence[Definition], schema: Schema
+) -> list[IndexDescription]:
+    """Describe some definitions. Cost: one pass over the records of the files."""
+    left = lacking(index.state, wanted_of(definitions, schema)).left()
+    return [_description(one, left.get(one.id, (0, 0))[0], schema) for one in definitions]
+
+
+def _description(definition: Definition, left: int, schema: Schema) -> IndexDescription:
+    internal = (DEFERRED, COUNTS_REASON)
+    state = "deferred" if definition.is_deferred else "building" if left else "complete"
+    return IndexDescription(
+        name=definition.name,
+        kind=definition.kind,
+        terms=tuple(term.text for term in definition.terms) or ("*",),
+        state=state,
+        files_left=left,
+        only=definition.only,
+        zone=zone_of(definition, schema),
+        options={key: text for key, text in definition.options.items() if key not in internal},
+        counts_reason=definition.options.get(COUNTS_REASON, ""),
+        changed=change_of(definition, schema),
+    )
+
+
+def bytes_of(index: MetadataTable, definition: Definition) -> int | None:
+    """Return the bytes of the postings of a definition; None if it has none, or a footer cannot be read."""
+    if not definition.has_postings:
+        return None
+    try:
+        return encoding_of(chain.from_iterable(index.state.spaces.values()), definition.id).bytes
+    except CorruptIndexError:
+        return None
