@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -62,7 +62,6 @@ def write_parquet(
     sink: pa.NativeFile,
     schema: pa.Schema,
     groups: Iterable[pa.Table],
-    uncompressed: Collection[str] = (),
     encodings: Mapping[str, str] | None = None,
     metadata: Mapping[str, str] | None = None,
 ) -> None:
@@ -79,7 +78,7 @@ def write_parquet(
     with pq.ParquetWriter(
         sink,
         schema,
-        compression={name: "NONE" if little or name in uncompressed else "ZSTD" for name in schema.names},
+        compression=dict.fromkeys(schema.names, "NONE" if little else "ZSTD"),
         use_dictionary=[f.name for f in schema if not pa.types.is_binary(f.type) and f.name not in named],
         column_encoding=encodings or None,
         write_statistics=_with_statistics(schema),

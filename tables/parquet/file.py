@@ -78,11 +78,9 @@ class ParquetFile:
         """Return all rows of the given columns, or of all columns."""
         return self.read_row_groups(range(self.metadata.num_row_groups), columns, use_threads)
 
-    def read_row_group(
-        self, number: int, columns: Sequence[str] | None = None, use_threads: bool = True
-    ) -> pa.Table:
+    def read_row_group(self, number: int, columns: Sequence[str] | None = None) -> pa.Table:
         """Return the rows of one row group."""
-        return self.read_row_groups([number], columns, use_threads)
+        return self.read_row_groups([number], columns)
 
     def read_row_groups(
         self, numbers: Sequence[int], columns: Sequence[str] | None = None, use_threads: bool = True

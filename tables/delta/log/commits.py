@@ -168,14 +168,6 @@ class DeltaLog:
         except (FileNotFoundError, MalformedLogError):
             return None
 
-    def commit_bytes(self, version: Version) -> bytes:
-        """Read the bytes of one commit.
-
-        Raises:
-            CommitGapError: the commit is not in the log.
-        """
-        return self._read(version)[0]
-
     def _read(self, version: Version) -> tuple[bytes, Stat | None]:
         try:
             return self.storage.read_stated(commit_name(version))

@@ -139,11 +139,11 @@ import sys, pyarrow as pa
 from tailbit.errors import StorageError
 from tailbit.index.parquet.index_file import write_index_file, write_parquet
 from tailbit.tables.storage import LocalStorage, Storage
-import resource, signal
+import random, resource, signal
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
-table = pa.table({"b": [bytes(str(n), "ascii") * 50 for n in range(9_000)]})
-write = lambda to: write_parquet(to, table.schema, [table], ["b"])
+table = pa.table({"b": [random.randbytes(50) for _ in range(9_000)]})
+write = lambda to: write_parquet(to, table.schema, [table])
 try:
     write_index_file(LocalStorage(sys.argv[1]), "files", "s", write)
 except StorageError as refused:
