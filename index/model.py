@@ -80,16 +80,16 @@ RAISED_TYPE, RAISED_KEY = "boolean", b"\x01"
 
 
 TERM = "#"
-"""How the ids of definitions begin that are no bitmap of a column."""
+"""The first character of the ids that `new_id` returns."""
 
 
 def new_id() -> str:
-    """Return an id for a definition that is no bitmap of a column; no column has such an id."""
+    """Return a new id for a definition of an expression, tuples or statistics; no column has such an id."""
     return f"{TERM}{uuid.uuid4().hex[:8]}"
 
 
 def is_of_term(id_: str) -> bool:
-    """Return whether an id was made by `new_id`, and is not that of a column."""
+    """Return whether an id came from `new_id`: it is a definition's own id, and no column's."""
     return id_.startswith(TERM)
 
 

@@ -63,7 +63,9 @@ class FileList(Sequence[FileSlice], ABC):
 
     @classmethod
     def sorted(cls: type[Files], stored: pa.Table, file: str, late: LateStats | None = None) -> Files:
-        """Return a list of files that are stored in any order.
+        """Return the list of files of a table of `stored_schema`, sorted by path.
+
+        `file`: the name of the log in errors. `late`: reads the statistics when they are first needed.
 
         Raises:
             MalformedLogError: a path occurs twice.
@@ -79,7 +81,7 @@ class FileList(Sequence[FileSlice], ABC):
 
     @classmethod
     def of(cls: type[Files], slices: Sequence[FileSlice], file: str) -> Files:
-        """Return a list of slices in any order."""
+        """Return the list of slices that come in any order."""
         return cls.sorted(cls.stored(slices), file)
 
     @classmethod

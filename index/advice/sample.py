@@ -29,7 +29,7 @@ from tailbit.tables.storage import Storage
 
 @dataclass(frozen=True, slots=True)
 class SampledBlock:
-    """Rows `[first, first + rows)` of a row group of an open data file, which is that of `slice`."""
+    """Rows `[first, first + rows)` of row group `group` of an open file, which the table names `slice`."""
 
     file: DataFile
     slice: FileSlice

@@ -106,9 +106,9 @@ class _Column:
     ends: dict[int, tuple[bytes, bytes]] = field(default_factory=dict)
 
     def add(self, keys: pa.BinaryArray, codes: Longs, groups: Longs, counts: Longs) -> None:
-        """Add rows to groups.
+        """Add rows to groups: entry i is `counts[i]` rows of group `groups[i]` with key `keys[codes[i]]`.
 
-        `keys`: distinct and in order, NULL first; `codes`: the index into `keys` of each row's key.
+        `keys`: distinct and ascending, NULL first.
         """
         if keys.null_count:
             present = codes > 0

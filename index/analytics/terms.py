@@ -127,7 +127,11 @@ def count_groups(rows: Rows, columns: Sequence[Column]) -> GroupCounts:
 
 
 def _coded(rows: Rows, term: IndexedTerm, by_id: dict[str, Coded]) -> Coded:
-    """Compute a term for groups of rows, of which the keys of the columns that it reads are known."""
+    """Compute the keys of a term, and the code of its key for each group of rows.
+
+    `by_id`: keys and codes, by group, of the columns that the term reads. A term of one column is computed
+    once per key of that column, a term of several columns once per group.
+    """
     sources = [by_id[source.id] for source in sources_of([term])]
     alone = len(sources) == 1
     keys = [sources[0].keys] if alone else [of.keys.take(arrow_array(of.codes)) for of in sources]
@@ -139,7 +143,7 @@ def _coded(rows: Rows, term: IndexedTerm, by_id: dict[str, Coded]) -> Coded:
 
 
 def _values(term: IndexedTerm, keys: Sequence[pa.BinaryArray]) -> tuple[pa.Array, Mask | None]:
-    """Compute a term per whole key of the column that it reads, or per combination of keys."""
+    """Compute a term for rows of keys; `keys`: an array for each column that the term reads, in order."""
     columns = {source.id: _decoded(of, source) for source, of in zip(sources_of([term]), keys, strict=True)}
     return values_of(term, columns, len(keys[0]))
 

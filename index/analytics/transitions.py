@@ -192,7 +192,7 @@ class _Difference:
         return bits
 
     def uncovered(self, selection: Selection) -> Iterator[Read]:
-        """Yield the rows of uncovered files that only `mine` shows.
+        """Yield (file, rows) for the uncovered files with rows that `mine` shows and `other` does not.
 
         Cost: the footers of files without a row count.
         """

@@ -93,7 +93,7 @@ class AccessPath(Protocol):
 
 
 class EvaluatedBounds:
-    """The size of exact bounds that were already evaluated. Cost: the cardinality of one bitmap."""
+    """The number of rows in exact bounds that this question has evaluated before. Cost: one cardinality."""
 
     def count(self, question: SpaceQuestion) -> int | None:
         """Count the rows of the bounds."""
@@ -128,7 +128,7 @@ class CodesByPosition:
     """
 
     def count(self, question: SpaceQuestion) -> int | None:
-        """Count the rows of the other conjuncts whose code is in the spans of the widest conjunct."""
+        """Count the rows of the other conjuncts whose code the widest conjunct allows."""
         of_parts = ((i, filter_of(part, question.space)) for i, part in enumerate(question.conjuncts))
         filters = [(i, key_filter) for i, key_filter in of_parts if key_filter is not None]
         if not filters:

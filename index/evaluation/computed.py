@@ -94,7 +94,7 @@ def computed_bounds(node: Computed, space: SpaceView) -> Bounds:
 def computed_postings(node: Computed, space: SpaceView) -> list[BitMap] | None:
     """Return postings whose union is exactly the rows where a condition is TRUE.
 
-    None if no such postings exist, or if uniting the other postings is cheaper.
+    None if no such postings exist, or if the postings of the keys where it is not TRUE are fewer to unite.
     """
     column = node.column
     if column is None or column.partition or column.type.name == "array":

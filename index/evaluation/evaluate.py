@@ -84,7 +84,7 @@ class Evaluation:
         bounds = self._own_bounds(node)
         if self.bounding and not bounds.exact:
             for access, bounded in self.bounding.get(id(node), ()):
-                bounds = _and_also(bounds, access.bounds(bounded, self.space))
+                bounds = _combined(bounds, access.bounds(bounded, self.space))
         return bounds
 
     def _own_bounds(self, node: Node) -> Bounds:
@@ -110,8 +110,11 @@ class Evaluation:
         )
 
 
-def _and_also(bounds: Bounds, others: Bounds) -> Bounds:
-    """Return the bounds of a node that two bounds are known of; either may hold rows that are not visible."""
+def _combined(bounds: Bounds, others: Bounds) -> Bounds:
+    """Combine two bounds of the same node: a row is sure if either says so, and open if both leave it open.
+
+    Either of them may hold rows that are not visible.
+    """
     sure = bounds.sure | others.sure
     return Bounds.between(sure, sure | bounds.maybe & others.maybe)
 

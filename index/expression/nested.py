@@ -49,7 +49,7 @@ def variable(name: str, level: int, type_: DataType) -> Ref:
 
 
 def over_elements(b: Builder, name: str, array: Expression, element: Ref, body: Expression) -> Expression:
-    """Build `exists` or `forall`: a condition over each element of an array."""
+    """Build `exists(array, element -> body)` or `forall`; `name` says which."""
     return call(name, [array, b.truth(body)], BOOLEAN, (element.column.id,))
 
 

@@ -202,10 +202,10 @@ _LONG, _USUAL = "{1,19}", "{1,9}"
 
 @lru_cache(maxsize=256)
 def _usual(parts: tuple[str, ...]) -> str | None:
-    """Return an RE2 pattern of texts of a format with short numbers and a plain year, or None.
+    """Return an RE2 pattern for the usual texts of a format: numbers of few digits, and a year without sign.
 
-    None if a number of any width is followed by a digit, since the width decides what comes next; and if the
-    format has no number.
+    `parts`: the format's letters and quoted texts. Return None if the format has no number, or if a digit
+    follows a number of any width, since a pattern cannot tell where that number ends.
     """
     if all(part[0] == QUOTE for part in parts):
         return None

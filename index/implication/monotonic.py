@@ -1,7 +1,8 @@
-"""Whether a function of one column rises or falls with it, wherever it does not raise.
+"""Whether a function of one column rises or falls with the column, wherever it does not raise.
 
-What rises for comparisons can be inverted, too (`tailbit.index.implication.least`); here it suffices that it
-rises: `i + 1`, `-l`, `p * 2`, `unix_seconds(ts)`, and times cut in a zone whose clocks change.
+A function that rises for comparisons can be inverted, too (`tailbit.index.implication.least`); here it
+suffices that it rises, as `i + 1`, `-l`, `p * 2`, `unix_seconds(ts)` and times truncated in a zone with clock
+changes do.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from tailbit.tables.zones.times import fixed_offset
 
 
 class Course(NamedTuple):
-    """How a function runs: `rising` or falling.
+    """Whether a function is `rising` or falling.
 
-    `zone`: it runs so between two changes of the clocks of this zone, and over times that are far apart.
+    `zone`: if not empty, this holds only between two clock changes of that zone, and for times far apart.
     """
 
     rising: bool
@@ -27,7 +28,7 @@ class Course(NamedTuple):
 
 
 def course(expression: Expression) -> Course:
-    """Return how a function of one column runs.
+    """Return whether a function of one column rises or falls with the column, and in which time zone.
 
     Raises:
         NotRising: the function is not known to rise or fall.
@@ -46,7 +47,7 @@ def course(expression: Expression) -> Course:
 
 
 def _is_cut_in_zone(call: Call) -> bool:
-    """Return whether a call cuts the times of a column to days or the like by clocks that change."""
+    """Return whether a call truncates a timestamp column, as to a date, in a zone with clock changes."""
     if not isinstance(call.args[0], Ref) or call.args[0].type.name != "timestamp":
         return False
     cut = call.name == "date_trunc" or (call.name == "cast" and call.type.name == "date")

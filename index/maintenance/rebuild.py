@@ -134,7 +134,10 @@ def _pending(settings: Settings, wanted: Wanted) -> list[Definition]:
 
 
 def _is_settled(state: IndexState) -> bool:
-    """Return whether no round is being read or asked for, which would look at every file anyway."""
+    """Return whether the index has finished its round and no new one is requested.
+
+    An unfinished or requested round checks every file anyway.
+    """
     ledger = state.ledger
     settled = ledger is not None and ledger.state is LedgerState.COMPLETE
     return settled and ledger is not None and ledger.settings_version == state.settings.version

@@ -137,9 +137,9 @@ class Segment:
         return int(stored_rows)
 
     def lookup(self, column: str, key: bytes | None) -> BitMap | None:
-        """Look up the posting of one key, None for NULL's; return None if there is none.
+        """Return the posting of a key of a column, or None if the segment has none; the key None means NULL.
 
-        Cost: one row group, once.
+        Cost: decodes one row group, which is cached.
         """
         places, highs = self._places(column)
         if key is None:
@@ -150,9 +150,9 @@ class Segment:
         return self._group(places[at].number).find(key)
 
     def select(self, column: str, ranges: Sequence[KeyRange]) -> tuple[list[bytes], list[BitMap]]:
-        """Return the keys in the ranges, ascending in each, and their postings.
+        """Return the keys in the ranges and their postings; the keys of each range ascend.
 
-        Cost: the row groups that overlap.
+        Cost: decodes the row groups whose keys overlap a range.
         """
         keys: list[bytes] = []
         bitmaps: list[BitMap] = []
@@ -173,7 +173,7 @@ class Segment:
         return self.in_order([place.number for place in self._places(column)[0]])
 
     def spans(self, column: str, keys: Sequence[bytes]) -> list[tuple[int, int, int]]:
-        """Return the row groups that may hold some of ascending keys, each with the bounds of those keys."""
+        """Return (row group, low, high) for the row groups that may hold any of the keys `[low, high)`."""
         places = [place for place in self._places(column)[0] if place.low is not None]
         spans = [
             (p.number, bisect_left(keys, p.low or b""), bisect_right(keys, p.high or b"")) for p in places
@@ -181,16 +181,16 @@ class Segment:
         return [(number, low, high) for number, low, high in spans if low < high]
 
     def unread_keys(self, numbers: Sequence[int]) -> int:
-        """Count the keys in those of some row groups that are not cached."""
+        """Count the keys of the given row groups, without the row groups that are cached."""
         return sum(self._size(n).keys for n in numbers if POSTINGS.held((self._name, n)) is None)
 
     def in_order(self, numbers: Sequence[int]) -> Iterator[RowGroup]:
-        """Return some row groups, which are read on all cores and cached."""
+        """Return the row groups of these numbers, in this order; those not cached are read on all cores."""
         read = self._read_anew(numbers)
         return (read.get(number) or self._group(number) for number in numbers)
 
     def _read_anew(self, numbers: Sequence[int]) -> dict[int, RowGroup]:
-        """Read those of some row groups that are not cached, if they are several."""
+        """Read the row groups that are not cached; of a single number, nothing is read."""
         several = numbers if len(numbers) > 1 else ()
         new = sorted({n for n in several if POSTINGS.held((self._name, n)) is None})
         if not new:

@@ -165,12 +165,12 @@ class _LongPart:
 
     @property
     def cut(self) -> bytes:
-        """Return the bytes that the keys of values share with this one."""
+        """Return the bytes that begin the key of this value, and of each value with the same first bytes."""
         return self.before + PART + (self.value[:MAX_KEY] if self.last else escaped(self.value[:MAX_KEY]))
 
     @property
     def truncated(self) -> _Bounds:
-        """Return the range of all truncated keys with these bytes; the key of these bytes alone is less."""
+        """Return the range of the truncated keys that begin with `cut`; the key that ends there is less."""
         low = (self.cut, False) if self.last else (self.cut + END + BEHIND, True)
         return (*low, self.cut + _HASHES, False)
 

@@ -116,7 +116,7 @@ class ValueSet:
         """Return the union of many sets. Cost: a sort of the intervals, unless many sets are complements."""
         listed = [s for s in sets if not s.complement]
         plain = ValueSet.of((i for s in listed for i in s.intervals), nulls=any(s.nulls for s in listed))
-        return reduce(ValueSet.union, _halved([s for s in sets if s.complement]), plain)
+        return reduce(ValueSet.union, _united_in_pairs([s for s in sets if s.complement]), plain)
 
     @staticmethod
     def intersection_of(sets: Sequence[ValueSet]) -> ValueSet:
@@ -146,10 +146,10 @@ class ValueSet:
         return meets(self.spans(), closed(lo, hi))
 
 
-def _halved(sets: list[ValueSet]) -> list[ValueSet]:
-    """Unite sets in pairs, so that each set is merged a logarithmic number of times.
+def _united_in_pairs(sets: list[ValueSet]) -> list[ValueSet]:
+    """Return the union of sets as a list of one set, or of none if there are no sets.
 
-    Return one set or none.
+    Cost: sets are united in pairs, so each interval is merged a logarithmic number of times.
     """
     while len(sets) > 1:
         pairs = [a.union(b) for a, b in zip(sets[::2], sets[1::2], strict=False)]

@@ -68,7 +68,8 @@ def cover(
     """Divide a snapshot by the recorded files of the index.
 
     Invariant: every live file is in exactly one row space or in `uncovered`; all are in `uncovered` if the
-    records cannot be read. `accesses`: what definitions say of conditions on other columns. `before`: the
+    records cannot be read. `trusted`: the index describes this history of the table; without it no file is
+    covered. `accesses`: what definitions say of conditions on other columns. `before`: the
     coverage of another version, whose visible rows are reused where they are the same. Cost: vectorised joins
     over the live files; hidden rows are loaded only for the row spaces that are evaluated, and only where
     they have changed.

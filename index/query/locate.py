@@ -50,7 +50,7 @@ _COMPARED_AS_THEY_ARE = ("integer", "string", "binary", "date", "timestamp", "ti
 
 @dataclass(frozen=True, eq=False)
 class Keys:
-    """Keys to locate. Each stands once, where it first stood in what was given.
+    """Distinct keys to locate, in the order in which the caller first gave each of them.
 
     `columns`: the key columns of the table. `given`: a column of values for each of them, as the caller gave
     them; `values`: the same in the types in which they are compared.
@@ -213,7 +213,7 @@ class Keys:
         return pc.take(codes, ascending), numpy_of(ascending).astype(np.int64)
 
     def _read(self, selection: Selection) -> Places:
-        """Return the rows of a selection that have a key, by the values of the key columns there."""
+        """Return the rows of a selection that hold one of the keys; the key columns are read from data."""
         hits = selection.hits()
         tables = list(
             fetch_files(selection.storage, [(hit.slice_, hit.positions) for hit in hits], self.columns)
@@ -229,7 +229,7 @@ class Keys:
         return Places(owners[some], files[some], positions[some])
 
     def _scanned(self, space: SpaceView, selection: Selection) -> Places:
-        """Return the rows of a row space that have a key, by the key columns of all rows, batch by batch."""
+        """Return the rows of a row space that hold one of the keys; all rows are read, in batches."""
         files = [(selection.snapshot.files[number], None) for number in space.files.tolist()]
         keys, rows = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
         begin = 0

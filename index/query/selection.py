@@ -99,7 +99,7 @@ class Selection:
 
     @property
     def pruning(self) -> Node:
-        """Return the predicate by which files are pruned: TRUE for the same rows."""
+        """Return the predicate by which files are pruned; it is TRUE for the same rows as `node`."""
         return self.by_file or self.node
 
     @property

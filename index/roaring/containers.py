@@ -156,7 +156,11 @@ def _block(
     runs: Mask,
     words: npt.NDArray[np.uint16],
 ) -> Block:
-    """Return a block with int32 numbers, since a column of many keys has about one container per row."""
+    """Return a block of containers, with its numbers cast to int32.
+
+    `codes`, `counts`, `sizes`, `runs`: for each container, its code, its positions, its words, and whether it
+    holds runs; `words`: those of all containers. int32, since many keys make about one container per row.
+    """
     return Block(number, codes.astype(np.int32), counts.astype(np.int32), sizes.astype(np.int32), runs, words)
 
 

@@ -56,10 +56,11 @@ class _Rows:
 
 @dataclass(frozen=True)
 class CodedElements:
-    """Sorted distinct `keys`, null (a NULL array) first if there is one, and the codes of rows by position.
+    """An array column as the codes of each row's distinct elements.
 
-    Some keys may have no row. `elements`: the codes of all elements by number, which are lower by `shift`
-    than those of their keys here. `some_null`, `some_empty`: whether there are such arrays.
+    `keys`: sorted and distinct; null, first, stands for a NULL array. Some keys may have no row. `elements`:
+    the code of each element in the order of the data; `shift` more is its code among `keys`. `some_null`,
+    `some_empty`: whether there are NULL arrays, and empty ones.
     """
 
     keys: Keys

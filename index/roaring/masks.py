@@ -20,9 +20,9 @@ _FEW = 16
 
 
 def union_of(parts: Sequence[BitPositions], rows: int) -> BitMap:
-    """Return the bitmap of positions below `rows`, in any order.
+    """Return one bitmap of the positions of all `parts`, which are below `rows` and in any order.
 
-    Cost: a pass over the rows, or a sort of few.
+    Cost: a pass over `rows` bits, or a sort if the positions are few.
     """
     if sum(map(len, parts)) * _RARE > rows:
         there = np.zeros(rows, dtype=np.bool_)

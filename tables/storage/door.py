@@ -167,7 +167,7 @@ class Storage(ABC):
     def open(self, rel: str, end: int = 0) -> pa.NativeFile:
         """Open the file for random access. The caller closes it.
 
-        `end`: bytes of its end that are to be read; where access is by requests, the first one fetches them.
+        `end`: how many of the last bytes the caller will read; an object store fetches them at once.
         """
 
     @abstractmethod

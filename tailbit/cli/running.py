@@ -91,7 +91,7 @@ def run(
         index=index,
         storage_options=storage_options(),
         **of_one,
-        **_told(stall_limit, quiet=quiet, as_json=as_json),
+        **_reporting(stall_limit, quiet=quiet, as_json=as_json),
     )
 
 
@@ -113,7 +113,7 @@ def _only_config(given: tuple[Any, ...], index: str | None) -> None:
 
 
 def _run_config(file: str, stall_limit: str, *, quiet: bool, as_json: bool) -> int:
-    """Run all tables of a configuration; a limit that the command line gives is taken over the file's."""
+    """Run all tables of a configuration; `--stall-limit` on the command line overrides the file's limit."""
     from tailbit.streaming.config.read import read_config
 
     if not _is_given("stall_limit"):
@@ -121,11 +121,11 @@ def _run_config(file: str, stall_limit: str, *, quiet: bool, as_json: bool) -> i
     _made_ready()
     from tailbit.streaming.many.run import run_config
 
-    return run_config(file, **_told(stall_limit, quiet=quiet, as_json=as_json))
+    return run_config(file, **_reporting(stall_limit, quiet=quiet, as_json=as_json))
 
 
-def _told(stall_limit: str, *, quiet: bool, as_json: bool) -> dict[str, Any]:
-    """Return the callbacks of a run, systemd's among them, and the limit after which it counts as hung."""
+def _reporting(stall_limit: str, *, quiet: bool, as_json: bool) -> dict[str, Any]:
+    """Return keyword arguments of a run: its callbacks (systemd's too), and when the run counts as hung."""
     from tailbit.cli.render import notice_lines, progress_lines
     from tailbit.streaming.life.service_manager import ServiceManager
     from tailbit.streaming.life.watchdog import Supervision

@@ -23,7 +23,7 @@ _STATES = {
 
 
 def print_status(account: Mapping[str, Any]) -> None:
-    """Print the status of one index, a line per fact; facts without news are left out."""
+    """Print the status of one index, a line per fact; facts at their usual value are left out."""
     for name, text in _facts(account):
         sys.stdout.write(f"{name:<{_WIDTH}}{visible(text)}\n")
 

@@ -292,7 +292,7 @@ def doctor(table: str | None, config: str | None, index: str | None, start: bool
 
 
 def _findings(table: str | None, config: str | None, index: str | None, start: bool) -> Iterator[Finding]:
-    """Yield the findings; those about packages come before any of these is imported."""
+    """Yield the findings, first about the machine's packages, which the other checks import."""
     from tailbit.upkeep.machine import machine
 
     yield from machine()

@@ -80,10 +80,11 @@ class Cells:
         return all(mine[n] == theirs[n] for mine, theirs in pairs for n in at)
 
     def hold(self, units: slice, other: Cells) -> bool:
-        """Return whether the statistics of some units are those of another column, or hold for more rows too.
+        """Return whether the statistics of `units` are true of the rows that `other` was computed from.
 
-        Those of an expression hold for more rows where several files have a footer, or one file has had other
-        partition values: see `rows.united`.
+        `other`: statistics of the same column or expression, its first unit for the first of `units`.
+        Recorded statistics of an expression may be wider: they cover all files with one footer, see
+        `rows.united`.
         """
         ours = enumerate(range(units.start, units.stop))
         return all(
@@ -95,7 +96,7 @@ class Cells:
         return Cells(self.key_type, *(part[unit : unit + 1] for part in parts))
 
     def _wider(self, unit: int, other: Cells, theirs: int) -> bool:
-        """Return whether the statistics of a unit are inexact and exclude no row of another column's unit."""
+        """Return whether the bounds of a unit are inexact and contain those of unit `theirs` of `other`."""
         if self.exact[unit] or not self.known[unit] or self.nulls[unit] not in (-1, other.nulls[theirs]):
             return False
         if not (self.bounded[unit] and other.bounded[theirs]):
@@ -275,7 +276,10 @@ def cells_of(every: pa.Table, key_type: str, units: int) -> Cells:
 
 
 def _spread(values: pa.ChunkedArray, at: Longs, units: int) -> Longs | pa.Array:
-    """Return values by unit; texts as an Arrow array, null where a unit has none."""
+    """Return an array with a value for each of `units` units: `values[i]` at place `at[i]`.
+
+    Units without a value hold 0, or null in an array of texts.
+    """
     whole = values.combine_chunks()
     if pa.types.is_binary(whole.type):
         places = np.full(units, len(whole), dtype=np.int64)

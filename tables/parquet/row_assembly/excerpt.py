@@ -98,7 +98,11 @@ class Excerpt:
     _rows: int = 0
 
     def add(self, columns: Sequence[Picked], groups: Sequence[int]) -> list[int]:
-        """Add leaves whose pages hold the same rows; return the excerpt's row groups that hold them."""
+        """Add pages of some leaves; return the numbers of the excerpt's row groups that hold them.
+
+        `columns`: leaves, of which the selected pages hold the same rows. `groups`: the row groups of the
+        data file; each becomes one row group of the excerpt.
+        """
         first, absent = len(self._groups), absent_chunks(self.layout)
         for order, group in enumerate(groups):
             pages, numbers = columns[0].pages[order], columns[0].numbers[order]

@@ -45,7 +45,10 @@ class Cut(NamedTuple):
 
 
 def kept(layout: Layout, cut: Cut, groups: Groups) -> pa.ChunkedArray | None:
-    """Return the column at the wanted rows from the cache; None unless all their pages are cached."""
+    """Return the values of a column at wanted rows from the cache, or None if a page is not cached.
+
+    `layout`: of the file. `cut`: the column and its pages. `groups`: row groups, each with its wanted rows.
+    """
     out = []
     for group, number, rows in _wanted(cut, groups):
         values = _DECODED.held((layout.number, group, cut.leaf, number, cut.column))

@@ -86,7 +86,7 @@ def _operand(column: Column) -> Stored:
 def _is_as_meant(
     layout: Layout, leaf: pq.ColumnSchema, stored: pa.DataType, column: Column, test: Stored
 ) -> bool:
-    """Return whether the stored bytes of a column are the table's values."""
+    """Return whether the stored values of a leaf are the table's values, and can be tested as stored."""
     physical = str(leaf.physical_type)
     if column.type.char_length or not _is_same(stored, arrow_type(column.type, column.label), leaf):
         return False

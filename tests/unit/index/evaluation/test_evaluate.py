@@ -233,5 +233,5 @@ def test_bounds_of_rows_that_are_not_visible_do_not_make_other_bounds_exact() ->
     """Rows 0 and 4 are posted of a file that is gone. Rows 8 and 9 are left open by another index."""
     of_column = Bounds.between(BitMap([0, 4]), BitMap([0, 4, 8, 9, 10]))
     of_another = Bounds.between(BitMap(), BitMap([8, 9]))
-    both = evaluating._and_also(of_column, of_another)
+    both = evaluating._combined(of_column, of_another)
     assert (both.sure, both.maybe, both.exact) == (BitMap([0, 4]), BitMap([0, 4, 8, 9]), False)
