@@ -167,7 +167,7 @@ class Definition:
 
     @property
     def is_deferred(self) -> bool:
-        """Whether no file wants it before its first rebuild."""
+        """Whether no file is built for the definition before its first rebuild."""
         return self.options.get(DEFERRED) == "true"
 
     def without(self, option: str) -> Definition:
@@ -176,18 +176,18 @@ class Definition:
 
     @property
     def expression_ids(self) -> dict[str, Term]:
-        """The terms that are no columns by their own ids, for kinds that keep something of each."""
+        """Map the id of each term that is not a column to the term; an id ends with the term's place."""
         numbered = enumerate(self.terms, 1)
         return {f"{self.id}.{number}": term for number, term in numbered if not term.is_column}
 
     @property
     def has_postings(self) -> bool:
-        """Whether the index keeps postings of its values."""
+        """Whether the index keeps postings of the definition's values."""
         return self.kind == BITMAP
 
     @property
     def has_counts(self) -> bool:
-        """Whether the index keeps the number of visible rows of each of its values."""
+        """Whether the index keeps the number of visible rows of each of the definition's values."""
         return self.has_postings and self.options.get(COUNTS) != "off"
 
     @property

@@ -234,7 +234,7 @@ def _named_rows(points: _Points, segments: Sequence[Segment], space: SpaceView) 
 
 
 def _marked(ranges: Sequence[KeyRange]) -> list[KeyRange]:
-    """Convert key ranges of values to key ranges of elements; each range has both ends."""
+    """Convert ranges of value keys to ranges of element keys, whose two ends are never open."""
     return [(ELEMENT + (low or b""), a, ELEMENT + (high or b""), b) for low, a, high, b in ranges]
 
 

@@ -40,7 +40,9 @@ def beginning(e: Expression) -> int:
 
 
 def ends(characters: int, text: bytes) -> tuple[End, End]:
-    """Return the least values whose prefix is `text` or more, and whose prefix is more than `text`.
+    """Return the least value with a prefix of at least `text`, and the least with a prefix above `text`.
+
+    `characters`: the length of the prefix. An end is the bytes of a value, and whether it is excluded.
 
     Raises:
         NotRising: `text` is not UTF-8.

@@ -68,7 +68,7 @@ def condition_of(
     if not isinstance(node, And):
         condition = _condition(node, partition, budget)
         return condition, None if condition is not None else node
-    parts = [(child, budget.spent_on(child, partition)) for child in node.children]
+    parts = [(child, budget.condition_of_part(child, partition)) for child in node.children]
     known = [condition for _, condition in parts if condition is not None]
     rest = [child for child, condition in parts if condition is None]
     if any(condition is False for condition in known):
@@ -80,14 +80,14 @@ def condition_of(
 
 
 class _Budget:
-    """The number of tests that a condition may still have; a shared node counts each time that it occurs."""
+    """The number of tests that a condition may still add; a shared node counts each time that it occurs."""
 
     def __init__(self, formulas: Formulas) -> None:
         self.formulas = formulas
         self.left = _MOST_TESTS
 
-    def spent_on(self, node: Node, partition: Constants) -> Condition | bool | None:
-        """Return the condition of a node, or None without spending anything."""
+    def condition_of_part(self, node: Node, partition: Constants) -> Condition | bool | None:
+        """Return the condition of a node; if there is none, return None and leave the budget as it was."""
         left = self.left
         condition = _condition(node, partition, self)
         if condition is None:

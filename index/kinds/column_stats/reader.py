@@ -152,12 +152,12 @@ class ColumnStats:
 
     @property
     def numbers(self) -> Mapping[str, Longs]:
-        """Map each index file to the common numbers of its units."""
+        """Map each index file to the numbers of its units, counted through all index files."""
         return self._directory[3]
 
     @once
     def _directory(self) -> tuple[pa.StringArray, Longs, Longs, Mapping[str, Longs]]:
-        """Return footers, rows per unit, first units, and per index file the common number of each unit."""
+        """Return `footers`, `rows`, `starts` and `numbers`, from the directories of all index files."""
         paths = sorted(self.paths)
         tables = [self._part(path, _DIRECTORY) for path in paths]
         if not tables:

@@ -179,7 +179,10 @@ def _assembled(storage: Storage, batch: Sequence[Group], columns: int, masked: b
 def _with_values(
     storage: Storage, batch: Sequence[Group], column: Column, place: int, numbers: Ints
 ) -> Numbered:
-    """Return a column with the values of its numbers."""
+    """Return a column as numbers, with the value of each number that occurs, read from the dictionaries.
+
+    `place`: the column among the chunks of each group. `numbers`: for each row; 0 stands for NULL.
+    """
     chunks = [group.chunks[place] for group in batch]
     sizes = [chunk.dictionary.values for chunk in chunks]
     firsts = 1 + np.concatenate([[0], np.cumsum(sizes)])
