@@ -97,9 +97,9 @@ def ends(e: Expression, y: Number) -> tuple[End, End]:
 
 
 def edge_days(e: Expression) -> Longs | None:
-    """Return the days at the ends of 32 bits where `trunc` and `last_day` overflow to the other end.
+    """Return the days near the least or greatest 32-bit day whose `trunc` or `last_day` overflows.
 
-    None for other functions, and for days beyond the range of times.
+    Return None for an expression without these functions of a column.
     """
     while isinstance(e, Call) and e.name not in ("trunc", "last_day"):
         e = e.args[0]

@@ -31,7 +31,7 @@ class MergeGroup:
 class Merged:
     """The result of a merge: the files that replace its inputs, the moved claims, and what the merge dropped.
 
-    `forgotten`: names, as the kind understands them, of rows that are in no file any more.
+    `forgotten`: what no file has rows of any more: footers of column statistics, ids of hidden rows.
     """
 
     files: tuple[IndexFile, ...]

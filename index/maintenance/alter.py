@@ -129,7 +129,10 @@ def _uncounted(index: MetadataTable, gone: Sequence[str]) -> list[IndexFile]:
 
 
 def _ledger(index: MetadataTable, settings: Settings) -> Ledger | None:
-    """Return the ledger under the new settings; None, which keeps it, if the present ones ask for a round."""
+    """Return the ledger with the version of new settings, or None to leave the ledger as it is.
+
+    It is left if the present settings already request a new round: the request then stands.
+    """
     ledger, before = index.state.ledger, index.state.settings
     if ledger is None or ledger.settings_version != before.version:
         return None

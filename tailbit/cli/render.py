@@ -119,7 +119,7 @@ def _write_parquet(schema: pa.Schema, tables: Iterable[pa.Table], out: BinaryIO)
 
 
 def _write_arrow(schema: pa.Schema, tables: Iterable[pa.Table], out: BinaryIO) -> None:
-    """Write the file format, whose index is at the end, to what can seek; to a pipe the stream format."""
+    """Write Arrow's file format to a file, and its stream format to a pipe, which cannot be sought."""
     new_writer = pa.ipc.new_file if out.seekable() and out is not sys.stdout.buffer else pa.ipc.new_stream
     with new_writer(out, schema) as writer:
         for table in tables:

@@ -155,6 +155,7 @@ class _Told:
         progress(self._files, self._rows)
 
     def run(self, tasks: Sequence[BuildTask]) -> list[TaskResult]:
+        """Run tasks one after the other, and report after each what is left."""
         return [self._one(task) for task in tasks]
 
     def _one(self, task: BuildTask) -> TaskResult:

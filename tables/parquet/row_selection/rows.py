@@ -144,7 +144,7 @@ def _cuttable(
 
 
 def _by_mask(cuts: Sequence[Cut], groups: Groups) -> bool:
-    """Return whether the pages, now that they are known, are read more quickly by mask."""
+    """Return whether these pages are read more quickly by mask, from the exact sizes of the wanted pages."""
     size = values = 0
     for cut in cuts:
         for pages, (_, rows) in zip(cut.pages, groups, strict=True):
