@@ -173,7 +173,12 @@ class HudiTable(Table):
         if near and len(versions.between(max(near), version)) <= _NEAR:
             before = self._snapshots.held(max(near))
             if before is not None:
-                return self._keep(extend_snapshot(versions, before, version, time))
+                try:
+                    return self._keep(extend_snapshot(versions, before, version, time))
+                except FileNotFoundError:
+                    # A log file that the cleaner took is told below; anything else has moved meanwhile.
+                    if version >= self._earliest(versions):
+                        raise
         cleaned = version != versions.head and version < self._earliest(versions)
         snapshot = build_snapshot(versions, version, time, self._files(versions))
         if cleaned and not is_saved(versions.timeline, versions.instants[at], snapshot):

@@ -36,6 +36,7 @@ from tailbit.errors import (
     VacuumedFileError,
     VersionNotFoundError,
 )
+from tailbit.tables.open import open_table
 
 GROUP = "11111111-1111-4111-8111-111111111111-0"
 SCHEMA = pa.schema([("key", pa.int64()), ("ts", pa.int64()), ("city", pa.string())])
@@ -309,6 +310,8 @@ def test_of_two_log_files_of_one_instant_and_number_the_instant_names_the_right_
 
 def test_a_version_whose_log_file_the_cleaner_took_cannot_be_read(tmp_path: Path) -> None:
     made = Made(tmp_path)
+    table = open_table(made.path)
+    first = table.snapshot().version
     log = made.write(updates([0], 6))
     before = tailbit.open(made.path).where().version_name
     asked = tailbit.open(made.path).where("city = 'Lima'")
@@ -321,5 +324,9 @@ def test_a_version_whose_log_file_the_cleaner_took_cannot_be_read(tmp_path: Path
     assert set(made.cities().values()) == {"Lima"}
     with pytest.raises(VersionNotFoundError, match="the cleaner has deleted files of it"):
         tailbit.open(made.path).where(version=before).count()
+    cleaned = table.versions(first, table.head())[1]
+    assert not table.follows(cleaned)
+    with pytest.raises(VersionNotFoundError):
+        table.snapshot(cleaned)
     with pytest.raises(VacuumedFileError, match=f"from version {requested} on"):
         asked.count()
