@@ -80,7 +80,7 @@ class Handle:
         return self._standing().value
 
     def _numbered(self, name: str, version: int | str, negative: bool = False) -> int:
-        """Return the version of an argument: a number, or a text by which people know it."""
+        """Return the version that argument `name` gives: a number, or the name of a version in the format."""
         if isinstance(version, str):
             return self._table.version_named(version)
         return whole(name, version, negative)

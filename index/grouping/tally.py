@@ -105,7 +105,10 @@ def _integers(parts: Sequence[tuple[pa.Array, Longs | None]]) -> tuple[pa.Array,
 def _by_place(
     plain: Sequence[pa.Array], counts_of_parts: Sequence[Longs | None], low: int, high: int
 ) -> tuple[Longs, Longs, int]:
-    """Count dense integers by place, and the rows of NULL."""
+    """Return the distinct integers of `[low, high]` and the rows of each, and the rows that are NULL.
+
+    `counts_of_parts`: the rows that each value of a part stands for; None for one each.
+    """
     sums, nulls = np.zeros(high - low + 1, dtype=np.int64), 0
     for values, counts in zip(plain, counts_of_parts, strict=True):
         at = np.subtract(_present(values), low, dtype=np.int64)

@@ -126,7 +126,7 @@ class _Function:
         self.edges = None if days is None else self._left_out(days.tolist())
 
     def _left_out(self, days: list[int]) -> _Edges | None:
-        """End the domain before the days at its end where the function overflows, and return these days."""
+        """Shorten the domain by the days at one end where the function overflows; return those days."""
         values = self._values(days)
         at_start, before = days[0] == self.first, [values[0], *values[:-1]]
         odd = [

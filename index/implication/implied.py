@@ -38,9 +38,9 @@ T = TypeVar("T", bound=IndexedTerm)
 
 @dataclass(frozen=True, slots=True)
 class Implied:
-    """Conditions on a term alone: `sure` implies the condition, which implies `maybe`.
+    """Conditions on a term alone: `sure` implies the original condition, which implies `maybe`.
 
-    `sure` None: no value of the term makes the condition TRUE surely.
+    `sure` is None if no value of the term makes the condition surely TRUE.
     """
 
     sure: Node | None
@@ -48,7 +48,7 @@ class Implied:
 
     @property
     def exact(self) -> bool:
-        """Return whether the condition on the term is the condition itself."""
+        """Return whether the condition on the term is TRUE for the same rows as the original condition."""
         return self.sure is self.maybe
 
 
@@ -173,7 +173,9 @@ def _image(term: IndexedTerm, arguments: ValueSet) -> Image:
 
 
 def _of_truth(term: IndexedTerm, arguments: ValueSet) -> Image:
-    """Return the outcomes of a condition that only values of a set have, and those that they may have.
+    """Return two sets of truth values of a condition: those that only `arguments` give, and all they give.
+
+    `arguments`: values of the column that the condition reads.
 
     Raises:
         NotRising: the condition is no set of values.

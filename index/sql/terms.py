@@ -252,10 +252,10 @@ def _meaning(term: Term, schema: Schema, present: Mapping[str, Column]) -> str:
 
 
 def with_old_names(schema: Schema, columns: Iterable[TermColumn]) -> Schema:
-    """Return a schema that reaches columns by the names that they had when a text was recorded.
+    """Return a schema that resolves the names that columns had when a text was recorded.
 
-    Such a name, also behind the name that the table had, means the column with the recorded id; other names,
-    and those of columns that are gone, mean what they mean now.
+    A recorded name, also one qualified by the table's name, means the column with the recorded id. All other
+    names, and those of columns that are gone, mean what they mean now.
     """
     present = {column.id: column for column in every_column(schema)}
     now = [(was.label, present[was.id]) for was in columns if was.id in present]

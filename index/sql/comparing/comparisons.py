@@ -120,7 +120,7 @@ def membership(type_: DataType, literals: Iterable[Literal], zone: str) -> Truth
 
 
 def _in_padded(length: int, known: Sequence[Value], listed: Sequence[Literal]) -> ValueSet:
-    """Return the values equal to padded constants: Spark pads them to one length if all are strings."""
+    """Return the CHAR(`length`) values in a list of strings, all padded to one length as Spark pads them."""
     if len(known) < len(listed):
         hint = "Write NULL without a cast, or x = a OR x = b."
         raise Incomparable("a NULL cast to STRING in a list makes Spark lose constants of the list", hint)
