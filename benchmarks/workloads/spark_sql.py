@@ -14,9 +14,11 @@ from tailbit.spark import accelerate, jar
 from tailbit.streaming.java.session import build_session, delta_settings
 
 STATEMENTS = {
-    "SELECT count(*), sum(id), max(x1) FROM t WHERE name = 'rare'": ("files", "15 of 200 files", 0.7),
-    "SELECT count(*), sum(id), max(x1) FROM t WHERE key = 77777": ("files", "some 50 of 200 files", 0.9),
-    "SELECT count(*) FROM t WHERE name = 'rare'": ("counts", "299 rows", 0.6),
+    "SELECT * FROM t WHERE id >= 0 AND key = 77777 AND name = 'rare'": ("rows", "a row or none", 0.1),
+    "SELECT count(*), sum(id), max(x1) FROM t WHERE name = 'rare'": ("rows", "15 of 200 files", 0.7),
+    "SELECT count(*), sum(id), max(x1) FROM t WHERE key = 77777": ("rows", "some 50 of 200 files", 0.9),
+    "SELECT count(*) FROM t WHERE name = 'rare'": ("counts", "299 rows", 0.1),
+    "SELECT min(key), max(key), count(DISTINCT day) FROM t WHERE name = 'rare'": ("counts", "299 rows", 0.1),
     "SELECT count(*) FROM t WHERE key BETWEEN 1000 AND 20000": ("counts", "a fifth of the rows", 0.6),
     "SELECT day, count(*) FROM t WHERE name = 'rare' GROUP BY day": ("groups", "15 groups", 0.6),
     "SELECT count(*), sum(id) FROM t WHERE x2 < 0.5 AND id % 3 = 1": (

@@ -173,6 +173,18 @@ def batches_of(
         yield method or Way.PAGES, [group for group, _ in groups], sum(len(rows) for _, rows in groups)
 
 
+def touched_bytes(
+    storage: Storage, slice_: FileSlice, columns: Sequence[Column], positions: Positions
+) -> tuple[int, int]:
+    """Return the estimated bytes of the pages that hold some rows, and the bytes of their row groups.
+
+    Both decompressed, of the columns alone. Cost: one stat of the file and its footer.
+    """
+    stored = [c for c in columns if not c.partition]
+    _, _, groups = _planned(storage, slice_, stored, positions)
+    return sum(group.cut for group in groups), sum(group.unpacked for group in groups)
+
+
 def pieces(
     storage: Storage, slice_: FileSlice, columns: Sequence[Column], positions: Positions | None
 ) -> Iterator[tuple[Positions, partial[pa.Table]]]:

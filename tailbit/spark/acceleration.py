@@ -17,7 +17,7 @@ from tailbit.spark.jar import jar_path
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-MODES = ("files", "counts", "groups")
+MODES = ("files", "counts", "groups", "rows")
 """What may be served; see docs/spark.md."""
 
 START = 60
@@ -34,8 +34,9 @@ class AcceleratedScan:
     """What became of one scan of a Delta table: `served` names the mode, or `reason` says why there is none.
 
     `asked` are the filters as they were put into words and used, `left` says which were not. `files` of the
-    `of` files that Delta left are read. `not_counted` says why a count is not taken from bitmaps. Fields are
-    None or empty where they do not apply.
+    `of` files that Delta left are read, or none, where `rows` were read while the query was planned.
+    `not_counted` says why a count is not taken from bitmaps, `no_rows` why rows are not read before. Fields
+    are None or empty where they do not apply.
     """
 
     table: str | None
@@ -44,10 +45,12 @@ class AcceleratedScan:
     reason: str | None
     detail: str | None
     not_counted: str | None
+    no_rows: str | None
     asked: tuple[str, ...]
     left: tuple[str, ...]
     files: int | None
     of: int | None
+    rows: int | None
 
 
 class Acceleration:

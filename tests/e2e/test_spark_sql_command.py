@@ -18,7 +18,7 @@ from tailbit.spark import acceleration_conf, jar
 pytestmark = pytest.mark.spark
 
 
-def test_spark_sql_reads_the_files_of_the_index_by_its_settings_alone(tmp_path: Path) -> None:
+def test_spark_sql_reads_rows_and_files_of_the_index_by_its_settings_alone(tmp_path: Path) -> None:
     jar.build()
     path = str(tmp_path / "table")
     for n in range(6):
@@ -27,6 +27,9 @@ def test_spark_sql_reads_the_files_of_the_index_by_its_settings_alone(tmp_path: 
     index_of(path, ["k"])
     wanted = f"SELECT * FROM delta.`{path}` WHERE k = 'k7'"
     statements = (
+        f"EXPLAIN {wanted}",
+        f"SELECT 'rows', count(v) FROM ({wanted})",
+        "SET spark.tailbit.serve=files",
         f"EXPLAIN {wanted}",
         f"SELECT 'rows', count(v) FROM ({wanted})",
         "SET spark.tailbit.enabled=false",
@@ -53,5 +56,6 @@ def test_spark_sql_reads_the_files_of_the_index_by_its_settings_alone(tmp_path: 
         ran.stdout
     )
     counts = [line for line in ran.stdout.splitlines() if line.startswith("rows")]
-    assert len(counts) == 2
+    assert ran.stdout.count("LocalTableScan") == 1, ran.stdout
+    assert len(counts) == 3
     assert len(set(counts)) == 1

@@ -17,11 +17,12 @@ from tailbit.spark import accelerate, acceleration_conf, jar
 from tailbit.spark.acceleration import AcceleratedScan, Acceleration
 
 TABLE = "accelerated.t"
+SERVE = ("files", "counts", "groups")
 
 
 @pytest.fixture(scope="module")
 def accelerated(spark: Any) -> Iterator[Acceleration]:
-    with patiently_accelerated(spark) as acceleration:
+    with patiently_accelerated(spark, SERVE) as acceleration:
         yield acceleration
 
 
@@ -222,7 +223,7 @@ def test_a_session_that_has_stopped_reads_as_without_the_rule(accelerated: Accel
     before = accelerated.last()
     rows_of(accelerated._spark, f"SELECT * FROM {TABLE} WHERE i = 78")
     assert accelerated.last() == before
-    accelerate(accelerated._spark, budget_ms=PATIENT)
+    accelerate(accelerated._spark, serve=SERVE, budget_ms=PATIENT)
     both(accelerated, f"SELECT * FROM {TABLE} WHERE i = 78")
     assert accelerated.last() != before
 
@@ -236,7 +237,7 @@ def test_a_kept_dataframe_reads_its_version_again(accelerated: Acceleration, tab
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"serve": ["rows"]}, {"tables": ["/a,b"]}, {"tables": "/a"}, {"budget_ms": "soon"}]
+    "wrong", [{"serve": ["columns"]}, {"tables": ["/a,b"]}, {"tables": "/a"}, {"budget_ms": "soon"}]
 )
 def test_wrong_arguments_are_refused_by_name(spark: Any, wrong: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match=next(iter(wrong))):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,9 +14,9 @@ PATIENT = 30_000
 
 
 @contextmanager
-def patiently_accelerated(spark: Any) -> Iterator[Acceleration]:
+def patiently_accelerated(spark: Any, serve: Sequence[str] | None = None) -> Iterator[Acceleration]:
     """Accelerate a session until the end of the block; the jar is built before."""
     jar.build()
-    acceleration = accelerate(spark, budget_ms=PATIENT)
+    acceleration = accelerate(spark, serve=serve, budget_ms=PATIENT)
     yield acceleration
     acceleration.stop()

@@ -147,6 +147,31 @@ def test_groups_have_the_types_of_the_columns_and_counts_of_another_engine(
     assert dict(zip(*reply.to_pydict().values(), strict=True)) == Counter(v for (v,) in judged)
 
 
+def test_measures_are_those_of_another_engine(helper: Helper, table: str) -> None:
+    measures = [["min", "k"], ["max", "v"], ["distinct", "v"], ["count", "v"]]
+    reply = helper.ask("groups", table, "k LIKE 'k2%'", measures=measures)["rows"]
+    text = "SELECT count(*), min(k), max(v), count(DISTINCT v), count(v) FROM judged WHERE k LIKE 'k2%'"
+    assert [tuple(reply.to_pylist()[0].values())] == duckdb.sql(text, connection=_with(table)).fetchall()
+    grouped = helper.ask("groups", table, by=["v"], measures=[["max", "k"]])["rows"].to_pylist()
+    text = "SELECT v, count(*), max(k) FROM judged GROUP BY v"
+    judged = duckdb.sql(text, connection=_with(table)).fetchall()
+    assert {tuple(row.values()) for row in grouped} == {*judged}
+    assert helper.reason("groups", table, by=["v"], measures=[["distinct", "k"]]) == "not-exact"
+
+
+def test_rows_are_those_of_another_engine_and_are_declined_where_they_are_many(
+    helper: Helper, table: str
+) -> None:
+    reply = helper.ask("rows", table, "k = 'k1-2'", "no_such(k) = 5", columns=["v", "k"], most=100)
+    text = "SELECT v, k FROM judged WHERE k = 'k1-2'"
+    judged = duckdb.sql(text, connection=_with(table)).fetchall()
+    assert reply["used"] == [0]
+    assert Counter(map(tuple, map(dict.values, reply["rows"].to_pylist()))) == Counter(judged)
+    assert helper.reason("rows", table, "k = 'k1-2'", columns=["v"], most=1) == "many-rows"
+    assert helper.reason("rows", table, "d = 2", columns=["v"], most=100) == "floating-point"
+    assert helper.reason("rows", table, "k = 'k1-2'", most=100) == "malformed"
+
+
 def _with(path: str) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect()
     connection.register("judged", DeltaTable(path).to_pyarrow_table())

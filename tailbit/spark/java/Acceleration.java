@@ -12,8 +12,9 @@ import scala.runtime.BoxedUnit;
 /**
  * The way in: as `spark.sql.extensions`, or by `attach` in a session that runs.
  *
- * The rule must run after Delta has pinned a version, where Spark runs the session's own optimizations. As an
- * extension it is added there when the session analyzes its first plan, which is before the plan is optimized.
+ * One rule must run after Delta has pinned a version, where Spark runs the session's own optimizations; the other one
+ * before Delta lists files. As an extension both are added when the session analyzes its first plan, which is before
+ * the plan is optimized.
  */
 public final class Acceleration extends AbstractFunction1<SparkSessionExtensions, BoxedUnit> {
   @Override
@@ -35,7 +36,7 @@ public final class Acceleration extends AbstractFunction1<SparkSessionExtensions
     return BoxedUnit.UNIT;
   }
 
-  /** Adds the rule to a session, once, and starts the helper. */
+  /** Adds the rules to a session, once, and starts the helper. */
   public static void attach(SparkSession session) {
     synchronized (Acceleration.class) {
       if (!isAttached(session)) {
@@ -43,10 +44,11 @@ public final class Acceleration extends AbstractFunction1<SparkSessionExtensions
         session.experimental().extraOptimizations_$eq(appended(rules, new LateRule()));
       }
     }
+    EarlyRule.inject(session);
     Helper.start(session.conf().get("spark.tailbit.python", "python3"));
   }
 
-  /** Takes the rule out of a session. */
+  /** Takes the late rule out of a session; the early one serves only where it is. */
   @SuppressWarnings("unchecked")
   public static void detach(SparkSession session) {
     synchronized (Acceleration.class) {
@@ -80,9 +82,10 @@ public final class Acceleration extends AbstractFunction1<SparkSessionExtensions
     return Helper.asked();
   }
 
-  /** Forgets which columns are indexed, so that a new index is used at once. */
+  /** Forgets which columns are indexed and what was refused, so that a new index is used at once. */
   public static void forget() {
     Known.forget();
+    Refused.forget();
   }
 
   /** Returns the id of the helper's process, or -1. */

@@ -1,11 +1,9 @@
 package io.tailbit.spark;
 
-import java.io.ByteArrayInputStream;
-import java.io.IOException;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
-import org.apache.arrow.memory.RootAllocator;
-import org.apache.arrow.vector.ipc.ArrowStreamReader;
+import java.util.Map;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
@@ -14,171 +12,153 @@ import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression;
+import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateFunction;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Count;
+import org.apache.spark.sql.catalyst.expressions.aggregate.Max;
+import org.apache.spark.sql.catalyst.expressions.aggregate.Min;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
-import org.apache.spark.sql.types.BooleanType;
-import org.apache.spark.sql.types.ByteType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
-import org.apache.spark.sql.types.DateType;
-import org.apache.spark.sql.types.DecimalType;
-import org.apache.spark.sql.types.IntegerType;
-import org.apache.spark.sql.types.LongType;
 import org.apache.spark.sql.types.Metadata;
-import org.apache.spark.sql.types.ShortType;
-import org.apache.spark.sql.types.TimestampNTZType;
-import org.apache.spark.sql.types.TimestampType;
-import org.apache.spark.sql.vectorized.ArrowColumnVector;
 import scala.Option;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractPartialFunction;
 
-/** Counts of rows, of all or by some columns, from bitmaps: the plan holds the answer in place of the scan. */
+/**
+ * Counts of rows, of all or by some columns, least and greatest values and numbers of distinct ones, from bitmaps:
+ * the plan holds the answer in place of the scan.
+ */
 final class Counts {
   private static final int MOST_GROUPS = 10_000;
 
-  private Counts() {}
+  private final List<Attribute> by = new ArrayList<>();
+  private final Attribute count = column("count", DataTypes.LongType);
+  /** What is measured of columns, by the text of its function and column. */
+  private final Map<List<String>, Attribute> measures = new LinkedHashMap<>();
+
+  private final List<NamedExpression> results = new ArrayList<>();
+  private final Question question;
+
+  private Counts(Question question) {
+    this.question = question;
+  }
 
   /** Returns a plan of the rows of an aggregate, or null where it is none of counts or the index does not tell them. */
-  static LogicalPlan served(Aggregate aggregate, Scan scan, Question question) {
-    List<Expression> by = CollectionConverters.asJava(aggregate.groupingExpressions());
-    String mode = by.isEmpty() ? "counts" : "groups";
-    if (!Settings.serves(mode) || !by.stream().allMatch(column -> column instanceof AttributeReference)) {
+  static LogicalPlan served(Aggregate aggregate, Question question) {
+    List<Expression> grouping = CollectionConverters.asJava(aggregate.groupingExpressions());
+    String mode = grouping.isEmpty() ? "counts" : "groups";
+    if (!Settings.serves(mode) || !grouping.stream().allMatch(column -> column instanceof AttributeReference)) {
       return null;
     }
-    List<Attribute> columns = new ArrayList<>();
-    by.forEach(column -> columns.add((AttributeReference) column));
-    AttributeReference count =
-        new AttributeReference(
-            "count", DataTypes.LongType, false, Metadata.empty(), NamedExpression.newExprId(), seq(List.of()));
-    columns.add(count);
-    List<NamedExpression> results = results(aggregate, columns, count);
-    if (results == null) {
-      return null;
-    }
+    Counts counts = new Counts(question);
     try {
-      List<InternalRow> rows =
-          by.isEmpty()
-              ? List.of(new GenericInternalRow(new Object[] {question.count()}))
-              : groups(by, question);
+      grouping.forEach(column -> counts.by.add((AttributeReference) column));
+      if (!counts.tellsAll(aggregate)) {
+        return null;
+      }
+      List<InternalRow> rows = counts.rows();
       Notes.served(question.note, mode);
-      return new Project(seq(results), new LocalRelation(seq(columns), seq(rows), false, Option.empty()));
+      return new Project(seq(counts.results), new LocalRelation(seq(counts.columns()), seq(rows), false, Option.empty()));
     } catch (Declined declined) {
       question.note.put("not_counted", declined.reason);
       return null;
     }
   }
 
-  /** Returns the results over grouping columns and the count, or null where one needs anything else. */
-  private static List<NamedExpression> results(Aggregate aggregate, List<Attribute> columns, Attribute count) {
-    List<NamedExpression> results = new ArrayList<>();
+  /** Tells whether the results are over grouping columns, the count and measures, and notes how they are. */
+  private boolean tellsAll(Aggregate aggregate) throws Declined {
     for (NamedExpression result : CollectionConverters.asJava(aggregate.aggregateExpressions())) {
-      Expression told = ((Expression) result).transformDown(new CountsAre(count));
-      boolean tellsAll =
-          !told.exists(part -> part instanceof AggregateExpression)
-              && CollectionConverters.asJava(told.references().toSeq()).stream()
-                  .allMatch(read -> columns.stream().anyMatch(column -> column.exprId().equals(read.exprId())));
-      if (!tellsAll) {
-        return null;
+      Measures told = new Measures();
+      Expression changed = ((Expression) result).transformDown(told);
+      if (told.declined != null) {
+        throw told.declined;
       }
-      results.add((NamedExpression) told);
+      boolean tellsAll =
+          !changed.exists(part -> part instanceof AggregateExpression)
+              && CollectionConverters.asJava(changed.references().toSeq()).stream()
+                  .allMatch(read -> columns().stream().anyMatch(column -> column.exprId().equals(read.exprId())));
+      if (!tellsAll) {
+        return false;
+      }
+      results.add((NamedExpression) changed);
     }
-    return results;
+    return true;
   }
 
-  /** Puts the number of rows in the place of each count of all rows. */
-  private static final class CountsAre extends AbstractPartialFunction<Expression, Expression> {
-    private final Attribute count;
+  private List<Attribute> columns() {
+    List<Attribute> columns = new ArrayList<>(by);
+    columns.add(count);
+    columns.addAll(measures.values());
+    return columns;
+  }
 
-    CountsAre(Attribute count) {
-      this.count = count;
+  private List<InternalRow> rows() throws Declined {
+    if (by.isEmpty() && measures.isEmpty()) {
+      return List.of(new GenericInternalRow(new Object[] {question.count()}));
     }
+    List<String> names = new ArrayList<>();
+    for (Attribute column : by) {
+      names.add(question.column(column));
+    }
+    List<DataType> types = columns().stream().map(Expression::dataType).toList();
+    return Values.rows(question.groups(names, List.copyOf(measures.keySet()), MOST_GROUPS), types, MOST_GROUPS);
+  }
+
+  /** Puts the number of rows in the place of each count of all rows, and measures in that of others. */
+  private final class Measures extends AbstractPartialFunction<Expression, Expression> {
+    private Declined declined;
 
     @Override
     public boolean isDefinedAt(Expression expression) {
-      return isCount(expression);
+      return expression instanceof AggregateExpression;
     }
 
     @Override
     @SuppressWarnings("unchecked")
     public <A extends Expression, B> B applyOrElse(A expression, scala.Function1<A, B> otherwise) {
-      return isCount(expression) ? (B) count : otherwise.apply(expression);
-    }
-  }
-
-  private static boolean isCount(Expression expression) {
-    return expression instanceof AggregateExpression counted
-        && !counted.isDistinct()
-        && counted.filter().isEmpty()
-        && counted.aggregateFunction() instanceof Count count
-        && count.children().forall(child -> child instanceof Literal literal && literal.value() != null);
-  }
-
-  private static List<InternalRow> groups(List<Expression> by, Question question) throws Declined {
-    List<String> names = new ArrayList<>();
-    for (Expression column : by) {
-      names.add(question.column(column));
-    }
-    List<InternalRow> rows = new ArrayList<>();
-    byte[] data = question.groups(names, MOST_GROUPS);
-    try (var allocator = new RootAllocator();
-        var reader = new ArrowStreamReader(new ByteArrayInputStream(data), allocator)) {
-      while (reader.loadNextBatch()) {
-        var vectors = reader.getVectorSchemaRoot().getFieldVectors();
-        if (vectors.size() != by.size() + 1) {
-          throw new Declined("malformed", vectors.size() + " columns");
-        }
-        List<ArrowColumnVector> columns = vectors.stream().map(ArrowColumnVector::new).toList();
-        for (int row = 0; row < reader.getVectorSchemaRoot().getRowCount(); row++) {
-          Object[] values = new Object[by.size() + 1];
-          for (int place = 0; place < by.size(); place++) {
-            values[place] = value(columns.get(place), row, by.get(place).dataType());
-          }
-          values[by.size()] = columns.get(by.size()).getLong(row);
-          rows.add(new GenericInternalRow(values));
+      if (expression instanceof AggregateExpression aggregated && aggregated.filter().isEmpty()) {
+        try {
+          Attribute told = told(aggregated);
+          return told == null ? otherwise.apply(expression) : (B) told;
+        } catch (Declined refused) {
+          declined = refused;
         }
       }
-    } catch (IOException | RuntimeException wrong) {
-      throw new Declined("malformed", wrong.toString());
+      return otherwise.apply(expression);
     }
-    return rows;
   }
 
-  /** Returns a value as Spark holds it; the column's type must be Spark's own, down to the digits of decimals. */
-  private static Object value(ArrowColumnVector column, int row, DataType type) throws Declined {
-    boolean isTime = type instanceof TimestampType || type instanceof TimestampNTZType;
-    if (isTime ? !column.dataType().getClass().equals(type.getClass()) : !column.dataType().equals(type)) {
-      throw new Declined("malformed", column.dataType() + " in place of " + type);
+  /** Returns what tells an aggregate, or null. */
+  private Attribute told(AggregateExpression aggregated) throws Declined {
+    AggregateFunction function = aggregated.aggregateFunction();
+    boolean isCount = function instanceof Count;
+    if (isCount && !aggregated.isDistinct() && function.children().forall(Counts::isSome)) {
+      return count;
     }
-    if (column.isNullAt(row)) {
+    String name =
+        function instanceof Min ? "min" : function instanceof Max ? "max"
+            : !isCount ? null : aggregated.isDistinct() ? "distinct" : "count";
+    boolean isOfColumn = name != null && function.children().size() == 1
+        && function.children().apply(0) instanceof AttributeReference;
+    if (!isOfColumn || isCount && !by.isEmpty()) {
       return null;
     }
-    if (type instanceof BooleanType) {
-      return column.getBoolean(row);
-    }
-    if (type instanceof ByteType) {
-      return column.getByte(row);
-    }
-    if (type instanceof ShortType) {
-      return column.getShort(row);
-    }
-    if (type instanceof IntegerType || type instanceof DateType) {
-      return column.getInt(row);
-    }
-    if (type instanceof LongType || isTime) {
-      return column.getLong(row);
-    }
-    if (type instanceof DecimalType decimal) {
-      return column.getDecimal(row, decimal.precision(), decimal.scale());
-    }
-    if (DataTypes.StringType.equals(type)) {
-      return column.getUTF8String(row).copy();
-    }
-    throw new Declined("not-in-words", "type " + type.simpleString());
+    List<String> measure = List.of(name, question.column(function.children().apply(0)));
+    measures.computeIfAbsent(measure, pair -> column(name, aggregated.dataType()));
+    return measures.get(measure);
+  }
+
+  private static boolean isSome(Expression child) {
+    return child instanceof Literal literal && literal.value() != null;
+  }
+
+  private static AttributeReference column(String name, DataType type) {
+    return new AttributeReference(
+        name, type, !name.equals("count"), Metadata.empty(), NamedExpression.newExprId(), seq(List.of()));
   }
 
   private static <T> Seq<T> seq(List<T> items) {

@@ -38,6 +38,17 @@ final class Guards {
     return depends[0];
   }
 
+  /** Tells whether a plan names the files of rows: of rows without a scan Spark says none. */
+  static boolean namesFiles(LogicalPlan plan) {
+    boolean[] names = {false};
+    plan.foreachWithSubqueries(
+        node -> {
+          names[0] |= node.expressions().exists(expression -> expression.exists(part -> part instanceof InputFileName));
+          return BoxedUnit.UNIT;
+        });
+    return names[0];
+  }
+
   private static boolean isOfOrder(Expression expression) {
     return !expression.deterministic()
         && !(expression instanceof InputFileName)

@@ -121,14 +121,13 @@ final class Helper {
 
   /** Returns the head of the reply to a question, which names its table and version as the question does. */
   static JsonNode ask(ObjectNode question) throws Declined {
-    return askForData(question).head();
+    return askForData(question, Settings.budget()).head();
   }
 
-  static Reply askForData(ObjectNode question) throws Declined {
+  static Reply askForData(ObjectNode question, long budget) throws Declined {
     String table = question.path("root").asText();
     Helper helper = at(table);
     long number = NUMBERS.incrementAndGet();
-    long budget = Settings.budget();
     CompletableFuture<Reply> future = new CompletableFuture<>();
     helper.waiting.put(number, future);
     helper.lines.add((question.put("id", number).put("budget_ms", budget) + "\n").getBytes(StandardCharsets.UTF_8));

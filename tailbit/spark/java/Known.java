@@ -34,14 +34,10 @@ final class Known {
 
   /** Returns what is known of a table, which is asked for where it is not known or too old. */
   static Known of(String root, String table, ObjectNode question) throws Declined {
-    String key = table + " " + root;
-    synchronized (TABLES) {
-      Known known = TABLES.get(key);
-      if (known != null && known.until - System.nanoTime() > 0) {
-        return known;
-      }
+    Known known = held(root, table);
+    if (known != null) {
+      return known;
     }
-    Known known;
     try {
       known = new Known(Helper.ask(question), null);
     } catch (Declined refused) {
@@ -51,9 +47,21 @@ final class Known {
       known = new Known(null, refused);
     }
     synchronized (TABLES) {
-      TABLES.put(key, known);
+      TABLES.put(key(root, table), known);
     }
     return known;
+  }
+
+  /** Returns what is remembered of a table, or null. */
+  static Known held(String root, String table) {
+    synchronized (TABLES) {
+      Known known = TABLES.get(key(root, table));
+      return known != null && known.until - System.nanoTime() > 0 ? known : null;
+    }
+  }
+
+  private static String key(String root, String table) {
+    return table + " " + root;
   }
 
   /** Refuses a table without an index, and conditions on columns that no index reads. */

@@ -30,17 +30,14 @@ final class LateRule extends Rule<LogicalPlan> {
       return plan;
     }
     try {
-      Notes notes = new Notes();
-      boolean dependsOnOrder = Guards.dependsOnOrder(plan);
-      LogicalPlan changed = plan.transformDownWithSubqueries(new Scans(notes, dependsOnOrder));
+      Notes notes = Notes.continued();
+      Scans scans = new Scans(notes, Guards.dependsOnOrder(plan), Guards.namesFiles(plan));
+      LogicalPlan changed = plan.transformDownWithSubqueries(scans);
       notes.keep();
       return changed;
     } catch (LinkageError otherRelease) {
       broken = true;
       LOG.warn("tailbit does not fit this release of Spark or Delta; queries run as without it", otherRelease);
-      Notes notes = new Notes();
-      Notes.declined(notes.scan(), "other-release", otherRelease.getMessage());
-      notes.keep();
       return plan;
     } catch (Exception wrong) {
       LOG.warn("tailbit leaves a query as it is", wrong);
@@ -52,10 +49,12 @@ final class LateRule extends Rule<LogicalPlan> {
   private static final class Scans extends AbstractPartialFunction<LogicalPlan, LogicalPlan> {
     private final Notes notes;
     private final boolean dependsOnOrder;
+    private final boolean namesFiles;
 
-    Scans(Notes notes, boolean dependsOnOrder) {
+    Scans(Notes notes, boolean dependsOnOrder, boolean namesFiles) {
       this.notes = notes;
       this.dependsOnOrder = dependsOnOrder;
+      this.namesFiles = namesFiles;
     }
 
     @Override
@@ -66,27 +65,37 @@ final class LateRule extends Rule<LogicalPlan> {
     @Override
     @SuppressWarnings("unchecked")
     public <A extends LogicalPlan, B> B applyOrElse(A plan, scala.Function1<A, B> otherwise) {
-      return (B) accelerated(plan, notes, dependsOnOrder);
+      return (B) accelerated(plan);
+    }
+
+    private LogicalPlan accelerated(LogicalPlan plan) {
+      Scan scan = Scan.below(plan instanceof Aggregate aggregate ? aggregate.child() : plan);
+      if (scan == null || scan.relation().containsTag(SEEN)) {
+        return plan;
+      }
+      scan.relation().setTagValue(SEEN, true);
+      Map<String, Object> note = notes.scan();
+      try {
+        Question question = new Question(scan, note);
+        if (dependsOnOrder) {
+          throw new Declined("non-deterministic");
+        }
+        LogicalPlan whole = namesFiles ? null : whole(plan, scan, question);
+        return whole == null ? filesOnly(plan, scan.planned(), question) : whole;
+      } catch (Declined declined) {
+        Notes.declined(note, declined.reason, declined.detail);
+        return plan;
+      }
     }
   }
 
-  private static LogicalPlan accelerated(LogicalPlan plan, Notes notes, boolean dependsOnOrder) {
-    Scan scan = Scan.below(plan instanceof Aggregate aggregate ? aggregate.child() : plan);
-    if (scan == null || scan.relation().getTagValue(SEEN).isDefined()) {
-      return plan;
-    }
-    scan.relation().setTagValue(SEEN, true);
-    Map<String, Object> note = notes.scan();
+  /** Returns a plan that scans nothing, or null. */
+  private static LogicalPlan whole(LogicalPlan plan, Scan scan, Question question) {
     try {
-      Question question = new Question(scan, note);
-      if (dependsOnOrder) {
-        throw new Declined("non-deterministic");
-      }
-      LogicalPlan counted = plan instanceof Aggregate aggregate ? Counts.served(aggregate, scan, question) : null;
-      return counted == null ? filesOnly(plan, scan.planned(), question) : counted;
+      return Served.whole(plan, scan, question);
     } catch (Declined declined) {
-      Notes.declined(note, declined.reason, declined.detail);
-      return plan;
+      question.note.put("no_rows", declined.reason);
+      return null;
     }
   }
 

@@ -18,7 +18,29 @@ final class Notes {
       Collections.synchronizedMap(new WeakHashMap<>());
   private static final Map<String, AtomicLong> SERVED = Collections.synchronizedMap(new LinkedHashMap<>());
 
+  /** The notes of the plan that the thread optimizes, from the early rule until the late one. */
+  private static final ThreadLocal<Notes> CURRENT = new ThreadLocal<>();
+
   private final List<Map<String, Object>> scans = new ArrayList<>();
+
+  /** Returns notes that the late rule goes on with. */
+  static Notes begun() {
+    Notes notes = new Notes();
+    CURRENT.set(notes);
+    return notes;
+  }
+
+  /** Returns the notes of the early rule, once, or new ones. */
+  static Notes continued() {
+    Notes notes = CURRENT.get();
+    CURRENT.remove();
+    return notes == null ? new Notes() : notes;
+  }
+
+  /** Takes a note back, since another rule looks at its scan. */
+  void without(Map<String, Object> note) {
+    scans.removeIf(scan -> scan == note);
+  }
 
   /** Starts the note of a scan; whoever holds it adds to it. */
   Map<String, Object> scan() {

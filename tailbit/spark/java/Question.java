@@ -8,8 +8,10 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.IsNotNull;
+import org.apache.spark.sql.delta.SnapshotDescriptor;
 import org.apache.spark.sql.delta.stats.PreparedDeltaFileIndex;
 
 /** What is asked about a scan: its filters in words, its table and its version. */
@@ -18,6 +20,7 @@ final class Question {
 
   final Map<String, Object> note;
   private final String root;
+  private final SnapshotDescriptor at;
   private final PreparedDeltaFileIndex planned;
   private final List<String> texts = new ArrayList<>();
   private final List<String> left = new ArrayList<>();
@@ -25,12 +28,13 @@ final class Question {
   private boolean selects;
 
   Question(Scan scan, Map<String, Object> note) throws Declined {
+    this.at = scan.at();
     this.planned = scan.planned();
     this.note = note;
-    root = Roots.of(planned.deltaLog().dataPath());
-    words = new Words(planned.metadata().schema(), scan.relation().outputSet(), planned.deltaLog().dataPath().getName());
+    root = Roots.of(at.deltaLog().dataPath());
+    words = new Words(at.metadata().schema(), scan.relation().outputSet(), at.deltaLog().dataPath().getName());
     note.put("table", root);
-    note.put("version", planned.version());
+    note.put("version", at.version());
     checkScan();
     for (Expression filter : scan.filters()) {
       try {
@@ -48,25 +52,59 @@ final class Question {
     if (!Settings.includes(root)) {
       throw new Declined("not-served", "not among spark.tailbit.tables");
     }
-    if (planned.version() < 0 || planned.isCatalogOwned()) {
+    if (at.version() < 0 || at.isCatalogOwned()) {
       throw new Declined("unsupported-table", "its catalog owns its commits");
     }
   }
 
   /** Returns the number of rows where the filters are TRUE. */
   long count() throws Declined {
-    JsonNode count = Helper.ask(exact("count")).path("count");
+    JsonNode count = Refused.ask(exact("count"), Settings.budget()).head().path("count");
     if (!count.isIntegralNumber() || count.asLong() < 0) {
       throw new Declined("malformed", "the reply has no count");
     }
     return count.asLong();
   }
 
-  /** Returns the groups by some columns, and the number of rows of each where the filters are TRUE. */
-  byte[] groups(List<String> by, int most) throws Declined {
+  /**
+   * Returns groups by some columns, the number of rows of each where the filters are TRUE, and measures of them:
+   * pairs of a function and a column.
+   */
+  byte[] groups(List<String> by, List<List<String>> measures, int most) throws Declined {
     ObjectNode question = exact("groups").put("most", most);
     by.forEach(question.withArray("by")::add);
-    return Helper.askForData(question).data();
+    measures.forEach(pair -> pair.forEach(question.withArray("measures").addArray()::add));
+    return Refused.ask(question, Settings.budget()).data();
+  }
+
+  /** Returns some columns of the rows where the filters that are understood are TRUE. */
+  byte[] rows(List<String> columns, int most) throws Declined {
+    checkSelects();
+    known().check(words.columns);
+    ObjectNode question = withFilters("rows").put("most", most);
+    columns.forEach(question.withArray("columns")::add);
+    Helper.Reply reply = Refused.ask(question, Settings.budgetOfRows());
+    noteUsed(reply.head().path("used"));
+    return reply.data();
+  }
+
+  /** Refuses what is known to be refused, without a question: no filter in words, or none by an indexed column. */
+  void checkKnown() throws Declined {
+    Known known = Known.held(root, at.metadata().id());
+    if (known != null) {
+      known.check(words.columns);
+    }
+  }
+
+  /** Returns the words of a column of the table that is shown as it is. */
+  String shown(AttributeReference column) throws Declined {
+    return words.shown(column);
+  }
+
+  private void checkSelects() throws Declined {
+    if (!selects) {
+      throw new Declined(left.isEmpty() ? "no-filter" : "not-in-words", String.join(", ", left));
+    }
   }
 
   /** Returns the words of a column that groups are by, which are read too. */
@@ -79,7 +117,7 @@ final class Question {
     if (!left.isEmpty()) {
       throw new Declined("not-in-words", String.join(", ", left));
     }
-    known().checkAll(words.columns, planned.metadata());
+    known().checkAll(words.columns, at.metadata());
     return withFilters(want);
   }
 
@@ -91,11 +129,9 @@ final class Question {
     if (planned.preparedScan().files().size() < 2) {
       throw new Declined("few-files", planned.preparedScan().files().size() + " left by Delta");
     }
-    if (!selects) {
-      throw new Declined(left.isEmpty() ? "no-filter" : "not-in-words", String.join(", ", left));
-    }
+    checkSelects();
     known().check(words.columns);
-    JsonNode reply = Helper.ask(withFilters("files"));
+    JsonNode reply = Refused.ask(withFilters("files"), Settings.budget()).head();
     JsonNode keep = reply.path("keep");
     var number = planned.numOfFilesIfKnown();
     boolean plausible =
@@ -129,7 +165,7 @@ final class Question {
   }
 
   private Known known() throws Declined {
-    return Known.of(root, planned.metadata().id(), asked("known"));
+    return Known.of(root, at.metadata().id(), asked("known"));
   }
 
   private ObjectNode withFilters(String want) {
@@ -142,7 +178,7 @@ final class Question {
     return JSON.createObjectNode()
         .put("want", want)
         .put("root", root)
-        .put("table", planned.metadata().id())
-        .put("version", planned.version());
+        .put("table", at.metadata().id())
+        .put("version", at.version());
   }
 }

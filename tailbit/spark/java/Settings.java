@@ -12,9 +12,9 @@ final class Settings {
     return text("enabled", "true").equalsIgnoreCase("true");
   }
 
-  /** Tells whether a mode (files, counts, groups) is served. */
+  /** Tells whether a mode (files, counts, groups, rows) is served. */
   static boolean serves(String mode) {
-    return list("serve", "files,counts,groups").contains(mode);
+    return list("serve", "files,counts,groups,rows").contains(mode);
   }
 
   /** Tells whether a table is served: every table, unless prefixes of paths are given. */
@@ -26,6 +26,16 @@ final class Settings {
   /** Returns the longest time in milliseconds that a query waits for one answer. */
   static long budget() {
     return number("budgetMs", 200);
+  }
+
+  /** Returns the longest time in milliseconds that a query waits for its rows, which Spark then need not read. */
+  static long budgetOfRows() {
+    return Math.max(budget(), number("rowsMs", 1000));
+  }
+
+  /** Returns the most rows that a plan holds in place of a scan. */
+  static int mostRows() {
+    return (int) number("mostRows", 1000);
   }
 
   /** Returns how long in milliseconds the first query of a session started by conf waits for the helper's start. */

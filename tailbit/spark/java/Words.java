@@ -202,6 +202,15 @@ final class Words {
     return quoted(attribute.name());
   }
 
+  /** Returns the quoted name of a column whose values are shown, which is of the type that the table has. */
+  String shown(AttributeReference column) throws Declined {
+    String name = name(column);
+    if (!schema.apply(column.name()).dataType().equals(column.dataType())) {
+      throw new Declined("not-in-words", column.name() + " has another type in the table");
+    }
+    return name;
+  }
+
   private static String quoted(String name) {
     return "`" + name.replace("`", "``") + "`";
   }

@@ -1,0 +1,336 @@
+"""Answers to the requests of Spark's driver: known columns, files, counts, groups and rows.
+
+An answer is of the requested version, and only of a table whose id the index and the log of that version
+have.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from tailbit.api import IndexedTable
+from tailbit.errors import PredicateError, SchemaError
+from tailbit.index.model import Definition, Standing
+from tailbit.index.predicate.walks import columns_of
+from tailbit.index.query.candidates import candidates
+from tailbit.index.query.read import pages_of
+from tailbit.index.sql.bind import bind
+from tailbit.index.sql.terms import every_column
+from tailbit.spark.request import Declined, Request
+from tailbit.tables import compute as pc
+from tailbit.tables.model import Column
+from tailbit.tables.schema import Schema
+
+if TYPE_CHECKING:
+    from tailbit.answer import Answer
+
+MOST_BYTES = 0.5
+"""Largest share of the table's bytes for which files are named: more are read as quickly without a list."""
+
+MOST_ROW_BYTES = 1 << 20
+"""Most bytes of the rows of an answer: the driver holds them in the plan."""
+
+FEW_BYTES = 4 << 20
+"""Bytes of pages that are read more quickly than a job of Spark begins."""
+
+MOST_PAGES = 0.4
+"""Largest share of the bytes of row groups that lies in pages with wanted rows: Spark decodes row groups."""
+
+PATIENCE = 0.8
+"""Share of the driver's time after which rows are given up, so that the driver hears of it."""
+
+_NO_INDEX = {
+    Standing.ABSENT: "no-index",
+    Standing.EMPTY: "no-index",
+    Standing.DAMAGED: "damaged-index",
+    Standing.OLDER_FORMAT: "older-format",
+    Standing.OTHER_HISTORY: "other-history",
+}
+"""Reasons by the states in which an index serves nothing."""
+
+
+def known(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], bytes]:
+    """Return the columns and expressions of the definitions, and the covered version.
+
+    Columns that an expression reads are among the columns, since a condition on them may imply one of it.
+    """
+    answer = _bound(handle, request, None, may_lack_index=True)
+    if _NO_INDEX.get(handle._standing()):
+        return {"columns": [], "expressions": [], "covered": None}, b""
+    schema = answer._selection.schema
+    names = {column.id: ".".join(column.name) for column in every_column(schema)}
+    wanted, expressions = dict[str, None](), dict[str, None]()
+    for definition in answer._selection.coverage.definitions:
+        wanted |= dict.fromkeys(_column_ids(definition, names))
+        expressions |= dict.fromkeys(term.text for term in definition.terms if not term.is_column)
+    columns = [names[id_] for id_ in wanted if id_ in names]
+    return {
+        "columns": columns,
+        "expressions": [*expressions],
+        "covered": answer.covered_version,
+    }, b""
+
+
+def _column_ids(definition: Definition, names: Mapping[str, str]) -> Iterator[str]:
+    """Yield the ids of the columns that a definition reads; one without terms reads every column."""
+    if not definition.terms:
+        yield from names
+    for term in definition.terms:
+        yield from (column.id for column in term.columns)
+
+
+def files(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], bytes]:
+    """Return the files that may hold a row where the conjuncts that are understood are all TRUE.
+
+    Files that the index does not cover are always among them.
+    """
+    used = _understood(handle, request)
+    selection = _bound(handle, request, _together([request.where[n] for n in used]))._selection
+    files = selection.snapshot.files
+    kept = {file.path: file.size for file in [*candidates(selection), *files.at(selection.to_scan)]}
+    size = pc.sum(files.core["size"]).as_py() or 0
+    if sum(kept.values()) > MOST_BYTES * size:
+        raise Declined("keeps-all", f"{len(kept)} of {len(files)} files")
+    return {"keep": [*kept], "used": used, "total": len(files)}, b""
+
+
+def count(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], bytes]:
+    """Return the number of rows where all conjuncts are TRUE."""
+    return {"count": _exact(handle, request).count()}, b""
+
+
+def groups(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], bytes]:
+    """Return the number of rows where all conjuncts are TRUE, by the values of some columns or of all rows.
+
+    After the number of rows come the measures.
+    """
+    if not request.by and not request.measures:
+        raise Declined("malformed", "by: no column is named")
+    answer = _exact(handle, request)
+    for name in dict.fromkeys([*request.by, *(column for _, column in request.measures)]):
+        column = answer._key(name)
+        _decline_column(column)
+        if not column.partition and not answer._selection.coverage.posts_everywhere(column.id):
+            raise Declined("not-exact", f"{name} is not indexed in every file")
+    table = _grouped(answer, request) if request.by else _of_all_rows(answer, request)
+    if table.num_rows > request.most:
+        raise Declined("many-groups", f"{table.num_rows}, more than {request.most}")
+    return _sent(table)
+
+
+def _grouped(answer: Answer, request: Request) -> pa.Table:
+    """Return groups, their numbers of rows, and their least and greatest values."""
+    wanted: dict[str, list[str]] = {"min": [], "max": []}
+    for function, column in request.measures:
+        if function not in wanted:
+            raise Declined("not-exact", f"{function} of each group")
+        if column not in wanted[function]:
+            wanted[function].append(column)
+    table = answer.facet_table(*request.by, min=wanted["min"], max=wanted["max"])
+    order = [(function, column) for function in wanted for column in wanted[function]]
+    first = len(request.by) + 1
+    measured = [table.column(first + order.index(pair)) for pair in request.measures]
+    return _named([*table.columns[:first], *measured], request)
+
+
+def _of_all_rows(answer: Answer, request: Request) -> pa.Table:
+    """Return one row: the number of rows, and the measures over all of them."""
+    arrays = [pa.array([answer.count()], pa.int64())]
+    for function, name in request.measures:
+        if function == "count":
+            nulls = answer._counts(name, ordered=False).nulls
+            arrays.append(pa.array([answer.count() - nulls], pa.int64()))
+        elif function == "distinct":
+            arrays.append(pa.array([answer.count_distinct(name)], pa.int64()))
+        else:
+            (field_,) = answer._selection.schema.arrow([answer._key(name)])
+            extreme = answer.min(name) if function == "min" else answer.max(name)
+            arrays.append(pa.array([extreme], field_.type))
+    return _named(arrays, request)
+
+
+def _named(columns: Sequence[pa.Array | pa.ChunkedArray], request: Request) -> pa.Table:
+    names = [*request.by, "count", *(f"{function}({column})" for function, column in request.measures)]
+    return pa.Table.from_arrays([*columns], names=names)
+
+
+def rows(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], bytes]:
+    """Return the columns of the rows where the conjuncts that are understood are all TRUE.
+
+    The bitmaps must tell the rows, which must be few, in few pages; the driver's filters stay over them. The
+    time is cut off before the driver's is over.
+    """
+    end = time.monotonic() + PATIENCE * request.budget_ms / 1000
+    if not request.columns:
+        raise Declined("malformed", "columns: none is named")
+    used = _of_bitmaps(handle, request)
+    answer = _bitmaps_alone(_bound(handle, request, _together([request.where[n] for n in used])))
+    selection = answer._selection
+    if answer.count() > request.most:
+        raise Declined("many-rows", f"{answer.count()}, more than {request.most}")
+    columns = selection.schema.resolve_all(request.columns)
+    for column in columns:
+        if zoned := _zoned(column):
+            raise Declined("time-zone", zoned)
+    touched, whole = pages_of(selection, columns, lambda: _check_time(end))
+    if touched > FEW_BYTES and touched > MOST_PAGES * whole:
+        raise Declined("many-pages", f"{touched} bytes of pages of {whole}")
+    schema, batches = answer.stream(request.columns)
+    tables = [schema.empty_table()]
+    for batch in batches:
+        _check_time(end)
+        tables.append(batch)
+        if sum(table.nbytes for table in tables) > MOST_ROW_BYTES:
+            raise Declined("many-bytes", f"rows of more than {MOST_ROW_BYTES} bytes")
+    head, data = _sent(pa.concat_tables(tables))
+    return {**head, "used": used}, data
+
+
+def _check_time(end: float) -> None:
+    if time.monotonic() > end:
+        raise Declined("late", "rows are not read in the time that the driver waits")
+
+
+def _sent(table: pa.Table) -> tuple[dict[str, Any], bytes]:
+    """Return a table as the bytes that follow a reply, and the reply that tells of them."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    data = sink.getvalue().to_pybytes()
+    return {"arrow": len(data)}, data
+
+
+def _of_bitmaps(handle: IndexedTable, request: Request) -> list[int]:
+    """Return the numbers of the conjuncts over partition columns and columns that are indexed in every file.
+
+    Raises:
+        Declined: there is none, or a file is not covered.
+    """
+    selection = _bound(handle, request, None)._selection
+    if len(selection.coverage.uncovered):
+        raise Declined("not-covered", f"{len(selection.coverage.uncovered)} files")
+    posted = selection.coverage.posts_everywhere
+    used = [
+        number
+        for number in _understood(handle, request)
+        if all(
+            column.partition or posted(column.id)
+            for column in columns_of(bind(request.where[number], selection.schema))
+        )
+    ]
+    if not used:
+        raise Declined("not-exact", "no condition is told by bitmaps alone")
+    return used
+
+
+def _understood(handle: IndexedTable, request: Request) -> list[int]:
+    """Return the numbers of the conjuncts that are understood.
+
+    Raises:
+        Declined: there is none.
+    """
+    schema = _bound(handle, request, None)._selection.schema
+    used = [number for number, text in enumerate(request.where) if _refusal(schema, text) is None]
+    if not used:
+        raise Declined("nothing-understood")
+    return used
+
+
+def _exact(handle: IndexedTable, request: Request) -> Answer:
+    """Return the answer of all conjuncts, for which no data is read.
+
+    Raises:
+        Declined: a conjunct is not understood, or data would be read.
+    """
+    schema = _bound(handle, request, None)._selection.schema
+    for text in request.where:
+        if refusal := _refusal(schema, text):
+            raise Declined("not-understood", f"{text}: {refusal}")
+    return _bitmaps_alone(_bound(handle, request, _together(request.where)))
+
+
+def _bitmaps_alone(answer: Answer) -> Answer:
+    """Return an answer, for which bitmaps tell each row.
+
+    Raises:
+        Declined: data would be read to find the rows.
+    """
+    for column in columns_of(answer._selection.node):
+        _decline_column(column)
+    if len(answer._selection.coverage.uncovered):
+        raise Declined("not-covered", f"{len(answer._selection.coverage.uncovered)} files")
+    scanned = answer.files_scanned
+    if answer._selection.damaged:
+        raise Declined("damaged-index", str(answer._selection.damaged[0]))
+    if scanned:
+        raise Declined("not-exact", f"data of {scanned} files")
+    return answer
+
+
+def _decline_column(column: Column) -> None:
+    """Decline exact answers over columns of which Spark's own answer depends on more than the rows.
+
+    Spark's pushdown of floats loses NaN and -0.0; for partition values without an offset see `_zoned`.
+    """
+    if column.type.name in ("float", "double"):
+        raise Declined("floating-point", column.label)
+    if zoned := _zoned(column):
+        raise Declined("time-zone", zoned)
+
+
+def check_table(handle: IndexedTable, request: Request) -> None:
+    """Check, once an answer is computed, that the log it was computed by is that of the requested table.
+
+    Cost: the commit of the requested version is read.
+
+    Raises:
+        Declined: the path holds another table, or the commit is gone, so that nothing tells.
+    """
+    fingerprint = handle._table.fingerprint(request.version)
+    if fingerprint is None:
+        raise Declined("no-version", f"the commit of version {request.version} is gone")
+    if fingerprint.table_id != request.table:
+        raise Declined("another-table", f"the table at this path is {fingerprint.table_id}")
+
+
+def _together(texts: Sequence[str]) -> str | None:
+    return "\nAND ".join(f"({text}\n)" for text in texts) or None
+
+
+def _refusal(schema: Schema, text: str) -> str | None:
+    """Return why a conjunct is not understood; None if it is."""
+    try:
+        node = bind(text, schema)
+    except (PredicateError, SchemaError) as refused:
+        return str(refused)
+    return next(filter(None, map(_zoned, columns_of(node))), None)
+
+
+def _zoned(column: Column) -> str | None:
+    """Return that a column depends on the time zone of Spark's session, which no request tells, or None.
+
+    Spark reads partition values without an offset in that zone.
+    """
+    is_zoned = column.partition and column.type.name == "timestamp"
+    return f"{column.label} depends on the time zone of the session" if is_zoned else None
+
+
+def _bound(handle: IndexedTable, request: Request, text: str | None, may_lack_index: bool = False) -> Answer:
+    """Return the answer to a condition at the requested version, of the requested table.
+
+    Raises:
+        Declined: the table at the path is another one, or no index serves it.
+    """
+    answer = handle.where(text, version=request.version)
+    if reason := _NO_INDEX.get(handle._standing()):
+        if not may_lack_index:
+            raise Declined(reason)
+    elif (ledger := handle._trusted_ledger()) is None or ledger.fingerprint is None:
+        raise Declined("other-history")
+    elif ledger.fingerprint.table_id != request.table:
+        raise Declined("another-table", f"the index is of table {ledger.fingerprint.table_id}")
+    return answer
