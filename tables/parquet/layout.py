@@ -196,7 +196,7 @@ class Layout:
         return held[0]
 
 
-_LAYOUTS: Cache[tuple[Storage, str, Stat], Layout] = Cache(share(3 / 32))
+_LAYOUTS: Cache[tuple[Storage, str, Stat], Layout] = Cache(share(5 / 64))
 """Layouts by store, name and stat."""
 _PARSED = 12
 """Bytes of memory per byte of a footer: pyarrow's objects take nine of them."""

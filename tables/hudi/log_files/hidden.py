@@ -14,7 +14,7 @@ from tailbit.tables.hudi.log_files.plan import MergePlan
 from tailbit.tables.storage import Storage
 
 FIELDS = ("id", "path", "plan")
-_MERGED: Cache[tuple[Storage, str], Merged] = Cache(share(1 / 32))
+_MERGED: Cache[tuple[Storage, str], Merged] = Cache(share(1 / 64))
 """The outcomes of plans."""
 _OVERHEAD = 256
 

@@ -27,7 +27,7 @@ FEW_COLUMNS = 64
 """Most columns of a question that caches pages: finding the pages of each has a cost too."""
 
 _Chunk = tuple[int, int, int]
-_DECODED: Cache[tuple[int, int, int, int, Column], pa.Array] = Cache(share(1 / 16))
+_DECODED: Cache[tuple[int, int, int, int, Column], pa.Array] = Cache(share(3 / 64))
 """Decoded values by layout number, row group, leaf, page and the column they were decoded for."""
 _ASKED: Cache[_Chunk, bool] = Cache(1 << 14)
 """Chunks of which few rows were read before, by layout number, row group and leaf."""
