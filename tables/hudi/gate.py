@@ -5,7 +5,8 @@ What only writers need (indexes, payload classes, merge modes of COPY_ON_WRITE, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 
 from tailbit.errors import UnsupportedFeatureError
 from tailbit.tables.hudi.log.properties import NEWEST, TableProperties
@@ -18,12 +19,16 @@ READ = {
     "hoodie.table.format": ("NATIVE",),
     "hoodie.bootstrap.base.path": ("",),
     "hoodie.datasource.write.drop.partition.columns": ("FALSE",),
+    "hoodie.datasource.write.slash.separated.date.partitioning": ("FALSE",),
     "hoodie.partition.metafile.use.base.format": ("FALSE",),
     "hoodie.table.keygenerator.type": ("SIMPLE", "COMPLEX", "NON_PARTITION"),
 }
 """The values of properties with which a table is read, in capitals; a property that is absent passes."""
 GENERATORS = ("Simple", "Complex", "Nonpartitioned")
 """The classes of key generators with which a table is read, without package and ending."""
+_HIVE_STYLE = "hoodie.datasource.write.hive_style_partitioning"
+_ENCODES = "hoodie.datasource.write.partitionpath.urlencode"
+_ENCODED = re.compile("%[0-9a-fA-F]{2}")
 
 
 def check_readable(properties: TableProperties, root: str, version: str = NEWEST) -> None:
@@ -58,3 +63,33 @@ def refused(values: Mapping[str, str]) -> dict[str, str]:
     if values.get("hoodie.table.type", "").upper() == "MERGE_ON_READ":
         wrong |= refused_rules(values)
     return wrong
+
+
+def check_folders(folders: Iterable[str], properties: TableProperties, root: str, version: str) -> None:
+    """Check that Spark, which reads partition columns from names of folders, finds what was written.
+
+    Raises:
+        UnsupportedFeatureError: a folder's name stands for another value; the error names `version`.
+    """
+    for folder in sorted(set(folders)):
+        if names_another_value(folder, properties.values):
+            raise UnsupportedFeatureError(
+                path=root,
+                version=version,
+                feature=f"the partition folder {folder!r}, in whose name Spark finds another value",
+                hint=f"Write the rows into a table with {_HIVE_STYLE}=true and {_ENCODES}=true.",
+            )
+
+
+def names_another_value(folder: str, values: Mapping[str, str]) -> bool:
+    """Return whether the name of a folder stands for other values than those that were written.
+
+    Spark takes what follows a `=` in a folder's name for the value, and decodes `%` with two digits. Source:
+    HoodieSparkUtils, parsePartitionColumnValues.
+
+    >>> names_another_value("a=b", {"hoodie.datasource.write.hive_style_partitioning": "false"})
+    True
+    """
+    if values.get(_ENCODES, "").lower() != "true" and _ENCODED.search(folder):
+        return True
+    return values.get(_HIVE_STYLE, "").lower() == "false" and "=" in folder

@@ -14,6 +14,7 @@ from typing import Any
 from tailbit.errors import MalformedLogError
 from tailbit.tables.hudi.commits import Commit, read_commit
 from tailbit.tables.hudi.files import HudiFiles, ListedFiles, newest_of_groups
+from tailbit.tables.hudi.gate import check_folders
 from tailbit.tables.hudi.groups import BaseFile, FileGroup, LogFile, requested_of
 from tailbit.tables.hudi.log.instants import Instant
 from tailbit.tables.hudi.log.properties import FILE
@@ -228,6 +229,7 @@ def extend_snapshot(
         commit = known_commit(versions.timeline, instant)
         fold.apply(commit)
         avro = avro.after(commit, instant)
+    _check_folders(versions, version, [*fold.shown, *fold.logs])
     fold.settle(version, avro)
     files, replaced = before.files.overlaid(fold.slices), before.replaced | fold.replaced
     return _snapshot(versions, version, timestamp_ms, files, avro, replaced, fold.all_logs())
@@ -269,6 +271,7 @@ def build_snapshot(
     live = [f[0] if len(f) == 1 else _right_one(f, timeline, complete) for f in groups.values()]
     shown = {file.group: file for file in live}
     logs = _logs_in_force(versions, version, files.logs, shown, replaced) if is_merged(timeline) else {}
+    _check_folders(versions, version, [*shown, *logs])
     reader = group_reader(versions, version)
     look_ahead(reader.storage, [log.path for own in logs.values() for log in own])
     slices = [file.slice() for file in live if file.group not in logs]
@@ -279,6 +282,12 @@ def build_snapshot(
     slices.sort(key=lambda slice_: slice_.path)
     listed = HudiFiles.of([avro.marked(slice_) for slice_ in slices], timeline.properties.active)
     return _snapshot(versions, version, timestamp_ms, listed, avro, frozenset(replaced), logs)
+
+
+def _check_folders(versions: Versions, version: Version, groups: Iterable[FileGroup]) -> None:
+    """Check that the folders of groups have names in which Spark finds the values that were written."""
+    folders, timeline = {group.folder for group in groups}, versions.timeline
+    check_folders(folders, timeline.properties, timeline.storage.root, versions.name_of(version))
 
 
 def _logs_in_force(

@@ -96,5 +96,5 @@ class GroupReader:
         if Header.COMPACTED in block.places:
             raise refused_block(self.storage, block, "log compaction")
         if self.own_instants and block.instant != log.instant:
-            feature = f"log files from before the table's upgrade ({log.path})"
+            feature = f"log files from before the table's upgrade or in buckets that are split ({log.path})"
             raise refused_block(self.storage, block, feature)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import random
+import re
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+import tailbit
 from support.hudi import packed_names, unpack
+from support.hudi_builder import META, HudiBuilder
 from support.hudi_timeline import HudiTimeline
 from tailbit.errors import UnsupportedFeatureError
 from tailbit.tables.hudi.gate import check_readable
@@ -41,6 +45,7 @@ def refused(name: str, value: str, section: str = "Tables") -> Any:
         refused("hoodie.table.format", "iceberg"),
         refused("hoodie.bootstrap.base.path", "/elsewhere"),
         refused("hoodie.datasource.write.drop.partition.columns", "true"),
+        refused("hoodie.datasource.write.slash.separated.date.partitioning", "true"),
         refused("hoodie.partition.metafile.use.base.format", "true"),
         refused("hoodie.table.keygenerator.type", "TIMESTAMP"),
         refused("hoodie.table.keygenerator.type", "CUSTOM"),
@@ -97,3 +102,52 @@ def test_properties_that_contradict_each_other_about_merging_are_refused(tmp_pat
     HudiTimeline(tmp_path, 9, random.Random(1)).properties(**said)
     with pytest.raises(UnsupportedFeatureError, match=r"hoodie\.record\.merge\.mode=EVENT_TIME"):
         check(str(tmp_path))
+
+
+HIVE_STYLE = "hoodie.datasource.write.hive_style_partitioning"
+ENCODES = "hoodie.datasource.write.partitionpath.urlencode"
+ROWS = pa.table({META[2]: ["0"], "key": pa.array([0], pa.int64())})
+
+
+def folder_of(folder: Path, name: str, **properties: str) -> HudiBuilder:
+    """Make a table with a data file in a folder of some name."""
+    builder = HudiBuilder(str(folder), 9, random.Random(1), **properties)
+    add_folder(builder, name, "1")
+    return builder
+
+
+def add_folder(builder: HudiBuilder, name: str, digit: str) -> None:
+    requested = builder.timeline.request("commit")
+    file_id = "11111111-1111-4111-8111-111111111111-0".replace("1", digit)
+    file = builder.data_file(ROWS, requested, file_id, name)[0]
+    builder.commit(requested, [file], ROWS.schema.remove(0), "INSERT")
+
+
+@pytest.mark.supports_hudi(
+    "Tables", "partition folders in whose names Spark finds another value than was written", "refused"
+)
+@pytest.mark.parametrize("name", ["a_b=c+d", "a%20b"])
+def test_a_folder_in_whose_name_spark_finds_another_value_is_refused(name: str, tmp_path: Path) -> None:
+    builder = folder_of(tmp_path, "p0", **{HIVE_STYLE: "false"})
+    opened = tailbit.open(str(tmp_path))
+    assert opened.where().count() == 1
+    add_folder(builder, name, "2")
+    for reader in (opened, tailbit.open(str(tmp_path))):
+        with pytest.raises(UnsupportedFeatureError, match=f"the partition folder {re.escape(repr(name))}"):
+            reader.where().count()
+
+
+@pytest.mark.parametrize(
+    ("name", "properties"),
+    [
+        ("part=a=b", {HIVE_STYLE: "true"}),
+        ("part=a%3Db", {HIVE_STYLE: "true", ENCODES: "true"}),
+        ("a%3Db", {HIVE_STYLE: "false", ENCODES: "true"}),
+        ("100%", {HIVE_STYLE: "false"}),
+    ],
+)
+def test_a_folder_in_whose_name_spark_finds_what_was_written_is_read(
+    name: str, properties: dict[str, str], tmp_path: Path
+) -> None:
+    folder_of(tmp_path, name, **properties)
+    assert tailbit.open(str(tmp_path)).where().count() == 1
