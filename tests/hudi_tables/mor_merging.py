@@ -111,6 +111,19 @@ def duplicates(made: MadeTable) -> None:
     made.write(made.orders([3], 4), "upsert")
 
 
+def mor_v9_two_orderings_deleted(made: MadeTable) -> None:
+    """Delete by two ordering columns, and bring keys back: where the first is equal, the second decides."""
+    made.set(datasource__write__precombine__field="ts,qty", parquet__small__file__limit=0)
+    schema = "id bigint, ts bigint, city string, qty int, _hoodie_is_deleted boolean"
+    made.write(made.frame([(k, 5, "Oslo", 5, False) for k in range(10)], schema), "insert")
+    for city, deletes, changed in (
+        ("Lima", True, ((5, 4), (5, 6), (4, 9), (5, 5))),
+        ("Pune", False, ((5, 5), (5, 5), (5, 4), (5, 5))),
+    ):
+        rows = [(key, ts, city, qty, deletes) for key, (ts, qty) in enumerate(changed)]
+        made.write(made.frame(rows, schema))
+
+
 def mor_v6_overwrite(made: MadeTable) -> None:
     """Merge by the payload class that was the default before Hudi 1.0: the later row wins."""
     made.set(datasource__write__payload__class="org.apache.hudi.common.model.OverwriteWithLatestAvroPayload")

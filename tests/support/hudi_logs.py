@@ -58,18 +58,31 @@ def parquet_block(
 
 
 def delete_block(
-    instant: str, deletions: Iterable[tuple[str, int | None]], more: Headers | None = None, version: int = 3
+    instant: str,
+    deletions: Iterable[tuple[str, int | tuple[int, ...] | None]],
+    more: Headers | None = None,
+    version: int = 3,
 ) -> bytes:
     """Return a block of deleted keys with their ordering values; None is written as the int 0."""
     listed = list(deletions)
     records = [avro_long(len(listed))] if listed else []
     for key, ordering in listed:
         text = key.encode()
-        branch = avro_long(2) + avro_long(0) if ordering is None else avro_long(3) + avro_long(ordering)
+        branch = ordering_value(ordering)
         records.append(avro_long(1) + avro_long(len(text)) + text + avro_long(1) + avro_long(0) + branch)
     body = b"".join([*records, avro_long(0)])
     content = struct.pack(">ii", version, len(body)) + body
     return log_block(DELETE, {INSTANT: instant, **(more or {})}, content)
+
+
+def ordering_value(ordering: int | tuple[int, ...] | None) -> bytes:
+    """Return an ordering value as a delete block holds it: longs in an array where there are several."""
+    if ordering is None:
+        return avro_long(2) + avro_long(0)
+    if isinstance(ordering, int):
+        return avro_long(3) + avro_long(ordering)
+    values = b"".join(map(ordering_value, ordering))
+    return avro_long(12) + avro_long(1) + avro_long(len(ordering)) + values + avro_long(0)
 
 
 def rollback_block(instant: str, target: str) -> bytes:

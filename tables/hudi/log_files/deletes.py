@@ -13,20 +13,21 @@ from typing import NamedTuple
 
 from tailbit.errors import LogBlockError
 from tailbit.tables.hudi.log_files.blocks import LogBlock, read_span
+from tailbit.tables.hudi.log_files.keys import Ordering
 from tailbit.tables.hudi.log_files.records import refused_block
 from tailbit.tables.storage import Storage
 
 _HEAD = struct.Struct(">ii")
 _VERSION = 3
-_NONE, _INT, _LONG, _MOMENT = 0, 2, 3, 11
-"""Branches of the ordering value's union: nothing, and numbers in a record of one field."""
+_NONE, _INT, _LONG, _MOMENT, _SEVERAL = 0, 2, 3, 11, 12
+"""Branches of the ordering value's union: nothing, numbers in a record of one field, and several values."""
 
 
 class Deletion(NamedTuple):
     """A deleted key. `ordering`: None if the deletion wins by its place in the log alone."""
 
     key: str
-    ordering: int | None
+    ordering: Ordering | None
 
 
 def read_deletions(storage: Storage, path: str, block: LogBlock) -> list[Deletion]:
@@ -78,15 +79,33 @@ class _Reader:
             raise ValueError("a deletion has no key")
         return Deletion(key, self._ordering())
 
-    def _ordering(self) -> int | None:
+    def _ordering(self) -> Ordering | None:
         """Return an ordering value; 0 as an int stands for none, as Hudi has it."""
         branch = self._long()
         if branch == _NONE:
             return None
+        if branch == _SEVERAL:
+            return self._several()
+        value = self._number(branch)
+        return None if branch == _INT and value == 0 else value
+
+    def _several(self) -> tuple[int, ...]:
+        """Return the ordering values of several columns."""
+        values: list[int] = []
+        count = self._long() and self._long()
+        while count:
+            if not 0 < count <= len(self.content):
+                raise ValueError(f"{count} ordering values cannot be there")
+            values += [self._number(self._long()) for _ in range(count)]
+            count = self._long()
+        if not any(values):
+            raise refused_block(self.storage, self.block, "deletions whose ordering values are all 0")
+        return tuple(values)
+
+    def _number(self, branch: int) -> int:
         if branch not in (_INT, _LONG, _MOMENT):
             raise refused_block(self.storage, self.block, f"deletions with ordering values of kind {branch}")
-        value = self._long()
-        return None if branch == _INT and value == 0 else value
+        return self._long()
 
     def _text(self) -> str | None:
         if not self._long():

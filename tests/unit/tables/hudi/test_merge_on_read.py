@@ -49,9 +49,9 @@ class Made:
 
     def __init__(self, folder: Path, version: int = 9, **properties: str) -> None:
         said = {"hoodie.table.type": "MERGE_ON_READ", "hoodie.table.ordering.fields": "ts"}
-        more = {"hoodie.record.merge.mode": "EVENT_TIME_ORDERING", **properties}
+        said |= {"hoodie.record.merge.mode": "EVENT_TIME_ORDERING", **properties}
         self.path, self.count = str(folder / "table"), 0
-        self.builder = HudiBuilder(self.path, version, random.Random(1), **said, **more)
+        self.builder = HudiBuilder(self.path, version, random.Random(1), **said)
         requested = self.builder.timeline.request("deltacommit")
         self.base: BaseFile = self.builder.data_file(rows(range(5), 5), requested, GROUP, "")[0]
         self._complete(requested, [self.base.name])
@@ -111,7 +111,7 @@ def partial(keys: Sequence[int], ts: int, city: str) -> Blocks:
     return lambda instant: [avro_block(instant, schema, table.to_pylist(), {PARTIAL: "true"})]
 
 
-def deletions(*pairs: tuple[str, int | None], version: int = 3) -> Blocks:
+def deletions(*pairs: tuple[str, int | tuple[int, ...] | None], version: int = 3) -> Blocks:
     """Return a maker of one delete block."""
     return lambda instant: [delete_block(instant, pairs, version=version)]
 
@@ -126,6 +126,16 @@ def test_rows_are_merged_by_their_ordering_values(version: int, tmp_path: Path) 
     assert made.cities() == {0: "Oslo", 1: "Lima", 2: "Oslo", 3: "Oslo", 4: "Oslo"}
     made.write(updates([3], 6, "Pune"))
     assert made.cities()[3] == "Pune"
+
+
+@pytest.mark.supports_hudi("MERGE_ON_READ", "deletions by several ordering columns that are all 0", "refused")
+def test_rows_are_deleted_by_the_values_of_several_ordering_columns(tmp_path: Path) -> None:
+    made = Made(tmp_path, **{"hoodie.table.ordering.fields": "ts,key"})
+    made.write(deletions(("0", (5, -1)), ("1", (5, 2)), ("2", (4, 9)), ("3", (5, 3))))
+    assert made.cities() == {0: "Oslo", 2: "Oslo", 4: "Oslo"}
+    made.write(updates([0, 1, 3], 5, "Pune"))
+    assert made.cities() == {0: "Pune", 2: "Oslo", 3: "Pune", 4: "Oslo"}
+    refused(made, deletions(("4", (0, 0))), "deletions whose ordering values are all 0")
 
 
 def test_the_later_row_wins_by_commit_time(tmp_path: Path) -> None:
