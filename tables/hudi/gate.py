@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from tailbit.errors import UnsupportedFeatureError
 from tailbit.tables.hudi.log.properties import NEWEST, TableProperties
 from tailbit.tables.hudi.log_files.rules import refused_rules
+from tailbit.tables.schema import Schema
 
 READ = {
     "hoodie.table.type": ("COPY_ON_WRITE", "MERGE_ON_READ"),
@@ -29,6 +30,9 @@ GENERATORS = ("Simple", "Complex", "Nonpartitioned")
 _HIVE_STYLE = "hoodie.datasource.write.hive_style_partitioning"
 _ENCODES = "hoodie.datasource.write.partitionpath.urlencode"
 _ENCODED = re.compile("%[0-9a-fA-F]{2}")
+_PARTITIONED = "hoodie.table.partition.fields"
+PARTITION_TYPES = frozenset(("string", "integer", "long", "date"))
+"""The types of partition columns that Spark is proven to read from folders as they were written."""
 
 
 def check_readable(properties: TableProperties, root: str, version: str = NEWEST) -> None:
@@ -93,3 +97,27 @@ def names_another_value(folder: str, values: Mapping[str, str]) -> bool:
     if values.get(_ENCODES, "").lower() != "true" and _ENCODED.search(folder):
         return True
     return values.get(_HIVE_STYLE, "").lower() == "false" and "=" in folder
+
+
+def is_partitioned(properties: TableProperties) -> bool:
+    """Return whether a table has partition columns."""
+    return bool(properties.values.get(_PARTITIONED))
+
+
+def check_partition_columns(schema: Schema, properties: TableProperties, root: str, version: str) -> None:
+    """Check that partition columns are of types that Spark reads from names of folders as they were written.
+
+    A timestamp, for one, is NULL there.
+
+    Raises:
+        UnsupportedFeatureError: a column is of another type; the error names `version`.
+    """
+    named = {name.strip() for name in properties.values[_PARTITIONED].split(",")}
+    for column in schema.columns:
+        if column.name[-1] in named and column.type.name not in PARTITION_TYPES:
+            raise UnsupportedFeatureError(
+                path=root,
+                version=version,
+                feature=f"the partition column {column.name[-1]} of type {column.type.name}",
+                hint="Partition the table by a column of text, of whole numbers or of dates.",
+            )

@@ -14,7 +14,7 @@ from typing import Any
 from tailbit.errors import MalformedLogError
 from tailbit.tables.hudi.commits import Commit, read_commit
 from tailbit.tables.hudi.files import HudiFiles, ListedFiles, newest_of_groups
-from tailbit.tables.hudi.gate import check_folders
+from tailbit.tables.hudi.gate import check_folders, check_partition_columns, is_partitioned
 from tailbit.tables.hudi.groups import BaseFile, FileGroup, LogFile, requested_of
 from tailbit.tables.hudi.log.instants import Instant
 from tailbit.tables.hudi.log.properties import FILE
@@ -230,6 +230,8 @@ def extend_snapshot(
         fold.apply(commit)
         avro = avro.after(commit, instant)
     _check_folders(versions, version, [*fold.shown, *fold.logs])
+    if avro.text != before.avro.text:
+        _check_partition_columns(versions, version, avro)
     fold.settle(version, avro)
     files, replaced = before.files.overlaid(fold.slices), before.replaced | fold.replaced
     return _snapshot(versions, version, timestamp_ms, files, avro, replaced, fold.all_logs())
@@ -279,6 +281,7 @@ def build_snapshot(
         base = shown.get(group)
         slices += reader.slices(None if base is None else base.slice(), own)
     avro = _schema_in_force(timeline, complete)
+    _check_partition_columns(versions, version, avro)
     slices.sort(key=lambda slice_: slice_.path)
     listed = HudiFiles.of([avro.marked(slice_) for slice_ in slices], timeline.properties.active)
     return _snapshot(versions, version, timestamp_ms, listed, avro, frozenset(replaced), logs)
@@ -288,6 +291,13 @@ def _check_folders(versions: Versions, version: Version, groups: Iterable[FileGr
     """Check that the folders of groups have names in which Spark finds the values that were written."""
     folders, timeline = {group.folder for group in groups}, versions.timeline
     check_folders(folders, timeline.properties, timeline.storage.root, versions.name_of(version))
+
+
+def _check_partition_columns(versions: Versions, version: Version, avro: AvroSchema) -> None:
+    """Check that Spark reads the partition columns of a schema as they were written."""
+    properties, root = versions.timeline.properties, versions.timeline.storage.root
+    if avro.text and is_partitioned(properties):
+        check_partition_columns(avro.parse(), properties, root, versions.name_of(version))
 
 
 def _logs_in_force(

@@ -151,3 +151,18 @@ def test_a_folder_in_whose_name_spark_finds_what_was_written_is_read(
 ) -> None:
     folder_of(tmp_path, name, **properties)
     assert tailbit.open(str(tmp_path)).where().count() == 1
+
+
+@pytest.mark.supports_hudi(
+    "Tables", "partition columns of other types than text, whole numbers and dates", "refused"
+)
+def test_a_partition_column_that_spark_does_not_read_from_folders_is_refused(tmp_path: Path) -> None:
+    builder = HudiBuilder(str(tmp_path), 9, random.Random(1), **{"hoodie.table.partition.fields": "at"})
+    requested = builder.timeline.request("commit")
+    at = pa.array([1_704_103_200_000_000], pa.timestamp("us", "UTC"))
+    rows = pa.table({META[2]: ["0"], "at": at})
+    file_id = "11111111-1111-4111-8111-111111111111-0"
+    file = builder.data_file(rows, requested, file_id, "1704103200000000")[0]
+    builder.commit(requested, [file], rows.schema.remove(0), "INSERT")
+    with pytest.raises(UnsupportedFeatureError, match="the partition column at of type timestamp"):
+        tailbit.open(str(tmp_path)).where().count()
