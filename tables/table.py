@@ -9,7 +9,7 @@ from dataclasses import field
 from typing import ClassVar, NamedTuple
 
 from tailbit.errors import TailbitError, UsageError
-from tailbit.tables.model import Changes, Fingerprint, Version, VersionName
+from tailbit.tables.model import Changes, FileSlice, Fingerprint, Version, VersionName
 from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.storage import Storage
 
@@ -31,6 +31,27 @@ class FormatWords(NamedTuple):
         """Return what to do about an error: the format's hint, unless the error was raised with a hint."""
         remedy = None if error.fields.get("hint") else self.remedies.get(type(error).__name__)
         return error.hint if remedy is None else remedy
+
+
+class GroupOfFile(NamedTuple):
+    """What Hudi's people know a data file by; of another format, the nearest that its files have.
+
+    `partition`: the folder of a Hudi file below the root, elsewhere `name=value/...` of the partition
+    columns; a dot without partitions. `file_id`: of the file group; elsewhere the path of the file.
+    `base_instant`: the requested time of the instant that wrote the group's base file; None without one.
+    """
+
+    partition: str
+    file_id: str
+    base_instant: str | None
+
+
+NO_PARTITION = "."
+"""The partition of a file of a table without partitions, as RFC-92 of Hudi writes it."""
+
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+_ESCAPED = re.compile(r"""["#%'*/:=?\\{\[\]^\x01-\x1f\x7f]""")
+"""The characters that Hive and Spark escape in the name of a partition's folder."""
 
 
 class Table(ABC):
@@ -170,3 +191,15 @@ class Table(ABC):
 
         The value is only compared with earlier ones. Cost: one stat.
         """
+
+    def group_of(self, snapshot: Snapshot, slice_: FileSlice) -> GroupOfFile:
+        """Return the partition and the file group of a file of a snapshot."""
+        columns = [column for column in snapshot.schema.columns if column.partition]
+        values = [slice_.partition.get(column.physical[0]) for column in columns]
+        named = [f"{_escaped(c.name[0])}={_escaped(v)}" for c, v in zip(columns, values, strict=True)]
+        return GroupOfFile("/".join(named) or NO_PARTITION, slice_.path, None)
+
+
+def _escaped(text: str | None) -> str:
+    """Return a name or value as it stands in a folder's name."""
+    return _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", text) if text else _NO_VALUE

@@ -101,3 +101,13 @@ def log_file(folder: str, name: str) -> LogFile | None:
 def requested_of(path: str) -> str:
     """Return the requested time of the instant that wrote a base file, from the file's path."""
     return path.rpartition("_")[2].removesuffix(".parquet")
+
+
+def group_named(path: str) -> FileGroup:
+    """Return the file group in the path of a base file or of a log block.
+
+    >>> group_named("p0/.f1-0_20260101000000000.log.1_0-1-1!2")
+    FileGroup(folder='p0', file_id='f1-0')
+    """
+    folder, _, name = path.rpartition("/")
+    return FileGroup(folder, name.removeprefix(".").partition("_")[0])

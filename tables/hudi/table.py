@@ -19,8 +19,9 @@ from tailbit.tables.cache import Cache
 from tailbit.tables.date_text import show_time
 from tailbit.tables.hudi.changes import read_changes
 from tailbit.tables.hudi.cleaned import earliest_readable, is_saved
-from tailbit.tables.hudi.files import ListedFiles, list_files
+from tailbit.tables.hudi.files import HudiFiles, ListedFiles, list_files
 from tailbit.tables.hudi.gate import check_readable
+from tailbit.tables.hudi.groups import group_named, requested_of
 from tailbit.tables.hudi.log.instants import DELETIONS
 from tailbit.tables.hudi.log.properties import NEWEST
 from tailbit.tables.hudi.log.timeline import Timeline, TimelineReader
@@ -28,9 +29,10 @@ from tailbit.tables.hudi.missing import why_missing
 from tailbit.tables.hudi.snapshot import HudiSnapshot, build_snapshot, extend_snapshot
 from tailbit.tables.hudi.versions import Versions
 from tailbit.tables.hudi.words import LOG, WORDS
-from tailbit.tables.model import Changes, Fingerprint, Version
+from tailbit.tables.model import Changes, FileSlice, Fingerprint, Version
+from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.storage import Storage
-from tailbit.tables.table import Table
+from tailbit.tables.table import NO_PARTITION, GroupOfFile, Table
 
 _KEPT_SNAPSHOTS = 4
 _NEAR = 100
@@ -313,6 +315,13 @@ class HudiTable(Table):
         instant = versions.instants[at]
         stat = self.storage.stat(instant.file) if instant.row < 0 else None
         return stat, instant.file, _lineage(versions, at)
+
+    def group_of(self, snapshot: Snapshot, slice_: FileSlice) -> GroupOfFile:
+        """Return the folder and the file group of a base file or a log block. Cost: a bisection."""
+        assert isinstance(snapshot.files, HudiFiles)
+        group = group_named(slice_.path)
+        base = snapshot.files.of_group(group)
+        return GroupOfFile(group.folder or NO_PARTITION, group.file_id, base and requested_of(base))
 
 
 def _lineage(versions: Versions, at: int) -> tuple[tuple[str, str], ...]:

@@ -21,6 +21,7 @@ from tailbit.cli.erase import erase
 from tailbit.cli.options import AnswersOne
 from tailbit.cli.questions.analytics import crosstab, histogram, summary, transitions
 from tailbit.cli.questions.locate import locate
+from tailbit.cli.questions.records import records
 from tailbit.cli.questions.selections import count, explain, facets, positions, read
 from tailbit.cli.running import archive_classes, demo, run
 from tailbit.cli.status import status
@@ -29,8 +30,8 @@ from tailbit.cli.upkeep import alter, compact, doctor, repair, vacuum, verify
 from tailbit.errors import NotATableError, TailbitError, UsageError
 
 COMMANDS = (
-    *(count, facets, summary, crosstab, histogram, transitions, read, positions, locate, explain),
-    *(index_group, sql, status, advise, verify, repair, alter, compact, vacuum, erase, doctor, run),
+    *(count, facets, summary, crosstab, histogram, transitions, read, positions, locate, records),
+    *(explain, index_group, sql, status, advise, verify, repair, alter, compact, vacuum, erase, doctor, run),
     *(archive_classes, demo),
 )
 PARTS = {

@@ -117,6 +117,7 @@ def calls(path: str) -> Iterator[tuple[str, Callable[..., Any], dict[str, Any]]]
     yield "crosstab", answer.crosstab, {"rows": "v", "columns": "k"}
     yield "transitions", opened.transitions, {"column": "v", "from_version": 0, "to_version": 0}
     yield "locate", opened.locate, {"keys": ["a"], "on": "v", "version": None, "as_of": None}
+    yield "bitmap_records", opened.bitmap_records, {"columns": ["v"], "version": None}
     yield "facet_table", answer.facet_table, {"column": "v", **measures}
     yield "to_delta", answer.to_delta, {"path": f"{path} {uuid.uuid4()}"}
     yield "positions", answer.positions, {}
@@ -165,6 +166,7 @@ def test_every_public_name_is_one_that_is_meant(path: str) -> None:
             "transitions",
             "wait_for",
             "locate",
+            "bitmap_records",
         ),
         *("create_index", "rebuild_index", "drop_index", "describe_index", "indexes"),
     }
@@ -256,6 +258,9 @@ REFUSED: tuple[tuple[str, str, Any], ...] = (
     ("read", "columns", 12),
     ("read", "columns", []),
     ("stream", "columns", "v"),
+    ("bitmap_records", "columns", "v"),
+    ("bitmap_records", "columns", []),
+    ("bitmap_records", "version", "none"),
     ("open", "at_least", "1"),
     ("open", "max_staleness", "1 h"),
     ("open", "storage_options", "AWS_REGION=x"),
