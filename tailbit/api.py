@@ -187,9 +187,9 @@ class IndexedTable(MaintainedTable):
 
         `columns`: names; by default all with a bitmap index, except of arrays and bytes. Records: `column`;
         `value`, as Spark's CAST AS STRING writes it in UTC; `value_is_null`; `partition`, "." for none;
-        `file_id`; `base_instant` (`file_id` is the path and `base_instant` NULL in a Delta table); `file`;
-        `positions`, a portable 32-bit Roaring bitmap of 0-based physical rows without hidden ones; `rows`,
-        their number. Values without rows have no record. A log block of Hudi is a file of its own.
+        `file_id` and `base_instant` (without file groups, the path and NULL); `file`; `positions`, a portable
+        32-bit Roaring bitmap of 0-based physical rows without hidden ones; `rows`, their number. Values
+        without rows have no record. A log block of Hudi is a file of its own.
 
         Right at any lag: what the index does not cover is read from just those files. Memory: a batch,
         bitmaps of a row space, or the values of a file.

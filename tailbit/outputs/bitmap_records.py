@@ -1,7 +1,7 @@
 """Bitmap records: for each column, value and file of a table, the rows of the file that hold the value.
 
-This is the view that RFC-92 of Apache Hudi describes, of Delta tables too.
-Nothing is written into the table.
+This is the view that RFC-92 of Apache Hudi describes, of tables of every format. Nothing is written into the
+table.
 
 Worked example: two files, and an index that knows only the first; row 2 of it is hidden.
 

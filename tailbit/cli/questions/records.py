@@ -37,8 +37,8 @@ def records(
     tailbit records orders --columns city
     tailbit records orders --columns city,part --keys rfc92 -o records.parquet
 
-    This is the view that RFC-92 of Apache Hudi describes, of Delta tables too; nothing is written into the
-    table. In the file, `positions` are portable 32-bit Roaring bitmaps of 0-based physical rows, without
+    This is the view that RFC-92 of Apache Hudi describes, of tables of either format; nothing is written into
+    the table. In the file, `positions` are portable 32-bit Roaring bitmaps of 0-based physical rows, without
     hidden ones; on the terminal, the first of these rows. With --keys rfc92 there are also `key`,
     COLUMN$VALUE$PARTITION$FILE_ID, in which a $ of the value stands behind a backslash, and `bitmap`, in
     Base64; NULL has no key.
