@@ -37,7 +37,7 @@ def python_of(release: str) -> str:
 
 
 @pytest.mark.parametrize("release", ["4.0.1", "4.1.1"])
-def test_the_jar_serves_files_counts_and_groups_on_an_older_release(release: str, tmp_path: Path) -> None:
+def test_the_jar_serves_every_mode_on_an_older_release(release: str, tmp_path: Path) -> None:
     jar.build()
     path = str(tmp_path / "table")
     for n in range(6):
@@ -51,8 +51,12 @@ def test_the_jar_serves_files_counts_and_groups_on_an_older_release(release: str
     covered = f"{table} VERSION AS OF {DeltaTable(path).version()}"
     write_deltalake(path, pa.table({"k": ["k31"], "g": [1], "v": [7000]}), mode="append")
     statements = (
+        "SET spark.tailbit.serve=files",
         f"SELECT * FROM {table} WHERE k = 'k31' AND g < 2",
         f"SELECT a.v, b.g FROM {table} a JOIN {table} b ON a.v = b.v WHERE a.k = 'k26' AND b.g < 2",
+        "SET spark.tailbit.serve=rows,counts,groups",
+        f"SELECT * FROM {covered} WHERE k = 'k31' AND g < 2",
+        f"SELECT a.v, b.g FROM {covered} a JOIN {covered} b ON a.v = b.v WHERE a.k = 'k26' AND b.g < 2",
         f"SELECT count(*) FROM {covered} WHERE k IN ('k21', 'k32') AND g <> 1",
         f"SELECT g, count(*) FROM {covered} WHERE k LIKE 'k1%' GROUP BY g",
     )

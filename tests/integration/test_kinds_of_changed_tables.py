@@ -243,6 +243,23 @@ def test_a_source_that_reads_the_table_is_read_before_it_changes(spark: Any, num
         assert rows_of(spark, numbers) == rows_of(spark, twin)
 
 
+@pytest.mark.parametrize("condition", ["n BETWEEN 3 AND 3", "nvl(n, 0) = 3"])
+def test_a_predicate_that_stands_for_another_is_read_by_the_detection_of_conflicts(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, condition: str
+) -> None:
+    path = made(spark, str(tmp_path / "t"), "k INT, n INT", "VALUES (1, 3), (2, 4)", "PARTITIONED BY (n)")
+    begin = Target.begin
+
+    def overtaken(self: Target) -> Any:
+        changes = begin(self)
+        spark.sql(f"INSERT INTO delta.`{path}` VALUES (3, 4)")
+        return changes
+
+    monkeypatch.setattr(Target, "begin", overtaken)
+    assert tailbit.spark.delete(path, condition, spark=spark).rows == 1
+    assert rows_of(spark, path) == ["Row(k=2, n=4)", "Row(k=3, n=4)"]
+
+
 class _Killed(BaseException):
     """The end of a process."""
 

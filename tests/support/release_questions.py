@@ -13,7 +13,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-MODES = ("files", "counts", "groups")
+MODES = ("files", "rows", "counts", "groups")
 
 
 def rows_of(spark: Any, statement: str) -> list[str]:

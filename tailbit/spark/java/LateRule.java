@@ -70,7 +70,7 @@ final class LateRule extends Rule<LogicalPlan> {
 
     private LogicalPlan accelerated(LogicalPlan plan) {
       Scan scan = Scan.below(plan instanceof Aggregate aggregate ? aggregate.child() : plan);
-      if (scan == null || scan.relation().containsTag(SEEN)) {
+      if (scan == null || scan.relation().getTagValue(SEEN).isDefined()) {
         return plan;
       }
       scan.relation().setTagValue(SEEN, true);

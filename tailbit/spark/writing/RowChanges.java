@@ -20,6 +20,8 @@ import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.catalyst.expressions.UserDefinedExpression;
 import org.apache.spark.sql.catalyst.expressions.VariableReference;
+import org.apache.spark.sql.catalyst.optimizer.ReplaceExpressions$;
+import org.apache.spark.sql.catalyst.optimizer.RewriteWithExpression$;
 import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -319,9 +321,13 @@ public class RowChanges {
 
   /** Commits as a DELETE of a condition; returns the version. */
   public long commitDelete(Dataset rows, String application, long number) {
-    Expression condition = ((Filter) rows.queryExecution().analyzed()).condition();
+    LogicalPlan filter = rows.queryExecution().analyzed();
+    Expression condition = ((Filter) filter).condition();
+    // The detection of conflicts resolves read predicates anew, which those that stand for others (BETWEEN) do not bear.
+    LogicalPlan replaced = RewriteWithExpression$.MODULE$.apply(ReplaceExpressions$.MODULE$.apply(filter));
+    Expression read = replaced instanceof Filter ? ((Filter) replaced).condition() : Literal.TrueLiteral();
     Tuple2 parts = DeltaTableUtils.splitMetadataAndDataPredicates(
-        condition, snapshot.metadata().partitionColumns(), spark);
+        read, snapshot.metadata().partitionColumns(), spark);
     List conjuncts = new ArrayList(CollectionConverters.asJava((Seq) parts._1()));
     conjuncts.addAll(CollectionConverters.asJava((Seq) parts._2()));
     transaction.trackReadPredicates(seq(conjuncts), false, true);
