@@ -283,6 +283,8 @@ final class Helper {
   private static void shutDown() {
     Helper helper = current;
     if (helper != null && helper.process != null) {
+      // Nobody is told that the process is gone where all of Java goes.
+      helper.ended = "Java ends";
       helper.process.destroyForcibly();
     }
   }
