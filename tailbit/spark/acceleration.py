@@ -35,8 +35,9 @@ class AcceleratedScan:
 
     `asked` are the filters as they were put into words and used, `left` says which were not. `files` of the
     `of` files that Delta left are read, or none, where `rows` were read while the query was planned.
-    `not_counted` says why a count is not taken from bitmaps, `no_rows` why rows are not read before. Fields
-    are None or empty where they do not apply.
+    `not_counted` says why a count is not taken from bitmaps, `no_rows` why rows are not read before. `early`:
+    whether the scan was served before Delta listed its files. Other fields are None or empty where they do
+    not apply.
     """
 
     table: str | None
@@ -51,6 +52,7 @@ class AcceleratedScan:
     files: int | None
     of: int | None
     rows: int | None
+    early: bool
 
 
 class Acceleration:
@@ -79,7 +81,8 @@ class Acceleration:
 
 def _scan(note: dict[str, Any]) -> AcceleratedScan:
     fields: dict[str, Any] = {name: note.get(name) for name in AcceleratedScan.__annotations__}
-    return AcceleratedScan(**fields | {name: (*note.get(name, ()),) for name in ("asked", "left")})
+    texts = {name: (*note.get(name, ()),) for name in ("asked", "left")}
+    return AcceleratedScan(**fields | texts | {"early": bool(note.get("early"))})
 
 
 def accelerated(

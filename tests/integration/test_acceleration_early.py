@@ -77,7 +77,7 @@ def test_a_statement_with_one_scan_is_answered_without_it(
 ) -> None:
     statement, mode = [*SERVED.items()][number]
     (scan,) = both(accelerated, statement, table)
-    assert (scan.served, scan.of) == (mode, None), scan
+    assert (scan.served, scan.early) == (mode, True), scan
 
 
 LEFT = {
@@ -106,7 +106,7 @@ def test_two_scans_of_a_table_are_both_of_the_version_that_delta_pins(
 ) -> None:
     """Else one might be answered at a version before a commit, and the other one after it."""
     scans = both(accelerated, "SELECT x.id FROM {t} x JOIN {t} y ON x.i = y.i WHERE x.k = 'k31'", table)
-    assert {scan.version for scan in scans} == {1}
+    assert {(scan.version, scan.early) for scan in scans} == {(1, False)}
     plan = "SELECT (SELECT count(*) FROM {t} WHERE k = 'k32'), count(*) FROM {t} WHERE k = 'k32'"
     assert [scan.served for scan in both(accelerated, plan, table)] == ["counts", "counts"]
 

@@ -122,7 +122,9 @@ final class EarlyRule extends Rule<LogicalPlan> {
     Map<String, Object> note = notes.scan();
     try {
       new Question(scan, new HashMap<>()).checkKnown();
-      return Served.whole(plan, scan.pinned(), note);
+      LogicalPlan answer = Served.whole(plan, scan.pinned(), note);
+      note.put("early", true);
+      return answer;
     } catch (Declined declined) {
       notes.without(note);
       return plan;
