@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,9 +12,9 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from support import release_questions
-from support.spark_session import JAVA, SETTINGS
+from support.acceleration import patient_settings, run_patiently
 from support.tables import index_of
-from tailbit.spark import acceleration_conf, jar
+from tailbit.spark import jar
 
 pytestmark = pytest.mark.spark
 
@@ -60,21 +59,10 @@ def test_the_jar_serves_every_mode_on_an_older_release(release: str, tmp_path: P
         f"SELECT count(*) FROM {covered} WHERE k IN ('k21', 'k32') AND g <> 1",
         f"SELECT g, count(*) FROM {covered} WHERE k LIKE 'k1%' GROUP BY g",
     )
-    waiting = {"spark.tailbit.startMs": "60000", "spark.tailbit.budgetMs": "60000"}
     packages = {"spark.jars.packages": f"io.delta:delta-spark_{release.rpartition('.')[0]}_2.13:4.4.0"}
-    settings = {**SETTINGS, **acceleration_conf(), **waiting, **packages}
-    ran = subprocess.run(
-        [python_of(release), release_questions.__file__, json.dumps(settings), json.dumps(statements)],
-        cwd=tmp_path,
-        env={**os.environ, "SPARK_SUBMIT_OPTS": JAVA},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert ran.returncode == 0, ran.stderr
-    assert "The helper of tailbit is gone" not in ran.stderr
-    told = json.loads(ran.stdout.splitlines()[-1])
+    given = map(json.dumps, (patient_settings() | packages, statements))
+    printed = run_patiently([python_of(release), release_questions.__file__, *given], tmp_path)
+    told = json.loads(printed.splitlines()[-1])
     assert (told["release"], told["wrong"]) == (release, [])
     assert told["rows"] > 8
     assert all(told["served"].values()), told

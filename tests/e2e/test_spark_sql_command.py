@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,9 +9,9 @@ import pyspark
 import pytest
 from deltalake import write_deltalake
 
-from support.spark_session import JAVA, SETTINGS
+from support.acceleration import patient_settings, run_patiently
 from support.tables import index_of
-from tailbit.spark import acceleration_conf, jar
+from tailbit.spark import jar
 
 pytestmark = pytest.mark.spark
 
@@ -36,26 +34,13 @@ def test_spark_sql_reads_rows_and_files_of_the_index_by_its_settings_alone(tmp_p
         f"EXPLAIN {wanted}",
         f"SELECT 'rows', count(v) FROM ({wanted})",
     )
-    waiting = {"spark.tailbit.startMs": "60000", "spark.tailbit.budgetMs": "60000"}
-    settings = {**SETTINGS, **acceleration_conf(), **waiting}
     release = f"{pyspark.__version__.rpartition('.')[0]}_2.13:4.4.0"
     command = [str(Path(pyspark.__file__).parent / "bin" / "spark-sql"), "--master", "local[1]"]
     command += ["--packages", f"io.delta:delta-spark_{release}"]
-    command += [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
-    ran = subprocess.run(
-        [*command, "-e", "; ".join(statements)],
-        cwd=tmp_path,
-        env={**os.environ, "SPARK_SUBMIT_OPTS": JAVA},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert ran.returncode == 0, ran.stderr
-    assert (ran.stdout.count("IndexedFiles"), ran.stdout.count("PreparedDeltaFileIndex")) == (1, 1), (
-        ran.stdout
-    )
-    counts = [line for line in ran.stdout.splitlines() if line.startswith("rows")]
-    assert ran.stdout.count("LocalTableScan") == 1, ran.stdout
+    command += [part for name, value in patient_settings().items() for part in ("--conf", f"{name}={value}")]
+    printed = run_patiently([*command, "-e", "; ".join(statements)], tmp_path)
+    assert (printed.count("IndexedFiles"), printed.count("PreparedDeltaFileIndex")) == (1, 1), printed
+    counts = [line for line in printed.splitlines() if line.startswith("rows")]
+    assert printed.count("LocalTableScan") == 1, printed
     assert len(counts) == 3
     assert len(set(counts)) == 1

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame
 
-from support.acceleration import PATIENT, patiently_accelerated
+from support.acceleration import PATIENT, patiently_accelerated, rows_of
 from support.tables import index_of
 from tailbit.errors import RequirementError, UsageError
 from tailbit.spark import accelerate, acceleration_conf, jar
@@ -57,14 +57,6 @@ def table(spark: Any, accelerated: Acceleration, tmp_path_factory: pytest.TempPa
     spark.sql(f"INSERT INTO delta.`{path}` SELECT * FROM delta.`{path}` WHERE id = 17")
     yield path
     spark.sql("DROP DATABASE accelerated CASCADE")
-
-
-def rows_of(spark: Any, statement: str, enabled: bool = True) -> list[str]:
-    spark.conf.set("spark.tailbit.enabled", str(enabled).lower())
-    try:
-        return sorted(map(str, spark.sql(statement).collect()))
-    finally:
-        spark.conf.set("spark.tailbit.enabled", "true")
 
 
 def both(accelerated: Acceleration, statement: str) -> tuple[list[str], list[AcceleratedScan]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from support.acceleration import patiently_accelerated
+from support.acceleration import patiently_accelerated, rows_of
 from support.tables import index_of
 from tailbit.spark.acceleration import AcceleratedScan, Acceleration
 
@@ -39,14 +39,6 @@ def table(spark: Any, accelerated: Acceleration, tmp_path_factory: pytest.TempPa
     spark.sql(f"DELETE FROM delta.`{path}` WHERE id = 17")
     index_of(path, ["i", "k", "d", "p", "t"])
     return path
-
-
-def rows_of(spark: Any, statement: str, enabled: bool = True) -> list[str]:
-    spark.conf.set("spark.tailbit.enabled", str(enabled).lower())
-    try:
-        return sorted(map(str, spark.sql(statement).collect()))
-    finally:
-        spark.conf.set("spark.tailbit.enabled", "true")
 
 
 def both(accelerated: Acceleration, statement: str, path: str) -> list[AcceleratedScan]:

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from support.acceleration import PATIENT, patiently_accelerated
+from support.acceleration import PATIENT, patiently_accelerated, rows_of
 from support.profiles import PROOF, SEED
 from support.tables import index_of
 from tailbit.spark.acceleration import Acceleration
@@ -53,14 +53,6 @@ def path(spark: Any, tmp_path: Path) -> str:
     spark.sql(f"DELETE FROM delta.`{path}` WHERE id = 7")
     index_of(path, INDEXED)
     return path
-
-
-def rows_of(spark: Any, statement: str, enabled: bool = True) -> list[str]:
-    spark.conf.set("spark.tailbit.enabled", str(enabled).lower())
-    try:
-        return sorted(map(str, spark.sql(statement).collect()))
-    finally:
-        spark.conf.set("spark.tailbit.enabled", "true")
 
 
 def reasons(accelerated: Acceleration) -> list[str | None]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
-from tailbit.spark import accelerate, jar
+from support.spark_session import JAVA, SETTINGS
+from tailbit.spark import accelerate, acceleration_conf, jar
 from tailbit.spark.acceleration import Acceleration
 
 PATIENT = 30_000
@@ -20,3 +24,34 @@ def patiently_accelerated(spark: Any, serve: Sequence[str] | None = None) -> Ite
     acceleration = accelerate(spark, serve=serve, budget_ms=PATIENT)
     yield acceleration
     acceleration.stop()
+
+
+def rows_of(spark: Any, statement: str, enabled: bool = True) -> list[str]:
+    """Return the rows of a statement as sorted texts, with acceleration or without."""
+    spark.conf.set("spark.tailbit.enabled", str(enabled).lower())
+    try:
+        return sorted(map(str, spark.sql(statement).collect()))
+    finally:
+        spark.conf.set("spark.tailbit.enabled", "true")
+
+
+def run_patiently(command: Sequence[str], folder: Path) -> str:
+    """Run a program that starts a Spark of its own in a folder; return what it printed."""
+    ran = subprocess.run(
+        command,
+        cwd=folder,
+        env={**os.environ, "SPARK_SUBMIT_OPTS": JAVA},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "The helper of tailbit is gone" not in ran.stderr
+    return ran.stdout
+
+
+def patient_settings() -> dict[str, str]:
+    """Return the settings of a session of its own that waits for the helper as long as it takes."""
+    waiting = {"spark.tailbit.startMs": "60000", "spark.tailbit.budgetMs": "60000"}
+    return {**SETTINGS, **acceleration_conf(), **waiting}
