@@ -120,6 +120,7 @@ class HudiHistory:
             **{
                 "hoodie.table.recordkey.fields": "key",
                 "hoodie.datasource.write.hive_style_partitioning": str(self.hive).lower(),
+                "hoodie.datasource.write.partitionpath.urlencode": "true",
                 **parts,
             },
         )
