@@ -141,8 +141,7 @@ def _cut(chunks: Sequence[Chunk], rows: Longs) -> tuple[Longs, Sequence[Chunk]] 
 
 
 def _in_few_pages(pages: Pages, rows: Longs) -> bool:
-    touched = np.count_nonzero(np.diff(np.searchsorted(rows, pages.firsts)))
-    return bool(touched * _FEW <= len(pages.starts))
+    return len(pages.holding(rows)) * _FEW <= len(pages.starts)
 
 
 def _chunk(layout: Layout, source: pa.NativeFile, group: int, leaf: int) -> Chunk | None:

@@ -29,8 +29,8 @@ final class LateRule extends Rule<LogicalPlan> {
     if (broken || !Settings.enabled()) {
       return plan;
     }
+    Notes notes = Notes.continued();
     try {
-      Notes notes = Notes.continued();
       Scans scans = new Scans(notes, Guards.dependsOnOrder(plan), Guards.namesFiles(plan));
       LogicalPlan changed = plan.transformDownWithSubqueries(scans);
       notes.keep();
@@ -38,6 +38,8 @@ final class LateRule extends Rule<LogicalPlan> {
     } catch (LinkageError otherRelease) {
       broken = true;
       LOG.warn("tailbit does not fit this release of Spark or Delta; queries run as without it", otherRelease);
+      Notes.declined(notes.scan(), "other-release", otherRelease.getMessage());
+      notes.keep();
       return plan;
     } catch (Exception wrong) {
       LOG.warn("tailbit leaves a query as it is", wrong);

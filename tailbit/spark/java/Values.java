@@ -83,13 +83,13 @@ final class Values {
       return column.getInt(row);
     }
     if (type instanceof DateType) {
-      return checked(column.getInt(row), FIRST_DAY);
+      return (int) checked(column.getInt(row), FIRST_DAY, "a day");
     }
     if (type instanceof LongType) {
       return column.getLong(row);
     }
     if (isTime) {
-      return checked(column.getLong(row), FIRST_MICROSECOND);
+      return checked(column.getLong(row), FIRST_MICROSECOND, "a time");
     }
     if (type instanceof FloatType) {
       return column.getFloat(row);
@@ -109,17 +109,10 @@ final class Values {
     throw new Declined("not-in-words", "type " + type.simpleString());
   }
 
-  private static int checked(int day, int first) throws Declined {
-    if (day < first) {
-      throw new Declined("old-calendar", "a day of " + day);
+  private static long checked(long value, long first, String kind) throws Declined {
+    if (value < first) {
+      throw new Declined("old-calendar", kind + " of " + value);
     }
-    return day;
-  }
-
-  private static long checked(long microsecond, long first) throws Declined {
-    if (microsecond < first) {
-      throw new Declined("old-calendar", "a time of " + microsecond);
-    }
-    return microsecond;
+    return value;
   }
 }
