@@ -2,8 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+
+def reported(
+    cells: Mapping[str, object], findings: Sequence[str], page: Path | None, begin: str, end: str
+) -> int:
+    """Print figures and findings, and put the figures on a page if one is given and nothing was found.
+
+    Return the exit status: 1 if anything was found.
+    """
+    for name, value in cells.items():
+        print(f"{name:42}{value}")
+    for finding in findings:
+        print(finding)
+    if page is not None and not findings:
+        write_row(page, begin, end, cells)
+    return 1 if findings else 0
 
 
 def write_row(page: Path, begin: str, end: str, cells: Mapping[str, object]) -> None:

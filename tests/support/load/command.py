@@ -24,7 +24,7 @@ import tailbit
 from support.load.gauge import Gauge
 from support.load.past import make_past
 from support.load.writer import ROWS, rows
-from support.marks import write_row
+from support.marks import reported
 from support.shipped import Shipped
 from support.waiting import wait_until
 
@@ -59,13 +59,7 @@ def main() -> int:
             shipped.kill_group()
         cells = _cells(asked, gauge, commits, past, records, drained, recovery)
         findings = _findings(table, gauge, past + commits, status)
-    for name, value in cells.items():
-        print(f"{name:42}{value}")
-    for finding in findings:
-        print(finding)
-    if asked.record is not None and not findings:
-        write_row(asked.record, BEGIN, END, cells)
-    return 1 if findings else 0
+    return reported(cells, findings, asked.record, BEGIN, END)
 
 
 def _write(table: str, asked: argparse.Namespace, gauge: Gauge, console: Console) -> int:

@@ -30,7 +30,7 @@ from rich.console import Console
 
 from support.load.statements import Statements, unfinished, wrong
 from support.load.writer import ROWS, Appender, rows
-from support.marks import write_row
+from support.marks import reported
 from support.shipped import Shipped, covered_by
 from tailbit.checkpoints.lag import Backlog
 from tailbit.index.store.table import MetadataTable
@@ -146,14 +146,7 @@ def main() -> int:
             shipped.kill_group()
             if given.keep is not None:
                 given.keep.write_bytes(shipped.output.read_bytes())
-    for name, value in cells.items():
-        print(f"{name:42}{value}")
-    for problem in problems:
-        print(problem)
-    if given.record is not None and not problems:
-        begin, end = MARKS_WITH_KILLS if given.kill_every else MARKS
-        write_row(given.record, begin, end, cells)
-    return 1 if problems else 0
+    return reported(cells, problems, given.record, *(MARKS_WITH_KILLS if given.kill_every else MARKS))
 
 
 def _load(given: argparse.Namespace, shipped: Shipped) -> tuple[dict[str, object], list[str]]:

@@ -30,7 +30,7 @@ from deltalake import write_deltalake
 import tailbit
 from support.application import Application
 from support.load.writer import ROWS, Appender, rows
-from support.marks import write_row
+from support.marks import reported
 
 BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
 
@@ -139,13 +139,7 @@ def main() -> int:
         finally:
             application.end_of_test()
     cells = _cells(asked, load)
-    for name, value in cells.items():
-        print(f"{name:42}{value}")
-    for finding in findings:
-        print(finding)
-    if asked.record is not None and not findings:
-        write_row(asked.record, BEGIN, END, cells)
-    return 1 if findings else 0
+    return reported(cells, findings, asked.record, BEGIN, END)
 
 
 def _findings(application: Application, load: Load, names: list[str]) -> list[str]:

@@ -19,8 +19,7 @@ import pytest
 from support.waiting import HANG_S, wait_until
 from tailbit.checkpoints.lag import Lag
 from tailbit.checkpoints.liveness import Liveness
-from tailbit.streaming.config.model import TableEntry
-from tailbit.streaming.many.member import Member, TableLife
+from tailbit.streaming.many.member import Member
 from tailbit.streaming.seen.server import Pages
 from tailbit.streaming.seen.table_state import TableState
 from tailbit.streaming.seen.view import View
@@ -70,14 +69,6 @@ def person() -> Iterator[tuple[str, Told]]:
     yield f"127.0.0.1:{server.server_port}", told
     server.shutdown()
     server.server_close()
-
-
-@pytest.fixture
-def table() -> Member:
-    followed = Member(TableEntry(path="/lake/orders", id="orders"), TableLife("orders", Liveness()))
-    followed.standing.becomes(TableState.FOLLOWING)
-    followed.stands_at(Lag(5, 5))
-    return followed
 
 
 @pytest.fixture

@@ -18,8 +18,7 @@ import pytest
 from support.waiting import HANG_S, wait_until
 from tailbit.checkpoints.lag import Lag
 from tailbit.checkpoints.liveness import Liveness
-from tailbit.streaming.config.model import TableEntry
-from tailbit.streaming.many.member import Member, TableLife
+from tailbit.streaming.many.member import Member
 from tailbit.streaming.seen.server import Pages
 from tailbit.streaming.seen.table_state import TableState
 from tailbit.streaming.seen.view import View
@@ -34,14 +33,6 @@ scrape_configs:
 """
 
 pytestmark = pytest.mark.skipif(shutil.which("prometheus") is None, reason="Prometheus is not installed")
-
-
-@pytest.fixture
-def table() -> Member:
-    followed = Member(TableEntry(path="/lake/orders", id="orders"), TableLife("orders", Liveness()))
-    followed.standing.becomes(TableState.FOLLOWING)
-    followed.stands_at(Lag(5, 5))
-    return followed
 
 
 @pytest.fixture
