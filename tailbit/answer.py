@@ -320,12 +320,14 @@ class Answer(Analysis):
 
         The table names the same data files, and deletion vectors hide all other rows: Spark and deltalake
         open it; tailbit opens it only with the storage option `allow_outside`, since the files lie in another
-        table. Schema, nullability and partition columns are the table's. The new table stays readable until
-        VACUUM of the table deletes data files of this version, which later versions no longer name.
+        table. So Spark reads a Hudi table without Hudi: its partition columns are plain columns there. Schema
+        and nullability are the table's. The new table stays readable until the table's cleaner, VACUUM,
+        deletes data files of this version, which later versions no longer name.
 
         Raises:
             ViewExistsError: there is something at `path`.
-            UsageError: `path` lies in the table itself, or the table is of another format than Delta.
+            UsageError: `path` lies in the table itself, the table in an object store; rows lie in log blocks
+                of a MERGE_ON_READ table, or a file stores a column as a type that Delta does not widen.
             DataFileError: a data file of the answer is gone.
 
         >>> import deltalake

@@ -1,9 +1,9 @@
 """A Delta view of a table: a log that names the source's data files, and vectors that hide the other rows.
 
 No data is copied: an add action names a data file of the source by absolute path, and a deletion vector hides
-every row that was not selected. Input: a snapshot, and the selected positions per file. Output: the actions
-of commit 0 and the bytes of one file of deletion vectors; nothing is written here. Source: Delta protocol,
-Add File and Remove File, Deletion Vectors, Per-file Statistics.
+every row that was not selected. Input: the source's metadata, and the selected positions per file. Output:
+the actions of commit 0 and the bytes of one file of deletion vectors; nothing is written here. Source: Delta
+protocol, Add File and Remove File, Deletion Vectors, Per-file Statistics.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import struct
 import time
 import uuid
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
@@ -22,9 +22,8 @@ from pyroaring import BitMap
 
 from tailbit.tables.date_text import date_texts
 from tailbit.tables.delta.deletion_vectors import PORTABLE_MAGIC, Z85, DeletionVector
-from tailbit.tables.delta.log.protocol import Protocol
-from tailbit.tables.delta.snapshot import DeltaSnapshot
 from tailbit.tables.delta.statistics import DeltaStatistics, is_readable
+from tailbit.tables.delta.view_schema import ViewTable
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.rows import Positions
 from tailbit.tables.partition_values import partition_array
@@ -33,10 +32,6 @@ from tailbit.tables.schema import Schema
 from tailbit.tables.storage import Storage
 
 Action = dict[str, Any]
-
-_KEPT_SETTINGS = ("delta.columnMapping.mode", "delta.columnMapping.maxColumnId")
-_KEPT_METADATA = ("delta.columnMapping.", "delta.typeChanges", "__")
-"""Prefixes of field metadata that readers need; the rest is for writers and would need writer features."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +64,12 @@ class Vectors:
 
 
 def view_log(
-    snapshot: DeltaSnapshot, schema: Schema, storage: Storage, shown: Iterable[ShownFile]
+    table: ViewTable, schema: Schema, storage: Storage, shown: Iterable[ShownFile]
 ) -> tuple[bytes, Vectors]:
     """Return commit 0 of a view as text, and the deletion vectors that the commit names.
 
     `schema` is the snapshot's, in the time zone of its partition values; `storage` is where the source's data
-    files lie. Schema, nullability, column mapping and partition columns are those of the source.
+    files lie; `table` says how readers see the source.
     """
     vectors = Vectors()
     adds = [{"add": _add(file, schema, storage, vectors)} for file in shown]
@@ -82,8 +77,8 @@ def view_log(
     info = {"timestamp": now, "operation": "CREATE TABLE", "engineInfo": "tailbit", "isBlindAppend": True}
     actions = [
         {"commitInfo": info},
-        {"protocol": _protocol(snapshot.protocol, schema, snapshot.configuration)},
-        {"metaData": _metadata(snapshot, now)},
+        {"protocol": _protocol(table, schema)},
+        {"metaData": _metadata(table, now)},
         *adds,
     ]
     return "".join(json.dumps(action) + "\n" for action in actions).encode(), vectors
@@ -183,14 +178,11 @@ def _statistics(file: ShownFile) -> Action:
     return {**known, "numRecords": file.rows, "tightBounds": False}
 
 
-def _protocol(source: Protocol, schema: Schema, configuration: Mapping[str, str]) -> Action:
+def _protocol(table: ViewTable, schema: Schema) -> Action:
     """Return a protocol with the source's reader features and deletion vectors, but no writer features."""
-    readers = set(source.reader_features) | {"deletionVectors"}
-    if configuration.get("delta.columnMapping.mode", "none") != "none":
-        readers.add("columnMapping")
+    readers = {*table.reader_features, "deletionVectors"}
     if any(leaf.type.name == "timestamp_ntz" for leaf in schema.leaves()):
         readers.add("timestampNtz")
-    readers.discard("vacuumProtocolCheck")
     return {
         "minReaderVersion": 3,
         "minWriterVersion": 7,
@@ -200,28 +192,12 @@ def _protocol(source: Protocol, schema: Schema, configuration: Mapping[str, str]
     }
 
 
-def _metadata(snapshot: DeltaSnapshot, now: int) -> Action:
-    configuration = {k: v for k, v in snapshot.configuration.items() if k in _KEPT_SETTINGS}
+def _metadata(table: ViewTable, now: int) -> Action:
     return {
         "id": str(uuid.uuid4()),
         "format": {"provider": "parquet", "options": {}},
-        "schemaString": json.dumps(_readable(json.loads(snapshot.metadata.schema_text))),
-        "partitionColumns": list(snapshot.partition_columns),
-        "configuration": {**configuration, "delta.enableDeletionVectors": "true"},
+        "schemaString": json.dumps(table.schema),
+        "partitionColumns": list(table.partition_columns),
+        "configuration": {**table.configuration, "delta.enableDeletionVectors": "true"},
         "createdTime": now,
     }
-
-
-def _readable(schema: Any) -> Any:
-    """Return a schema, or a part of it, with only the field metadata that readers need.
-
-    Defaults and generation expressions are dropped.
-    """
-    if isinstance(schema, list):
-        return [_readable(part) for part in schema]
-    if not isinstance(schema, dict):
-        return schema
-    out = {key: value if key == "metadata" else _readable(value) for key, value in schema.items()}
-    if isinstance(schema.get("metadata"), dict) and "name" in schema:
-        out["metadata"] = {k: v for k, v in schema["metadata"].items() if k.startswith(_KEPT_METADATA)}
-    return out

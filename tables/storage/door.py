@@ -105,6 +105,10 @@ class Storage(ABC):
             StorageError: the path is absolute and in another store.
         """
 
+    def is_file(self, path: str) -> bool:
+        """Return whether a path of the log names a whole file, which other engines can read too."""
+        return True
+
     def locate(self, path: str) -> tuple[str, Stat | None]:
         """Return the name that `resolve` returns for a path, and its `stat`."""
         name = self.resolve(path)

@@ -23,6 +23,7 @@ from tailbit.cli.questions.analytics import crosstab, histogram, summary, transi
 from tailbit.cli.questions.locate import locate
 from tailbit.cli.questions.records import records
 from tailbit.cli.questions.selections import count, explain, facets, positions, read
+from tailbit.cli.questions.views import to_delta
 from tailbit.cli.running import archive_classes, demo, run
 from tailbit.cli.status import status
 from tailbit.cli.statuses import AGAIN, CONFIGURATION, INTERRUPTED, PROBLEM, WRONG_USE
@@ -31,8 +32,8 @@ from tailbit.errors import NotATableError, TailbitError, UsageError
 
 COMMANDS = (
     *(count, facets, summary, crosstab, histogram, transitions, read, positions, locate, records),
-    *(explain, index_group, sql, status, advise, verify, repair, alter, compact, vacuum, erase, doctor, run),
-    *(archive_classes, demo),
+    *(to_delta, explain, index_group, sql, status, advise, verify, repair, alter, compact, vacuum, erase),
+    *(doctor, run, archive_classes, demo),
 )
 PARTS = {
     f"{group.name} {name}": part

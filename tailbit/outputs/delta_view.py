@@ -14,8 +14,8 @@ from dataclasses import replace
 
 from tailbit.errors import DataFileError, UsageError, ViewExistsError
 from tailbit.index.query.selection import Selection
-from tailbit.tables.delta.snapshot import DeltaSnapshot
 from tailbit.tables.delta.view import ShownFile, view_log
+from tailbit.tables.delta.view_schema import view_table
 from tailbit.tables.storage import Storage, open_storage
 
 FIRST_COMMIT = f"_delta_log/{0:020d}.json"
@@ -28,11 +28,12 @@ def write_view(selection: Selection, target: str) -> str:
 
     Raises:
         ViewExistsError: there is something at `target`.
-        UsageError: the source is no Delta table, cannot be named from outside, or `target` lies in it.
+        UsageError: the source cannot be named from outside, `target` lies in it, or readers of Delta cannot
+            read the rows from its files: some lie in log blocks, or a file stores a column by another type.
         DataFileError: a data file of the answer is gone.
     """
     snapshot, storage = selection.snapshot, open_storage(target)
-    if not isinstance(snapshot, DeltaSnapshot) or selection.storage.uri is None:
+    if selection.storage.uri is None:
         hint = "Write the rows instead: `read` gives them as Arrow."
         raise UsageError(reason=f"no table can be written over the files of {snapshot.root}", hint=hint)
     if f"{_real(storage)}/".startswith(f"{_real(selection.storage)}/"):
@@ -40,7 +41,10 @@ def write_view(selection: Selection, target: str) -> str:
         raise UsageError(reason=f"the view {target} would lie in the table {snapshot.root}", hint=hint)
     if storage.exists("") or storage.contents() is None:
         raise ViewExistsError(path=storage.root)
-    log, vectors = view_log(snapshot, selection.schema, selection.storage, shown_files(selection))
+    shown = list(shown_files(selection))
+    slices = [file.slice_ for file in shown]
+    table = view_table(snapshot, selection.schema, selection.storage, slices)
+    log, vectors = view_log(table, selection.schema, selection.storage, shown)
     _write(storage, vectors.name, bytes(vectors.data), log)
     return storage.root
 

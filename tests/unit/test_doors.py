@@ -37,6 +37,7 @@ SPEAKS = {
     "tailbit/spark/writing/upsert.py": "the same",
     "tailbit/cli/erase.py": "the same",
     "streaming/java/session.py": "the settings of a session that writes Delta tables",
+    "tailbit/cli/questions/views.py": "to_delta, as a command",
     "tailbit/cli/main.py": "the command line's own page, which says what tailbit is for",
     "tailbit/demo/run.py": "the demo writes a Delta table",
     "tailbit/demo/writer.py": "the same",

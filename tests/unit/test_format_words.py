@@ -84,7 +84,7 @@ WRONG: Sequence[tuple[type[TailbitError], Callable[[ListedTable], object]]] = (
     (VersionNotFoundError, lambda table: tailbit.open(table).where(as_of="2999-01-01T00:00:00Z")),
     (CommitGapError, lambda table: table.changes(0, table.head() + 1)),
     (UnknownColumnError, lambda table: tailbit.open(table).where("nowhere = 1")),
-    (UsageError, lambda table: first(table).to_delta(f"{table.root}-view")),
+    (UsageError, lambda table: first(table).to_delta(f"{table.root}/view")),
 )
 
 

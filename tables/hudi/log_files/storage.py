@@ -54,6 +54,10 @@ class HudiStorage(Storage):
         """Return the name of a file or of a block."""
         return self.inner.resolve(path) if slice_name(path) is None else path
 
+    def is_file(self, path: str) -> bool:
+        """Return whether a path names a base file; a block is a part of a log file."""
+        return slice_name(path) is None
+
     def locate(self, path: str) -> tuple[str, Stat | None]:
         """Return the name of a file or of a block, and its stat."""
         name = slice_name(path)
