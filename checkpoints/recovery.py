@@ -18,11 +18,13 @@ never data, and the source table is never written to.
 | index deleted | nothing recorded, a position remembered | a new round, snapshot of the head |
 | lost log tail | covered commit, next commit or pinned version is gone | a new round, snapshot of the head |
 | other lineage | the covered commit is not as it was | a new round, snapshot of the head |
+| taken back | a later commit took the covered commit back | a new round, snapshot of the head |
 | settings changed | the settings ask for a round | a new round, snapshot of the head |
 | not filled | the run ends by itself, and files lack a definition | a new round, snapshot of the head |
 
 If the log cannot prove that it still is the one that was covered, the new round has a new lineage: the footer
-of every file that is kept is checked again.
+of every file that is kept is checked again. A commit that was taken back proves it: such a round reads the
+files that came back, and no other.
 """
 
 from __future__ import annotations
@@ -50,6 +52,7 @@ class Situation(enum.Enum):
     INDEX_DELETED = "index deleted"
     LOST_LOG_TAIL = "lost log tail"
     OTHER_LINEAGE = "other lineage"
+    TAKEN_BACK = "taken back"
     SETTINGS_CHANGED = "settings changed"
     NOT_FILLED = "not filled"
 
@@ -60,18 +63,20 @@ class LogState:
 
     `fingerprint`: returns version and hash of a commit, None if the commit is gone. `earliest`: returns the
     first version that can be reconstructed. `follows`: tells whether the commit after a version is there.
-    Each function is called only if the decision needs it.
+    `took_back`: tells whether a commit is gone because a later one took it back. Each function is called only
+    if the decision needs it.
     """
 
     head: Version
     earliest: Callable[[], Version]
     fingerprint: Callable[[Version], Fingerprint | None]
     follows: Callable[[Version], bool]
+    took_back: Callable[[Fingerprint], bool] = lambda _: False
 
     @classmethod
     def of(cls, table: Table, head: Version) -> LogState:
         """Return what the log of a table holds up to `head`."""
-        return cls(head, table.earliest, table.fingerprint, table.follows)
+        return cls(head, table.earliest, table.fingerprint, table.follows, table.took_back)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +90,15 @@ class Resume:
 def lineage_holds(ledger: Ledger, log: LogState) -> bool:
     """Return whether the source log still has the commit that the ledger last covered, byte for byte.
 
-    False also if that commit was cleaned up: then nothing proves that the files are the same.
+    True also if a later commit took that commit back. False if it was cleaned up: then nothing proves that
+    the files are the same.
     """
     known = ledger.fingerprint
     if known is None:
         return log.fingerprint(ledger.version) is None and ledger.version <= log.head
-    return known.version <= log.head and log.fingerprint(known.version) == known
+    if known.version > log.head:
+        return False
+    return log.fingerprint(known.version) == known or log.took_back(known)
 
 
 def decide(
@@ -113,6 +121,8 @@ def decide(
         gone = ledger.version <= log.head and log.fingerprint(ledger.version) is None
         why = Situation.LOST_LOG_TAIL if gone else Situation.OTHER_LINEAGE
         return Resume(why, _at_head(log, known_round + 1))
+    if ledger.fingerprint is not None and log.fingerprint(ledger.version) is None:
+        return Resume(Situation.TAKEN_BACK, _at_head(log, known_round + 1))
     if ledger.settings_version != settings_version:
         return Resume(Situation.SETTINGS_CHANGED, _at_head(log, known_round + 1))
     if ledger.state is LedgerState.BUILDING:

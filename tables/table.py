@@ -185,6 +185,14 @@ class Table(ABC):
         else.
         """
 
+    def took_back(self, known: Fingerprint) -> bool:
+        """Return whether a commit is gone because a later one took it back, and all before it is as it was.
+
+        Then every file that the table shows is the one that was there, although the commit is gone. A format
+        whose commits are never taken back proves nothing in this way.
+        """
+        return False
+
     @abstractmethod
     def fingerprint_stat(self, version: Version) -> object:
         """Return a value that changes as soon as a commit is replaced, or None if the commit is gone.

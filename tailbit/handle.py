@@ -165,7 +165,7 @@ class Handle:
             self.damage = CorruptIndexError(file=self.index_path, reason=reason, hint=other.hint)
 
     def _trusted(self) -> bool:
-        """Return whether the ledger's commit is still in the source log, unchanged.
+        """Return whether the ledger's commit is still in the source log, unchanged, or was taken back by it.
 
         If the commit differs (other history) or is no longer there (cleaned up), no file counts as covered.
 
@@ -176,15 +176,19 @@ class Handle:
             ledger = self._index.state.ledger if self._index is not None else None
             if ledger is None or ledger.fingerprint is None:
                 return False
-            seen = (ledger.fingerprint, self._table.fingerprint_stat(ledger.fingerprint.version))
+            stat = self._table.fingerprint_stat(ledger.fingerprint.version)
+            if stat is None:
+                stat = self._table.fingerprint_stat(self._table.head())
+            seen = (ledger.fingerprint, stat)
             if self._trust is None or self._trust[0] != seen:
                 try:
                     fingerprint = self._table.fingerprint(ledger.fingerprint.version)
                 except (CommitGapError, VersionNotFoundError):
                     fingerprint = None
-                if fingerprint != ledger.fingerprint:
+                holds = fingerprint == ledger.fingerprint or self._table.took_back(ledger.fingerprint)
+                if not holds:
                     check_alone(self._table)
-                self._trust = (seen, fingerprint == ledger.fingerprint)
+                self._trust = (seen, holds)
             return self._trust[1]
 
     def _covered(self) -> int | None:

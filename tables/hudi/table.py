@@ -7,7 +7,6 @@ the object: each call holds the object's lock while it reads the timeline.
 from __future__ import annotations
 
 import functools
-import hashlib
 import threading
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
@@ -25,8 +24,8 @@ from tailbit.tables.hudi.groups import group_named, requested_of
 from tailbit.tables.hudi.log.instants import DELETIONS
 from tailbit.tables.hudi.log.properties import NEWEST
 from tailbit.tables.hudi.log.timeline import Timeline, TimelineReader
-from tailbit.tables.hudi.missing import why_missing
 from tailbit.tables.hudi.snapshot import HudiSnapshot, build_snapshot, extend_snapshot
+from tailbit.tables.hudi.undone import digest_of, is_taken_back, lineage, why_missing
 from tailbit.tables.hudi.versions import Versions
 from tailbit.tables.hudi.words import LOG, WORDS
 from tailbit.tables.model import Changes, FileSlice, Fingerprint, Version
@@ -39,8 +38,6 @@ _NEAR = 100
 """A snapshot at most this many commits newer than a cached one is extended from the cached one."""
 _LOOKS = 5
 """How often a reader follows writers that archive, clean or take back meanwhile."""
-_LINEAGE = 10
-"""How many versions before its own a fingerprint names: one that completes in the past is noticed."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -298,12 +295,13 @@ class HudiTable(Table):
         content = None if at is None else versions.timeline.content(versions.instants[at])
         if at is None or content is None:
             return None
-        digest = hashlib.sha256(content)
-        for key in _lineage(versions, at):
-            digest.update(repr(key).encode())
-        return Fingerprint(
-            version, digest.hexdigest(), versions.timeline.properties.values.get("hoodie.table.name", "")
-        )
+        return Fingerprint(version, digest_of(versions, at, content), _table_name(versions))
+
+    @_settled
+    def took_back(self, known: Fingerprint) -> bool:
+        """Return whether rollbacks or restores took back a version. Cost: their metadata; see `undone`."""
+        versions = self._look()
+        return known.table_id == _table_name(versions) and is_taken_back(versions, known)
 
     @_settled
     def fingerprint_stat(self, version: Version) -> object:
@@ -314,7 +312,7 @@ class HudiTable(Table):
             return None
         instant = versions.instants[at]
         stat = self.storage.stat(instant.file) if instant.row < 0 else None
-        return stat, instant.file, _lineage(versions, at)
+        return stat, instant.file, lineage(versions, at)
 
     def group_of(self, snapshot: Snapshot, slice_: FileSlice) -> GroupOfFile:
         """Return the folder and the file group of a base file or a log block. Cost: a bisection."""
@@ -324,9 +322,8 @@ class HudiTable(Table):
         return GroupOfFile(group.folder or NO_PARTITION, group.file_id, base and requested_of(base))
 
 
-def _lineage(versions: Versions, at: int) -> tuple[tuple[str, str], ...]:
-    """Return the names of a version's instant and of those before it."""
-    return tuple(instant.key for instant in versions.instants[max(0, at - _LINEAGE) : at + 1])
+def _table_name(versions: Versions) -> str:
+    return versions.timeline.properties.values.get("hoodie.table.name", "")
 
 
 def _goes_on(known: Versions, now: Versions) -> bool:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tailbit.checkpoints.offset import Offset, log_start, snapshot_start
-from tailbit.checkpoints.recovery import LogState, Situation, Verdict, decide, decide_batch
+from tailbit.checkpoints.recovery import BatchPlan, LogState, Situation, Verdict, decide, decide_batch
 from tailbit.index.model import Ledger, LedgerState
 from tailbit.tables.model import Fingerprint
 
@@ -52,6 +52,11 @@ def snap(round_: int, version: int, file: int = 0) -> Offset:
 
 def tail(round_: int, covered: int) -> Offset:
     return log_start(round_, proof(covered), covered)
+
+
+def taken_back() -> LogState:
+    """A log without the covered commit, which proves that a later one took it back."""
+    return replace(log(first=12), took_back=lambda _: True)
 
 
 ROWS = [
@@ -100,6 +105,8 @@ ROWS = [
         Situation.OTHER_LINEAGE,
         snapshot_start(4, proof(20, "b"), 20),
     ),
+    ("taken back", ledger(10), tail(3, 10), taken_back(), Situation.TAKEN_BACK, snap(4, 20)),
+    ("taken back in mid-build", ledger(5, "building"), None, taken_back(), Situation.TAKEN_BACK, snap(4, 20)),
     ("table re-created shorter", ledger(10), tail(3, 10), log(head=4), Situation.OTHER_LINEAGE, snap(4, 4)),
     (
         "settings changed",
@@ -117,6 +124,12 @@ def test_a_run_that_ends_by_itself_fills_in_a_new_round_what_a_covered_index_lac
     assert (resume.situation, resume.offset) == (Situation.NOT_FILLED, snap(4, 20))
     building = decide(ledger(5, "building"), snap(3, 5), log(), 1, lacking=True)
     assert building.situation is Situation.MID_BUILD, "the round looks at every file anyway"
+
+
+def test_the_round_after_a_commit_was_taken_back_has_the_same_lineage() -> None:
+    for recorded in (ledger(10), ledger(5, "building")):
+        plan = decide_batch(recorded, tail(3, 10), snap(4, 20), taken_back())
+        assert plan == BatchPlan(Verdict.APPLY, recorded.lineage)
 
 
 @pytest.mark.parametrize(

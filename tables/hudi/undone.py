@@ -1,0 +1,92 @@
+"""Instants that were taken back: why a version is not there, and what an index of it can still prove."""
+
+from __future__ import annotations
+
+import hashlib
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+
+from tailbit.tables.hudi.log.instants import CHANGES, Instant
+from tailbit.tables.hudi.log.timeline import Timeline
+from tailbit.tables.hudi.versions import Versions
+from tailbit.tables.model import Fingerprint
+
+_UNDOES = ("rollback", "restore")
+_LINEAGE = 10
+"""How many versions before its own a fingerprint names: one that completes in the past is noticed."""
+_HALF = 32
+"""Hexadecimal digits of each half of a fingerprint: the names of instants, and what the last one holds."""
+
+
+def why_missing(timeline: Timeline, name: str) -> str:
+    """Return the reason why a timeline has no version of a name.
+
+    Cost: the metadata of the instants that took others back.
+
+    Raises:
+        FileNotFoundError: an instant has been archived, or taken back, since the timeline was read.
+        MalformedLogError: the metadata of an instant are damaged.
+    """
+    if name in timeline.pending:
+        return "the instant has not completed"
+    other = next((i.action for i in timeline.completed if i.requested == name), None)
+    if other is not None and other not in CHANGES:
+        return f"a {other} changes no rows: name the commit before it"
+    for instant in reversed(timeline.completed):
+        if name in _undone(timeline, instant):
+            return f"the {instant.action} {instant.requested} took it back"
+    return "there is no such instant"
+
+
+def _undone(timeline: Timeline, instant: Instant) -> set[str]:
+    """Return the requested times of the instants that an instant took back."""
+    if instant.action not in _UNDOES:
+        return set()
+    metadata = timeline.metadata(instant) or {}
+    undone = metadata.get("commitsRollback") or metadata.get("instantsToRollback") or ()
+    return {str(each.get("commitTime") if isinstance(each, dict) else each) for each in undone}
+
+
+def lineage(versions: Versions, at: int) -> tuple[tuple[str, str], ...]:
+    """Return the names of a version's instant and of those before it."""
+    return tuple(instant.key for instant in versions.instants[max(0, at - _LINEAGE) : at + 1])
+
+
+def digest_of(versions: Versions, at: int, content: bytes) -> str:
+    """Return the hash of a version: of the requests up to it, and of what its instant and lineage hold."""
+    digest = hashlib.sha256(content)
+    for key in lineage(versions, at):
+        digest.update(repr(key).encode())
+    return _hash_of_requests(requested for requested, _ in lineage(versions, at)) + digest.hexdigest()[:_HALF]
+
+
+def _hash_of_requests(requests: Iterable[str]) -> str:
+    return hashlib.sha256(repr(tuple(requests)).encode()).hexdigest()[:_HALF]
+
+
+def is_taken_back(versions: Versions, known: Fingerprint) -> bool:
+    """Return whether later instants took back a version, while all before it is as it was.
+
+    The bytes of the instant are gone; its fingerprint proves which requests led to it, and the rollbacks name
+    those that have gone. Every file that the table still shows is then the one that was there: names of files
+    hold their instants. In table version 6 names of log files do not, so nothing is proven there.
+
+    Cost: the metadata of the later rollbacks and restores.
+    """
+    properties = versions.timeline.properties
+    merged = properties.values.get("hoodie.table.type", "").upper() == "MERGE_ON_READ"
+    if versions.place(known.version) is not None or (merged and not properties.has_completion_times):
+        return False
+    at = bisect_left(versions.numbers, known.version)
+    undone: set[str] = set()
+    for instant in versions.instants[at:]:
+        undone |= _undone(versions.timeline, instant)
+    kept = [instant.requested for instant in versions.instants[max(0, at - _LINEAGE) : at]]
+    return known.sha256[:_HALF] in map(_hash_of_requests, _histories(kept, sorted(undone)))
+
+
+def _histories(kept: Sequence[str], undone: Sequence[str]) -> Iterable[Sequence[str]]:
+    """Yield the requests that may have led to each instant that was taken back, itself included."""
+    for place, request in enumerate(undone):
+        for before in ([], undone[:place]):
+            yield [*kept, *before, request][-(_LINEAGE + 1) :]
