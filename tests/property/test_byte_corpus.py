@@ -23,6 +23,8 @@ from tailbit.tables.delta.log.listing import LOG, LogCheckpoint
 NAMES = (
     *("commit", "hint", "checkpoint", "sidecar", "manifest", "vector_file", "vector_inline"),
     *("partition_value", "schema", "statistics", "data_file"),
+    *("hudi_properties", "hudi_instant", "hudi_timeline", "hudi_history", "hudi_manifest"),
+    *("hudi_archive", "hudi_log"),
 )
 SECONDS = 2.0
 """Of processor time."""

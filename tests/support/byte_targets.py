@@ -22,6 +22,16 @@ from support.byte_answers import decoded, json_actions, same_add, same_files, sa
 from support.byte_edits import edited, edited_parquet, edited_vector
 from support.byte_readings import adds_of_parquet, column_of_parquet, partition_reading, z85_reading
 from support.byte_seeds import Seeds
+from support.byte_targets_hudi import (
+    HudiBytes,
+    archive_seeds,
+    edited_log,
+    history_seeds,
+    instant_seeds,
+    log_seeds,
+    packed_files,
+    timeline_seeds,
+)
 from support.vectors import encode_z85
 from tailbit.errors import TailbitError
 from tailbit.tables import open_table
@@ -94,7 +104,30 @@ class Ground:
             Target("statistics", self.statistics, seeds.statistics),
             Target("data_file", self.data_file, seeds.data_files, edited_parquet),
         ]
-        return {target.name: target for target in found}
+        return {target.name: target for target in (*found, *self._of_hudi())}
+
+    def _of_hudi(self) -> list[Target]:
+        """The targets of Hudi tables."""
+        hudi = HudiBytes(self.storage)
+        return [
+            Target(
+                "hudi_properties", peaceful(hudi.properties), lambda: packed_files("cow_v9", ".properties")
+            ),
+            Target("hudi_instant", peaceful(hudi.instant), instant_seeds),
+            Target("hudi_timeline", peaceful(hudi.timeline), timeline_seeds),
+            Target("hudi_history", peaceful(hudi.history), history_seeds, edited_parquet),
+            Target(
+                "hudi_manifest",
+                peaceful(hudi.manifest),
+                lambda: packed_files("cow_v9_archived", "/manifest_"),
+            ),
+            Target(
+                "hudi_archive",
+                peaceful(hudi.archive),
+                archive_seeds,
+            ),
+            Target("hudi_log", peaceful(hudi.log), log_seeds, edited_log),
+        ]
 
     def commit(self, data: bytes) -> bool:
         """The actions of a commit are those that plain JSON finds."""
@@ -252,6 +285,18 @@ class Ground:
             found = table[column].cast(pa.binary()) if column == "s" else table[column]
             assert told is None or found.to_pylist() == told, column
         return True
+
+
+def peaceful(run: Callable[[bytes], bool]) -> Callable[[bytes], bool]:
+    """A target that a TailbitError may end."""
+
+    def peacefully(data: bytes) -> bool:
+        accepted = False
+        with _Peace():
+            accepted = run(data)
+        return accepted
+
+    return peacefully
 
 
 class _Peace:
