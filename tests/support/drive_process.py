@@ -1,8 +1,8 @@
 """A stream without Spark in a process of its own, with a log of offsets as Spark keeps it: to be killed.
 
-`python -m support.drive_process TABLE INDEX COLUMNS [OFFSETS]`: follows the log from version 0, a version a
-batch, and exits 0 at its head. Beside COLUMNS it keeps the indexes `DEFINED`. OFFSETS, else INDEX.offsets,
-holds one line an offset, written before its batch, and one `done` after.
+`python -m support.drive_process TABLE INDEX COLUMNS [OFFSETS]`: follows the log from its first version, a
+version a batch, and exits 0 at its head. Beside COLUMNS it keeps indexes of each kind. OFFSETS, else
+INDEX.offsets, holds one line an offset, written before its batch, and one `done` after.
 """
 
 from __future__ import annotations
@@ -30,6 +30,13 @@ DEFINED = {
 }
 """An index of each kind; no text is a number, so that the second raises for each."""
 
+DEFINED_OF_ORDERS = {
+    "letters": RandomDefinition(("substr(city, 1, 1)",)),
+    "both": RandomDefinition(("city", "qty")),
+    "statistics": RandomDefinition(("*",), "column_stats"),
+}
+"""The same of the tables of orders that Hudi wrote."""
+
 
 def note(log: Path, text: str) -> None:
     """Append one line, durably."""
@@ -54,11 +61,13 @@ def main(table: str, index: str, columns: str, offsets_log: str | None = None) -
     log = Path(offsets_log or f"{index}.offsets")
     logged, done = offsets(log)
     drive = Drive(table, index, columns.split(","), StreamSettings(files=1, versions=1))
-    for name, made in DEFINED.items():
+    words = drive.table.words.log
+    for name, made in (DEFINED_OF_ORDERS if words == ".hoodie" else DEFINED).items():
         if find(drive.index.state.settings.definitions, name) is None:
             name_only(table, name, made, drive.index)
     if not logged:
-        logged = [snapshot_start(1, drive.table.fingerprint(0), 0)]
+        first = drive.table.versions(0, drive.table.head(), 1)[0]
+        logged = [snapshot_start(1, drive.table.fingerprint(first), first)]
         note(log, json.dumps(logged[0].to_json()))
     if not done:
         apply(drive, logged[-2], logged[-1], log)
