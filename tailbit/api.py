@@ -147,6 +147,7 @@ class IndexedTable(MaintainedTable):
         on: str | Iterable[str] | None = None,
         version: int | str | None = None,
         as_of: datetime.date | str | None = None,
+        since: int | str | None = None,
     ) -> pa.Table:
         """Return where the rows with given keys lie: the keys, with `path` and `position` of each row.
 
@@ -155,7 +156,8 @@ class IndexedTable(MaintainedTable):
         if `on` is not given. Each key stands once, in the order given; one without a row has path and
         position null; one of several rows stands once for each. `position`: 0-based physical row of the file,
         int64. If a key column is named so, the names are `_path` and `_position`. `version` and `as_of` are
-        as in `where`.
+        as in `where`. With `since`, an older version, `change` tells what became of each row: it is the
+        "same", "moved" (its key had other places), "new" (the key had none), or "gone" (the key has none).
 
         Right at any lag: what the index does not cover is looked up by a scan of just those files.
 
@@ -169,14 +171,23 @@ class IndexedTable(MaintainedTable):
         {'flight': 5, 'path': 'b.parquet', 'position': 0}
         >>> flights.locate([("UA", 5)], on=["carrier", "flight"])["position"].to_pylist()
         [0]
+        >>> flights.locate([5], on="flight", since=1)["change"].to_pylist()
+        ['new']
         """
         from tailbit.arguments.key_tables import key_table
-        from tailbit.index.query.locate import Keys
+        from tailbit.outputs.key_moves import with_changes
 
         columns, given = key_table(keys, on)
-        answer = self.where(version=version, as_of=as_of)
+        located = self._located(columns, given, self.where(version=version, as_of=as_of))
+        before = None if since is None else self._located(columns, given, self.where(version=since))
+        return located if before is None else with_changes(located, before)
+
+    def _located(self, columns: list[str], keys: pa.Table, answer: Answer) -> pa.Table:
+        """Return where the rows of keys lie at the version of an answer."""
+        from tailbit.index.query.locate import Keys
+
         schema = answer._selection.schema
-        wanted = Keys.of([schema.resolve(name) for name in columns], given)
+        wanted = Keys.of([schema.resolve(name) for name in columns], keys)
         with vacuumed_told(answer):
             return wanted.located(answer._selection, lambda node: _by_file(node, schema))
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 @click.option("--keys", "file", metavar="FILE", help="Keys in a .parquet, .csv, .json or .arrow file.")
 @click.option("--version", type=VersionText(), help="Answer for this version of the table.")
 @click.option("--as-of", metavar="TIME", help="Answer for the last version at this time (ISO 8601).")
+@click.option("--since", type=VersionText(), help="Tell what became of each row since this older version.")
 @format_options
 @index_option
 def locate(
@@ -36,6 +37,7 @@ def locate(
     file: str | None,
     version: str | None,
     as_of: str | None,
+    since: str | None,
     form: str,
     output: str | None,
     index: str | None,
@@ -48,8 +50,10 @@ def locate(
     tailbit locate flights --keys wanted.csv --format parquet -o places.parquet
 
     A key without a row has neither path nor position; one of several rows is told once for each. How many
-    keys these are is told behind the rows. A key of several columns is written with commas, or in a file with
-    the columns by name; of a CSV file, values are read as the table's columns have them.
+    keys these are is told behind the rows. With --since, a column tells whether a row is where it was (same),
+    its key lay elsewhere (moved) or nowhere (new), or has no row now (gone). A key of several columns is
+    written with commas, or in a file with the columns by name; of a CSV file, values are read as the table's
+    columns have them.
 
     Right at any lag: what the index does not cover is looked up by a scan of just those files.
     """
@@ -62,9 +66,10 @@ def locate(
     if file is None and columns is None:
         raise click.UsageError("name the key columns: --on A,B")
     keys: Any = _of_arguments(values, columns or []) if file is None else keys_of_file(file)
-    located = open_for_question(table, index).locate(keys, columns, version=version, as_of=as_of)
+    opened = open_for_question(table, index)
+    located = opened.locate(keys, columns, version=version, as_of=as_of, since=since)
     write_rows(located.schema, [located], form, output)
-    click.echo(_told(located), err=True)
+    click.echo(_told(located, since), err=True)
 
 
 def _of_arguments(values: tuple[str, ...], columns: list[str]) -> list[tuple[str, ...]]:
@@ -103,10 +108,16 @@ def keys_of_file(file: str) -> pa.Table:
     raise click.UsageError(f"{file} is no file of keys: its name ends in none of {', '.join(readers)}")
 
 
-def _told(located: pa.Table) -> str:
-    """Return how many keys were located, how many have no row and how many have several."""
-    keys = located.select(located.column_names[:-2])
+def _told(located: pa.Table, since: str | None) -> str:
+    """Return how many keys were located, how many have no row, how many several, and what became of rows."""
+    of_places = 2 if since is None else 3
+    keys = located.select(located.column_names[:-of_places])
     distinct = keys.group_by(keys.column_names).aggregate([([], "count_all")])
     several = sum(count > 1 for count in distinct["count_all"].to_pylist())
-    absent = located.column(located.num_columns - 2).null_count
-    return f"{counted(len(distinct), 'key')}: {absent} without a row, {several} with several"
+    absent = located.column(located.num_columns - of_places).null_count
+    told = f"{counted(len(distinct), 'key')}: {absent} without a row, {several} with several"
+    if since is None:
+        return told
+    changes = located.column(located.num_columns - 1).to_pylist()
+    since_then = ", ".join(f"{changes.count(change)} {change}" for change in ("moved", "new", "gone"))
+    return f"{told}; since version {since} {since_then}"

@@ -1,0 +1,60 @@
+"""How the rows of located keys have changed since an older version: the column `change` beside their places.
+
+A row of a key is `same` where it lies as it lay, `moved` where the key had rows and none of them lay there,
+`new` where the key had none; a key that has no row any more is `gone`, and one that never had any has NULL.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from tailbit.arrays import Longs
+from tailbit.tables import compute as pc
+from tailbit.tables.arrow import arrow_array, numpy_of
+
+CHANGE = "change"
+"""The column that says how a row of a key has changed."""
+
+SAME, MOVED, NEW, GONE = "same", "moved", "new", "gone"
+
+
+def change_column(names: list[str]) -> str:
+    """Return the name of the column beside key columns of some names."""
+    return f"_{CHANGE}" if CHANGE in names else CHANGE
+
+
+def with_changes(now: pa.Table, before: pa.Table) -> pa.Table:
+    """Return located keys with `change`; `before`: where the same keys lay, in the same order."""
+    keys, old_keys = _numbers(now), _numbers(before)
+    is_there, was_there = (numpy_of(_column(table, -2).is_valid()) for table in (now, before))
+    key_was_there = np.isin(keys, old_keys[was_there])
+    paths = pc.dictionary_encode(_column(now, -2)).dictionary
+    places = np.concatenate([_places(now, paths), _places(before, paths)])
+    place = np.unique(places, axis=0, return_inverse=True)[1].reshape(-1)
+    rows = np.concatenate([keys, old_keys]) * (len(places) + 1) + place
+    stays = np.isin(rows[: len(keys)], rows[len(keys) :])
+    cases = [~is_there & key_was_there, ~is_there, stays, key_was_there]
+    words = arrow_array([GONE, None, SAME, MOVED, NEW], pa.string())
+    told = pc.take(words, arrow_array(np.select(cases, range(4), default=4).astype(np.int64)))
+    return now.append_column(change_column(now.column_names[:-2]), told)
+
+
+def _column(located: pa.Table, at: int) -> pa.Array:
+    return located.column(located.num_columns + at).combine_chunks()
+
+
+def _places(located: pa.Table, paths: pa.Array) -> Longs:
+    """Return the number of the path of each row, -1 for another, and its position; shape (rows, 2), int64."""
+    numbers = pc.fill_null(pc.index_in(_column(located, -2), paths), -1)
+    positions = pc.fill_null(_column(located, -1), -1)
+    return np.stack([numpy_of(numbers).astype(np.int64), numpy_of(positions).astype(np.int64)], axis=1)
+
+
+def _numbers(located: pa.Table) -> Longs:
+    """Return which key each row is of, counted from 0, int64: the rows of a key follow each other."""
+    begins = np.zeros(len(located), dtype=np.bool_)
+    for column in located.columns[:-2]:
+        codes = numpy_of(pc.dictionary_encode(column.combine_chunks()).indices)
+        begins[1:] |= codes[1:] != codes[:-1]
+    return np.cumsum(begins, dtype=np.int64)
