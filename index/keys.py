@@ -262,11 +262,21 @@ def widening_factor(from_type: str, to_type: str) -> int:
 
 
 def widens(from_type: str, to: str | DataType) -> bool:
-    """Return whether keys of one type convert to keys of another, or to those of a logical type."""
+    """Return whether keys of one type convert to keys of another, or to those of a logical type.
+
+    Whole numbers that are promoted to floats or doubles may be rounded: their keys are those of other values.
+    """
+    if isinstance(to, DataType) and _rounds(from_type, to):
+        return False
     try:
         return widening_factor(from_type, to if isinstance(to, str) else posting_type_of(to)) > 0
     except ColumnTypeError:
         return False
+
+
+def _rounds(from_type: str, to: DataType) -> bool:
+    value = to.fields[0].type if to.name == "array" else to
+    return value.promoted and value.name in ("float", "double") and posting_type_of(to) != from_type
 
 
 def widest(key_types: Iterable[str]) -> str | None:

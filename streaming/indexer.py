@@ -18,7 +18,7 @@ from tailbit.checkpoints.offset import Offset
 from tailbit.checkpoints.recovery import BatchPlan, LogState, Verdict, decide_batch
 from tailbit.errors import CommitConflictError, CorruptIndexError, IndexLogError
 from tailbit.faults import Fault, fault_point
-from tailbit.index.maintenance.rebuild import swap_rebuilt
+from tailbit.index.maintenance.rebuild import promoted_since, rebuild, swap_rebuilt
 from tailbit.index.maintenance.wanted import wanted_of
 from tailbit.index.model import FileRecord
 from tailbit.index.store.table import MetadataTable
@@ -108,6 +108,8 @@ class Indexer:
                 return BatchOutcome(plan.verdict, plan.first, end.stands_at)
             changes = self._changes(plan, end.stands_at)
             schema = self._schema_at(changes, end.stands_at)
+            for promoted in promoted_since(self._index.state.settings.definitions, schema):
+                rebuild(self._index, promoted.name, schema)
             template = template_of(self._table, self._index, schema, plan.lineage, end.stands_at)
             wanted = wanted_of(self._index.state.settings.definitions, schema)
             files = self._files(changes, start, end)

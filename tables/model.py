@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from tailbit.tables.storage import Storage
 
-FLOAT_BY_TEXT = "float by text"
-"""The `raw` type of a double of which older files may hold floats that are widened by their texts."""
+NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
+"""The name of a partition folder that stands for NULL."""
 
 UNKNOWN_SIZE = 0
 """The size of a file whose size the log does not give; no real data file has this size."""
@@ -50,7 +50,8 @@ class DataType:
     Names: boolean byte short integer long float double decimal string binary date timestamp timestamp_ntz
     struct array map, and any other name that a log gives (void, variant, interval ...), which is kept. `raw`
     is the type as the log gives it (a string or a JSON object). `char_length`: n if the column is CHAR(n),
-    whose values are padded with spaces to n characters on read, as Spark does.
+    whose values are padded with spaces to n characters on read, as Spark does. `promoted`: older files may
+    hold values of other types, which become values of this type as Hudi promotes them.
     """
 
     name: str
@@ -59,6 +60,7 @@ class DataType:
     fields: tuple[Column, ...] = ()
     raw: Any = field(default=None, compare=False, hash=False)
     char_length: int = 0
+    promoted: bool = field(default=False, compare=False, hash=False)
 
     def __str__(self) -> str:
         return f"decimal({self.precision},{self.scale})" if self.name == "decimal" else self.name
@@ -71,7 +73,8 @@ class Column:
     `name`: logical path, one part per nesting level. `physical`: the path in data files, statistics and
     partition values; the index stores this path, so a rename costs nothing. `field_ids`: one id per level if
     the table maps columns by id, else empty. `zone`: the time zone of partition values without an offset.
-    `generated`: the SQL expression of which the column always holds the value; empty for none.
+    `generated`: the SQL expression of which the column always holds the value; empty for none. `null_folder`:
+    which folder of a data file's path, from 0, says that the column is NULL in the file; None for none.
     """
 
     name: tuple[str, ...]
@@ -84,6 +87,15 @@ class Column:
     field_ids: tuple[int, ...] = ()
     zone: str = "UTC"
     generated: str = ""
+    null_folder: int | None = None
+
+    def is_null_in(self, path: str) -> bool:
+        """Return whether the folders of a data file say that the column is NULL, whatever the file holds."""
+        if self.null_folder is None:
+            return False
+        folders = path.split("/")[:-1]
+        name = folders[self.null_folder] if self.null_folder < len(folders) else ""
+        return name.removeprefix(f"{self.name[-1]}=") == NULL_FOLDER
 
     @property
     def id(self) -> str:

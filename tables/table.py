@@ -9,7 +9,7 @@ from dataclasses import field
 from typing import ClassVar, NamedTuple
 
 from tailbit.errors import TailbitError, UsageError
-from tailbit.tables.model import Changes, FileSlice, Fingerprint, Version, VersionName
+from tailbit.tables.model import NULL_FOLDER, Changes, FileSlice, Fingerprint, Version, VersionName
 from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.storage import Storage
 
@@ -49,7 +49,6 @@ class GroupOfFile(NamedTuple):
 NO_PARTITION = "."
 """The partition of a file of a table without partitions, as RFC-92 of Hudi writes it."""
 
-_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 _ESCAPED = re.compile(r"""["#%'*/:=?\\{\[\]^\x01-\x1f\x7f]""")
 """The characters that Hive and Spark escape in the name of a partition's folder."""
 
@@ -210,4 +209,4 @@ class Table(ABC):
 
 def _escaped(text: str | None) -> str:
     """Return a name or value as it stands in a folder's name."""
-    return _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", text) if text else _NO_VALUE
+    return _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", text) if text else NULL_FOLDER

@@ -8,18 +8,30 @@ goes on from there.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from tailbit.errors import CommitGapError, VersionNotFoundError
+from tailbit.index.keys import posting_type_of
 from tailbit.index.kinds.files.lacking import Lacking
 from tailbit.index.maintenance.alter import change_definitions, retried
 from tailbit.index.maintenance.definitions import found
 from tailbit.index.maintenance.wanted import Wanted, wanted_of
-from tailbit.index.model import DEFERRED, REPLACES, Definition, LedgerState, Settings, TermColumn, new_id
+from tailbit.index.model import (
+    DEFERRED,
+    REPLACES,
+    Definition,
+    LedgerState,
+    Settings,
+    Term,
+    TermColumn,
+    new_id,
+)
 from tailbit.index.sql.terms import every_column, terms_anew
 from tailbit.index.store.state import IndexState
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables import compute as pc
+from tailbit.tables.model import DataType
 from tailbit.tables.schema import Schema
 from tailbit.tables.table import Table
 
@@ -58,6 +70,22 @@ def rebuild(index: MetadataTable, name: str, schema: Schema) -> Definition:
         return newer
 
     return retried(index, attempt)
+
+
+def promoted_since(definitions: Iterable[Definition], schema: Schema) -> list[Definition]:
+    """Return the bitmaps of columns that were of another type when they were defined, with other values.
+
+    Postings and counts of files that the batch does not touch are then of values that nobody reads any more.
+    """
+    present = {column.id: column.type for column in every_column(schema)}
+    plain = ((made, made.terms[0]) for made in definitions if made.is_of_column)
+    return [made for made, term in plain if made.id in present and _has_other_values(term, present[made.id])]
+
+
+def _has_other_values(then: Term, now: DataType) -> bool:
+    """Return whether a column of a type has other values than when a term of it was recorded."""
+    value = now.fields[0].type if now.name == "array" else now
+    return value.promoted and (then.type, then.key_type) != (str(now), posting_type_of(now))
 
 
 def _column_anew(definition: Definition, schema: Schema) -> Definition:

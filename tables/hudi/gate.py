@@ -99,9 +99,10 @@ def names_another_value(folder: str, values: Mapping[str, str]) -> bool:
     return values.get(_HIVE_STYLE, "").lower() == "false" and "=" in folder
 
 
-def is_partitioned(properties: TableProperties) -> bool:
-    """Return whether a table has partition columns."""
-    return bool(properties.values.get(_PARTITIONED))
+def partition_columns(properties: TableProperties) -> tuple[str, ...]:
+    """Return the partition columns of a table, in the order of the folders."""
+    names = (name.strip() for name in properties.values.get(_PARTITIONED, "").split(","))
+    return tuple(name for name in names if name)
 
 
 def check_partition_columns(schema: Schema, properties: TableProperties, root: str, version: str) -> None:
@@ -112,7 +113,7 @@ def check_partition_columns(schema: Schema, properties: TableProperties, root: s
     Raises:
         UnsupportedFeatureError: a column is of another type; the error names `version`.
     """
-    named = {name.strip() for name in properties.values[_PARTITIONED].split(",")}
+    named = set(partition_columns(properties))
     for column in schema.columns:
         if column.name[-1] in named and column.type.name not in PARTITION_TYPES:
             raise UnsupportedFeatureError(

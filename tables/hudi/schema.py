@@ -7,15 +7,15 @@ not fill them. Source: Avro specification, Logical types; Spark's rules for Avro
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
 import orjson
 
 from tailbit.errors import MalformedLogError
-from tailbit.tables.model import FLOAT_BY_TEXT, Column, DataType
+from tailbit.tables.model import Column, DataType
 from tailbit.tables.schema import Schema
 
 META = (
@@ -31,11 +31,11 @@ _PLAIN = {
     "boolean": DataType("boolean"),
     "int": DataType("integer"),
     "long": DataType("long"),
-    "float": DataType("float"),
-    "double": DataType("double", raw=FLOAT_BY_TEXT),
-    "string": DataType("string"),
+    "float": DataType("float", promoted=True),
+    "double": DataType("double", promoted=True),
+    "string": DataType("string", promoted=True),
     "enum": DataType("string"),
-    "bytes": DataType("binary"),
+    "bytes": DataType("binary", promoted=True),
     "fixed": DataType("binary"),
     "null": DataType("void"),
 }
@@ -63,6 +63,20 @@ def parse_schema(text: str, file: str, with_meta: bool = True) -> Schema:
     own = {column.name[0] for column in columns}
     meta = [Column((name,), (name,), DataType("string")) for name in META if name not in own]
     return Schema((*meta, *columns) if with_meta else columns)
+
+
+def with_null_folders(schema: Schema, partitioned: Sequence[str]) -> Schema:
+    """Return a schema whose partition columns, in the order of the folders, are NULL as their folders say.
+
+    Spark reads them from the names of folders: that of NULL is that of an empty text too.
+    """
+    columns = (
+        replace(column, null_folder=partitioned.index(column.name[0]))
+        if column.name[0] in partitioned
+        else column
+        for column in schema.columns
+    )
+    return Schema(tuple(columns))
 
 
 @lru_cache(maxsize=64)

@@ -14,7 +14,7 @@ from typing import Any
 from tailbit.errors import MalformedLogError
 from tailbit.tables.hudi.commits import Commit, read_commit
 from tailbit.tables.hudi.files import HudiFiles, ListedFiles, newest_of_groups
-from tailbit.tables.hudi.gate import check_folders, check_partition_columns, is_partitioned
+from tailbit.tables.hudi.gate import check_folders, check_partition_columns, partition_columns
 from tailbit.tables.hudi.groups import BaseFile, FileGroup, LogFile, requested_of
 from tailbit.tables.hudi.log.instants import Instant
 from tailbit.tables.hudi.log.properties import FILE
@@ -23,7 +23,7 @@ from tailbit.tables.hudi.log_files.blocks import look_ahead
 from tailbit.tables.hudi.log_files.plan import slice_name
 from tailbit.tables.hudi.log_files.rules import merge_rule
 from tailbit.tables.hudi.log_files.slices import GroupReader
-from tailbit.tables.hudi.schema import float_mark, parse_schema
+from tailbit.tables.hudi.schema import float_mark, parse_schema, with_null_folders
 from tailbit.tables.hudi.versions import WRITES, Versions
 from tailbit.tables.model import FileSlice, Version, after
 from tailbit.tables.schema import Schema
@@ -34,13 +34,15 @@ from tailbit.tables.snapshot import Snapshot
 class AvroSchema:
     """The Avro schema in force: that of the greatest requested instant which has one.
 
-    `file`: where the schema lies. `with_meta`: whether the table shows Hudi's own columns.
+    `file`: where the schema lies. `with_meta`: whether the table shows Hudi's own columns. `partitioned`: the
+    partition columns, in the order of the folders.
     """
 
     text: str = ""
     requested: str = ""
     file: str = FILE
     with_meta: bool = True
+    partitioned: tuple[str, ...] = ()
 
     def parse(self) -> Schema:
         """Parse the schema.
@@ -52,7 +54,8 @@ class AvroSchema:
             raise MalformedLogError(
                 file=self.file, reason="neither a commit nor the properties hold a schema"
             )
-        return parse_schema(self.text, self.file, self.with_meta)
+        schema = parse_schema(self.text, self.file, self.with_meta)
+        return with_null_folders(schema, self.partitioned) if self.partitioned else schema
 
     def marked(self, slice_: FileSlice) -> FileSlice:
         """Return a slice that differs from itself under a schema in which other columns are floats.
@@ -296,7 +299,7 @@ def _check_folders(versions: Versions, version: Version, groups: Iterable[FileGr
 def _check_partition_columns(versions: Versions, version: Version, avro: AvroSchema) -> None:
     """Check that Spark reads the partition columns of a schema as they were written."""
     properties, root = versions.timeline.properties, versions.timeline.storage.root
-    if avro.text and is_partitioned(properties):
+    if avro.text and avro.partitioned:
         check_partition_columns(avro.parse(), properties, root, versions.name_of(version))
 
 
@@ -379,10 +382,12 @@ def _right_one(files: Sequence[BaseFile], timeline: Timeline, complete: Iterable
 
 def _schema_in_force(timeline: Timeline, complete: Iterable[Instant]) -> AvroSchema:
     """Return the schema of the greatest requested instant that has one, else that of the table's creation."""
-    empty = AvroSchema(with_meta=timeline.properties.has_meta_columns)
+    properties = timeline.properties
+    folders = partition_columns(properties)
+    empty = AvroSchema(with_meta=properties.has_meta_columns, partitioned=folders)
     for instant in sorted(complete, key=lambda instant: instant.requested, reverse=True):
         if instant.action in WRITES:
             schema = empty.after(read_commit(timeline, instant), instant)
             if schema.text:
                 return schema
-    return replace(empty, text=timeline.properties.values.get("hoodie.table.create.schema", ""))
+    return replace(empty, text=properties.values.get("hoodie.table.create.schema", ""))

@@ -22,6 +22,7 @@ from tailbit.tables.parquet.data_file import field_of
 from tailbit.tables.parquet.decode import Decoder, written_legacy
 from tailbit.tables.parquet.layout import Layout
 from tailbit.tables.parquet.leaves import ParquetNode
+from tailbit.tables.parquet.promotion import is_promotion
 from tailbit.tables.schema import arrow_type
 
 if TYPE_CHECKING:
@@ -72,17 +73,21 @@ def column_statistics(files: Sequence[tuple[Layout, str]], column: Column) -> li
     Raises:
         DataFileError: the name of the column is ambiguous in a file.
     """
-    fields: dict[int, list[ParquetNode] | None] = {}
-    for layout, path in files:
-        if id(layout.tree) not in fields:
-            fields[id(layout.tree)] = field_of(layout, column, path)
-    stated = [_Stated.of(layout, path, fields[id(layout.tree)], column) for layout, path in files]
+    fields: dict[tuple[int, bool], list[ParquetNode] | None] = {}
+    alike = [(id(layout.tree), column.is_null_in(path)) for layout, path in files]
+    for key, (layout, path) in zip(alike, files, strict=True):
+        if key not in fields:
+            fields[key] = field_of(layout, column, path)
+    stated = [
+        _Stated.of(layout, path, fields[key], column)
+        for key, (layout, path) in zip(alike, files, strict=True)
+    ]
     forms: dict[tuple[object, ...], list[_Stated]] = {}
     for file in stated:
         if file.ends:
             forms.setdefault(file.form, []).append(file)
-    for alike in forms.values():
-        _decode(alike, column)
+    for of_form in forms.values():
+        _decode(of_form, column)
     return [file.chunks() for file in stated]
 
 
@@ -109,7 +114,7 @@ class _Stated:
         physical = str(schema.column(node.first).physical_type)
         statistics = [_statistics(layout, group, node.first, physical) for group in groups]
         out = cls(layout, path, node, False, physical, statistics)
-        if column.type.name in _ORDERED and not column.type.char_length and physical in _PHYSICAL:
+        if column.type.name in _ORDERED and physical in _PHYSICAL and not _sorts_otherwise(column, node):
             with suppress(ValueError, OverflowError):
                 out.ends = [_ends(of_group, node.field.type) for of_group in statistics]
         return out
@@ -157,6 +162,12 @@ def _decode(alike: Sequence[_Stated], column: Column) -> None:
     bounds = iter(zip(low, high, strict=True))
     for file in alike:
         file.bounds = list(islice(bounds, len(file.ends)))
+
+
+def _sorts_otherwise(column: Column, node: ParquetNode) -> bool:
+    """Return whether values sort otherwise than the stored ones: texts of numbers, and CHAR."""
+    promoted = column.type.promoted and is_promotion(node.field.type, arrow_type(column.type, column.label))
+    return promoted or bool(column.type.char_length)
 
 
 def _statistics(layout: Layout, group: int, leaf: int, physical: str) -> pq.Statistics | None:

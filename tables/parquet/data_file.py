@@ -253,6 +253,8 @@ def _rows(file: ParquetFile, row_groups: Sequence[int] | None) -> int:
 def find_column(tree: ParquetNode, column: Column, path: str) -> list[ParquetNode] | None:
     """Return the path of fields from the row to a column, the column last; None if the file lacks it.
 
+    A file whose folder says that the column is NULL lacks it.
+
     Raises:
         DataFileError: the name is ambiguous, or the table maps by id and the file has no field ids.
     """
@@ -260,6 +262,8 @@ def find_column(tree: ParquetNode, column: Column, path: str) -> list[ParquetNod
     at = tree
     if column.field_ids and all(field_id(c) is None for c in tree.children):
         raise DataFileError(file=path, reason="its fields have no ids, but the table maps columns by id")
+    if column.is_null_in(path):
+        return None
     for depth, name in enumerate(column.physical):
         number = column.field_ids[depth] if column.field_ids else None
         below = find_field(at, name, number, path)

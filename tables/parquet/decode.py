@@ -1,7 +1,7 @@
 """Decoding of stored values to the table's current logical type.
 
 Structs, arrays and maps are decoded recursively. Only widenings that Delta allows are cast, each exactly;
-any other type change is refused. Floats of a Hudi table become doubles by their texts, as Hudi reads them.
+any other type change is refused, but for those of Hudi's promotions in a Hudi table.
 Source: Delta protocol, Type Widening; Spark's rules for INT96, zone-less timestamps and the legacy calendar.
 """
 
@@ -14,8 +14,9 @@ import pyarrow as pa
 
 from tailbit.errors import DataFileError, LegacyCalendarError
 from tailbit.tables import compute as pc
-from tailbit.tables.model import FLOAT_BY_TEXT, Column
+from tailbit.tables.model import Column
 from tailbit.tables.parquet.leaves import ParquetNode
+from tailbit.tables.parquet.promotion import is_promotion, promoted
 from tailbit.tables.schema import arrow_type
 
 if TYPE_CHECKING:
@@ -114,6 +115,8 @@ class Decoder:
             return pc.utf8_rpad(stored.cast(wanted), column.type.char_length, " ")
         if stored.type == wanted:
             return stored
+        if column.type.promoted and is_promotion(stored.type, wanted):
+            return promoted(stored, wanted)
         if not _becomes(stored.type, wanted) or (
             column.type.name == "timestamp_ntz" and self._is_int96(node)
         ):
@@ -121,8 +124,6 @@ class Decoder:
                 file=self.path,
                 reason=f"column {self.label} holds {stored.type}, the table says {column.type}",
             )
-        if column.type.raw == FLOAT_BY_TEXT and pa.types.is_float32(stored.type):
-            stored = pc.cast(stored, pa.string())
         return pc.cast(stored, wanted)
 
     def _is_int96(self, node: ParquetNode) -> bool:

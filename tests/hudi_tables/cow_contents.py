@@ -174,6 +174,15 @@ def cow_v9_sql(made: MadeTable) -> None:
     made.write(made.orders([0, 1], 12), "upsert")
 
 
+def cow_v9_null_folders(made: MadeTable) -> None:
+    """Partition by two columns whose values are texts, empty texts and NULL."""
+    made.set(datasource__write__partitionpath__field="v,w", parquet__small__file__limit=0)
+    schema, values = "id bigint, ts bigint, v string, w string, city string", ("", None, "x")
+    for ts, city, count in ((5, "Oslo", 9), (6, "Lima", 4)):
+        rows = [(key, ts, values[key % 3], values[key // 3 % 3], city) for key in range(count)]
+        made.write(made.frame(rows, schema), "insert" if ts == 5 else "upsert")
+
+
 CONTENTS = (
     cow_v9_types,
     cow_v6_types,
@@ -186,4 +195,5 @@ CONTENTS = (
     cow_v9_bare,
     cow_v9_groups,
     cow_v9_sql,
+    cow_v9_null_folders,
 )

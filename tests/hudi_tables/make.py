@@ -22,6 +22,7 @@ from made_table import Kind, MadeTable
 from mor_kinds import MOR
 from mor_merging import MERGING
 from packing import kinds_of, pack
+from promotions import PROMOTED
 from pyspark.sql import SparkSession
 from session import hudi_session
 
@@ -37,7 +38,7 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, required=True, help="where the tables are made; emptied first")
     parser.add_argument("--packed", type=Path, default=PACKED, help="where the packs go")
     arguments = parser.parse_args()
-    kinds = {kind.__name__: kind for kind in COW + SERVICES + CONTENTS + MOR + MERGING}
+    kinds = {kind.__name__: kind for kind in COW + SERVICES + CONTENTS + MOR + MERGING + PROMOTED}
     names = arguments.names or list(kinds)
     spark = hudi_session(str(arguments.folder.resolve() / "warehouse"))
     arguments.packed.mkdir(parents=True, exist_ok=True)

@@ -29,8 +29,15 @@ FOLLOWED = (
     *("mor_v6", "mor_v6_conflict", "mor_v6_late_compaction", "mor_v8", "mor_v9_cleaned", "mor_v9_columns"),
     *("mor_v9_event_time", "mor_v9_late", "mor_v9_late_compaction", "mor_v9_log_only", "mor_v9_replaced"),
     *("mor_v9_sql", "mor_v9_partial", "mor_v9_nonblocking_commit_time", "mor_v9_duplicates"),
+    *("cow_v9_promoted", "mor_v9_promoted"),
 )
 TYPES = ("cow_v6_types", "cow_v9_types", "mor_v9_types")
+KINDS = {
+    **dict.fromkeys(TYPES, "types"),
+    **dict.fromkeys(("cow_v9_promoted", "mor_v9_promoted"), "promoted"),
+    "cow_v9_null_folders": "folders",
+}
+"""The kind of conditions of the tables that are not of orders."""
 CONDITIONS = {
     "orders": (
         "id < 7",
@@ -38,6 +45,14 @@ CONDITIONS = {
         "city IS NULL OR qty >= 2",
         "part = 'p1' AND NOT qty = 1",
         "city IN ('Oslo', 'Pune') AND id % 3 = 1",
+    ),
+    "folders": ("v IS NULL", "w IS NULL AND id > 2", "v = '' OR w = 'x'", "NOT v = 'x'"),
+    "promoted": (
+        "i_f = 16777216 OR l_f = 9007199254740992",
+        "l_d > 9007199254740992",
+        "f_d > 0.05 AND f_d < 0.2 OR i_d IS NULL",
+        "CAST(i_s AS STRING) = '7' OR CAST(l_s AS STRING) >= '9007199254740993'",
+        "CAST(s_b AS STRING) = 'x' AND id > 4",
     ),
     "types": (
         "a_bool",
@@ -60,9 +75,9 @@ def counted(rows: pa.Table) -> Counter[str]:
 def conditions(table: HudiTable, instant: HudiInstant) -> list[str]:
     """Return the conditions whose columns a table has at an instant."""
     names = {*table.rows(instant).column_names}
-    kind = "types" if table.name in TYPES else "orders"
-    words = {condition: {*condition.replace("'", " ").split()} for condition in CONDITIONS[kind]}
-    return [c for c in CONDITIONS[kind] if {"id", "city", "qty", "part"} & words[c] <= names]
+    own = CONDITIONS[KINDS.get(table.name, "orders")]
+    words = {condition: {*condition.replace("'", " ").split()} for condition in own}
+    return [c for c in own if {"id", "city", "qty", "part"} & words[c] <= names]
 
 
 def indexed_columns(table: HudiTable, instant: HudiInstant) -> list[str]:

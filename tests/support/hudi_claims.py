@@ -27,13 +27,19 @@ CLAIMS = {
     "cow_v9_clustered": ("Histories", "clustering, also one that completes after later commits"),
     "cow_v9_columns": (
         "Schema and types",
-        "columns added; int widened to bigint and double, float to double by its text as Hudi does",
+        "columns added",
     ),
     "cow_v9_conflict": ("Histories", "data files of a write that never completed"),
     "cow_v9_duplicates": ("Histories", "rows of one key twice"),
     "cow_v9_groups": ("Files", "several row groups"),
     "cow_v9_late": ("Timeline", "commits that complete in another order than they were requested in"),
     "cow_v9_moving": ("Histories", "rows that move between partitions, also to that of NULL"),
+    "cow_v9_null_folders": ("Tables", "empty texts in partition columns, which Spark reads as NULL"),
+    "cow_v9_promoted": (
+        "Schema and types",
+        "columns promoted: int to bigint, float, double and string; bigint to float, double and string; "
+        "float to double (by its text) and string; double to string; binary to string",
+    ),
     "cow_v9_rolled_back": ("Histories", "rollback of completed commits"),
     "cow_v9_sql": ("Histories", "INSERT, UPDATE, DELETE and MERGE by SQL"),
     "cow_v9_types": (
@@ -82,6 +88,7 @@ CLAIMS = {
     "mor_v9_log_only": ("MERGE_ON_READ", "file groups of logs alone (consistent hashing)"),
     "mor_v9_marked_deleted": ("MERGE_ON_READ", "deletions by the column `_hoodie_is_deleted`"),
     "mor_v9_parquet_logs": ("MERGE_ON_READ", "log blocks of Parquet"),
+    "mor_v9_promoted": ("MERGE_ON_READ", "columns promoted in logs over older base files"),
     "mor_v9_replaced": ("MERGE_ON_READ", "clustering, overwrite and dropped partitions over logs"),
     "mor_v9_restored": ("MERGE_ON_READ", "restore to a savepoint, also in table version 6"),
     "mor_v9_rolled_back": ("MERGE_ON_READ", "rollback of completed deltacommits"),

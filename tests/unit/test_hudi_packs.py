@@ -19,11 +19,12 @@ META = ["_hoodie_record_key", "_hoodie_commit_time", "_hoodie_commit_seqno", "_h
 
 NOT_READ_BY_HUDI_RS = {
     *("mor_v9_columns", "mor_v9_duplicates"),
-    *("mor_v9_two_orderings", "mor_v9_two_orderings_deleted"),
+    *("mor_v9_two_orderings", "mor_v9_two_orderings_deleted", "cow_v9_null_folders"),
 }
 """It refuses columns that were widened in logs, and more than one column to order by.
 
 It merges by key alone, and so misses a second row of one key, which Spark merges by its position.
+It reads a partition column from the files, where an empty text is none.
 """
 
 
