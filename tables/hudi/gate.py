@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from tailbit.errors import UnsupportedFeatureError
 from tailbit.tables.hudi.log.properties import NEWEST, TableProperties
 from tailbit.tables.hudi.log_files.rules import refused_rules
+from tailbit.tables.hudi.words import LOG
 from tailbit.tables.schema import Schema
 
 READ = {
@@ -27,6 +28,7 @@ READ = {
 """The values of properties with which a table is read, in capitals; a property that is absent passes."""
 GENERATORS = ("Simple", "Complex", "Nonpartitioned")
 """The classes of key generators with which a table is read, without package and ending."""
+_METADATA = f"/{LOG}/metadata"
 _HIVE_STYLE = "hoodie.datasource.write.hive_style_partitioning"
 _ENCODES = "hoodie.datasource.write.partitionpath.urlencode"
 _ENCODED = re.compile("%[0-9a-fA-F]{2}")
@@ -39,9 +41,16 @@ def check_readable(properties: TableProperties, root: str, version: str = NEWEST
     """Check that a table's properties are those of a kind of table that is read.
 
     Raises:
-        UnsupportedFeatureError: a property has a value with which no table is read; the error names
-            `version`, the newest instant.
+        UnsupportedFeatureError: a property has a value with which no table is read, or the table is that of
+            Hudi's own metadata; the error names `version`, the newest instant.
     """
+    if root.endswith(_METADATA):
+        raise UnsupportedFeatureError(
+            path=root,
+            version=version,
+            feature="files of Hudi's own metadata, for which it is the table",
+            hint=f"Give the folder that holds {LOG}: {root.removesuffix(_METADATA)}.",
+        )
     for name, value in refused(properties.values).items():
         raise UnsupportedFeatureError(
             path=root,

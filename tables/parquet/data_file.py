@@ -21,7 +21,7 @@ from tailbit.errors import DataFileError, StorageError
 from tailbit.tables import compute as pc
 from tailbit.tables.model import UNKNOWN_SIZE, Column
 from tailbit.tables.parquet.decode import Decoder, field_id, find_field
-from tailbit.tables.parquet.file import ParquetFile, open_shaped, read_footer, read_leaves
+from tailbit.tables.parquet.file import EncryptedParquet, ParquetFile, open_shaped, read_footer, read_leaves
 from tailbit.tables.parquet.int96 import check_int96, int96_leaves
 from tailbit.tables.parquet.layout import Layout, keep_layout, known_layout
 from tailbit.tables.parquet.leaves import ParquetNode
@@ -92,6 +92,9 @@ def named_file(storage: Storage, slice_path: str) -> Iterator[None]:
             yield
     except FileNotFoundError as gone:
         raise DataFileError(file=slice_path, reason="the file is missing") from gone
+    except EncryptedParquet as closed:
+        hint = "Have the table's writer write the file anew without encryption: no key is ever asked for."
+        raise DataFileError(file=slice_path, reason=str(closed), hint=hint) from closed
     except (pa.ArrowException, OSError, ValueError) as wrong:
         raise DataFileError(file=slice_path, reason=f"it is not readable Parquet: {wrong}") from wrong
 

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 MAGIC = b"PAR1"
+_ENCRYPTED = b"PARE"
+_ALGORITHM = 8
+"""The field of a footer that says how columns are encrypted."""
 _TAIL = 8
 ENDS = len(MAGIC) + _TAIL
 """Bytes of a Parquet file around its data and footer: `PAR1` first, a length and `PAR1` last."""
@@ -37,6 +40,10 @@ _LEAST_LIMIT = 1000
 _ROW_GROUPS_FIELD = 4
 _NO_CODECS = frozenset(bytes([0x15, n, 0x16]) for n in range(1 << 7) if n % 2 or n > 14)
 """Bytes between a chunk's name and its size that are no codec: pyarrow aborts the process on these."""
+
+
+class EncryptedParquet(ValueError):
+    """A Parquet file of which columns or the footer are encrypted."""
 
 
 class ParquetFile:
@@ -140,6 +147,7 @@ def open_shaped(source: pa.NativeFile, kind: type[File], **options: Any) -> tupl
     footer = read_footer(source)
     limit = max(len(footer), _LEAST_LIMIT)
     file: File = kind(source, thrift_string_size_limit=limit, thrift_container_size_limit=limit, **options)
+    _check_is_plain(file.metadata, footer)
     _check_rows(file.metadata)
     shape = _shape_of(file, footer)
     _check_names(file.metadata, shape, footer)
@@ -198,16 +206,28 @@ def read_footer(source: pa.NativeFile) -> bytes:
     """Return the bytes of a file's footer.
 
     Raises:
+        EncryptedParquet: the footer is encrypted.
         ValueError: the source is not a Parquet file, or its footer is larger than `LARGEST_FOOTER`.
     """
     size = source.size()
     tail = source.read_at(_TAIL, max(size - _TAIL, 0))
     length = int.from_bytes(tail[:4], "little")
+    if tail[4:] == _ENCRYPTED:
+        raise EncryptedParquet("its footer is encrypted")
     if tail[4:] != MAGIC or length > size - ENDS:
         raise ValueError("it has no Parquet footer")
     if length > LARGEST_FOOTER:
         raise ValueError(f"its footer has {length} bytes, and at most {LARGEST_FOOTER} are read")
     return bytes(source.read_at(length, size - _TAIL - length))
+
+
+def _check_is_plain(metadata: pq.FileMetaData, footer: bytes) -> None:
+    """Check that no column is encrypted: pyarrow aborts the process where it is asked for such a column.
+
+    A footer that is not encrypted itself is signed then: a signature follows the metadata.
+    """
+    if metadata.serialized_size != len(footer) and _ALGORITHM in read_struct(footer, 0)[0]:
+        raise EncryptedParquet("its columns are encrypted")
 
 
 def _check_rows(metadata: pq.FileMetaData) -> None:

@@ -166,3 +166,13 @@ def test_a_partition_column_that_spark_does_not_read_from_folders_is_refused(tmp
     builder.commit(requested, [file], rows.schema.remove(0), "INSERT")
     with pytest.raises(UnsupportedFeatureError, match="the partition column at of type timestamp"):
         tailbit.open(str(tmp_path)).where().count()
+
+
+@pytest.mark.supports_hudi(
+    "Tables", "the table of Hudi's own metadata (the error names the table above)", "refused"
+)
+def test_the_table_of_hudis_own_metadata_is_refused_and_the_one_above_is_named(tmp_path: Path) -> None:
+    path = unpack("cow_v9", tmp_path).path
+    with pytest.raises(UnsupportedFeatureError, match="Hudi's own metadata") as raised:
+        tailbit.open(f"{path}/.hoodie/metadata")
+    assert raised.value.hint == f"Give the folder that holds .hoodie: {path}."
