@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import random
 from collections.abc import Iterator
@@ -13,8 +14,11 @@ import pytest
 
 import tailbit
 from support.drive import Drive
+from support.hudi import unpack
 from support.hudi_builder import BaseFile, HudiBuilder
+from support.hudi_states import CHANGES
 from support.hudi_timeline import Instant
+from tailbit.tables.model import Fingerprint
 from tailbit.tables.open import open_table
 
 ROWS = pa.table({"k": range(5), "city": ["a", "b", "c", "a", "b"]})
@@ -118,3 +122,22 @@ def test_nothing_is_proven_of_log_files_whose_names_hold_no_instants(tmp_path: P
         assert open_table(str(table.path)).took_back(known) is proven
         table.follow()
         assert tailbit.open(table.path, table.index).verify().sound
+
+
+@pytest.mark.parametrize(
+    "name", ["cow_v9_rolled_back", "cow_v8_restored", "mor_v9_rolled_back", "mor_v9_restored"]
+)
+def test_what_hudi_itself_took_back_is_proven_by_its_metadata(name: str, tmp_path: Path) -> None:
+    table = unpack(name, tmp_path)
+    opened, taken_back = open_table(table.path), 0
+    left = {opened.name_of(version) for version in opened.versions(0, opened.head())}
+    requests: list[str] = []
+    for instant in (instant for instant in table.instants if instant.action in CHANGES):
+        requests.append(instant.requested)
+        digest = hashlib.sha256(repr(tuple(requests)).encode()).hexdigest()[:32]
+        known = Fingerprint(int(instant.completed or 0), digest + "0" * 32, name)
+        assert opened.took_back(known) is (instant.requested not in left)
+        taken_back += instant.requested not in left
+        if instant.action in ("rollback", "restore"):
+            requests = [request for request in requests if request in left]
+    assert taken_back > 0
