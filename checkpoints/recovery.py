@@ -96,9 +96,8 @@ def lineage_holds(ledger: Ledger, log: LogState) -> bool:
     known = ledger.fingerprint
     if known is None:
         return log.fingerprint(ledger.version) is None and ledger.version <= log.head
-    if known.version > log.head:
-        return False
-    return log.fingerprint(known.version) == known or log.took_back(known)
+    is_there = known.version <= log.head and log.fingerprint(known.version) == known
+    return is_there or log.took_back(known)
 
 
 def decide(

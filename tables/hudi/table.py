@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import threading
+import time
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -38,6 +39,9 @@ _NEAR = 100
 """A snapshot at most this many commits newer than a cached one is extended from the cached one."""
 _LOOKS = 5
 """How often a reader follows writers that archive, clean or take back meanwhile."""
+
+_PATIENCE_S, _PAUSE_S = 1.0, 0.05
+"""How long a rollback at work is awaited: it has deleted what it takes back, and does not say so yet."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -297,11 +301,26 @@ class HudiTable(Table):
             return None
         return Fingerprint(version, digest_of(versions, at, content), _table_name(versions))
 
-    @_settled
     def took_back(self, known: Fingerprint) -> bool:
-        """Return whether rollbacks or restores took back a version. Cost: their metadata; see `undone`."""
+        """Return whether rollbacks or restores took back a version. Cost: their metadata; see `undone`.
+
+        A rollback deletes the instant before it completes itself: one that is at work is awaited for a while.
+        """
+        until = time.monotonic() + _PATIENCE_S
+        while True:
+            proven, may_come = self._took_back(known)
+            if proven or not may_come or time.monotonic() >= until:
+                return proven
+            time.sleep(_PAUSE_S)
+
+    @_settled
+    def _took_back(self, known: Fingerprint) -> tuple[bool, bool]:
+        """Return whether a version is known to be taken back, and whether that may come to be known soon."""
         versions = self._look()
-        return known.table_id == _table_name(versions) and is_taken_back(versions, known)
+        if known.table_id != _table_name(versions):
+            return False, False
+        is_gone = versions.place(known.version) is None
+        return is_taken_back(versions, known), is_gone and bool(versions.timeline.deleting)
 
     @_settled
     def fingerprint_stat(self, version: Version) -> object:

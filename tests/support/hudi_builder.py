@@ -200,16 +200,14 @@ class HudiBuilder:
 
     def rollback(self, requested: str, action: str, files: Sequence[BaseFile]) -> Instant:
         """Take back an instant, completed or pending, with the files that were written for it."""
-        self._undo(requested, action, files)
-        return self.timeline.at_once("rollback", self._rolled_back(requested, action, files))
+        return self.timeline.at_once("rollback", self.undo(requested, action, files))
 
     def restore(self, undone: Sequence[tuple[str, str, Sequence[BaseFile]]]) -> Instant:
         """Take back completed instants, newest first: requested time, action and files of each."""
         requested = self.timeline.request("restore")
         taken = {}
         for instant, action, files in undone:
-            self._undo(instant, action, files)
-            taken[instant] = [self._rolled_back(instant, action, files)]
+            taken[instant] = [self.undo(instant, action, files)]
         metadata = {
             "startRestoreTime": requested,
             "timeTakenInMillis": 1,
@@ -220,13 +218,15 @@ class HudiBuilder:
         }
         return self.timeline.complete(requested, "restore", metadata)
 
-    def _undo(self, requested: str, action: str, files: Sequence[BaseFile]) -> None:
+    def undo(self, requested: str, action: str, files: Sequence[BaseFile]) -> dict[str, Any]:
+        """Delete an instant and the files that were written for it; return what a rollback says of that."""
         self._delete(files)
         completed = [i for i in self.timeline.instants if (i.requested, i.action) == (requested, action)]
         for instant in completed:
             self.timeline.forget(instant)
         if not completed:
             self.timeline.drop_pending(requested, action)
+        return self._rolled_back(requested, action, files)
 
     def _rolled_back(self, requested: str, action: str, files: Sequence[BaseFile]) -> dict[str, Any]:
         folders = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import random
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -109,6 +110,20 @@ def test_a_past_that_changed_besides_proves_nothing(tmp_path: Path) -> None:
     first = table.builder.timeline.instants[0]
     table.builder.timeline.forget(first)
     assert not open_table(str(table.path)).took_back(known)
+
+
+def test_a_rollback_that_has_deleted_the_instant_and_not_completed_yet_is_awaited(tmp_path: Path) -> None:
+    table = Taken(tmp_path, 9)
+    builder, (instant, files) = table.builder, table.updates[-1]
+    known = open_table(str(table.path)).fingerprint(open_table(str(table.path)).head())
+    assert known is not None
+    requested = builder.timeline.request("rollback")
+    metadata = builder.undo(instant.requested, "commit", files)
+    assert not open_table(str(table.path)).took_back(known), "it has not completed after a while"
+    completes = threading.Timer(0.2, builder.timeline.complete, (requested, "rollback", metadata))
+    completes.start()
+    assert open_table(str(table.path)).took_back(known)
+    completes.join()
 
 
 def test_nothing_is_proven_of_log_files_whose_names_hold_no_instants(tmp_path: Path) -> None:
