@@ -134,7 +134,8 @@ class HudiBytes:
         blocks = list_blocks(self.storage, name)
         assert [block.number for block in blocks] == [*range(len(blocks))]
         for block in blocks:
-            assert data[block.offset : block.offset + 6] == b"#HUDI#"
+            # The writer may have died within the first bytes of the last one.
+            assert b"#HUDI#".startswith(data[block.offset : block.offset + 6])
             if block.type is BlockType.DELETE:
                 assert all(deletion.key is not None for deletion in read_deletions(self.storage, name, block))
             elif block.holds_rows:
