@@ -1,8 +1,8 @@
 """Scan of data files for the rows where a predicate is TRUE.
 
 It serves uncovered files, and the rows that the index leaves open. Row groups that the footer rules out are
-pruned. For many rows, Polars tests the stored values (see `conditions`); the residual filter, and few rows,
-are decoded and evaluated on all cores.
+pruned. For many rows, Polars or pyarrow tests the stored values (see `conditions`); the residual filter, and
+few rows, are decoded and evaluated on all cores.
 """
 
 from __future__ import annotations
@@ -24,10 +24,18 @@ from tailbit.index.scanning.row_groups import can_match
 from tailbit.tables.ahead import in_order
 from tailbit.tables.model import FileSlice
 from tailbit.tables.parquet.data_file import open_layout
-from tailbit.tables.parquet.row_selection.ways import in_many_pages, measured, note_pages, quicker_by_mask
+from tailbit.tables.parquet.row_selection.ways import (
+    in_many_pages,
+    measured,
+    note_pages,
+    quicker_by_mask,
+    saves_by_mask,
+)
 from tailbit.tables.parquet.rows import Positions, pieces, without
+from tailbit.tables.parquet.value_search.by_arrow import is_testable
 from tailbit.tables.parquet.value_search.condition import Condition
 from tailbit.tables.parquet.value_search.find import Sought, count_passing, find
+from tailbit.tables.parquet.value_search.needles import narrowed
 from tailbit.tables.storage import Storage
 
 _TRUE = Constant(True)
@@ -59,8 +67,8 @@ def scan(storage: Storage, scans: Sequence[Scan], by_polars: bool | None = None)
         DataFileError: a file is missing or is not Parquet.
         EvaluationError: the answer for a visible row depends on an expression that raises there.
     """
-    left, searches = _prepared(storage, scans, by_polars)
-    return _found(storage, left, searches)
+    left, searches, polars = _prepared(storage, scans, by_polars)
+    return _found(storage, left, searches, polars)
 
 
 def count(storage: Storage, scans: Sequence[Scan], by_polars: bool | None = None) -> int:
@@ -72,31 +80,53 @@ def count(storage: Storage, scans: Sequence[Scan], by_polars: bool | None = None
         DataFileError: a file is missing or is not Parquet. EvaluationError: a visible row depends on an
             expression that raises.
     """
-    left, searches = _prepared(storage, scans, by_polars)
+    left, searches, polars = _prepared(storage, scans, by_polars)
     whole = {at: search for at, search, rest in searches if rest == _TRUE and not left[at].hidden}
-    total = count_passing(storage, list(whole.values())) if whole else None
+    total = count_passing(storage, list(whole.values()), polars) if whole else None
     if total is not None:
         left = [replace(scan, among=_NONE) if at in whole else scan for at, scan in enumerate(left)]
         searches = [scan for scan in searches if scan[0] not in whole]
-    return (total or 0) + sum(len(at) for at in _found(storage, left, searches))
+    return (total or 0) + sum(len(at) for at in _found(storage, left, searches, polars))
 
 
 _Asked = tuple[int, Sought, Node]
-"""Number of a scan, its search by Polars over stored values, and the residual filter."""
+"""Number of a scan, its search over stored values, and the residual filter."""
 
 
 def _prepared(
     storage: Storage, scans: Sequence[Scan], by_polars: bool | None
-) -> tuple[list[Scan], list[_Asked]]:
-    """Prune the scans, and return them with the searches for Polars."""
+) -> tuple[list[Scan], list[_Asked], bool]:
+    """Prune the scans, and return them with the searches over stored values, and whether Polars does these.
+
+    Searches are returned if they are quicker than decoding values, and with `by_polars` always.
+    """
     left = [_narrowed(storage, scan) for scan in scans]
-    return left, _askable(storage, left, by_polars) if by_polars is not False else []
+    if by_polars is False:
+        return left, [], False
+    asked = _searches(storage, left, bool(by_polars))
+    searches = narrowed(storage, [search for _, search, _ in asked])
+    asked = [(at, search, rest) for (at, _, rest), search in zip(asked, searches, strict=True)]
+    size = values = 0
+    for at, search, _ in asked:
+        left[at] = _within(storage, left[at], search.groups)
+        columns = [column for column in columns_of(left[at].node) if not column.partition]
+        layout = open_layout(storage, search.slice_.path, search.slice_.size)
+        sizes = measured(layout, search.slice_.path, columns, search.groups)
+        size, values = size + sizes[0], values + sizes[1]
+    if by_polars or quicker_by_mask(size, values, len(asked)):
+        return left, asked, True
+    note_pages(size, values)
+    if not saves_by_mask(size, values, len(asked)):
+        return left, [], False
+    return left, [each for each in asked if is_testable(each[1].condition)], False
 
 
-def _found(storage: Storage, scans: Sequence[Scan], searches: Sequence[_Asked]) -> list[Positions]:
+def _found(
+    storage: Storage, scans: Sequence[Scan], searches: Sequence[_Asked], polars: bool
+) -> list[Positions]:
     """Return the visible positions per scan; raises as `scan`."""
     left = list(scans)
-    passing_rows = find(storage, [search for _, search, _ in searches])
+    passing_rows = find(storage, [search for _, search, _ in searches], polars)
     for (at, _, rest), passing in zip(searches, passing_rows, strict=True):
         if passing is not None:
             left[at] = replace(left[at], among=passing, groups=None, node=rest)
@@ -107,18 +137,25 @@ def _narrowed(storage: Storage, scan: Scan) -> Scan:
     """Restrict a scan to the row groups that may match."""
     layout = open_layout(storage, scan.slice_.path, scan.slice_.size)
     may = can_match(scan.node, layout, scan.slice_)
-    if may.all():
-        return scan
+    return scan if may.all() else _within(storage, scan, np.flatnonzero(may).tolist())
+
+
+def _within(storage: Storage, scan: Scan, groups: Sequence[int]) -> Scan:
+    """Restrict a scan to some of its row groups."""
     if scan.among is None:
-        return replace(scan, groups=np.flatnonzero(may).tolist())
-    return replace(scan, among=scan.among[may[layout.groups_of(scan.among)]])
+        return replace(scan, groups=groups)
+    layout = open_layout(storage, scan.slice_.path, scan.slice_.size)
+    return replace(scan, among=scan.among[np.isin(layout.groups_of(scan.among), groups)])
 
 
-def _askable(storage: Storage, scans: Sequence[Scan], whatever: bool | None) -> list[_Asked]:
-    """Return the searches that Polars can do more quickly; with `whatever`, all that Polars can do at all."""
+def _searches(storage: Storage, scans: Sequence[Scan], whatever: bool) -> list[_Asked]:
+    """Return the searches of the scans over stored values, where there is one.
+
+    Without `whatever`, no search among few positions.
+    """
     conditions: dict[tuple[object, ...], tuple[Condition | bool | None, Node | None]] = {}
     formulas: dict[int, Formulas] = {}
-    out, size, values = [], 0, 0
+    out: list[_Asked] = []
     for number, scan in enumerate(scans):
         layout = open_layout(storage, scan.slice_.path, scan.slice_.size)
         columns = columns_of(scan.node)
@@ -135,14 +172,9 @@ def _askable(storage: Storage, scans: Sequence[Scan], whatever: bool | None) -> 
         condition, rest = conditions[key]
         if condition is None or isinstance(condition, bool):
             continue
-        sizes = measured(layout, scan.slice_.path, [c for c in columns if not c.partition], groups)
-        size, values = size + sizes[0], values + sizes[1]
         search = Sought(scan.slice_, condition, groups, scan.among)
         out.append((number, search, _TRUE if rest is None else rest))
-    if whatever or quicker_by_mask(size, values, len(out)):
-        return out
-    note_pages(size, values)
-    return []
+    return out
 
 
 _Judged = tuple[int, Positions, Positions, pa.Table]

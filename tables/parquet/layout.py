@@ -31,6 +31,7 @@ _DATA, _DICTIONARY, _DATA_V2 = 0, 2, 3
 _V1_HEADER, _DICTIONARY_HEADER, _V2_HEADER = 5, 7, 8
 _CODED = (2, 8)
 """PLAIN_DICTIONARY and RLE_DICTIONARY."""
+_PLAIN = 0
 _HEADER, _LONG_HEADER = 256, 1 << 16
 """Bytes that hold most page headers, and bytes that hold all but those with long statistics."""
 _INT = rb"([\x80-\xff]{0,4}[\x00-\x7f])"
@@ -64,7 +65,8 @@ class Pages:
     `starts`, `ends`: the offsets of each data page in the file, header included. `firsts`: the first row of
     each page in the row group, and the row count of the group as the last item. `unpacked`: decompressed
     bytes of each page, header included. `coded`: whether each page holds dictionary codes. `dictionary`: None
-    if there is none. `same_rows`: equal for chunks whose pages hold the same rows.
+    if there is none. `same_rows`: equal for chunks whose pages hold the same rows. `plain`: offset of the
+    body of each page of version 1 in the encoding PLAIN, and 0 for other pages.
 
     Example: pages of 3, 2 and 4 rows have `firsts` 0 3 5 9; rows 1 and 6 are in pages 0 and 2, and those two
     pages alone have `firsts` 0 3 7.
@@ -77,6 +79,7 @@ class Pages:
     coded: Mask
     dictionary: DictionaryPage | None
     same_rows: bytes
+    plain: Longs
 
     @property
     def packed(self) -> int:
@@ -99,6 +102,7 @@ class Pages:
             unpacked=self.unpacked[numbers],
             coded=self.coded[numbers],
             same_rows=firsts.tobytes(),
+            plain=self.plain[numbers],
         )
 
 
@@ -234,7 +238,7 @@ def _find_pages(source: pa.NativeFile, layout: Layout, group: int, leaf: int) ->
     rows, chunk = metadata.row_group(group).num_rows, layout.chunk(group, leaf)
     at, end = chunk.start, chunk.start + chunk.packed
     dictionary: DictionaryPage | None = None
-    pages: list[tuple[int, int, int, int, bool]] = []
+    pages: list[tuple[int, int, int, int, bool, int]] = []
     while at < end:
         header, size = _header(source, at, end)
         if header[2] < 0 or header[3] < 0:
@@ -246,17 +250,18 @@ def _find_pages(source: pa.NativeFile, layout: Layout, group: int, leaf: int) ->
         elif header[1] in (_DATA, _DATA_V2):
             inner = header[_V1_HEADER if header[1] == _DATA else _V2_HEADER]
             encoding = inner[2] if header[1] == _DATA else inner[4]
-            pages.append((at, after, inner[1], unpacked, encoding in _CODED))
+            body = at + size if header[1] == _DATA and encoding == _PLAIN else 0
+            pages.append((at, after, inner[1], unpacked, encoding in _CODED, body))
         else:
             return None
         at = after
-    if at != end or min((n for _, _, n, _, _ in pages), default=0) < 0:
+    if at != end or min((page[2] for page in pages), default=0) < 0:
         return None
-    starts, ends, counts, sizes, coded = (np.array(part) for part in zip(*pages, strict=True))
+    starts, ends, counts, sizes, coded, plain = (np.array(part) for part in zip(*pages, strict=True))
     firsts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
     if int(firsts[-1]) != rows or chunk.values != rows:
         return None
-    return Pages(starts, ends, firsts, sizes, coded, dictionary, firsts.tobytes())
+    return Pages(starts, ends, firsts, sizes, coded, dictionary, firsts.tobytes(), plain)
 
 
 def _header(source: pa.NativeFile, at: int, end: int) -> tuple[dict[int, Any], int]:

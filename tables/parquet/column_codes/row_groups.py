@@ -171,12 +171,12 @@ class Sized(Protocol):
 S = TypeVar("S", bound=Sized)
 
 
-def in_batches(groups: Iterable[S]) -> Iterator[list[S]]:
+def in_batches(groups: Iterable[S], most_rows: int = _ROWS) -> Iterator[list[S]]:
     """Yield batches of row groups with the same `form`; each batch is decoded at once."""
     out: list[S] = []
     packed = rows = 0
     for group in groups:
-        full = packed + group.packed > _PACKED or rows + group.rows > _ROWS
+        full = packed + group.packed > _PACKED or rows + group.rows > most_rows
         if out and (full or group.form != out[0].form):
             yield out
             out, packed, rows = [], 0, 0

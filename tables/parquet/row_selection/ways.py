@@ -169,7 +169,16 @@ def quicker_by_mask(size: int, values: int, files: int = 1) -> bool:
 
     The mask needs Polars: the module must be loaded already, or importing it must cost less than it saves.
     """
-    return _saved(size, values) + (files - 1) * _BY_FILE > _needed() and polars() is not None
+    return _saves(size, values, files) > _needed() and polars() is not None
+
+
+def saves_by_mask(size: int, values: int, files: int = 1) -> bool:
+    """Return whether pages would be read more quickly by mask if Polars were loaded; as `quicker_by_mask`."""
+    return _saves(size, values, files) > 0
+
+
+def _saves(size: int, values: int, files: int) -> float:
+    return _saved(size, values) + (files - 1) * _BY_FILE
 
 
 def in_many_pages(layout: Layout, positions: npt.NDArray[np.uint64]) -> bool:

@@ -1,1 +1,1 @@
-"""Find rows whose stored values pass a condition, with Polars, which decodes nothing else."""
+"""Find rows whose stored values pass a condition, with Polars or pyarrow, which decode nothing else."""

@@ -1,7 +1,8 @@
 """Positions of the rows of data files that pass conditions.
 
-The chunks that the tests need are assembled in memory as one Parquet file, and Polars filters its rows: for a
-test on stored values, these are never converted to the table's types.
+The chunks that the tests need are assembled in memory as one Parquet file, and Polars filters its rows, or
+pyarrow decodes them (see `by_arrow`): for a test on stored values, these are never converted to the table's
+types.
 """
 
 from __future__ import annotations
@@ -32,15 +33,14 @@ from tailbit.tables.parquet.row_assembly.by_polars import (
     polars,
 )
 from tailbit.tables.parquet.rows import Positions
+from tailbit.tables.parquet.value_search import by_arrow
 from tailbit.tables.parquet.value_search.condition import Condition, Numbers, Test, key_of, needed_by
-from tailbit.tables.parquet.value_search.expressions import FAILS, PASSES, expression
+from tailbit.tables.parquet.value_search.expressions import FAILS, PASSES, Names, expression
 from tailbit.tables.parquet.value_search.forms import Form, form_of
 from tailbit.tables.storage import Storage
 
 if TYPE_CHECKING:
     from types import ModuleType
-
-    from polars import Expr
 
 T = TypeVar("T")
 
@@ -87,11 +87,16 @@ class _Group(NamedTuple):
         return id(search.condition), search.among is None, written, self.layout.form
 
 
-def find(storage: Storage, files: Sequence[Sought]) -> list[Positions | None]:
+_ROWS_BY_ARROW = 1 << 20
+"""Most rows that one core decodes at once with pyarrow; Polars divides its work among the cores itself."""
+
+
+def find(storage: Storage, files: Sequence[Sought], by_polars: bool = True) -> list[Positions | None]:
     """Return the ascending physical positions of the rows that pass per file, hidden rows included.
 
-    The positions are None if Polars cannot tell, or would have to raise an error that the data causes: then
-    the caller must decode values. Cost: the compressed chunks of the tests are copied, and decoded on all
+    The positions are None if the reader cannot tell, or would have to raise an error that the data causes:
+    then the caller must decode values. `by_polars`: whether Polars is the reader, or pyarrow, for conditions
+    that `by_arrow.is_testable`. Cost: the compressed chunks of the tests are copied, and decoded on all
     cores. Memory: some 28 MB, or a row group, for each core and three more; 8 bytes per row that passes.
 
     Raises:
@@ -99,20 +104,24 @@ def find(storage: Storage, files: Sequence[Sought]) -> list[Positions | None]:
     """
     parts_of_files: list[list[Positions]] = [[] for _ in files]
     unable: set[int] = set()
-    if not files or polars() is None:
+    if not files or (by_polars and polars() is None):
         return [None for _ in files]
 
     def look(batch: Sequence[_Group], _: bool) -> tuple[Sequence[_Group], list[tuple[int, Positions]] | None]:
-        return batch, _found(storage, batch)
+        return batch, _found(storage, batch, by_polars)
 
     for batch, parts in in_order(
-        partial(look, batch) for batch in in_batches(_groups(storage, files, unable))
+        partial(look, batch) for batch in _batches(_groups(storage, files, unable), by_polars)
     ):
         if parts is None:
             unable.update(group.file for group in batch)
         for file, part in parts or ():
             parts_of_files[file].append(part)
     return [None if file in unable else _joined(parts) for file, parts in enumerate(parts_of_files)]
+
+
+def _batches(groups: Iterator[_Group], by_polars: bool) -> Iterator[list[_Group]]:
+    return in_batches(groups) if by_polars else in_batches(groups, _ROWS_BY_ARROW)
 
 
 def _joined(parts: Sequence[Positions]) -> Positions:
@@ -135,31 +144,46 @@ def _groups(storage: Storage, files: Sequence[Sought], unable: set[int]) -> Iter
         yield from (_Group(number, search, layout, known, group) for group in search.groups)
 
 
-def count_passing(storage: Storage, files: Sequence[Sought]) -> int | None:
-    """Count the rows that pass in all files, hidden rows included; None if Polars cannot tell.
+def count_passing(storage: Storage, files: Sequence[Sought], by_polars: bool = True) -> int | None:
+    """Count the rows that pass in all files, hidden rows included; None if the reader cannot tell.
 
-    Cost, memory and errors: as `find`, without the positions.
+    Arguments, cost, memory and errors: as `find`, without the positions.
     """
     unable: set[int] = set()
-    if polars() is None:
+    if by_polars and polars() is None:
         return None
-    total, batches = 0, in_batches(_groups(storage, files, unable))
-    for counted in in_order(partial(_count, storage, batch) for batch in batches):
+    total, batches = 0, _batches(_groups(storage, files, unable), by_polars)
+    for counted in in_order(partial(_count, storage, batch, by_polars) for batch in batches):
         if counted is None:
             return None
         total += counted
     return None if unable else total
 
 
-def _count(storage: Storage, batch: Sequence[_Group], _: bool) -> int | None:
-    return _queried(storage, batch, partial(passing_count, masked=batch[0].search.among is not None))
+def _count(storage: Storage, batch: Sequence[_Group], by_polars: bool, _: bool) -> int | None:
+    masked = batch[0].search.among is not None
+
+    def ask(library: ModuleType | None, data: bytes, condition: Condition, names: Names) -> int:
+        if library is None:
+            return by_arrow.passing_count(data, condition, names, masked)
+        return passing_count(library, data, expression(library, condition, names), masked)
+
+    return _queried(storage, batch, by_polars, ask)
 
 
-def _found(storage: Storage, batch: Sequence[_Group]) -> list[tuple[int, Positions]] | None:
+def _found(storage: Storage, batch: Sequence[_Group], by_polars: bool) -> list[tuple[int, Positions]] | None:
     """Return the passing positions per file number; None if anything fails."""
-    search = batch[0].search
-    ask = partial(passing_rows, masked=search.among is not None, few=_is_point(search.condition))
-    rows = _queried(storage, batch, ask)
+    masked = batch[0].search.among is not None
+
+    def ask(
+        library: ModuleType | None, data: bytes, condition: Condition, names: Names
+    ) -> npt.NDArray[np.uint32]:
+        if library is None:
+            return by_arrow.passing_rows(data, condition, names, masked)
+        passes = expression(library, condition, names)
+        return passing_rows(library, data, passes, masked, few=_is_point(condition))
+
+    rows = _queried(storage, batch, by_polars, ask)
     return None if rows is None else list(_by_file(batch, rows))
 
 
@@ -172,13 +196,17 @@ def _is_point(condition: Condition) -> bool:
 
 
 def _queried(
-    storage: Storage, batch: Sequence[_Group], ask: Callable[[ModuleType, bytes, Expr], T]
+    storage: Storage,
+    batch: Sequence[_Group],
+    by_polars: bool,
+    ask: Callable[[ModuleType | None, bytes, Condition, Names], T],
 ) -> T | None:
     """Assemble the row groups as a file in memory, and query it with `ask`; None if anything fails."""
-    library = polars()
-    if library is None:
+    library = polars() if by_polars else None
+    if by_polars and library is None:
         return None
     failed = (pa.ArrowException, OSError, ValueError, KeyError, StorageError, DataFileError)
+    failed_in_polars = failures(library) if library else ()
     try:
         condition, first = batch[0].search.condition, batch[0]
         schema = first.layout.metadata.schema
@@ -187,8 +215,8 @@ def _queried(
             for n, (test, form) in enumerate(zip(needed_by(condition), first.forms, strict=True))
         }
         data = _assembled(storage, batch)
-        return None if data is None else ask(library, data, expression(library, condition, names))
-    except (*failed, LegacyCalendarError, *failures(library)):
+        return None if data is None else ask(library, data, condition, names)
+    except (*failed, LegacyCalendarError, *failed_in_polars):
         return None
 
 

@@ -107,7 +107,7 @@ def test_rows_of_many_files_come_in_the_order_of_the_files(tmp_path: Path) -> No
 
 def test_pages_are_picked_as_the_example_says() -> None:
     three, none = np.zeros(3, np.int64), np.zeros(3, bool)
-    pages = Pages(three, three, np.array([0, 3, 6, 9]), three, none, None, b"")
+    pages = Pages(three, three, np.array([0, 3, 6, 9]), three, none, None, b"", three)
     numbers, places = pick([pages], [np.array([1, 7])])
     assert [n.tolist() for n in numbers] == [[0, 2]]
     assert places.tolist() == [1, 4]

@@ -1,4 +1,4 @@
-"""A condition as an expression of Polars is true for the values that pass, at the ends of every type."""
+"""A condition is true for the values that pass, by Polars and by pyarrow, at the ends of every type."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import math
 from typing import Any
 
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tailbit.tables.model import Column, DataType
+from tailbit.tables.parquet.value_search.by_arrow import is_testable, passing_rows
 from tailbit.tables.parquet.value_search.condition import (
     AllOf,
     AnyOf,
@@ -46,6 +49,14 @@ def passing(condition: Condition, physical: str, values: list[Any], coded: bool 
     }
     frame = pl.DataFrame({"v": pl.Series(values, dtype=dtype[physical])})
     found: list[Any] = frame.filter(expression(pl, condition, names))["v"].to_list()
+    if is_testable(condition):
+        file, table = pa.BufferOutputStream(), frame.to_arrow()
+        pq.write_table(
+            pa.table({"v": table["v"].cast(pa.binary()) if physical == "BYTE_ARRAY" else table["v"]}), file
+        )
+        names = {key: ("0", physical, form) for key, (_, physical, form) in names.items()}
+        rows = passing_rows(file.getvalue().to_pybytes(), condition, names, masked=False)
+        assert str(frame[rows.tolist()]["v"].to_list()) == str(found)
     return found
 
 

@@ -52,13 +52,16 @@ def file(path: str, name: str, rows: pa.Table = ROWS, **options: Any) -> Action:
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_the_rows_that_polars_finds_are_those_that_decoding_finds(
-    table_path: str, layout: str, question: str
+def test_the_rows_that_polars_and_pyarrow_find_are_those_that_decoding_finds(
+    table_path: str, layout: str, question: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table_of(table_path, file(table_path, "a.parquet", **LAYOUTS[layout]), file(table_path, "b.parquet"))
     found = scanned(table_path, question, by_polars=True)
     assert found == scanned(table_path, question, by_polars=False)
     assert 0 < len(found[0]) < 500
+    monkeypatch.setattr(scanning, "quicker_by_mask", lambda *_: False)
+    monkeypatch.setattr(scanning, "saves_by_mask", lambda *_: True)
+    assert scanned(table_path, question) == found
 
 
 def test_a_file_of_the_legacy_calendar_is_refused_beside_one_of_the_same_schema(table_path: str) -> None:
