@@ -181,6 +181,11 @@ def integer_keys(numbers: Longs) -> pa.BinaryArray:
     return pa.Array.from_buffers(pa.binary(), len(words), [None, pa.py_buffer(ends), pa.py_buffer(words)])
 
 
+def ordered_of(keys: pa.BinaryArray) -> pa.Int64Array:
+    """Return keys of eight bytes as the integers that `integer_keys` encodes; null stays null."""
+    return arrow_array(_integers(keys), mask=_nulls(keys))
+
+
 def encode_value(value: Value, key_type: str) -> bytes:
     """Encode one canonical value as a key."""
     if isinstance(value, bytes):

@@ -62,8 +62,10 @@ class IndexFile(NamedTuple):
     rows: int
 
 
-BITMAP = "bitmap"
-"""The kind of definitions whose values have postings."""
+BITMAP, RECORD_KEY = "bitmap", "record_key"
+"""The kinds of definitions whose values have postings: of any values, and of keys that are nearly unique.
+
+Postings of record keys lie in small pages, so that a key is found without decoding all its neighbours."""
 
 COUNTS, COUNTS_REASON = "counts", "counts.reason"
 """Options of a bitmap: whether its values are counted, "on" (the default) or "off"; and why they are not."""
@@ -183,28 +185,34 @@ class Definition:
     @property
     def has_postings(self) -> bool:
         """Whether the index keeps postings of the definition's values."""
-        return self.kind == BITMAP
+        return self.kind in (BITMAP, RECORD_KEY)
+
+    @property
+    def is_paged(self) -> bool:
+        """Whether the postings lie in small pages, each of which is read by itself."""
+        return self.kind == RECORD_KEY
 
     @property
     def has_counts(self) -> bool:
         """Whether the index keeps the number of visible rows of each of the definition's values."""
-        return self.has_postings and self.options.get(COUNTS) != "off"
+        return self.kind == BITMAP and self.options.get(COUNTS) != "off"
 
     @property
     def key_type(self) -> str:
-        """The key type of a bitmap's postings."""
+        """The key type of the postings."""
         types = [term.key_type for term in self.terms]
         return types[0] if len(types) == 1 else f"tuple({','.join(types)})"
 
     @property
     def is_of_column(self) -> bool:
-        """Whether this is a bitmap of one column, under the column's own id."""
-        return self.kind == BITMAP and [c.id for term in self.terms for c in term.columns] == [self.id]
+        """Whether these are the postings of one column, under the column's own id."""
+        return self.has_postings and [c.id for term in self.terms for c in term.columns] == [self.id]
 
     @property
     def is_plain(self) -> bool:
         """Whether this is a bitmap of one column for every file, named as the column is, without options."""
-        return self.is_of_column and self.name == self.label and not self.options and not self.only
+        named = self.kind == BITMAP and self.name == self.label
+        return named and self.is_of_column and not self.options and not self.only
 
 
 @dataclass(frozen=True, slots=True)

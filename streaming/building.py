@@ -63,6 +63,7 @@ def template_of(
         ),
         uncounted=frozenset(d.id for d in settings.definitions if d.has_postings and not d.has_counts),
         share=may_share(settings),
+        paged=frozenset(d.id for d in settings.definitions if d.is_paged),
     )
 
 

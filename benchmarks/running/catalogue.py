@@ -251,6 +251,16 @@ BENCHMARKS = (
         (Target("tailbit / delta", most="at most"),),
     ),
     Benchmark(
+        "record_keys",
+        "Keys located by a record key, beside a bitmap, DuckDB's semi-join and Lance's BTREE",
+        ("keys of", "keys"),
+        (
+            Target("record_key ms", most="at most", quick=1_000_000),
+            Target("record_key / duckdb", most=0.3, of={"keys": 10_000}, quick=100),
+        ),
+        quick=("--rows", "200000", "--no-lance"),
+    ),
+    Benchmark(
         "spark_sql",
         "A session's own SQL with the index and without, on 200 files",
         ("statement",),

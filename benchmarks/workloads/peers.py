@@ -37,7 +37,7 @@ SORTED = ("l_orderkey",)
 class LanceTable:
     """The rows of a table as a Lance dataset."""
 
-    def __init__(self, table: pathlib.Path, columns: Sequence[str]) -> None:
+    def __init__(self, table: pathlib.Path, columns: Sequence[str], sorted_: Sequence[str] = SORTED) -> None:
         path = table.with_name(f"{table.name}-lance")
         if not path.exists():
             made = table.with_name(f"making-{path.name}")
@@ -50,7 +50,12 @@ class LanceTable:
         known = {index.field_names[0] for index in self._rows.describe_indices()}
         for column in columns:
             if column not in known:
-                self._rows.create_scalar_index(column, "BTREE" if column in SORTED else "BITMAP")
+                self._rows.create_scalar_index(column, "BTREE" if column in sorted_ else "BITMAP")
+
+    def size_of(self, column: str) -> int:
+        """Bytes of the index of a column."""
+        sizes = {index.field_names[0]: index.total_size_bytes for index in self._rows.describe_indices()}
+        return int(sizes[column])
 
     def count(self, where: str) -> int:
         """How many rows meet a condition."""

@@ -45,7 +45,7 @@ def decided(table: Table, definitions: Sequence[Definition], seed: int = 0) -> t
     that cannot be read, decides for counts.
     """
     snapshot = table.snapshot()
-    open_ = [d for d in definitions if d.has_postings and d.options.get(COUNTS, AUTO) == AUTO]
+    open_ = [d for d in definitions if d.has_counts and d.options.get(COUNTS, AUTO) == AUTO]
     columns = [column_of(definition, snapshot.schema) for definition in open_]
     uncounted: dict[str, float] = {}
     if open_ and sum(snapshot.files.core["size"].to_pylist()) >= _LEAST_BYTES:

@@ -26,10 +26,13 @@ FORMAT = 3
 ARRAY_FORMAT = 4
 """The number of the same layout with array columns, where a row may stand in several postings of a column."""
 
-NEWEST_FORMAT = 6
+NAMED_FORMAT = 6
 """The number of the same layout with definitions that are no bitmap of one column.
 
 Columns of few postings share row groups there. Number 5 is the same without that."""
+
+NEWEST_FORMAT = 7
+"""The number of the same layout with record keys, whose postings lie in small pages."""
 
 OLDEST_FORMAT = 1
 """Settings have the same layout since this format: an index of it can be rebuilt with its columns."""
@@ -97,13 +100,15 @@ def format_of(definitions: Iterable[Definition], before: int = FORMAT) -> int:
     formats = [before]
     for definition in definitions:
         array = any(element_type(term.key_type) is not None for term in definition.terms)
-        formats.append(NEWEST_FORMAT if not definition.is_plain else ARRAY_FORMAT if array else FORMAT)
+        plain = ARRAY_FORMAT if array else FORMAT
+        named = NEWEST_FORMAT if definition.is_paged else NAMED_FORMAT
+        formats.append(plain if definition.is_plain else named)
     return max(formats)
 
 
 def may_share(settings: Settings) -> bool:
     """Return whether columns may share a row group of postings: no older release reads the index then."""
-    return settings.format >= NEWEST_FORMAT
+    return settings.format >= NAMED_FORMAT
 
 
 def settings_to_arrow(settings: Settings, seq: int) -> pa.Table:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from tailbit.errors import IndexNameTakenError, UnknownIndexError
 from tailbit.index.functions.tree import Ref
+from tailbit.index.keys import element_type, posting_type_of
 from tailbit.index.maintenance.alter import alter, change_definitions, retried
-from tailbit.index.model import BITMAP, DEFERRED, Definition, Term, TermColumn, new_id
+from tailbit.index.model import BITMAP, DEFERRED, RECORD_KEY, Definition, Term, TermColumn, new_id
 from tailbit.index.predicate.tree import Leaf, Node, Or
 from tailbit.index.predicate.walks import columns_of
 from tailbit.index.sql.bind import bind
@@ -44,17 +45,30 @@ def define(statement: CreateIndex, schema: Schema, zone: str = "UTC", table: str
     if statement.deferred:
         options[DEFERRED] = "true"
     only, read = ("", ()) if statement.only is None else _checked_partitions(statement.only, schema, table)
-    if statement.kind != BITMAP:
+    if statement.kind not in (BITMAP, RECORD_KEY):
         terms = _terms_by_themselves(statement, schema, zone, table)
         _check_different(statement, terms, schema)
         return Definition(new_id(), statement.name, statement.kind, terms, options, only, read)
-    alone = _column(statement.terms[0], schema, zone, table) if len(statement.terms) == 1 else None
-    if alone is not None:
+    columns = [_column(term, schema, zone, table) for term in statement.terms]
+    if statement.kind == RECORD_KEY:
+        _check_key(statement, columns)
+    if len(columns) == 1 and (alone := columns[0]) is not None:
         plain = Definition.of_column(alone)
-        return replace(plain, name=statement.name, options=options, only=only, only_columns=read)
+        named = replace(plain, name=statement.name, kind=statement.kind, options=options)
+        return replace(named, only=only, only_columns=read)
     terms = tuple(_term(term, schema, zone, table) for term in statement.terms)
     _check_different(statement, terms, schema)
-    return Definition(new_id(), statement.name, BITMAP, terms, options, only, read)
+    return Definition(new_id(), statement.name, statement.kind, terms, options, only, read)
+
+
+def _check_key(statement: CreateIndex, columns: Sequence[Column | None]) -> None:
+    """Raise if a term of a record key is no column whose value is one key."""
+    for term, column in zip(statement.terms, columns, strict=True):
+        if column is None:
+            hint = f"Write USING bitmap ({term})."
+            term.refuse(f"a record key is of columns, and {term} is another expression", hint)
+        if element_type(posting_type_of(column.type)) is not None:
+            term.refuse(f"a record key has one value a row, and {term} is an array", "Leave it out.")
 
 
 def _check_different(statement: CreateIndex, terms: tuple[Term, ...], schema: Schema) -> None:
@@ -167,7 +181,8 @@ def check_free(definitions: Iterable[Definition], definition: Definition, schema
         raise IndexNameTakenError(name=definition.name, reason=f"it is an index of {taken.label}")
     meanings = meanings_of(definition.terms, schema)
     for other in known:
-        if other.kind == definition.kind and meanings_of(other.terms, schema) == meanings:
+        alike = other.kind == definition.kind or (other.has_postings and definition.has_postings)
+        if alike and meanings_of(other.terms, schema) == meanings:
             reason = f"{other.name} is an index of {other.label} already"
             hint = f"Use {other.name}, or drop it first."
             raise IndexNameTakenError(name=definition.name, reason=reason, hint=hint)

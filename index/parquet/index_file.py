@@ -64,13 +64,15 @@ def write_parquet(
     groups: Iterable[pa.Table],
     encodings: Mapping[str, str] | None = None,
     metadata: Mapping[str, str] | None = None,
+    page_rows: int = 0,
 ) -> None:
     """Write one row group per table, with page checksums; of binary columns, only keys have statistics.
 
     A small file is not compressed: starting to read a compressed page takes longer than reading such a file.
     Text is dictionary-coded, binary is not. A column `key` is sorted and delta-encoded: only the bytes not
     shared with the previous key are stored. `encodings` names Parquet's encoding of some leaves by path.
-    `metadata`: of the file, read when all row groups are written.
+    `metadata`: of the file, read when all row groups are written. `page_rows`: rows in a page, of which only
+    texts and binary values are compressed; 0 for large pages.
     """
     encodings = {name: "DELTA_BYTE_ARRAY" for name in schema.names if name == "key"} | dict(encodings or {})
     named = {path.partition(".")[0] for path in encodings}
@@ -78,16 +80,24 @@ def write_parquet(
     with pq.ParquetWriter(
         sink,
         schema,
-        compression=dict.fromkeys(schema.names, "NONE" if little else "ZSTD"),
+        compression=_compression(schema, little, page_rows > 0),
         use_dictionary=[f.name for f in schema if not pa.types.is_binary(f.type) and f.name not in named],
         column_encoding=encodings or None,
         write_statistics=_with_statistics(schema),
         write_page_checksum=True,
+        # A page ends with the batch that makes it longer than a byte.
+        **({"write_batch_size": page_rows, "data_page_size": 1} if page_rows else {}),
     ) as out:
         for group in groups:
             out.write_table(group, row_group_size=max(1, len(group)))
         if metadata:
             out.add_key_value_metadata(metadata)
+
+
+def _compression(schema: pa.Schema, little: bool, paged: bool) -> dict[str, str]:
+    """Return the codec of each column."""
+    plain = [field.name for field in schema if little or (paged and not pa.types.is_binary(field.type))]
+    return dict.fromkeys(schema.names, "ZSTD") | dict.fromkeys(plain, "NONE")
 
 
 def _is_little(groups: Iterator[pa.Table]) -> tuple[bool, Iterator[pa.Table]]:

@@ -35,6 +35,24 @@ SCHEMA = pa.schema(
 )
 
 
+NUMBER = "number"
+"""The column of a paged segment that holds keys of eight bytes as the integers of their order."""
+
+PAGED_SCHEMA = SCHEMA.append(pa.field(NUMBER, pa.int64()))
+"""The columns of a paged segment."""
+
+PAGE_ROWS = 512
+"""Keys in a page of a paged segment: fewer cost bytes, more are decoded for nothing."""
+
+PAGED_GROUP_ROWS = 1 << 17
+"""Keys in a row group of a paged segment, at most: nothing but the footer grows with smaller ones."""
+
+
+def is_numbered(key_type: str) -> bool:
+    """Return whether keys of a type have eight bytes, and so are integers in a paged segment."""
+    return key_type in ("integer", "double", "date", "timestamp", "timestamp_ntz")
+
+
 _LEAVES = range(SCHEMA.get_field_index("bitmap"), len(SCHEMA))
 """Parquet leaf numbers of the columns that hold positions; each column has one leaf."""
 

@@ -70,12 +70,12 @@ class _Rows:
         keys = numpy_of(filled(pc.binary_length(table["key"]), 0), dtype=np.int64)
         return cls(table, *map(_sums, (bitmaps + POSITION_BYTES * positions, keys, held, positions)))
 
-    def cut(self, low: int, high: int) -> Iterator[tuple[int, int]]:
-        """Cut rows into row groups of at most GROUP_ROWS rows and GROUP_BYTES, or of one larger posting."""
+    def cut(self, low: int, high: int, group_rows: int) -> Iterator[tuple[int, int]]:
+        """Cut rows into row groups of at most `group_rows` rows and GROUP_BYTES, or of one larger posting."""
         while low < high:
             most = int(self.bytes[low]) + GROUP_BYTES
             end = int(np.searchsorted(self.bytes, most, side="right")) - 1
-            end = min(max(end, low + 1), low + GROUP_ROWS, high)
+            end = min(max(end, low + 1), low + group_rows, high)
             yield low, end
             low = end
 
@@ -113,14 +113,16 @@ def _sums(numbers: np.ndarray[Any, Any]) -> Longs:
     return np.concatenate([[0], np.cumsum(numbers, dtype=np.int64)])
 
 
-def cut(parts: Iterable[tuple[Sequence[Owner], pa.Table]], shared: Shared | None) -> Iterator[pa.Table]:
-    """Cut postings, in ascending order, into row groups.
+def cut(
+    parts: Iterable[tuple[Sequence[Owner], pa.Table]], shared: Shared | None, group_rows: int = GROUP_ROWS
+) -> Iterator[pa.Table]:
+    """Cut postings, in ascending order, into row groups of at most `group_rows` keys.
 
     `shared`: if given, columns of few postings share row groups, and it says of them, once all row groups
     are yielded, what the file's metadata is to say; None if each row group is to hold one column.
     """
     sections: dict[str, list[list[Any]]] = {}
-    for number, pieces in enumerate(_together(_pieces(parts), shared is not None)):
+    for number, pieces in enumerate(_together(_pieces(parts, group_rows), shared is not None)):
         if len(pieces) > 1:
             sections[str(number)] = [_written(piece.section()) for piece in pieces]
         yield _table_of(pieces)
@@ -133,7 +135,7 @@ def _written(section: Section) -> list[Any]:
     return [*section[:-2], *keys]
 
 
-def _pieces(parts: Iterable[tuple[Sequence[Owner], pa.Table]]) -> Iterator[_Piece]:
+def _pieces(parts: Iterable[tuple[Sequence[Owner], pa.Table]], group_rows: int) -> Iterator[_Piece]:
     """Cut the postings of each column into pieces as full as the limits allow."""
     held: _Piece | None = None
     for owners, table in parts:
@@ -144,7 +146,7 @@ def _pieces(parts: Iterable[tuple[Sequence[Owner], pa.Table]]) -> Iterator[_Piec
             yield held
         held, rows, low = None, _Rows.of(table), 0
         for owner in owners:
-            for a, b in rows.cut(low, low + owner.keys):
+            for a, b in rows.cut(low, low + owner.keys, group_rows):
                 if held is not None:
                     yield held
                 held = _Piece(rows, owner, a, b)

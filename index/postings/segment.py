@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,11 +16,12 @@ from pyroaring import BitMap
 
 from tailbit.arrays import Mask
 from tailbit.errors import CorruptIndexError
-from tailbit.index.keys import KeyRange
+from tailbit.index.keys import KeyRange, encode_array
 from tailbit.index.parquet.index_file import open_index_file, reopen_index_file
 from tailbit.index.postings import gaps
 from tailbit.index.postings.covering import covered
-from tailbit.index.postings.layout import ROWS, SCHEMA, GroupSize, Section, sections_of
+from tailbit.index.postings.directory import Directory, Place
+from tailbit.index.postings.layout import NUMBER, ROWS, SCHEMA, GroupSize
 from tailbit.index.postings.row_group import RowGroup
 from tailbit.once import once
 from tailbit.tables.ahead import in_order, shared_out
@@ -36,45 +37,6 @@ STORED = (*_DENSE, *gaps.COLUMNS)
 """The columns of a posting: all but those constant in a row group. The last ones are null for dense keys."""
 
 
-class _Place(NamedTuple):
-    """Rows of one column and their first and last key; None if they are only NULL's posting.
-
-    `number`: index into the spans of the segment.
-    """
-
-    number: int
-    low: bytes | None
-    high: bytes | None
-
-
-class _Span(NamedTuple):
-    """Rows of one column in a row group: all of them, or those of one section of a shared row group.
-
-    `start`: the first row. `share`: of the bytes of the row group.
-    """
-
-    group: int
-    start: int = 0
-    section: Section | None = None
-    share: float = 1.0
-
-
-class _Directory(NamedTuple):
-    """What the footer says: key types by column, spans, and per column its places and their highest keys."""
-
-    types: dict[str, str]
-    spans: list[_Span]
-    places: dict[str, tuple[list[_Place], list[bytes]]]
-
-    def add(self, column: str, key_type: str, span: _Span, low: bytes | None, high: bytes | None) -> None:
-        """Add the next rows of a column."""
-        self.types[column] = key_type
-        places, highs = self.places.setdefault(column, ([], []))
-        places.append(_Place(len(self.spans), low, high))
-        highs.append(high or b"")
-        self.spans.append(span)
-
-
 _WORTH_A_THREAD = 2 << 20
 """Bytes of postings in the file whose reading takes some ten times as long as starting a thread."""
 
@@ -87,7 +49,7 @@ POSTINGS: Cache[tuple[str, str | int], Any] = Cache(CACHE_BYTES)
 """The row groups and keys of segments that this process has read."""
 
 
-def _overlaps(place: _Place, wanted: KeyRange) -> bool:
+def _overlaps(place: Place, wanted: KeyRange) -> bool:
     low, _, high, _ = wanted
     above = low is None or (place.high or b"") >= low
     return above and (high is None or (place.low or b"") <= high)
@@ -131,7 +93,7 @@ class Segment:
     @once
     def rows(self) -> int:
         """Return the row count of the row space when the file was written, gaps between claims included."""
-        stored_rows = (self._footer.metadata or {}).get(ROWS.encode())
+        stored_rows = (self.footer.metadata or {}).get(ROWS.encode())
         if stored_rows is None:
             raise CorruptIndexError(file=self.path, reason="it does not say how many rows it is about")
         return int(stored_rows)
@@ -281,7 +243,7 @@ class Segment:
         """
         numbers = [place.number for place in self._places(column)[0]]
         spans = [self._directory.spans[n] for n in numbers]
-        groups = [self._footer.row_group(span.group) for span in spans]
+        groups = [self.footer.row_group(span.group) for span in spans]
         sizes = [sum(g.column(leaf).total_compressed_size for leaf in range(g.num_columns)) for g in groups]
         size = sum(round(size * span.share) for size, span in zip(sizes, spans, strict=True))
         counted = [self._size(number) for number in numbers]
@@ -292,7 +254,7 @@ class Segment:
         size = self._sizes.get(number)
         if size is None:
             span = self._directory.spans[number]
-            size = GroupSize.of(self._footer.row_group(span.group))
+            size = GroupSize.of(self.footer.row_group(span.group))
             if (own := span.section) is not None:
                 shares = (round(whole * span.share) for whole in (size.unpacked, size.packed))
                 size = GroupSize(own.keys, own.sparse, own.positions, *shares)
@@ -309,41 +271,42 @@ class Segment:
         places = self._places(column)[0]
         return bool(places) and POSTINGS.held((self._name, places[-1].number)) is not None
 
+    @property
+    def is_paged(self) -> bool:
+        """Whether the pages of row groups are read by themselves: postings of record keys."""
+        return NUMBER in self.footer.schema.names
+
+    def source(self) -> pa.NativeFile:
+        """Return the open file.
+
+        Raises:
+            CorruptIndexError: it is missing.
+        """
+        try:
+            return self._storage.open(self.path)
+        except FileNotFoundError as gone:
+            raise CorruptIndexError(file=self.path, reason="it is missing") from gone
+
     @once
-    def _footer(self) -> pq.FileMetaData:
+    def footer(self) -> pq.FileMetaData:
+        """Return the footer, checked against the name of the file.
+
+        Raises:
+            CorruptIndexError: the file is missing, truncated or altered.
+        """
         with open_index_file(self._storage, self.path) as file:
             return file.metadata
 
     @once
-    def _directory(self) -> _Directory:
+    def _directory(self) -> Directory:
         """Return what the footer says of each column.
 
         Raises:
             CorruptIndexError: a row group holds several columns, and the file does not say which rows.
         """
-        out = _Directory({}, [], {})
-        try:
-            shared = sections_of(self._footer.metadata or {})
-        except (ValueError, TypeError) as damage:
-            raise CorruptIndexError(file=self.path, reason=str(damage)) from damage
-        for number in range(self._footer.num_row_groups):
-            group, start = self._footer.row_group(number), 0
-            sections = shared.get(number, [])
-            total = sum(section.size for section in sections)
-            for own in sections:
-                span = _Span(number, start, own, own.size / total)
-                out.add(own.column, own.key_type, span, own.low, own.high)
-                start += own.keys
-            if sections:
-                continue
-            column, types, keys = (group.column(leaf).statistics for leaf in (1, 2, 3))
-            if column.min != column.max:
-                raise CorruptIndexError(file=self.path, reason="it does not say whose its rows are")
-            low, high = (keys.min, keys.max) if keys is not None and keys.has_min_max else (None, None)
-            out.add(column.min, types.min, _Span(number), low, high)
-        return out
+        return Directory.of(self.footer, self.path)
 
-    def _places(self, column: str) -> tuple[list[_Place], list[bytes]]:
+    def _places(self, column: str) -> tuple[list[Place], list[bytes]]:
         return self._directory.places.get(column, ([], []))
 
     def _group(self, number: int) -> RowGroup:
@@ -385,13 +348,23 @@ class Segment:
 
     def _read_groups(self, groups: list[int], columns: Sequence[str]) -> pa.Table:
         numbers = [SCHEMA.get_field_index(name) for name in columns]
-        parts = [self._footer.row_group(group) for group in groups]
+        parts = [self.footer.row_group(group) for group in groups]
         with self._counting:
             self.bytes_read += sum(
                 row_group.column(n).total_compressed_size for row_group in parts for n in numbers
             )
         try:
-            with reopen_index_file(self._storage, self.path, self._footer) as file:
-                return file.read_row_groups(groups, columns=list(columns), use_threads=False)
+            with reopen_index_file(self._storage, self.path, self.footer) as file:
+                numbered = [NUMBER] if self.is_paged and "key" in columns else []
+                rows = file.read_row_groups(groups, columns=[*columns, *numbered], use_threads=False)
         except (pa.ArrowException, OSError) as damage:
             raise CorruptIndexError(file=self.path, reason=str(damage)) from damage
+        return _with_keys(rows) if numbered else rows
+
+
+def _with_keys(rows: pa.Table) -> pa.Table:
+    """Return rows of a paged segment with their keys in bytes."""
+    numbers, rows = rows[NUMBER].combine_chunks(), rows.drop_columns([NUMBER])
+    if numbers.null_count == len(numbers):
+        return rows
+    return rows.set_column(rows.schema.get_field_index("key"), "key", encode_array(numbers, "integer"))

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from tailbit.arrays import Longs
 from tailbit.index.evaluation.row_space import SpaceView
+from tailbit.index.postings.pages import placed
 from tailbit.index.postings.segment import Segment
 from tailbit.once import once
 from tailbit.tables.positions import bitmap_of, positions_in
@@ -58,6 +59,7 @@ class Lookup:
         unread = sum(
             segment.unread_keys([number for number, *_ in spans])
             for segment, spans in zip(self.segments, self.spans, strict=True)
+            if not segment.is_paged
         )
         return unread > _MANY_KEYS and unread * _ROWS_A_KEY > self.space.extent
 
@@ -65,6 +67,11 @@ class Lookup:
         """Return the visible rows that have the keys."""
         keys, positions = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.uint32)]
         for segment, spans in zip(self.segments, self.spans, strict=True):
+            if spans and segment.is_paged:
+                owners, at = placed(segment, self.id, spans, self.codes)
+                keys.append(self.numbers[owners])
+                positions.append(at)
+                continue
             groups = segment.in_order([number for number, *_ in spans])
             for group, (_, low, high) in zip(groups, spans, strict=True):
                 owners, at = group.placed(self.codes[low:high])

@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -21,7 +22,7 @@ from tailbit.index.kinds.hidden_rows import write_hidden_rows
 from tailbit.index.kinds.kind import Entering, Kind
 from tailbit.index.kinds.value_counts import Tally, write_value_counts
 from tailbit.index.model import ROWS_PER_SPACE, FileRecord, IndexFile
-from tailbit.index.postings.postings import write_segment
+from tailbit.index.postings.postings import write_paged_segment, write_segment
 from tailbit.index.write.counting import Counting
 from tailbit.index.write.hidden import HiddenRowsReader
 from tailbit.index.write.posting import Claim, DataFiles
@@ -76,10 +77,9 @@ class _Run:
 
     def result(self) -> TaskResult:
         claims = self._claims()
-        files = [
-            self._post(space, [c for c in claims.values() if c.space == space])
-            for space in dict.fromkeys(c.space for c in claims.values())
-        ]
+        files: list[IndexFile | None] = []
+        for space in dict.fromkeys(c.space for c in claims.values()):
+            files += self._post(space, [c for c in claims.values() if c.space == space])
         for work in self._works:
             self._count(work)
         files.append(write_value_counts(self._index, self._tally))
@@ -165,16 +165,20 @@ class _Run:
                 base += rows
         return out
 
-    def _post(self, space: str, claims: list[Claim]) -> IndexFile | None:
-        """Write the postings of some files of one row space, and count their visible rows."""
+    def _post(self, space: str, claims: list[Claim]) -> Iterator[IndexFile]:
+        """Write the postings of some files of one row space, count visible rows, and yield the segments."""
         columns = [c for c in self._task.columns if any(c.column.id in claim.columns for claim in claims)]
         extent = max(claim.base + claim.rows for claim in claims)
         if not columns or not extent:
-            return None
+            return
         hidden = self._hidden_among(claims)
-        ordered = sorted(columns, key=lambda c: c.column.id)
-        postings = post_all(self._data, ordered, claims, hidden, self._tally_of)
-        return write_segment(self._index, space, extent, postings, self._task.share)
+        ordered, paged = sorted(columns, key=lambda c: c.column.id), self._task.paged
+        if others := [c for c in ordered if c.column.id not in paged]:
+            postings = post_all(self._data, others, claims, hidden, self._tally_of)
+            yield write_segment(self._index, space, extent, postings, self._task.share)
+        if keys := [c for c in ordered if c.column.id in paged]:
+            in_pages = (post_all(self._data, [key], claims, hidden, self._tally_of) for key in keys)
+            yield write_paged_segment(self._index, space, extent, chain.from_iterable(in_pages))
 
     def _tally_of(self, column: Column) -> Tally:
         """Return the tally of the task; for a column whose values are not counted, one that is not kept."""

@@ -121,7 +121,7 @@ class BuildTask:
     `dropped`: ids of dropped columns, whose old postings may still lie in row spaces. `kinds`: the record
     kinds of the index. `options`: of the stores of both tables. `definitions`: those without postings.
     `uncounted`: ids of the definitions with postings whose values are not counted. `share`: whether columns
-    of few postings may share row groups.
+    of few postings may share row groups. `paged`: ids of the definitions whose postings lie in small pages.
     """
 
     root: str
@@ -137,6 +137,7 @@ class BuildTask:
     uncounted: frozenset[str] = frozenset()
     log: str = ""
     share: bool = False
+    paged: frozenset[str] = frozenset()
 
     @property
     def read_columns(self) -> list[Column]:

@@ -117,7 +117,7 @@ class ParquetFile:
         return [leaf for name in columns for leaf, path in enumerate(paths) if path.startswith(f"{name}.")]
 
 
-def arrow_buffer(parts: Sequence[bytes]) -> pa.Buffer:
+def arrow_buffer(parts: Sequence[bytes | memoryview]) -> pa.Buffer:
     """Concatenate bytes into one buffer in Arrow's own memory, which Arrow's threads may read as a file."""
     buffer = pa.allocate_buffer(sum(map(len, parts)))
     with pa.FixedSizeBufferWriter(buffer) as out:

@@ -127,9 +127,15 @@ def test_a_term_that_cannot_be_is_refused_through_every_door_and_no_byte_changes
 
 
 ARGUMENTS: list[tuple[dict[str, object], type[TailbitError], str, str]] = [
-    ({"kind": "btree"}, StatementError, "there is no kind of index btree", "Kinds: bitmap, column_stats."),
+    ({"kind": "btree"}, StatementError, "there is no kind of index btree", "Kinds: bitmap, record_key"),
     ({"kind": "bitmp"}, StatementError, "there is no kind of index bitmp", "Did you mean bitmap?"),
-    ({"kind": "record_index"}, StatementError, "record_key is not made yet", "USING bitmap"),
+    ({"kind": "bloom_filter"}, StatementError, "bloom_filter is not made yet", "USING bitmap"),
+    (
+        {"kind": "record_key", "on": "lower(rider)"},
+        StatementError,
+        "a record key is of columns",
+        "USING bitmap",
+    ),
     ({"options": {"fpp": "1"}}, StatementError, "bitmap takes no option fpp", "Options of bitmap: counts."),
     ({"options": {"deferred": "true"}}, StatementError, "takes no option deferred", "Options of bitmap"),
     ({"options": {"counts": "of"}}, StatementError, "counts is not 'of'", "Values of counts: auto, on, off"),

@@ -17,6 +17,7 @@ class KindRules(NamedTuple):
 
 KINDS = {
     "bitmap": KindRules(4, {"counts": ("auto", "on", "off")}),
+    "record_key": KindRules(4, {}),
     "column_stats": KindRules(None, {}),
 }
 """The kinds that an index can be made of, by name."""
@@ -26,6 +27,7 @@ DEFAULT = "bitmap"
 _HIVE = "org.apache.hadoop.hive.ql.index."
 _NAMES = {
     **{kind: kind for kind in KINDS},
+    **dict.fromkeys(("record_index", "record_level_index"), "record_key"),
     **dict.fromkeys(("secondary_index", "expression_index", "expr_index", "functional_index"), "bitmap"),
     **dict.fromkeys(("compact", f"{_HIVE}bitmap.bitmapindexhandler"), "bitmap"),
     f"{_HIVE}compact.compactindexhandler": "bitmap",
@@ -34,9 +36,6 @@ _NAMES = {
 _NOT_YET = "An index of kind bitmap answers = and IN on the same column: USING bitmap (...)."
 _OF_A_WRITER = "It is how a Hudi writer finds rows to update; a question is served by USING bitmap (...)."
 _REFUSED = {
-    **dict.fromkeys(
-        ("record_index", "record_key", "record_level_index"), ("record_key is not made yet", _NOT_YET)
-    ),
     **dict.fromkeys(
         ("bloom_filters", "bloom_filter", "bloomfilter"), ("bloom_filter is not made yet", _NOT_YET)
     ),

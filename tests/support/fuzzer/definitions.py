@@ -53,7 +53,7 @@ _SOME = (
 )
 """Expressions of columns of some types, refused for others."""
 
-_KINDS = ("bitmap", "bitmap", "tuples", "tuples", "column_stats")
+_KINDS = ("bitmap", "bitmap", "tuples", "tuples", "column_stats", "record_key")
 
 
 REFUSALS = (
@@ -85,6 +85,10 @@ def random_definition(
     if kind == "column_stats":
         chosen = (random_term(rng, columns) for _ in range(rng.randint(1, len(columns))))
         return RandomDefinition(("*",) if rng.random() < 0.4 else tuple(chosen), kind, only)
+    if kind == "record_key":
+        return RandomDefinition(
+            tuple(rng.sample(columns, min(len(columns), rng.choice((1, 1, 2))))), kind, only
+        )
     count = 1 if kind == "bitmap" else rng.choice((2, 2, 3, 4))
     return RandomDefinition(tuple(random_term(rng, columns) for _ in range(count)), only=only)
 

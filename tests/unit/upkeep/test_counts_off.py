@@ -17,7 +17,7 @@ from support.tables import gone, index_files, index_of, with_vectors
 from tailbit.api import IndexedTable
 from tailbit.cli.main import cli
 from tailbit.errors import StatementError
-from tailbit.index.kinds.settings import FORMAT, NEWEST_FORMAT
+from tailbit.index.kinds.settings import FORMAT, NAMED_FORMAT
 
 ROWS = 40_000
 
@@ -114,7 +114,7 @@ def test_a_small_table_is_not_sampled_and_its_values_are_counted(tmp_path: Path)
 def test_an_older_release_refuses_an_index_without_counts(tmp_path: Path) -> None:
     table = few(tmp_path, ["a", "b"])
     table.create_index("k", "k", options={"counts": "off"})
-    assert table._needed().state.settings.format == NEWEST_FORMAT
+    assert table._needed().state.settings.format == NAMED_FORMAT
 
 
 @pytest.mark.parametrize("on", ["k", "lower(k)", "k, n"])

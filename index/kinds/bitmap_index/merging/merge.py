@@ -20,7 +20,7 @@ from tailbit.index.kinds.merging import Merged
 from tailbit.index.model import FileRecord, raised_id
 from tailbit.index.parquet.sorted_rows import aligned, regrouped, sort
 from tailbit.index.postings import gaps
-from tailbit.index.postings.postings import Postings, write_segment
+from tailbit.index.postings.postings import Postings, write_paged_segment, write_segment
 from tailbit.index.postings.segment import STORED, Segment
 from tailbit.tables.arrow import numpy_of
 from tailbit.tables.storage import Storage
@@ -32,18 +32,28 @@ def merge_spaces(
     claims: Sequence[Sequence[FileRecord]],
     earliest: int | None,
     share: bool = False,
+    paged: Set[str] = frozenset(),
 ) -> Merged:
     """Write the segments and claims of some row spaces as one; unreachable files are dropped.
 
-    `share`: columns of few postings may share row groups.
+    `share`: columns of few postings may share row groups. `paged`: ids of postings in small pages, which have
+    a segment of their own.
     """
     space = uuid.uuid4().hex
     moves, moved, rows = lay_out(claims, lambda record: record.is_reachable(earliest), space)
     built = {id_ for records in claims for record in records for id_ in record.built}
     posted = built | {raised_id(id_) for id_ in built}
-    postings = _postings(spaces, moves, posted)
-    files = (write_segment(storage, space, rows, postings, share),) if rows else ()
-    return Merged(files, tuple(moved))
+    files = []
+    in_pages = _has_any(spaces, posted & paged)
+    if rows and (not in_pages or _has_any(spaces, posted - paged)):
+        files.append(write_segment(storage, space, rows, _postings(spaces, moves, posted - paged), share))
+    if rows and in_pages:
+        files.append(write_paged_segment(storage, space, rows, _postings(spaces, moves, posted & paged)))
+    return Merged(tuple(files), tuple(moved))
+
+
+def _has_any(spaces: Sequence[Sequence[Segment]], ids: Set[str]) -> bool:
+    return bool(ids) and any(not ids.isdisjoint(s.columns) for segments in spaces for s in segments)
 
 
 def _postings(

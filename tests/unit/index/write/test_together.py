@@ -16,7 +16,7 @@ from support.contents import contents_of
 from support.delta_builder import DeltaBuilder
 from support.drive import Drive
 from support.tables import VECTORS, index_files
-from tailbit.index.kinds.settings import NEWEST_FORMAT, may_share
+from tailbit.index.kinds.settings import NAMED_FORMAT, may_share
 from tailbit.index.kinds.value_counts import Tally
 from tailbit.index.maintenance.merge import merge_all
 from tailbit.index.model import RAISED_KEY, raised_id
@@ -121,7 +121,7 @@ def test_a_small_commit_has_one_row_group_of_counts_and_one_of_postings_for_all_
     assert pq.read_metadata(counts).num_row_groups == 1
 
 
-@pytest.mark.parametrize("number", range(3, NEWEST_FORMAT))
+@pytest.mark.parametrize("number", range(3, NAMED_FORMAT))
 def test_in_an_index_of_an_older_format_no_two_columns_share_a_row_group_of_postings(
     table: DeltaBuilder, number: int
 ) -> None:

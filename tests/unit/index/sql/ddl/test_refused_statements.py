@@ -174,17 +174,17 @@ REFUSED = [
     (
         "CREATE INDEX i ON t USING btree (a)",
         "there is no kind of index btree at character 27",
-        "Kinds: bitmap, column_stats.",
+        "Kinds: bitmap, record_key, column_stats.",
     ),
     (
         "CREATE INDEX i ON t USING bitmp (a)",
         "there is no kind of index bitmp at character 27",
-        "Kinds: bitmap, column_stats. Did you mean bitmap?",
+        "Kinds: bitmap, record_key, column_stats. Did you mean bitmap?",
     ),
     (
-        "CREATE INDEX i ON t USING record_index (a)",
-        "record_key is not made yet at character 27",
-        "An index of kind bitmap answers = and IN on the same column: USING bitmap (...).",
+        "CREATE INDEX i ON t USING record_index (a) OPTIONS (counts = 'on')",
+        "record_key takes no option counts at character 53",
+        "record_key takes none. OPTIONS (expr = 'lower') applies a function to a column.",
     ),
     (
         "CREATE INDEX i ON t USING bloom_filters(a) OPTIONS(expr='identity')",

@@ -1,0 +1,197 @@
+"""Record keys: postings in small pages, of which a look-up decodes only those that its keys fall into."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+import tailbit
+from support.drive import Drive
+from support.tables import flipped_pages, index_files
+from tailbit.errors import IndexNameTakenError, StatementError
+from tailbit.index.kinds.settings import NEWEST_FORMAT
+from tailbit.index.postings.layout import NUMBER, PAGE_ROWS
+from tailbit.index.postings.pages import Decoder
+
+ROWS, FILES = 12_000, 3
+"""Rows of the table: a row space has some 24 pages of a key."""
+
+KEYS = ("id", "name", "at", "price", "twice", "part, name", "id, part", "day")
+
+
+def rows_of(first: int, count: int) -> pa.Table:
+    """Rows of which `id` is NULL here and there, `twice` has two rows a key, and the others are unique."""
+    numbers = np.random.default_rng(first).permutation(count) + first
+    return pa.table(
+        {
+            "id": pa.array((numbers - ROWS // 2) * 7, mask=numbers % 1000 == 3),
+            "name": [f"{number * 2654435761 % 2**32:08x}-{number}" for number in numbers.tolist()],
+            "at": pa.array(numbers * 1_000_000, pa.timestamp("us")),
+            "part": numbers % 3,
+            "price": numbers * -1.5 + 100,
+            "twice": numbers // 2,
+            "day": pa.array(numbers.astype(np.int32), pa.date32()),
+        }
+    )
+
+
+def written(path: str, keys: tuple[str, ...] = KEYS) -> None:
+    """A table and its index; each file is a row space of its own."""
+    for first in range(0, ROWS, ROWS // FILES):
+        write_deltalake(path, rows_of(first, ROWS // FILES), mode="append")
+    for number, columns in enumerate(keys):
+        tailbit.sql(f"CREATE INDEX key_{number} ON '{path}' USING record_key ({columns})")
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = str(tmp_path_factory.mktemp("keys") / "t")
+    written(path)
+    write_deltalake(path, rows_of(ROWS, 100), mode="append")
+    Drive(path, f"{path}/_tailbit").drain()
+    return path
+
+
+def keys_of(table: str, columns: list[str], count: int, seed: int) -> pa.Table:
+    """Distinct keys of rows, and some that no row has."""
+    rng, rows = np.random.default_rng(seed), pq.read_table(DeltaTable(table).file_uris())
+    there = rows.select(columns).take(pa.array(rng.choice(len(rows), count, replace=False)))
+    keys = pa.concat_tables([there, rows_of(10 * ROWS + 4, 20).select(columns).cast(there.schema)])
+    return keys.filter(pa.compute.is_valid(keys[columns[0]])).group_by(columns).aggregate([])
+
+
+def joined(table: str, keys: pa.Table) -> list[tuple[str, ...]]:
+    """Where DuckDB's join finds the keys."""
+    equal = " AND ".join(f"k.{name} = t.{name}" for name in keys.column_names)
+    with duckdb.connect() as engine:
+        engine.register("k", keys)
+        files = f"read_parquet({DeltaTable(table).file_uris()}, filename = true, file_row_number = true)"
+        listed = ", ".join(f"k.{name}" for name in keys.column_names)
+        place = "parse_filename(filename), file_row_number"
+        rows = engine.sql(f"SELECT {listed}, {place} FROM k LEFT JOIN {files} t ON {equal}").fetchall()
+        return sorted(tuple(map(str, row)) for row in rows)
+
+
+def located(table: str, keys: pa.Table) -> list[tuple[str, ...]]:
+    found = tailbit.open(table).locate(keys, keys.column_names)
+    return sorted(tuple(map(str, row.values())) for row in found.to_pylist())
+
+
+@pytest.mark.parametrize("count", [1, 3, 900])
+@pytest.mark.parametrize("columns", KEYS)
+def test_keys_are_located_where_a_join_finds_them(table: str, columns: str, count: int) -> None:
+    keys = keys_of(table, columns.split(", "), count, count)
+    assert located(table, keys) == joined(table, keys)
+
+
+def test_one_key_decodes_a_page_of_each_row_space(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    decoded = []
+    whole = Decoder.table
+    monkeypatch.setattr(Decoder, "table", lambda self: (decoded.append(self.rows), whole(self))[1])
+    assert tailbit.open(table).locate([7], on="id")["position"].null_count == 0
+    assert decoded
+    assert max(decoded) <= PAGE_ROWS
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "id = 70",
+        "id IN (7, 14, 70, 71)",
+        "id IS NULL",
+        "id BETWEEN -100 AND 1000",
+        "id <> 7",
+        "price < 0",
+        "twice = 5",
+        "name LIKE 'f%'",
+        "part = 1 AND name > 'f'",
+        "day >= DATE'1990-02-01'",
+    ],
+)
+def test_conditions_on_record_keys_read_no_data(table: str, condition: str) -> None:
+    answer = tailbit.open(table).where(condition)
+    files = f"read_parquet({DeltaTable(table).file_uris()})"
+    expected = duckdb.sql(f"SELECT count(*) FROM {files} WHERE {condition}").fetchall()[0][0]
+    assert (answer.count(), answer.files_scanned) == (expected, 0)
+
+
+def test_duplicated_keys_are_told_without_reading_data(table: str) -> None:
+    every = tailbit.open(table).where()
+    assert every.top("twice", 1) == {0: 2}
+    assert every.top("id", 1) == {None: 13}
+    assert every.count_distinct("twice") == (ROWS + 100) // 2
+    assert every.count_distinct("part", "name") == ROWS + 100
+
+
+def test_the_records_of_rfc_92_hold_every_row_of_a_key_once(table: str) -> None:
+    records = pa.Table.from_batches(list(tailbit.open(table).bitmap_records(["id", "twice"])))
+    for column, many in (("id", 1), ("twice", 2)):
+        own = records.filter(pa.compute.equal(records["column"], column))
+        assert pa.compute.sum(own["rows"]).as_py() == ROWS + 100
+        valued = own.filter(pa.compute.invert(own["value_is_null"])).group_by("value")
+        assert set(valued.aggregate([("rows", "sum")])["rows_sum"].to_pylist()) == {many}
+
+
+def test_merged_and_verified_keys_are_located_as_before(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    written(path, ("id", "part, name"))
+    for first in range(2 * ROWS, 2 * ROWS + 40 * 10, 10):
+        write_deltalake(path, rows_of(first, 10), mode="append")
+        Drive(path, f"{path}/_tailbit").drain()
+    tailbit.open(path).compact()
+    assert len(index_files(path, "bitmap_index")) < 40
+    paged = [NUMBER in pq.read_schema(file).names for file in index_files(path, "bitmap_index")]
+    assert all(paged), "a segment of record keys alone is paged, merged or not"
+    for columns in ("id", "part, name"):
+        keys = keys_of(path, columns.split(", "), 200, 1)
+        assert located(path, keys) == joined(path, keys)
+    assert tailbit.open(path).verify().problems == []
+
+
+def test_damaged_pages_are_set_aside_and_the_data_is_read(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    written(path, ("id", "name"))
+    keys = {name: keys_of(path, [name], 50, 2) for name in ("id", "name")}
+    expected = {name: joined(path, keys[name]) for name in keys}
+    for segment in index_files(path, "bitmap_index"):
+        flipped_pages(segment)
+    assert {name: located(path, keys[name]) for name in keys} == expected
+
+
+def test_a_key_is_dropped_and_rebuilt_by_name(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    written(path, ("id",))
+    (made,) = tailbit.sql(f"ALTER INDEX key_0 ON '{path}' REBUILD")
+    assert (made["kind"], made["state"]) == ("record_key", "complete")
+    keys = keys_of(path, ["id"], 50, 3)
+    assert located(path, keys) == joined(path, keys)
+    assert tailbit.open(path)._needed().state.settings.format == NEWEST_FORMAT
+    tailbit.sql(f"DROP INDEX key_0 ON '{path}'")
+    assert located(path, keys) == joined(path, keys)
+
+
+@pytest.mark.parametrize(
+    ("terms", "error", "said"),
+    [
+        ("lower(name)", StatementError, "a record key is of columns"),
+        ("listed", StatementError, "is an array"),
+        ("id", IndexNameTakenError, "is an index of id already"),
+        ("id, name, at, part, price", StatementError, "4 terms at most"),
+    ],
+)
+def test_what_is_no_record_key_is_refused(
+    tmp_path: Path, terms: str, error: type[Exception], said: str
+) -> None:
+    path = str(tmp_path / "t")
+    rows = rows_of(0, 4)
+    write_deltalake(path, rows.append_column("listed", pa.array([[1]] * 4)))
+    tailbit.sql(f"CREATE INDEX other ON '{path}' (id)")
+    with pytest.raises(error, match=said):
+        tailbit.sql(f"CREATE INDEX key ON '{path}' USING record_key ({terms})")
+    assert [index.name for index in tailbit.open(path).indexes()] == ["other"]
