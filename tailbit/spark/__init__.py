@@ -34,10 +34,10 @@ def accelerate(
     """Let a session's own queries of Delta tables use their indexes; nothing has to be written differently.
 
     `tables`: the paths that are served, or paths above them; by default every table. `serve`: what is served
-    of "files", "counts", "groups" and "rows"; by default all. `budget_ms`: how long a query waits for the
-    index at most, before it runs as without it; for its rows it waits a second. A process of this Python
-    beside Spark's driver answers from the indexes; it reaches object stores with its environment. `last()` of
-    the result says what became of the last query, `stop()` ends it.
+    of "files", "counts", "groups", "rows" and "positions"; by default all. `budget_ms`: how long a query
+    waits for the index at most, before it runs as without it; for its rows, or their places in files, it
+    waits a second. A process of this Python beside Spark's driver answers from the indexes; it reaches object
+    stores with its environment. `last()` of the result says what became of the last query, `stop()` ends it.
 
     Raises:
         UsageError: an argument is not of its type; or the session has no Java process beside it (Connect):

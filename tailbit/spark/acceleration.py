@@ -17,7 +17,7 @@ from tailbit.spark.jar import jar_path
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-MODES = ("files", "counts", "groups", "rows")
+MODES = ("files", "counts", "groups", "rows", "positions")
 """What may be served; see docs/spark.md."""
 
 START = 60
@@ -34,10 +34,10 @@ class AcceleratedScan:
     """What became of one scan of a Delta table: `served` names the mode, or `reason` says why there is none.
 
     `asked` are the filters as they were put into words and used, `left` says which were not. `files` of the
-    `of` files that Delta left are read, or none, where `rows` were read while the query was planned.
-    `not_counted` says why a count is not taken from bitmaps, `no_rows` why rows are not read before. `early`:
-    whether the scan was served before Delta listed its files. Other fields are None or empty where they do
-    not apply.
+    `of` files that Delta left are read, those that are covered at `positions` alone, or none, where `rows`
+    were read while the query was planned. `not_counted` says why a count is not taken from bitmaps, `no_rows`
+    why rows are not read before, `no_positions` why files are read whole. `early`: whether the scan was
+    served before Delta listed its files. Other fields are None or empty where they do not apply.
     """
 
     table: str | None
@@ -47,11 +47,13 @@ class AcceleratedScan:
     detail: str | None
     not_counted: str | None
     no_rows: str | None
+    no_positions: str | None
     asked: tuple[str, ...]
     left: tuple[str, ...]
     files: int | None
     of: int | None
     rows: int | None
+    positions: int | None
     early: bool
 
 
@@ -102,6 +104,8 @@ def accelerated(
     settings = {"serve": ",".join(modes), "tables": ",".join(prefixes), "budgetMs": str(budget)}
     for name, value in {**settings, "python": sys.executable, "enabled": "true"}.items():
         spark.conf.set(f"spark.tailbit.{name}", value)
+    if "positions" in modes:
+        _bring_to_executors(spark)
     entry.attach(spark._jsparkSession)
     if trouble := entry.ready(START * 1000):
         remedy = "Its own message stands on standard error."
@@ -117,6 +121,15 @@ def settings_of_start() -> dict[str, str]:
         "spark.sql.extensions": f"{_CLASS},{_DELTA}",
         "spark.tailbit.python": sys.executable,
     }
+
+
+def _bring_to_executors(spark: SparkSession) -> None:
+    """Let executors load the jar, once for each Spark context: they open the files."""
+    context: Any = spark._jsparkSession.sparkContext()
+    if not any(
+        path.endswith(f"/{jar_path().name}") for path in context.listJars().mkString("\n").split("\n")
+    ):
+        context.addJar(str(jar_path()))
 
 
 def _prefix(path: str) -> str:

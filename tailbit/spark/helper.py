@@ -1,12 +1,12 @@
 """The process beside Spark's driver that answers from the index: `python -m tailbit.spark.helper`.
 
-A request is a line of JSON on standard input: `id`, `want` (ready, known, files, count, groups, rows),
-`root`, `table` (the table's id), `version`, `where` (texts of conjuncts), `by` (names of columns), `measures`
-(pairs of a function and a name), `columns` (names, of rows), `most` (groups or rows), `options` (of the
-stores), `budget_ms` (how long the driver waits). The reply is a line of JSON with that `id` on standard
-output, as soon as there is one: replies need not come in the order of requests. Where it has `arrow`, that
-number of bytes of an Arrow IPC stream follow. An answer is of the requested version, which it names, and only
-of a table whose id the index and the log of that version have.
+A request is a line of JSON on standard input: `id`, `want` (ready, known, files, positions, count, groups,
+rows), `root`, `table` (the table's id), `version`, `where` (texts of conjuncts), `by` (names of columns),
+`measures` (pairs of a function and a name), `columns` (names of those that are read), `most` (groups or
+rows), `options` (of the stores), `budget_ms` (how long the driver waits). The reply is a line of JSON with
+that `id` on standard output, as soon as there is one: replies need not come in the order of requests. Where
+it has `arrow`, that number of bytes of an Arrow IPC stream follow. An answer is of the requested version,
+which it names, and only of a table whose id the index and the log of that version have.
 
 A request that cannot be answered from the index alone is declined with a reason, and never ends the process:
 Spark then runs the query as it would without tailbit.
@@ -34,8 +34,9 @@ from tailbit.errors import (
     UnsupportedFeatureError,
     VersionNotFoundError,
 )
-from tailbit.spark.answers import check_table, count, files, groups, known, rows
-from tailbit.spark.request import Declined, Request
+from tailbit.spark.answering.answers import check_table, count, files, groups, known, rows
+from tailbit.spark.answering.positions import positions
+from tailbit.spark.answering.request import Declined, Request
 
 MOST_TABLES = 64
 """Most tables kept open; the one asked longest ago is closed first."""
@@ -88,7 +89,8 @@ class Helper:
             return {**head, "declined": reason, "detail": f"{type(error).__name__}: {error}"}, b""
 
     def _answered(self, request: Request) -> tuple[dict[str, Any], bytes]:
-        answerers = {"known": known, "files": files, "count": count, "groups": groups, "rows": rows}
+        answerers = {"known": known, "files": files, "positions": positions}
+        answerers |= {"count": count, "groups": groups, "rows": rows}
         if request.want not in answerers:
             raise Declined("malformed", f"want is {request.want!r}")
         key = (request.root, tuple(sorted(request.options.items())))

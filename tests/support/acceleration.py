@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from support.spark_session import JAVA, SETTINGS
+from support.waiting import HANG_S
 from tailbit.spark import accelerate, acceleration_conf, jar
 from tailbit.spark.acceleration import Acceleration
 
@@ -44,7 +45,7 @@ def run_patiently(command: Sequence[str], folder: Path) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=HANG_S,
     )
     assert ran.returncode == 0, ran.stderr
     assert "The helper of tailbit is gone" not in ran.stderr

@@ -14,7 +14,7 @@ import scala.collection.immutable.Seq;
  * Every question is asked of Delta's own file index, and what Delta lists is cut down to the named files. Delta's
  * partition pruning and statistics hold as before, and so does what it says of deletion vectors.
  */
-final class IndexedFiles extends TahoeFileIndexWithSnapshotDescriptor {
+class IndexedFiles extends TahoeFileIndexWithSnapshotDescriptor {
   private final PreparedDeltaFileIndex planned;
   private final Set<String> named;
 
@@ -58,11 +58,17 @@ final class IndexedFiles extends TahoeFileIndexWithSnapshotDescriptor {
 
   /** Tells whether a path of the log, which is a URI, is named; a file outside of the table always is. */
   private boolean isNamed(String path) {
+    String relative = relative(path);
+    return relative == null || named.contains(relative);
+  }
+
+  /** Returns a path of the log, which is a URI, as it is below the table; null where it is elsewhere. */
+  static String relative(String path) {
     try {
       URI uri = URI.create(path);
-      return uri.isAbsolute() || uri.getPath().startsWith("/") || named.contains(uri.getPath());
+      return uri.isAbsolute() || uri.getPath().startsWith("/") ? null : uri.getPath();
     } catch (IllegalArgumentException notAUri) {
-      return true;
+      return null;
     }
   }
 

@@ -83,7 +83,7 @@ final class LateRule extends Rule<LogicalPlan> {
           throw new Declined("non-deterministic");
         }
         LogicalPlan whole = namesFiles ? null : whole(plan, scan, question);
-        return whole == null ? filesOnly(plan, scan.planned(), question) : whole;
+        return whole == null ? files(plan, scan, question) : whole;
       } catch (Declined declined) {
         Notes.declined(note, declined.reason, declined.detail);
         return plan;
@@ -98,6 +98,16 @@ final class LateRule extends Rule<LogicalPlan> {
     } catch (Declined declined) {
       question.note.put("no_rows", declined.reason);
       return null;
+    }
+  }
+
+  /** Returns a plan that reads fewer files, or fewer pages of them. */
+  private static LogicalPlan files(LogicalPlan plan, Scan scan, Question question) throws Declined {
+    try {
+      return Positions.served(plan, scan, question);
+    } catch (Declined declined) {
+      question.note.put("no_positions", declined.reason);
+      return filesOnly(plan, scan.planned(), question);
     }
   }
 

@@ -131,7 +131,22 @@ final class Question {
     }
     checkSelects();
     known().check(words.columns);
-    JsonNode reply = Refused.ask(withFilters("files"), Settings.budget()).head();
+    return kept(Refused.ask(withFilters("files"), Settings.budget()).head());
+  }
+
+  /** Returns the files that hold a row where the filters may be TRUE, with the positions of these rows. */
+  IndexedRows positions(List<String> columns) throws Declined {
+    checkSelects();
+    known().check(words.columns);
+    ObjectNode question = withFilters("positions");
+    columns.forEach(question.withArray("columns")::add);
+    Helper.Reply reply = Refused.ask(question, Settings.budgetOfRows());
+    Set<String> paths = kept(reply.head());
+    note.put("positions", reply.head().path("found").asLong());
+    return new IndexedRows(planned, paths, Positions.of(reply.data()));
+  }
+
+  private Set<String> kept(JsonNode reply) throws Declined {
     JsonNode keep = reply.path("keep");
     var number = planned.numOfFilesIfKnown();
     boolean plausible =

@@ -38,11 +38,7 @@ final class Rows {
     if (!Settings.serves("rows")) {
       throw new Declined("not-served");
     }
-    for (Expression filter : scan.filters()) {
-      if (filter.exists(part -> part.dataType() instanceof FloatType || part.dataType() instanceof DoubleType)) {
-        throw new Declined("floating-point", "in a filter");
-      }
-    }
+    checkFilters(scan);
     List<Attribute> read = read(scan);
     List<String> names = new ArrayList<>();
     for (Attribute column : read) {
@@ -64,8 +60,17 @@ final class Rows {
     return new Project(seq(scan.shown()), plan);
   }
 
+  /** Refuses filters of floating point. */
+  static void checkFilters(Scan scan) throws Declined {
+    for (Expression filter : scan.filters()) {
+      if (filter.exists(part -> part.dataType() instanceof FloatType || part.dataType() instanceof DoubleType)) {
+        throw new Declined("floating-point", "in a filter");
+      }
+    }
+  }
+
   /** Returns the columns of a scan that its filters and what is shown read. */
-  private static List<Attribute> read(Scan scan) throws Declined {
+  static List<Attribute> read(Scan scan) {
     List<Expression> parts = new ArrayList<>(scan.filters());
     scan.shown().forEach(shown -> parts.add((Expression) shown));
     List<Attribute> read = new ArrayList<>();
@@ -87,7 +92,7 @@ final class Rows {
     }
   }
 
-  private static <T> Seq<T> seq(List<T> items) {
+  static <T> Seq<T> seq(List<T> items) {
     return CollectionConverters.asScala(items).toList();
   }
 }

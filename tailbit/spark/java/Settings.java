@@ -12,9 +12,9 @@ final class Settings {
     return text("enabled", "true").equalsIgnoreCase("true");
   }
 
-  /** Tells whether a mode (files, counts, groups, rows) is served. */
+  /** Tells whether a mode (files, counts, groups, rows, positions) is served. */
   static boolean serves(String mode) {
-    return list("serve", "files,counts,groups,rows").contains(mode);
+    return list("serve", "files,counts,groups,rows,positions").contains(mode);
   }
 
   /** Tells whether a table is served: every table, unless prefixes of paths are given. */

@@ -18,9 +18,10 @@ from tailbit.index.model import Definition, Standing
 from tailbit.index.predicate.walks import columns_of
 from tailbit.index.query.candidates import candidates
 from tailbit.index.query.read import pages_of
+from tailbit.index.query.selection import Selection
 from tailbit.index.sql.bind import bind
 from tailbit.index.sql.terms import every_column
-from tailbit.spark.request import Declined, Request
+from tailbit.spark.answering.request import Declined, Request
 from tailbit.tables import compute as pc
 from tailbit.tables.model import Column
 from tailbit.tables.schema import Schema
@@ -88,14 +89,23 @@ def files(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], bytes
 
     Files that the index does not cover are always among them.
     """
-    used = _understood(handle, request)
-    selection = _bound(handle, request, _together([request.where[n] for n in used]))._selection
+    used, selection = condition_of(handle, request)
     files = selection.snapshot.files
     kept = {file.path: file.size for file in [*candidates(selection), *files.at(selection.to_scan)]}
     size = pc.sum(files.core["size"]).as_py() or 0
     if sum(kept.values()) > MOST_BYTES * size:
         raise Declined("keeps-all", f"{len(kept)} of {len(files)} files")
     return {"keep": [*kept], "used": used, "total": len(files)}, b""
+
+
+def condition_of(handle: IndexedTable, request: Request) -> tuple[list[int], Selection]:
+    """Return the numbers of the conjuncts that are understood, and the selection of all of them.
+
+    Raises:
+        Declined: there is none.
+    """
+    used = _understood(handle, request)
+    return used, _bound(handle, request, _together([request.where[n] for n in used]))._selection
 
 
 def count(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], bytes]:
@@ -119,7 +129,7 @@ def groups(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], byte
     table = _grouped(answer, request) if request.by else _of_all_rows(answer, request)
     if table.num_rows > request.most:
         raise Declined("many-groups", f"{table.num_rows}, more than {request.most}")
-    return _sent(table)
+    return sent(table)
 
 
 def _grouped(answer: Answer, request: Request) -> pa.Table:
@@ -176,26 +186,27 @@ def rows(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], bytes]
     for column in columns:
         if zoned := _zoned(column):
             raise Declined("time-zone", zoned)
-    touched, whole = pages_of(selection, columns, lambda: _check_time(end))
+    touched, whole = pages_of(selection, columns, lambda: check_time(end))
     if touched > FEW_BYTES and touched > MOST_PAGES * whole:
         raise Declined("many-pages", f"{touched} bytes of pages of {whole}")
     schema, batches = answer.stream(request.columns)
     tables = [schema.empty_table()]
     for batch in batches:
-        _check_time(end)
+        check_time(end)
         tables.append(batch)
         if sum(table.nbytes for table in tables) > MOST_ROW_BYTES:
             raise Declined("many-bytes", f"rows of more than {MOST_ROW_BYTES} bytes")
-    head, data = _sent(pa.concat_tables(tables))
+    head, data = sent(pa.concat_tables(tables))
     return {**head, "used": used}, data
 
 
-def _check_time(end: float) -> None:
+def check_time(end: float) -> None:
+    """Decline once the driver's patience is over."""
     if time.monotonic() > end:
         raise Declined("late", "rows are not read in the time that the driver waits")
 
 
-def _sent(table: pa.Table) -> tuple[dict[str, Any], bytes]:
+def sent(table: pa.Table) -> tuple[dict[str, Any], bytes]:
     """Return a table as the bytes that follow a reply, and the reply that tells of them."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:

@@ -1,0 +1,80 @@
+"""The positions of the rows that Spark's executors read, for scans that would else read whole files.
+
+A file without positions is read whole. Positions are worth their while where the rows lie in few pages.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pyarrow as pa
+from pyroaring import BitMap
+
+from tailbit.api import IndexedTable
+from tailbit.index.query.candidates import candidates
+from tailbit.index.query.selection import Selection
+from tailbit.spark.answering.answers import FEW_BYTES, MOST_PAGES, PATIENCE, check_time, condition_of, sent
+from tailbit.spark.answering.request import Declined, Request
+from tailbit.tables.model import FileSlice
+from tailbit.tables.parquet.rows import Positions, touched_bytes
+
+MOST_POSITIONS = 2_000_000
+"""Most positions of an answer: they travel to the executors, and lie in every page of most tables."""
+
+MOST_FOOTERS = 32
+"""Most files whose pages are looked at: those of the others are taken to hold as many wanted rows."""
+
+
+def positions(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], bytes]:
+    """Return the files that may hold a row where the conjuncts that are understood are all TRUE, and where.
+
+    Files that the index does not cover are always among them, without positions. `columns` are those that
+    the scan reads: the pages of these count.
+
+    Raises:
+        Declined: the rows lie in too many pages, or nothing tells where they lie.
+    """
+    end = time.monotonic() + PATIENCE * request.budget_ms / 1000
+    if not request.columns:
+        raise Declined("malformed", "columns: none is named")
+    used, selection = condition_of(handle, request)
+    files = selection.snapshot.files
+    kept = {file.path for file in [*candidates(selection), *files.at(selection.to_scan)]}
+    found = _found(selection, kept)
+    _check_pages(selection, request, found, end)
+    paths = pa.array([file.path for file, _ in found], pa.string())
+    bitmaps = pa.array([BitMap(at).serialize() for _, at in found], pa.binary())
+    head, data = sent(pa.table({"path": paths, "positions": bitmaps}))
+    number = sum(len(at) for _, at in found)
+    return {**head, "keep": [*kept], "used": used, "total": len(files), "found": number}, data
+
+
+def _found(selection: Selection, kept: set[str]) -> list[tuple[FileSlice, Positions]]:
+    """Return the positions of rows where the predicate may be TRUE, by the files among `kept`.
+
+    Raises:
+        Declined: there are too many, or none is told.
+    """
+    total = sum(len(bounds.maybe) for _, bounds in selection.bounds)
+    if total > MOST_POSITIONS:
+        raise Declined("many-rows", f"{total}, more than {MOST_POSITIONS}")
+    parts = [part for space, bounds in selection.bounds for part in selection.by_slice(space, bounds.maybe)]
+    found = [(file, at) for file, at in parts if file.path in kept]
+    if not found and kept:
+        raise Declined("not-covered", "no file with a row is covered")
+    return found
+
+
+def _check_pages(
+    selection: Selection, request: Request, found: list[tuple[FileSlice, Positions]], end: float
+) -> None:
+    """Decline rows that lie in most of the pages that the columns have in the files to be read."""
+    columns = selection.schema.resolve_all(request.columns)
+    touched = whole = 0
+    for file, at in found[:: len(found) // MOST_FOOTERS + 1]:
+        check_time(end)
+        pages, groups = touched_bytes(selection.storage, file, columns, at)
+        touched, whole = touched + pages, whole + groups
+    if touched > FEW_BYTES and touched > MOST_PAGES * whole:
+        raise Declined("many-pages", f"{touched} bytes of pages of {whole}")
