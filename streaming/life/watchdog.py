@@ -23,6 +23,12 @@ from tailbit.streaming.upkeep.mending import Tell, tell_nobody
 STALL_S = 60.0
 """By itself, a run without any sign of life for this many seconds hangs."""
 
+START_S = 300.0
+"""Seconds that Spark may take to start while its Java uses the CPU, as on a machine that others keep busy."""
+
+_JAVA_STARTS_S = 1.0
+"""Java starts, and does not hang, where it used this many seconds of CPU within the limit."""
+
 DRAIN_S = 22.0
 """Seconds that a batch in flight has to end after SIGTERM or Ctrl-C. With what follows the run ends within
 30."""
@@ -56,7 +62,8 @@ _LONGEST_TICK_S = 2.0
 class Supervision:
     """When a run counts as hung, and the callbacks that learn of its signs of life.
 
-    A sign of life: a counter of work moved (file indexed, task done, poll answered), or a known wait goes on.
+    A sign of life: a counter of work moved (file indexed, task done, poll answered), or a known wait goes on;
+    before the query runs, also that Java uses the CPU, for five minutes at most.
     `stall_limit_s`: seconds without a sign after which the run is ended; 0 for never. `on_life`: called with
     the current work in words after signs, once a second at most. `announce`: receives lines about the start.
     `on_up`: called when the query runs, or the run found nothing to do. `on_end`: called when the run is
@@ -103,6 +110,7 @@ class Watchdog:
         self._lives = self._moves = -1
         self._told = 0.0
         self._since = time.time()
+        self._elapsed, self._java_s = 0.0, 0.0
         self._thread = threading.Thread(target=self._watch, name="tailbit-watchdog", daemon=True)
 
     def __enter__(self) -> Watchdog:
@@ -136,7 +144,7 @@ class Watchdog:
             self._on_end()
         if self._asked >= DRAIN_S:
             return NotDrainedError(table=self._table, seconds=self._asked, known=self._known())
-        if self._limit_s and self._still >= self._limit_s:
+        if self._limit_s and self._still >= self._limit_s and not self._java_starts():
             since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._since))
             return HungError(table=self._table, since=since, seconds=self._still, known=self._known())
         if self._quiet >= self._next_line and not self._stop.is_set():
@@ -145,6 +153,16 @@ class Watchdog:
         self._tell_of_long_work(seconds)
         self._tell_of_long_step(seconds)
         return None
+
+    def _java_starts(self) -> bool:
+        """Return whether Spark has not started yet and its Java is at work; then the limit begins anew."""
+        if self._life.begun or self._elapsed >= START_S:
+            return False
+        java = java_of(below_this())
+        used = 0.0 if java is None else java.cpu
+        starts = used - self._java_s >= _JAVA_STARTS_S
+        self._java_s, self._still = used, 0.0 if starts else self._still
+        return starts
 
     def _tell_of_long_step(self, seconds: float) -> None:
         """Tell at growing intervals that a step beside the batches does not end, as one that hangs."""
@@ -171,6 +189,7 @@ class Watchdog:
     def _count(self, seconds: float) -> None:
         """Add `seconds` to the time without signs, or reset that time after a sign."""
         self._asked += seconds * self._stop.is_set()
+        self._elapsed += seconds
         self._still, self._quiet = self._still + seconds, self._quiet + seconds
         if self._life.moves != self._moves:
             self._moves, self._quiet, self._next_line = self._life.moves, 0.0, FIRST_LINE_S

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+import psutil
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
@@ -13,7 +16,7 @@ from deltalake import write_deltalake
 from support.definitions import define
 from support.drive import run_tasks
 from support.tables import index_of
-from support.waiting import HANG_S
+from support.waiting import HANG_S, wait_until
 from tailbit.checkpoints.liveness import IDLE, Liveness
 from tailbit.errors import HungError, NotDrainedError, TailbitError
 from tailbit.index.write.plan import TaskLimits
@@ -53,6 +56,21 @@ def test_a_run_without_a_sign_of_life_for_its_limit_is_ended_with_what_is_known(
     assert isinstance(failure, HungError)
     for known in ("t: no sign of life since", "last batch 3", "committing to the index", "no Java"):
         assert known in str(failure)
+
+
+@pytest.mark.parametrize("at_work", [True, False])
+def test_spark_that_starts_slowly_is_not_taken_for_one_that_hangs(tmp_path: Path, at_work: bool) -> None:
+    (tmp_path / "java").symlink_to(sys.executable)
+    act = "\nwhile True: pass" if at_work else "; time.sleep(600)"
+    run = Watched()
+    with subprocess.Popen([str(tmp_path / "java"), "-c", f"import time{act}"]) as java:
+        try:
+            for looked in range(1, 4 * at_work + 1):
+                wait_until(lambda used=2.0 * looked: psutil.Process(java.pid).cpu_times().user > used)
+                assert run.passes(60) is None
+            assert isinstance(run.passes(60), HungError)
+        finally:
+            java.kill()
 
 
 def test_any_sign_of_life_begins_the_limit_anew() -> None:
