@@ -29,7 +29,7 @@ from tailbit.streaming.many.followed import Shared
 from tailbit.streaming.many.source import FORMAT, LogsSource, ranges_of
 from tailbit.streaming.many.states import STATES, checkpoint_of, lease_place
 from tailbit.streaming.many.tables import Tables
-from tailbit.streaming.query.launch import java_is_gone, query_failed
+from tailbit.streaming.query.launch import java_is_gone, make_checkpoint_folder, query_failed
 from tailbit.streaming.seen.server import SeenApplication
 from tailbit.streaming.upkeep import spark_checkpoint
 from tailbit.streaming.upkeep.mending import Tell, tell_nobody
@@ -96,7 +96,7 @@ def keep_indexes(run: Running, read: ReadConfig, spark: SparkSession) -> None:
 def _at_work(run: Running, read: ReadConfig, spark: SparkSession, lease: Lease) -> ReadConfig:
     """Keep the indexes until `stop` is set or the lease is lost; return the configuration that then holds."""
     checkpoint = checkpoint_of(read.config, run.file)
-    os.makedirs(checkpoint, exist_ok=True)
+    make_checkpoint_folder(checkpoint)
     at_work = Control.make()
     shared = Shared(
         spark,

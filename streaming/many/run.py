@@ -16,6 +16,8 @@ from tailbit.streaming.life.processes import end_stopped
 from tailbit.streaming.life.signals import signals
 from tailbit.streaming.life.watchdog import Supervision, Watchdog
 from tailbit.streaming.many.job import Running, keep_indexes, read_whole
+from tailbit.streaming.many.states import checkpoint_of
+from tailbit.streaming.query.launch import make_checkpoint_folder
 from tailbit.streaming.query.warming import warming_up
 from tailbit.streaming.seen.server import SeenApplication
 from tailbit.streaming.seen.view import View
@@ -69,6 +71,7 @@ def _run(run: Running) -> None:
 def _with_spark(run: Running, read: ReadConfig) -> None:
     """Start Spark, and follow the tables."""
     application = read.config.application
+    make_checkpoint_folder(checkpoint_of(read.config, run.file))
     if not is_submitted():
         check_master(application.master)
         await_master(application.master, run.stop, run.life, run.tell, WAIT_S)

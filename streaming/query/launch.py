@@ -150,7 +150,7 @@ def prepare(
         poll_ms=REMOTE_POLL_MS if table.storage.remote else StreamSettings().poll_ms,
     )
     if checkpoint or index_log.storage.remote:
-        _can_be_made(checkpoint or _checkpoint_of(index_log))
+        make_checkpoint_folder(checkpoint or _checkpoint_of(index_log))
     return Prepared(table, index_log, checkpoint or _checkpoint_of(index_log), settings, trigger_ms)
 
 
@@ -164,7 +164,7 @@ def _checkpoint_of(index: MetadataTable) -> str:
     return str(own_state() / "checkpoints" / index.state.index_id)
 
 
-def _can_be_made(checkpoint: str) -> None:
+def make_checkpoint_folder(checkpoint: str) -> None:
     """Create the folder of a checkpoint that is on this machine.
 
     Raises:
@@ -185,7 +185,8 @@ def _can_be_made(checkpoint: str) -> None:
         raise UnusableStorageError(
             path=checkpoint,
             reason=reason,
-            hint="Name a folder that can be made: --checkpoint PATH; of a systemd unit: StateDirectory=.",
+            hint="Name a folder that can be made: --checkpoint PATH, `checkpoint` of a configuration; of a "
+            "systemd unit: StateDirectory=.",
         ) from refused
 
 

@@ -17,7 +17,7 @@ from deltalake import write_deltalake
 from tailbit.errors import UnusableStorageError
 from tailbit.streaming.life.service_manager import STALLS, START_S
 from tailbit.streaming.life.watchdog import STALL_S
-from tailbit.streaming.query.launch import _can_be_made
+from tailbit.streaming.query.launch import make_checkpoint_folder
 from tailbit.streaming.user_cache import own_state
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def test_progress_is_kept_in_the_state_directory_that_systemd_gives() -> None:
 
 def test_a_checkpoint_that_cannot_be_made_is_a_configuration_and_the_error_names_the_option() -> None:
     with pytest.raises(UnusableStorageError, match="cannot be made") as refused:
-        _can_be_made("/proc/1/home-of-tailbit/checkpoints")
+        make_checkpoint_folder("/proc/1/home-of-tailbit/checkpoints")
     assert not refused.value.retryable
     assert "--checkpoint" in refused.value.hint
 
@@ -122,6 +122,19 @@ def test_a_checkpoint_of_a_table_on_disk_that_cannot_be_made_ends_the_run_with_7
         assert "--checkpoint PATH" in done.stderr
 
 
+def test_a_checkpoint_of_a_configuration_that_cannot_be_made_ends_the_run_with_78(tmp_path: Path) -> None:
+    write_deltalake(str(tmp_path / "t"), pa.table({"c": ["a", "b"]}))
+    file = tmp_path / "tailbit.toml"
+    application = '[application]\nmetrics = "off"\ncheckpoint = "/proc/1/home-of-tailbit"\n'
+    file.write_text(f'{application}[[table]]\npath = "t"\ncolumns = ["c"]\n')
+    command = [sys.executable, "-m", "tailbit", "run", "--config", str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 78, done.stderr
+    assert "UnusableStorageError: storage at /proc/1/home-of-tailbit: the Spark checkpoint" in done.stderr
+    assert "`checkpoint` of a configuration" in done.stderr
+    assert "starting Spark" not in done.stderr
+
+
 def test_a_folder_that_is_not_writable_is_no_place_for_a_checkpoint() -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o555)
@@ -135,10 +148,10 @@ def test_a_folder_that_is_not_writable_is_no_place_for_a_checkpoint() -> None:
 
 _AS_NOBODY = """
 import os, sys
-from tailbit.streaming.query.launch import _can_be_made
+from tailbit.streaming.query.launch import make_checkpoint_folder
 if os.geteuid() == 0:
     os.setuid(65534)
-_can_be_made(sys.argv[1])
+make_checkpoint_folder(sys.argv[1])
 """
 
 
@@ -170,6 +183,6 @@ def test_a_table_in_a_store_needs_a_home_or_a_state_directory(
 
 
 def test_a_checkpoint_in_a_store_is_left_to_spark(tmp_path: Path) -> None:
-    _can_be_made("s3a://bucket/checkpoint")
-    _can_be_made(str(tmp_path / "a" / "b"))
+    make_checkpoint_folder("s3a://bucket/checkpoint")
+    make_checkpoint_folder(str(tmp_path / "a" / "b"))
     assert (tmp_path / "a" / "b").is_dir()
