@@ -5,7 +5,6 @@ SIGHUP reads the configuration again; a bad one is told of, and the old one stay
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Mapping
