@@ -14,14 +14,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Concatenate, ParamSpec, TypeVar
 
-from tailbit.errors import CommitGapError, NotATableError, VersionNotFoundError
+from tailbit.errors import CommitGapError, LogBlockError, NotATableError, VersionNotFoundError
 from tailbit.tables.cache import Cache
 from tailbit.tables.date_text import show_time
 from tailbit.tables.hudi.changes import read_changes
 from tailbit.tables.hudi.cleaned import earliest_readable, is_saved
 from tailbit.tables.hudi.files import HudiFiles, ListedFiles, list_files
 from tailbit.tables.hudi.gate import check_readable
-from tailbit.tables.hudi.groups import group_named, requested_of
+from tailbit.tables.hudi.groups import group_named, log_file, requested_of
 from tailbit.tables.hudi.log.instants import DELETIONS
 from tailbit.tables.hudi.log.properties import NEWEST
 from tailbit.tables.hudi.log.timeline import Timeline, TimelineReader
@@ -42,6 +42,9 @@ _LOOKS = 5
 
 _PATIENCE_S, _PAUSE_S = 1.0, 0.05
 """How long a rollback at work is awaited: it has deleted what it takes back, and does not say so yet."""
+_FIND_LOG = (
+    "Restore the file from a backup, or take back the instant that wrote it (CALL rollback_to_instant)."
+)
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -154,12 +157,25 @@ class HudiTable(Table):
             self._listed = (versions, files)
         return self._listed[1]
 
-    @_settled
     def snapshot(self, version: Version | None = None) -> HudiSnapshot:
         """Return the snapshot of a version, or of the head.
 
         Cost: of the first one a listing of all folders; of a later one the commits since a cached one.
+
+        Raises:
+            LogBlockError: a log file that the version shows is gone, and no cleaner took it.
         """
+        try:
+            return self._snapshot_now(version)
+        except CommitGapError as gap:
+            path = str(gap.__cause__)
+            if log_file("", path.rpartition("/")[2]) is None:
+                raise
+            reason = "the file is missing, though no instant has superseded it"
+            raise LogBlockError(file=path, offset=0, reason=reason, hint=_FIND_LOG) from gap
+
+    @_settled
+    def _snapshot_now(self, version: Version | None) -> HudiSnapshot:
         versions = self._look()
         return self._snapshot(versions, versions.head if version is None else version)
 

@@ -60,7 +60,7 @@ class MadeTable:
         self.states: list[tuple[str, frozenset[str]]] = []
         """Of each instant: the file that holds Spark's rows, and the data files that Spark read them from."""
         self.undone: set[str] = set()
-        """Requested times of completed instants that a rollback or a restore took back."""
+        """Requested times of completed instants that were taken back, or after which nobody read the rows."""
         self.truth.mkdir(parents=True)
 
     def set(self, **options: object) -> None:
@@ -75,9 +75,9 @@ class MadeTable:
         """Make a frame of the rows of keys as of one ordering value."""
         return self.frame(orders(keys, ts), SCHEMA)
 
-    def write(self, frame: DataFrame, operation: str = "upsert", **options: object) -> None:
-        """Write a frame by an operation of Hudi and record the instant that follows."""
-        with self.recorded():
+    def write(self, frame: DataFrame, operation: str = "upsert", most: int = 1, **options: object) -> None:
+        """Write a frame by an operation of Hudi and record the instant that follows, or up to `most`."""
+        with self.recorded(most):
             self.write_silently(frame, operation, **options)
 
     def write_silently(self, frame: DataFrame, operation: str, **options: object) -> None:
@@ -118,15 +118,19 @@ class MadeTable:
                 self.spark.conf.unset(key)
 
     @contextmanager
-    def recorded(self) -> Iterator[None]:
-        """Record what a block adds to the timeline: one instant that changes rows, and others."""
+    def recorded(self, most: int = 1) -> Iterator[None]:
+        """Record what a block adds to the timeline: an instant that changes rows, and others.
+
+        Of several that change rows, up to `most`, nobody saw the state after any but the last.
+        """
         before = set(self.completed()) if self.instants else set()
         yield
         after = self.completed()
         new = [instant for instant in after if instant not in before]
         changing = [instant for instant in new if instant.action not in NOT_VERSIONS]
         assert new, f"{self.name}: no instant was added"
-        assert len(changing) <= 1, f"{self.name}: states between {changing} were not seen"
+        assert len(changing) <= most, f"{self.name}: states between {changing} were not seen"
+        self.undone |= {instant.requested for instant in changing[:-1]}
         if any(instant.action in UNDOING for instant in new):
             self.undone |= {instant.requested for instant in before.difference(after)}
         state = self.state() if changing or not self.states else self.states[-1]

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
+from decimal import Decimal
+from itertools import product
 
 from made_table import MadeTable
 from mor_kinds import compact, event_time
+from pyspark.sql import DataFrame
 from writers import held
 
 DELETABLE = "id bigint, ts {type}, city string, _hoodie_is_deleted boolean"
@@ -71,6 +74,58 @@ def mor_v9_ordering_int(made: MadeTable) -> None:
 def mor_v9_ordering_text(made: MadeTable) -> None:
     """Order by a string."""
     ordered_by(made, "string", ["a", "a\ue000", "a\U0001f600"])
+
+
+def every_order(made: MadeTable, type_: str, values: list[object]) -> None:
+    """Update and delete, before and after a compaction, by every three ordering values of a type."""
+    made.set(parquet__small__file__limit=0)
+    chosen = [(*order, change) for order in product(values, repeat=3) for change in "UMD"]
+
+    def rows(place: int, city: str, changes: str, deletes: bool = False) -> DataFrame:
+        found = [(key, c[place], city, deletes) for key, c in enumerate(chosen) if c[3] in changes]
+        return made.frame(found, DELETABLE.format(type=type_))
+
+    made.write(rows(0, "Oslo", "UMD"), "insert")
+    made.write(rows(1, "Lima", "U"))
+    made.write(rows(1, "Lima", "M", deletes=True))
+    made.write(rows(1, "Lima", "D"), "delete")
+    made.write(rows(2, "Rome", "UMD"))
+    compact(made)
+    made.write(rows(1, "Bonn", "UM"))
+
+
+def mor_v9_ordering_double(made: MadeTable) -> None:
+    """Order by a double: 0.0 is greater than -0.0, and NaN than all numbers."""
+    every_order(made, "double", [float("-inf"), -1.5, -0.0, 0.0, 2.5, float("nan")])
+
+
+def mor_v9_ordering_decimal(made: MadeTable) -> None:
+    """Order by a decimal."""
+    every_order(made, "decimal(20,3)", [Decimal("-1"), Decimal("0"), Decimal("1.5"), Decimal("10")])
+
+
+def mor_v9_log_compaction(made: MadeTable) -> None:
+    """Merge log blocks into one as soon as there are two, also deletions; then compact, and go on."""
+    made.set(
+        log__compaction__enable="true",
+        log__compaction__inline="true",
+        log__compaction__blocks__threshold=2,
+        parquet__small__file__limit=0,
+    )
+
+    def update(keys: tuple[int, ...], ts: int, operation: str = "upsert") -> None:
+        made.write(made.orders(keys, ts), operation, most=2, table__services__enabled="true")
+
+    made.write(made.orders(range(18), 1), "insert")
+    for ts in range(2, 6):
+        update((ts, ts + 1, ts + 2), ts)
+    update((4, 5), 9, "delete")
+    update((5, 6), 10)
+    update((6, 7), 10)
+    compact(made)
+    update((6, 7), 11)
+    update((6, 8), 12)
+    update((6, 8), 12)
 
 
 def mor_v9_partial(made: MadeTable) -> None:
@@ -143,6 +198,9 @@ MERGING = (
     mor_v9_ordering_moment,
     mor_v9_ordering_int,
     mor_v9_ordering_text,
+    mor_v9_ordering_double,
+    mor_v9_ordering_decimal,
+    mor_v9_log_compaction,
     mor_v9_partial,
     mor_v9_duplicates,
     mor_v6_duplicates,

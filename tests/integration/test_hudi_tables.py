@@ -18,18 +18,16 @@ from support.drive import Drive
 from support.hudi import HudiInstant, HudiTable, packed_names, unpack
 from support.hudi_claims import claimed
 from support.hudi_states import changes, replayed
-from tailbit.errors import UnsupportedFeatureError
 from tailbit.tables.open import open_source
 
-REFUSED = "mor_v9_ordering_text"
-ALL = sorted({*packed_names()} - {REFUSED})
+ALL = packed_names()
 FOLLOWED = (
     *("cow_v6_archived", "cow_v6_clustered", "cow_v6_late", "cow_v8_restored", "cow_v9_bucket"),
     *("cow_v9_cleaned", "cow_v9_columns", "cow_v9_late", "cow_v9_moving", "cow_v9_upgraded"),
     *("mor_v6", "mor_v6_conflict", "mor_v6_late_compaction", "mor_v8", "mor_v9_cleaned", "mor_v9_columns"),
     *("mor_v9_event_time", "mor_v9_late", "mor_v9_late_compaction", "mor_v9_log_only", "mor_v9_replaced"),
     *("mor_v9_sql", "mor_v9_partial", "mor_v9_nonblocking_commit_time", "mor_v9_duplicates"),
-    *("cow_v9_promoted", "mor_v9_promoted"),
+    *("cow_v9_promoted", "mor_v9_log_compaction"),
 )
 TYPES = ("cow_v6_types", "cow_v9_types", "mor_v9_types")
 KINDS = {
@@ -174,14 +172,3 @@ def test_an_index_that_follows_is_right_at_each_instant_and_so_is_one_that_lags_
         assert followed.where().covered_version == followed.where().version
     assert tailbit.open(table.path, tmp_path / "follows").verify().sound
     assert not [*(tmp_path / "hidden").iterdir()]
-
-
-@pytest.mark.supports_hudi("MERGE_ON_READ", "ordering columns of other types", "refused")
-def test_a_table_ordered_by_text_is_refused_where_rows_are_merged(tmp_path: Path) -> None:
-    table = unpack(REFUSED, tmp_path)
-    first, *later = changes(table)
-    opened = tailbit.open(table.path)
-    check_whole(opened, table, first)
-    for instant in later:
-        with pytest.raises(UnsupportedFeatureError, match="ordering column ts of type string"):
-            opened.where(version=instant.requested).count()

@@ -74,6 +74,13 @@ CLAIMS = {
         "two writers in one file group at once, merged by commit time in the order of requests",
     ),
     "mor_v9_ordering_int": ("MERGE_ON_READ", "ordering columns of int and bigint, also 0 and less"),
+    "mor_v9_ordering_double": (
+        "MERGE_ON_READ",
+        "ordering columns of float and double, as Java compares them",
+    ),
+    "mor_v9_ordering_decimal": ("MERGE_ON_READ", "an ordering column of decimal"),
+    "mor_v9_ordering_text": ("MERGE_ON_READ", "an ordering column of string, by code points"),
+    "mor_v9_log_compaction": ("MERGE_ON_READ", "log compaction, also of deletions"),
     "mor_v9_ordering_moment": ("MERGE_ON_READ", "an ordering column of timestamp"),
     "mor_v9_partial": ("MERGE_ON_READ", "partial updates of rows that were partially updated before"),
     "mor_v9_event_time": (

@@ -7,6 +7,7 @@ import io
 import json
 import struct
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 import fastavro
@@ -17,6 +18,9 @@ from pyroaring import BitMap64
 COMMAND, DELETE, AVRO, HFILE, PARQUET, CDC = 0, 1, 3, 4, 5, 6
 INSTANT, TARGET, SCHEMA, COMMAND_TYPE, COMPACTED, POSITIONS, PARTIAL, BASE_INSTANT = 0, 1, 2, 3, 4, 5, 7, 8
 Headers = Mapping[int, bytes | str]
+OneWritten = int | float | str | Decimal
+Written = OneWritten | tuple[OneWritten, ...]
+"""An ordering value in a delete block: of one column, or of several."""
 
 
 def log_block(kind: int, headers: Headers, content: bytes = b"", form: int = 1) -> bytes:
@@ -59,7 +63,7 @@ def parquet_block(
 
 def delete_block(
     instant: str,
-    deletions: Iterable[tuple[str, int | tuple[int, ...] | None]],
+    deletions: Iterable[tuple[str, Written | None]],
     more: Headers | None = None,
     version: int = 3,
 ) -> bytes:
@@ -75,12 +79,18 @@ def delete_block(
     return log_block(DELETE, {INSTANT: instant, **(more or {})}, content)
 
 
-def ordering_value(ordering: int | tuple[int, ...] | None) -> bytes:
-    """Return an ordering value as a delete block holds it: longs in an array where there are several."""
+def ordering_value(ordering: Written | None) -> bytes:
+    """Return an ordering value as a delete block holds it: an array of them where there are several."""
     if ordering is None:
         return avro_long(2) + avro_long(0)
     if isinstance(ordering, int):
         return avro_long(3) + avro_long(ordering)
+    if isinstance(ordering, float):
+        return avro_long(5) + struct.pack("<d", ordering)
+    if isinstance(ordering, (str, Decimal)):
+        is_text = isinstance(ordering, str)
+        value = ordering.encode() if is_text else int(ordering.scaleb(15)).to_bytes(13, "big", signed=True)
+        return avro_long(7 if is_text else 9) + avro_long(len(value)) + value
     values = b"".join(map(ordering_value, ordering))
     return avro_long(12) + avro_long(1) + avro_long(len(ordering)) + values + avro_long(0)
 

@@ -9,18 +9,22 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import NamedTuple
 
 from tailbit.errors import LogBlockError
 from tailbit.tables.hudi.log_files.blocks import LogBlock, read_span
-from tailbit.tables.hudi.log_files.keys import Ordering
+from tailbit.tables.hudi.log_files.keys import FloatOrder, OneOrdering, Ordering
 from tailbit.tables.hudi.log_files.records import refused_block
 from tailbit.tables.storage import Storage
 
 _HEAD = struct.Struct(">ii")
 _VERSION = 3
-_NONE, _INT, _LONG, _MOMENT, _SEVERAL = 0, 2, 3, 11, 12
-"""Branches of the ordering value's union: nothing, numbers in a record of one field, and several values."""
+_NONE, _INT, _LONG, _FLOAT, _DOUBLE, _TEXT, _DECIMAL, _MOMENT, _SEVERAL = 0, 2, 3, 4, 5, 7, 9, 11, 12
+"""Branches of the ordering value's union: nothing, a value in a record of one field, and several values."""
+_FLOATS = {_FLOAT: struct.Struct("<f"), _DOUBLE: struct.Struct("<d")}
+_DIGITS = 15
+"""Digits after the point of every decimal in a delete block."""
 
 
 class Deletion(NamedTuple):
@@ -36,8 +40,8 @@ def read_deletions(storage: Storage, path: str, block: LogBlock) -> list[Deletio
     Raises:
         FileNotFoundError: the log file is gone.
         LogBlockError: the content is damaged.
-        UnsupportedFeatureError: the block is in a form of older releases, or orders by another type than
-            whole numbers and times.
+        UnsupportedFeatureError: the block is in a form of older releases, or orders by a type whose order is
+            not proven.
     """
     content = read_span(storage, path, block.content, block.offset)
     try:
@@ -86,35 +90,43 @@ class _Reader:
             return None
         if branch == _SEVERAL:
             return self._several()
-        value = self._number(branch)
+        value = self._value(branch)
         return None if branch == _INT and value == 0 else value
 
-    def _several(self) -> tuple[int, ...]:
+    def _several(self) -> tuple[OneOrdering, ...]:
         """Return the ordering values of several columns."""
-        values: list[int] = []
+        values: list[OneOrdering] = []
         count = self._long() and self._long()
         while count:
             if not 0 < count <= len(self.content):
                 raise ValueError(f"{count} ordering values cannot be there")
-            values += [self._number(self._long()) for _ in range(count)]
+            values += [self._value(self._long()) for _ in range(count)]
             count = self._long()
         if not any(values):
             raise refused_block(self.storage, self.block, "deletions whose ordering values are all 0")
         return tuple(values)
 
-    def _number(self, branch: int) -> int:
-        if branch not in (_INT, _LONG, _MOMENT):
-            raise refused_block(self.storage, self.block, f"deletions with ordering values of kind {branch}")
-        return self._long()
+    def _value(self, branch: int) -> OneOrdering:
+        if branch in (_INT, _LONG, _MOMENT):
+            return self._long()
+        if branch in _FLOATS:
+            form = _FLOATS[branch]
+            (number,) = form.unpack(self._bytes(form.size))
+            return FloatOrder.of(number)
+        if branch == _TEXT:
+            return self._bytes(self._long()).decode()
+        if branch == _DECIMAL:
+            return Decimal(f"{int.from_bytes(self._bytes(self._long()), 'big', signed=True)}E-{_DIGITS}")
+        raise refused_block(self.storage, self.block, f"deletions with ordering values of kind {branch}")
 
     def _text(self) -> str | None:
-        if not self._long():
-            return None
-        length = self._long()
+        return self._bytes(self._long()).decode() if self._long() else None
+
+    def _bytes(self, length: int) -> bytes:
         if not 0 <= length <= len(self.content) - self.at:
-            raise ValueError(f"a text of {length} bytes goes beyond the end")
+            raise ValueError(f"a value of {length} bytes goes beyond the end")
         self.at += length
-        return self.content[self.at - length : self.at].decode()
+        return self.content[self.at - length : self.at]
 
     def _long(self) -> int:
         """Return a number of Avro's encoding."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from decimal import Decimal
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -16,8 +18,38 @@ from tailbit.tables.parquet.file import ParquetFile
 from tailbit.tables.storage import Storage
 
 KEY, MARK, OPERATION = META[2], "_hoodie_is_deleted", "_hoodie_operation"
-Ordering = int | tuple[int, ...]
+_WHOLE, _DOUBLE = struct.Struct(">q"), struct.Struct(">d")
+_NOT_A_NUMBER = 0x7FF8 << 48
+_LARGEST = (1 << 63) - 1
 _HINT = "Copy the rows into a COPY_ON_WRITE table, where no reader merges."
+
+
+class FloatOrder(int):
+    """A float or double as a whole number that sorts as Java compares: -0.0 before 0.0, and NaN last."""
+
+    @classmethod
+    def of(cls, value: float) -> FloatOrder:
+        """Return the place of a number in the order."""
+        bits: int = _NOT_A_NUMBER if value != value else _WHOLE.unpack(_DOUBLE.pack(value))[0]
+        return cls(bits if bits >= 0 else bits ^ _LARGEST)
+
+
+OneOrdering = int | str | Decimal
+"""The value of one ordering column; texts sort by code points, as their bytes in UTF-8 do."""
+Ordering = OneOrdering | tuple[OneOrdering, ...]
+
+
+def is_less(one: Ordering | None, other: Ordering | None) -> bool | None:
+    """Return whether an ordering value is less than another; None if the two are of different types.
+
+    >>> is_less(FloatOrder.of(-0.0), FloatOrder.of(0.0)), is_less(1, "1")
+    (True, None)
+    """
+    return one < other if _types(one) == _types(other) else None  # type: ignore[operator]
+
+
+def _types(value: Ordering | None) -> list[type]:
+    return [type(part) for part in value] if isinstance(value, tuple) else [type(value)]
 
 
 class Record(NamedTuple):
@@ -55,32 +87,36 @@ def records_of(
 
 
 def orderings(storage: Storage, rows: pa.Table, columns: Sequence[str], instant: str) -> list[Ordering]:
-    """Return the ordering values of rows: numbers, or tuples of them where several columns order.
+    """Return the ordering values of rows, or tuples of them where several columns order.
 
     Raises:
-        UnsupportedFeatureError: a column is missing, holds NULL, or is of another type than whole numbers
-            and times.
+        UnsupportedFeatureError: a column is missing, holds NULL, or is of a type whose order is not proven.
     """
-    found = [_numbers(storage, rows, column, instant) for column in columns]
+    found = [_values(storage, rows, column, instant) for column in columns]
     if len(found) == 1:
         return list(found[0])
     return list(zip(*found, strict=True)) if found else [()] * len(rows)
 
 
-def _numbers(storage: Storage, rows: pa.Table, column: str, instant: str) -> list[int]:
+def _values(storage: Storage, rows: pa.Table, column: str, instant: str) -> list[OneOrdering]:
     if column not in rows.column_names:
         raise unproven(storage, instant, f"rows without the ordering column {column}")
-    values = rows[column]
+    values, types = rows[column], pa.types
     type_ = values.type
-    if pa.types.is_timestamp(type_) and type_.tz is not None:
-        values = values.cast(pa.timestamp("us", type_.tz)).cast(pa.int64())
-    elif not pa.types.is_signed_integer(type_):
-        raise unproven(storage, instant, f"the ordering column {column} of type {type_}")
     if values.null_count:
-        if not pa.types.is_int32(type_):
+        if not types.is_int32(type_):
             raise unproven(storage, instant, f"NULL in the ordering column {column}")
         values = pc.fill_null(values, 0)
-    return list(values.to_pylist())
+    if types.is_timestamp(type_):
+        values = values.cast(pa.timestamp("us", type_.tz)).cast(pa.int64())
+    elif types.is_date32(type_):
+        values = values.cast(pa.int32())
+    elif not (types.is_signed_integer(type_) or types.is_string(type_) or types.is_decimal(type_)):
+        if not (types.is_float32(type_) or types.is_float64(type_)):
+            raise unproven(storage, instant, f"the ordering column {column} of type {type_}")
+        return [FloatOrder.of(value) for value in values.to_pylist()]
+    listed: list[Any] = values.to_pylist()
+    return listed
 
 
 def unproven(storage: Storage, version: str, feature: str) -> UnsupportedFeatureError:

@@ -26,7 +26,15 @@ from tailbit.tables.hudi.groups import requested_of
 from tailbit.tables.hudi.log_files.blocks import Header, LogBlock, read_span
 from tailbit.tables.hudi.log_files.contents import block_of, block_parquet
 from tailbit.tables.hudi.log_files.deletes import read_deletions
-from tailbit.tables.hudi.log_files.keys import Ordering, Record, find_keys, orderings, records_of, unproven
+from tailbit.tables.hudi.log_files.keys import (
+    Ordering,
+    Record,
+    find_keys,
+    is_less,
+    orderings,
+    records_of,
+    unproven,
+)
 from tailbit.tables.hudi.log_files.plan import MergePlan
 from tailbit.tables.parquet.data_file import named_file
 from tailbit.tables.parquet.file import ParquetFile, open_parquet
@@ -172,18 +180,18 @@ class _Merge:
         if self.plan.blocks[block].is_deletes:
             if older.ordering is None:
                 return False
-            comparable = type(newer.ordering) is type(older.ordering)
+            alike = isinstance(newer.ordering, tuple) == isinstance(older.ordering, tuple)
+            comparable = alike and newer.ordering is not None
             return not comparable or not self._less(newer.ordering, older.ordering, block)
         if newer.ordering is None or older.ordering is None:
             return True
         return not self._less(newer.ordering, older.ordering, block)
 
     def _less(self, newer: Ordering | None, older: Ordering | None, block: int) -> bool:
-        if isinstance(newer, tuple) and isinstance(older, tuple):
-            return newer < older
-        if isinstance(newer, int) and isinstance(older, int):
-            return newer < older
-        raise self._unproven(block, "ordering values of several columns against those of one")
+        less = is_less(newer, older)
+        if less is None:
+            raise self._unproven(block, "ordering values of different types")
+        return less
 
     def _positions(self, path: str, block: LogBlock, count: int) -> list[int] | None:
         """Return the rows of the base file that the header of a block gives; None if it gives none of them.

@@ -1,4 +1,8 @@
-"""The file slices of a file group at a version: its base file and its log blocks, with their hidden rows."""
+"""The file slices of a file group at a version: its base file and its log blocks, with their hidden rows.
+
+A block of a log compaction holds the outcome of blocks before it. It is merged after them, which changes no
+row: Spark does the same unless it is told to leave the others out.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +58,7 @@ class GroupReader:
     def _in_force(self, logs: Sequence[LogFile]) -> list[BlockName]:
         """Return the blocks of rows and of deletions that no other block takes back."""
         found: list[BlockName] = []
-        undone = set()
+        undone, compacted = set(), None
         for log in logs:
             for block in self._complete(log):
                 if block.type is BlockType.COMMAND:
@@ -62,6 +66,9 @@ class GroupReader:
                 elif block.type is not BlockType.CDC:
                     self._check(log, block)
                     found.append(block_name(log.name, block))
+                    compacted = block if Header.COMPACTED in block.places else compacted
+        if compacted is not None and any(block.is_partial for block in found):
+            raise refused_block(self.storage, compacted, "log compaction of partial updates")
         return [block for block in found if block.instant not in undone]
 
     def _complete(self, log: LogFile) -> Iterator[LogBlock]:
@@ -93,8 +100,6 @@ class GroupReader:
         """
         if block.type is BlockType.HFILE:
             raise refused_block(self.storage, block, "log blocks of HFile")
-        if Header.COMPACTED in block.places:
-            raise refused_block(self.storage, block, "log compaction")
         if self.own_instants and block.instant != log.instant:
             feature = f"log files from before the table's upgrade or in buckets that are split ({log.path})"
             raise refused_block(self.storage, block, feature)

@@ -23,6 +23,7 @@ from support.hudi_logs import (
     PARTIAL,
     POSITIONS,
     Headers,
+    Written,
     avro_block,
     delete_block,
     log_block,
@@ -111,7 +112,7 @@ def partial(keys: Sequence[int], ts: int, city: str) -> Blocks:
     return lambda instant: [avro_block(instant, schema, table.to_pylist(), {PARTIAL: "true"})]
 
 
-def deletions(*pairs: tuple[str, int | tuple[int, ...] | None], version: int = 3) -> Blocks:
+def deletions(*pairs: tuple[str, Written | None], version: int = 3) -> Blocks:
     """Return a maker of one delete block."""
     return lambda instant: [delete_block(instant, pairs, version=version)]
 
@@ -188,6 +189,23 @@ def test_a_block_with_damaged_content_is_named_and_an_index_leaves_it_out(tmp_pa
         tailbit.open(made.path, tmp_path / "index").where("city = 'Oslo'").count()
 
 
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_log_file_that_is_lost_is_told_by_its_name_to_who_asks_and_to_the_stream(
+    version: int, tmp_path: Path
+) -> None:
+    made = Made(tmp_path, version)
+    opened, stream = tailbit.open(made.path), Drive(made.path, tmp_path / "index", ["city"])
+    stream.drain()
+    assert opened.where().count() == 5
+    log = made.write(updates([0], 6))
+    (Path(made.path) / log).unlink()
+    for asks in (opened.where, stream.drain):
+        with pytest.raises(LogBlockError, match="the file is missing") as lost:
+            asks()
+        assert lost.value.fields["file"] == log
+        assert "Restore the file from a backup" in lost.value.hint
+
+
 def refused(made: Made, blocks: Blocks, feature: str, log: str = "") -> None:
     """Check that a log file is refused by the name of a feature, with a way out."""
     made.write(blocks, log=log)
@@ -205,9 +223,12 @@ def refused(made: Made, blocks: Blocks, feature: str, log: str = "") -> None:
             marks=pytest.mark.supports_hudi("MERGE_ON_READ", "log blocks of HFile", "refused"),
         ),
         pytest.param(
-            updates([0], 6, more={COMPACTED: "20250101000000000"}),
-            "log compaction",
-            marks=pytest.mark.supports_hudi("MERGE_ON_READ", "log compaction", "refused"),
+            lambda instant: [
+                *partial([0], 6, "Rome")(instant),
+                *updates([0], 6, more={COMPACTED: "20250101000000000"})(instant),
+            ],
+            "log compaction of partial updates",
+            marks=pytest.mark.supports_hudi("MERGE_ON_READ", "log compaction of partial updates", "refused"),
         ),
         pytest.param(
             deletions(("0", None), version=2),
@@ -236,6 +257,12 @@ def test_a_block_of_a_kind_that_is_not_proven_is_refused_by_name(
     blocks: Blocks, feature: str, tmp_path: Path
 ) -> None:
     refused(Made(tmp_path), blocks, feature)
+
+
+def test_ordering_values_of_two_types_are_refused(tmp_path: Path) -> None:
+    made = Made(tmp_path)
+    made.write(updates([0], 6))
+    refused(made, deletions(("0", "6")), "ordering values of different types")
 
 
 @pytest.mark.supports_hudi(
