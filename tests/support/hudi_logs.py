@@ -87,10 +87,10 @@ def ordering_value(ordering: Written | None) -> bytes:
         return avro_long(3) + avro_long(ordering)
     if isinstance(ordering, float):
         return avro_long(5) + struct.pack("<d", ordering)
-    if isinstance(ordering, (str, Decimal)):
-        is_text = isinstance(ordering, str)
-        value = ordering.encode() if is_text else int(ordering.scaleb(15)).to_bytes(13, "big", signed=True)
-        return avro_long(7 if is_text else 9) + avro_long(len(value)) + value
+    if isinstance(ordering, str):
+        return avro_long(7) + avro_long(len(ordering.encode())) + ordering.encode()
+    if isinstance(ordering, Decimal):
+        return avro_long(9) + avro_long(13) + int(ordering.scaleb(15)).to_bytes(13, "big", signed=True)
     values = b"".join(map(ordering_value, ordering))
     return avro_long(12) + avro_long(1) + avro_long(len(ordering)) + values + avro_long(0)
 
