@@ -182,8 +182,24 @@ def _compared(schema: Schema, storage: Storage, slice_: FileSlice, alone: bool) 
     file, stored = open_data_file(storage, slice_.path), _Stored()
     for column in schema.columns:
         if not column.partition:
-            _compare(file, column, find_field(file.tree, column.physical[-1], None, file.path), stored)
+            node = find_field(file.tree, column.physical[-1], None, file.path)
+            if column.is_null_in(slice_.path) and not _is_null(file, node):
+                raise UsageError(
+                    reason=f"data file {file.path} lies in the folder of NULL of {column.label}, and holds"
+                    " another value: other engines would read that",
+                    hint=_INSTEAD,
+                )
+            _compare(file, column, node, stored)
     return stored
+
+
+def _is_null(file: DataFile, node: ParquetNode | None) -> bool:
+    """Return whether the footer of a file proves that a column is NULL in every row."""
+    if node is None:
+        return True
+    groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+    known = [(group.num_rows, group.column(node.first).statistics) for group in groups]
+    return all(statistics is not None and statistics.null_count == rows for rows, statistics in known)
 
 
 def _compare(file: DataFile, column: Column, node: ParquetNode | None, stored: _Stored) -> None:
