@@ -31,28 +31,21 @@ def __dir__() -> list[str]:
 
 def __getattr__(name: str) -> Any:
     """Import the front door on first use: `tailbit.errors` is imported by the lower layers, without it."""
-    if name == "open":
-        from tailbit.api import open_indexed
-
-        return open_indexed
-    if name == "sql":
-        from tailbit.upkeep.statements import sql
-
-        return sql
-    if name == "IndexedTable":
-        from tailbit.api import IndexedTable
-
-        return IndexedTable
-    if name == "Answer":
-        from tailbit.answer import Answer
-
-        return Answer
-    if name in ("Condition", "call", "col"):
-        from tailbit.arguments import conditions
-
-        return getattr(conditions, name)
     if name == "__version__":
         from importlib.metadata import version
 
         return version("tailbit")
-    raise AttributeError(f"module 'tailbit' has no attribute {name!r}")
+    if name not in __all__:
+        raise AttributeError(f"module 'tailbit' has no attribute {name!r}")
+    from tailbit.once import quickly_imported
+
+    module, attribute = _FRONT_DOOR.get(name, ("tailbit.arguments.conditions", name))
+    return getattr(quickly_imported(module), attribute)
+
+
+_FRONT_DOOR = {
+    "open": ("tailbit.api", "open_indexed"),
+    "sql": ("tailbit.upkeep.statements", "sql"),
+    "IndexedTable": ("tailbit.api", "IndexedTable"),
+    "Answer": ("tailbit.answer", "Answer"),
+}

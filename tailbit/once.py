@@ -16,8 +16,12 @@ most questions do not need is named by `lazy` in place of an `import` statement:
 
 from __future__ import annotations
 
+import gc
+import os
+import sys
 from collections.abc import Callable
 from importlib import import_module
+from types import ModuleType
 from typing import Any, Generic, TypeVar, overload
 
 T = TypeVar("T")
@@ -73,3 +77,28 @@ def lazy(name: str) -> Any:
     Decimal('1.5')
     """
     return _LazyModule(name)
+
+
+_SPINNING = "OPENBLAS_THREAD_TIMEOUT"
+"""How long threads of numpy's linear algebra spin for work before they sleep: as an exponent of 2, in cycles
+of the processor, 26 by default. Two threads so spin for 0.1 s of CPU time once numpy has been imported."""
+_BRIEFLY = "16"
+
+
+def quickly_imported(name: str) -> ModuleType:
+    """Import a module and return it, without the collector of cycles, which finds none among modules.
+
+    If numpy is imported here, the threads of its linear algebra sleep sooner; they are as many as otherwise.
+    """
+    briefly = "numpy" not in sys.modules and _SPINNING not in os.environ
+    collecting = gc.isenabled()
+    gc.disable()
+    if briefly:
+        os.environ[_SPINNING] = _BRIEFLY
+    try:
+        return import_module(name)
+    finally:
+        if briefly:
+            os.environ.pop(_SPINNING, None)
+        if collecting:
+            gc.enable()

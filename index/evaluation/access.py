@@ -20,7 +20,6 @@ from pyroaring import BitMap
 
 from tailbit.index.evaluation.bounds import Bounds, intersection, union
 from tailbit.index.evaluation.choice import Choice, choose
-from tailbit.index.evaluation.evaluate import Evaluation
 from tailbit.index.evaluation.key_spans import covering, filter_of, key_cardinalities
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.evaluation.stated import count_of_nulls
@@ -30,7 +29,9 @@ from tailbit.once import lazy, once
 
 if TYPE_CHECKING:
     from tailbit.index.evaluation import computed
+    from tailbit.index.evaluation import evaluate as evaluating
 else:
+    evaluating = lazy("tailbit.index.evaluation.evaluate")
     computed = lazy("tailbit.index.evaluation.computed")
 
 _FEW_KEYS = 8
@@ -67,8 +68,8 @@ class SpaceQuestion:
         return self._evaluation.whole()
 
     @once
-    def _evaluation(self) -> Evaluation:
-        return Evaluation(self._choice, self.space)
+    def _evaluation(self) -> evaluating.Evaluation:
+        return evaluating.Evaluation(self._choice, self.space)
 
     @property
     def evaluated(self) -> Bounds | None:

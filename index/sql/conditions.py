@@ -30,7 +30,6 @@ from tailbit.index.sql.comparing.comparisons import (
     comparison,
     membership,
 )
-from tailbit.index.sql.comparing.constant_comparisons import compared_constants, constant_in
 from tailbit.index.sql.expressions import ExpressionReader, chain, connective_of, patterns_of
 from tailbit.index.sql.operands import Operand, OperandReader, bare
 from tailbit.index.sql.syntax.tree import Tree, left, right
@@ -44,7 +43,9 @@ from tailbit.wording import with_article
 if TYPE_CHECKING:
     from tailbit.index.expression import evaluate as evaluation
     from tailbit.index.implication import rising
+    from tailbit.index.sql.comparing import constant_comparisons
 else:
+    constant_comparisons = lazy("tailbit.index.sql.comparing.constant_comparisons")
     rising = lazy("tailbit.index.implication.rising")
     evaluation = lazy("tailbit.index.expression.evaluate")
 
@@ -141,7 +142,7 @@ class ConditionReader:
         if isinstance(b, Column):
             truth = comparison(self.operands.comparable(b).type, MIRRORED[op], a, self.zone)
             return leaf_of(b, truth, f"{b.label} {MIRRORED[op]} {show(a)}")
-        return Constant(compared_constants(a, op, b, self.zone))
+        return Constant(constant_comparisons.compared_constants(a, op, b, self.zone))
 
     def between(self, e: Tree) -> Node:
         """Convert BETWEEN into two comparisons, each with its own coercion.
@@ -166,7 +167,7 @@ class ConditionReader:
             return self.condition(self.expressions.read(e._replace(negated=False)), e)
         with self.operands.refusing(e):
             if isinstance(subject, Literal):
-                return Constant(constant_in(subject, listed, self.zone))
+                return Constant(constant_comparisons.constant_in(subject, listed, self.zone))
             column = self.operands.comparable(subject.column)
             try:
                 truth = membership(column.type, listed, self.zone)

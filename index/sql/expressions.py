@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from tailbit.index.expression.build import Builder
 from tailbit.index.expression.folded import asked_twice, is_null
 from tailbit.index.expression.nested import NESTED, NESTED_FUNCTIONS, OVER_ELEMENTS
-from tailbit.index.expression.shapes import strip
 from tailbit.index.functions.tree import Expression, Ref
 from tailbit.index.sql.interval_reader import IntervalReader
 from tailbit.index.sql.nested_reader import NestedReader
@@ -21,8 +20,9 @@ from tailbit.index.values.refusals import SparkRaises, mismatch
 from tailbit.once import lazy
 
 if TYPE_CHECKING:
-    from tailbit.index.expression import calls
+    from tailbit.index.expression import calls, shapes
 else:
+    shapes = lazy("tailbit.index.expression.shapes")
     calls = lazy("tailbit.index.expression.calls")
 
 _SHIFTS = ("<<", ">>", ">>>")
@@ -133,7 +133,7 @@ class ExpressionReader:
 
     def _trim(self, e: Tree) -> Expression:
         characters = None if e.second is None else self._arg(e.second)
-        return strip(self.builder, e.text.lower(), self._arg(left(e)), characters)
+        return shapes.strip(self.builder, e.text.lower(), self._arg(left(e)), characters)
 
     def _case(self, e: Tree) -> Expression:
         pairs, subject = [], None if e.first is None else self._arg(e.first)

@@ -10,11 +10,11 @@ import functools
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from tailbit.errors import CommitGapError
+from tailbit.once import lazy
 from tailbit.tables.cache import Cache
-from tailbit.tables.delta.changes import read_changes
 from tailbit.tables.delta.log.actions import Metadata
 from tailbit.tables.delta.log.commits import DeltaLog
 from tailbit.tables.delta.log.listing import commit_name
@@ -30,6 +30,11 @@ from tailbit.tables.delta.words import WORDS
 from tailbit.tables.model import Changes, Fingerprint, Version
 from tailbit.tables.storage import Stat, Storage
 from tailbit.tables.table import Table
+
+if TYPE_CHECKING:
+    from tailbit.tables.delta import changes
+else:
+    changes = lazy("tailbit.tables.delta.changes")
 
 _KEPT_SNAPSHOTS = 4
 _KEPT_IDS = 128
@@ -170,7 +175,7 @@ class DeltaTable(Table):
 
         Cost: the bytes of the commits, whatever the size of the table.
         """
-        return read_changes(self._clock, first, last)
+        return changes.read_changes(self._clock, first, last)
 
     @_alone
     def commit_timestamp(self, version: Version) -> int:

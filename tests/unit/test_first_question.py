@@ -26,6 +26,8 @@ NEVER = {
         for name in ("table", "vectors", "casting", "dates", "texts.at_once")
     ),
     *("tailbit.index.evaluation.computed", "tailbit.index.predicate.truth"),
+    *("tailbit.index.expression.shapes", "tailbit.index.sql.comparing.char_padding"),
+    *("tailbit.index.sql.comparing.constant_comparisons", "tailbit.tables.delta.changes"),
     # What writes an index, and what only large questions need.
     *("tailbit.index.kinds.merging", "tailbit.index.postings.written"),
     *(f"tailbit.index.roaring.{name}" for name in ("collected", "decode", "by_key")),
@@ -98,3 +100,21 @@ def test_every_module_that_a_first_count_may_not_import_exists() -> None:
     places = [(root.joinpath(*parts), root.joinpath("tailbit", *parts)) for parts in own]
     known = [any(at.is_dir() or at.with_suffix(".py").is_file() for at in both) for both in places]
     assert [name for name, exists in zip(own, known, strict=True) if not exists] == []
+
+
+def test_the_first_use_of_the_front_door_leaves_the_process_as_it_was() -> None:
+    program = (
+        "import gc, os, sys, tailbit; before = dict(os.environ); tailbit.open; "
+        "print('numpy' in sys.modules and gc.isenabled() and dict(os.environ) == before)"
+    )
+    assert imported(program)[0] == "True"
+
+
+def test_numpys_threads_sleep_soon_unless_the_environment_says_how_soon() -> None:
+    program = (
+        "import os, tailbit.once as once; seen = []; "
+        "once.import_module = lambda name: seen.append(os.environ.get(once._SPINNING)); "
+        "once.quickly_imported('m'); os.environ[once._SPINNING] = '20'; once.quickly_imported('m'); "
+        "print(*seen, os.environ[once._SPINNING])"
+    )
+    assert imported(program)[0] == "16 20 20"

@@ -15,7 +15,6 @@ from tailbit.index.keys import is_textual, key_type_of, scale_of
 from tailbit.index.ordered import Value, first_reached
 from tailbit.index.predicate.leaves import COMPARED, Truth
 from tailbit.index.predicate.value_sets import NOTHING, NULL, VALUES, Interval, ValueSet
-from tailbit.index.sql.comparing.char_padding import where_compared, where_in
 from tailbit.index.values.casts import cast, round_half_up
 from tailbit.index.values.coercion import compared_type, is_rounded, membership_type, not_of_one_type, rounded
 from tailbit.index.values.literals import WHOLE, Literal, range_of
@@ -27,8 +26,10 @@ from tailbit.tables.model import Column, DataType
 from tailbit.tables.zones.times import fixed_offset
 
 if TYPE_CHECKING:
+    from tailbit.index.sql.comparing import char_padding
     from tailbit.index.values import datetimes
 else:
+    char_padding = lazy("tailbit.index.sql.comparing.char_padding")
     datetimes = lazy("tailbit.index.values.datetimes")
 
 NEVER: Truth = (NOTHING, NOTHING)
@@ -87,7 +88,7 @@ def comparison(type_: DataType, op: str, literal: Literal, zone: str) -> Truth:
     target = cast(literal, common, zone).value
     assert target is not None
     if type_.char_length and isinstance(target, bytes) and common.name == "string":
-        true = where_compared(type_.char_length, op, target.decode())
+        true = char_padding.where_compared(type_.char_length, op, target.decode())
     else:
         true = ValueSet.of(_intervals(domain, op, target), complement=op == "<>")
     if op == "<=>":
@@ -124,7 +125,7 @@ def _in_padded(length: int, known: Sequence[Value], listed: Sequence[Literal]) -
     if len(known) < len(listed):
         hint = "Write NULL without a cast, or x = a OR x = b."
         raise Incomparable("a NULL cast to STRING in a list makes Spark lose constants of the list", hint)
-    return where_in(length, [value.decode() for value in known if isinstance(value, bytes)])
+    return char_padding.where_in(length, [value.decode() for value in known if isinstance(value, bytes)])
 
 
 class _Domain:
