@@ -18,10 +18,11 @@ PACKAGES := tables index checkpoints streaming
 # As pip does for a wheel: a first question compiles nothing, also where Python may write no bytecode itself.
 COMPILED = $(BIN)/python -m compileall -q tailbit $(PACKAGES)
 
-.PHONY: help test lint audit demo support-page functions-page python-page cli-page site fuzz fuzz-analytics fuzz-changes fuzz-definitions fuzz-histories fuzz-hudi fuzz-predicates fuzz-properties proof soak load load-definitions bench time-zones constraints hudi-env hudi-tables clean java jar load-tables kill-tables restart-tables pictures
+.PHONY: help test lint audit demo demo-hudi support-page functions-page python-page cli-page site fuzz fuzz-analytics fuzz-changes fuzz-definitions fuzz-histories fuzz-hudi fuzz-predicates fuzz-properties proof soak load load-definitions bench time-zones constraints hudi-env hudi-tables clean java jar load-tables kill-tables restart-tables pictures
 
 help:
 	@echo "make demo             index a live table while it changes, and answer from it"
+	@echo "make demo-hudi        the same with two tables of Hudi, which need no Hudi"
 	@echo "make test             everything the project promises: lint, types, layers, tests"
 	@echo "make lint             ruff, mypy and import-linter alone"
 	@echo "make audit            known vulnerabilities of the pinned packages; status 75 of its command where nobody can be asked"
@@ -76,6 +77,9 @@ audit: | $(BIN)/python
 demo: $(VENV)/.demo-installed java
 	@rm -rf build/demo
 	$(BIN)/tailbit demo --folder build/demo
+
+demo-hudi: $(VENV)/.test-installed java
+	cd tests && $(BIN)/python -m support.hudi_demo --folder $(CURDIR)/build/demo-hudi
 
 # What `make test` judges at chosen versions, at all; it takes several times as long.
 proof: $(VENV)/.test-installed java

@@ -1,4 +1,4 @@
-"""`tailbit demo` ends well: every answer equal, the index sound, and no process left."""
+"""The demos, of Delta and of Hudi tables, end well: every answer equal, indexes sound, no process left."""
 
 from __future__ import annotations
 
@@ -49,4 +49,15 @@ def test_an_interrupted_demo_leaves_no_process(tmp_path: Path) -> None:
     wait_until((tmp_path / "writer.log").exists)
     demo.terminate()
     assert demo.wait(HANG_S) == 130
+    assert psutil.wait_procs(processes_of(tmp_path), timeout=HANG_S)[1] == []
+
+
+def test_the_demo_of_hudi_tables_kills_its_indexer_and_every_answer_is_equal(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "support.hudi_demo", "--folder", tmp_path / "demo"]
+    tests = Path(__file__).parents[1]
+    demo = subprocess.run(command, cwd=tests, capture_output=True, text=True, timeout=3 * HANG_S, check=False)
+    assert demo.returncode == 0, demo.stdout + demo.stderr
+    assert "killed with SIGKILL" in demo.stdout
+    assert "every answer equal" in demo.stdout
+    assert "✗" not in demo.stdout
     assert psutil.wait_procs(processes_of(tmp_path), timeout=HANG_S)[1] == []
