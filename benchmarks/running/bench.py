@@ -22,10 +22,11 @@ import time
 from typing import Any
 
 from catalogue import BENCHMARKS, Benchmark
-from report import load, verdicts, write, write_growth
+from report import load, verdicts, write, write_growth, write_spark
 
 BENCHMARKS_FOLDER = pathlib.Path(__file__).parents[1]
 WORKLOADS, RESULTS = BENCHMARKS_FOLDER / "workloads", BENCHMARKS_FOLDER / "results"
+DOCS = BENCHMARKS_FOLDER.parent / "docs"
 QUICK_SCALE = "0.05"
 
 
@@ -47,7 +48,8 @@ def main() -> int:
         if not options.quick and result.pop("status") == 0:
             results = load(RESULTS) | {benchmark.script: result}
             write(RESULTS, results)
-            write_growth(BENCHMARKS_FOLDER.parent / "docs" / "operations.md", results)
+            write_growth(DOCS / "operations.md", results)
+            write_spark(DOCS / "spark.md", results)
     _say(f"{failed} of {len(chosen)} benchmarks failed" if failed else "done")
     return 1 if failed else 0
 

@@ -262,8 +262,12 @@ BENCHMARKS = (
     ),
     Benchmark(
         "spark_sql",
-        "A session's own SQL with the index and without, on 200 files",
+        "A session's own SQL with the index and without, on 200 files and on lineitem",
         ("statement",),
-        (Target("accelerated / plain", most="at most"),),
+        (
+            Target("accelerated / plain", most="at most"),
+            Target("rules ms", most="rules at most"),
+            Target("as told", least=1),
+        ),
     ),
 )

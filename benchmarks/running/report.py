@@ -33,6 +33,9 @@ CURVES = ("first count ms", "count ms", "one commit ms", "peak MB")
 BEGIN, END = "<!-- growth: begin -->", "<!-- growth: end -->"
 """Marks of a page, between which stands how all grows."""
 
+SPARK = "<!-- spark_sql: begin -->", "<!-- spark_sql: end -->"
+"""Marks of a page, between which stands what a session's own SQL takes."""
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -84,6 +87,22 @@ def write_growth(page: pathlib.Path, results: Results) -> None:
     """Put how all grows between the marks of a page, if that was measured."""
     if "growth" in results:
         write_between(page, BEGIN, END, "\n".join(growth_table(results["growth"]["lines"])) + "\n")
+
+
+def write_spark(page: pathlib.Path, results: Results) -> None:
+    """Put what a session's own SQL takes between the marks of a page, if that was measured."""
+    if "spark_sql" in results:
+        write_between(page, *SPARK, "\n".join(spark_table(results["spark_sql"])) + "\n")
+
+
+def spark_table(result: Mapping[str, Any]) -> Iterator[str]:
+    """Return the statements, what serves them, and their times with the index and without."""
+    before, after = result["load"]
+    yield f"{result['date']}, {result['machine']}; load average {before} before and {after} after.\n"
+    figures = ("selects", "served", "plain ms", "accelerated ms", "accelerated / plain", "rules ms")
+    yield f"| statement | {' | '.join(figures)} |\n|{'---|' * (1 + len(figures))}"
+    for line in result["lines"]:
+        yield f"| `{line['statement']}` | {' | '.join(_cell(line[figure]) for figure in figures)} |"
 
 
 def growth_table(lines: Sequence[Line]) -> Iterator[str]:
