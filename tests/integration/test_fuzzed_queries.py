@@ -1,0 +1,29 @@
+"""Random queries of random tables in plain SQL: with the index in every mode as without it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.acceleration import patiently_accelerated
+from support.plain_sql.rounds import Field
+from support.profiles import SEED
+from tailbit.spark.acceleration import Acceleration
+
+
+@pytest.fixture(scope="module")
+def accelerated(spark: Any) -> Iterator[Acceleration]:
+    with patiently_accelerated(spark) as acceleration:
+        yield acceleration
+
+
+def test_random_queries_of_random_tables_are_answered_as_without_the_index_in_every_mode(
+    accelerated: Acceleration, tmp_path: Path
+) -> None:
+    total = Field(accelerated, str(tmp_path), 1000 * SEED, tables=2).go(rounds=6)
+    assert total.findings == []
+    assert total.lagging
+    assert total.served
