@@ -23,6 +23,9 @@ MODES = ("files", "counts", "groups", "rows", "positions")
 START = 60
 """Seconds in which the helper must have started."""
 
+OLDEST = 4
+"""The oldest release of Spark that is accelerated."""
+
 _CLASS = "io.tailbit.spark.Acceleration"
 _DELTA = "io.delta.sql.DeltaSparkSessionExtension"
 _entries: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
@@ -100,13 +103,16 @@ def accelerated(
     if not hasattr(spark, "_jsparkSession"):
         hint = "Start the server with the settings of tailbit.spark.acceleration_conf()."
         raise UsageError(reason="the session has no Java process beside it (Spark Connect)", hint=hint)
+    if int(spark.version.partition(".")[0]) < OLDEST:
+        remedy = f"Spark {OLDEST}.0 is the oldest that is accelerated; queries run as without tailbit."
+        raise RequirementError(reason=f"the session is of Spark {spark.version}", remedy=remedy)
     entry = _entry_of(spark)
     settings = {"serve": ",".join(modes), "tables": ",".join(prefixes), "budgetMs": str(budget)}
     for name, value in {**settings, "python": sys.executable, "enabled": "true"}.items():
         spark.conf.set(f"spark.tailbit.{name}", value)
     if "positions" in modes:
         _bring_to_executors(spark)
-    entry.attach(spark._jsparkSession)
+    entry.attachWithNewSessions(spark._jsparkSession)
     if trouble := entry.ready(START * 1000):
         remedy = "Its own message stands on standard error."
         raise RequirementError(reason=f"the helper does not start: {trouble}", remedy=remedy)

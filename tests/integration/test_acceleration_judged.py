@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import shutil
 import signal
@@ -10,14 +9,13 @@ import stat
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from deltalake import DeltaTable
 
-from support.acceleration import PATIENT, patiently_accelerated, rows_of
+from support.acceleration import PATIENT, helper_of, kill, patiently_accelerated, rows_of
 from support.profiles import PROOF, SEED
 from support.tables import index_of
 from tailbit.spark.acceleration import Acceleration
@@ -191,18 +189,7 @@ def test_a_table_made_anew_at_its_path_is_not_taken_for_the_one_of_the_index(
     frame = spark.range(77, 81).selectExpr("id", "77 i", "'k' k")
     frame.repartition(4).write.format("delta").mode("overwrite").save(path)
     assert len(rows_of(spark, statement)) == 4
-    assert reasons(accelerated) == ["no-index"]
-
-
-def helper_of(accelerated: Acceleration) -> int:
-    return int(accelerated._entry.helper())
-
-
-def kill(process: int, with_signal: signal.Signals) -> None:
-    """Send a signal to a process, where there is one; numbers below 2 would mean others."""
-    if process > 1:
-        with suppress(ProcessLookupError):
-            os.kill(process, with_signal)
+    assert reasons(accelerated) == ["other-history"]
 
 
 def until_served(accelerated: Acceleration, statement: str, seconds: float = 60) -> None:

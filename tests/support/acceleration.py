@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,18 @@ def patiently_accelerated(spark: Any, serve: Sequence[str] | None = None) -> Ite
     acceleration.stop()
 
 
+def helper_of(acceleration: Acceleration) -> int:
+    """Return the id of the helper's process, or -1."""
+    return int(acceleration._entry.helper())
+
+
+def kill(process: int, with_signal: signal.Signals) -> None:
+    """Send a signal to a process, where there is one; numbers below 2 would mean others."""
+    if process > 1:
+        with suppress(ProcessLookupError):
+            os.kill(process, with_signal)
+
+
 def rows_of(spark: Any, statement: str, enabled: bool = True) -> list[str]:
     """Return the rows of a statement as sorted texts, with acceleration or without."""
     spark.conf.set("spark.tailbit.enabled", str(enabled).lower())
@@ -38,6 +51,11 @@ def rows_of(spark: Any, statement: str, enabled: bool = True) -> list[str]:
 
 def run_patiently(command: Sequence[str], folder: Path) -> str:
     """Run a program that starts a Spark of its own in a folder; return what it printed."""
+    return printed_and_logged(command, folder)[0]
+
+
+def printed_and_logged(command: Sequence[str], folder: Path) -> tuple[str, str]:
+    """Run a program that starts a Spark of its own in a folder; return what it prints and what it logs."""
     ran = subprocess.run(
         command,
         cwd=folder,
@@ -49,7 +67,7 @@ def run_patiently(command: Sequence[str], folder: Path) -> str:
     )
     assert ran.returncode == 0, ran.stderr
     assert "The helper of tailbit is gone" not in ran.stderr
-    return ran.stdout
+    return ran.stdout, ran.stderr
 
 
 def patient_settings() -> dict[str, str]:

@@ -19,8 +19,10 @@ from deltalake import DeltaTable, write_deltalake
 from pyroaring import BitMap
 
 import tailbit
+from support.stored import on_disk, put_into
 from support.tables import gone, index_files, index_of
 from tailbit.index.kinds.bitmap_index.kind import BITMAP_INDEX
+from tailbit.tables.storage import StorageOptions
 
 FILES, ROWS = 8, 20
 
@@ -331,3 +333,14 @@ def test_requests_are_answered_beside_each_other(helper: Helper, table: str) -> 
     replies = [json.loads(helper.process.stdout.readline()) for _ in asked]
     expected = {value: number_of(table, f"v = {value}") for value in range(4)}
     assert {reply["id"]: reply["count"] for reply in replies} == {n: expected[n % 4] for n in asked}
+
+
+def test_a_store_that_the_environment_has_no_credentials_for_is_declined_with_what_it_says(
+    helper: Helper, s3_root: str, s3: Any, s3_options: dict[str, str], tmp_path: Path
+) -> None:
+    put_into(s3_root, StorageOptions.of(s3_options), on_disk(tmp_path / "written"))
+    wrong = {**s3_options, "AWS_SECRET_ACCESS_KEY": "another"}
+    given = {"table": "x", "version": 0, "options": wrong}
+    reply = helper.ask("count", s3_root, "v = 2", **given)
+    assert reply["declined"] == "error"
+    assert reply["detail"]

@@ -55,13 +55,13 @@ _NO_INDEX = {
 
 
 def known(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], bytes]:
-    """Return the columns and expressions of the definitions, and the covered version.
+    """Return the columns and expressions of the definitions, and the covered version; or why there are none.
 
     Columns that an expression reads are among the columns, since a condition on them may imply one of it.
     """
     answer = _bound(handle, request, None, may_lack_index=True)
-    if _NO_INDEX.get(handle._standing()):
-        return {"columns": [], "expressions": [], "covered": None}, b""
+    if reason := _NO_INDEX.get(handle._standing()):
+        return {"columns": [], "expressions": [], "covered": None, "reason": reason}, b""
     schema = answer._selection.schema
     names = {column.id: ".".join(column.name) for column in every_column(schema)}
     wanted, expressions = dict[str, None](), dict[str, None]()

@@ -1,11 +1,18 @@
 package io.tailbit.spark;
 
+import java.lang.ref.WeakReference;
+import java.util.Map;
+import java.util.WeakHashMap;
+import java.util.function.Consumer;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 import scala.Function1;
 import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractFunction1;
 import scala.runtime.BoxedUnit;
 
@@ -17,23 +24,75 @@ import scala.runtime.BoxedUnit;
  * the plan is optimized.
  */
 public final class Acceleration extends AbstractFunction1<SparkSessionExtensions, BoxedUnit> {
+  private static final Logger LOG = LoggerFactory.getLogger(Acceleration.class);
+
+  /** The session that was accelerated while it ran, of those that share extensions. */
+  private static final Map<SparkSessionExtensions, WeakReference<SparkSession>> GIVEN = new WeakHashMap<>();
+
   @Override
   public BoxedUnit apply(SparkSessionExtensions extensions) {
+    atFirstAnalysis(
+        extensions,
+        session -> {
+          attach(session);
+          Helper.await(Settings.start());
+        });
+    return BoxedUnit.UNIT;
+  }
+
+  /** Does something with each session of the extensions before its first plan is optimized; no failure is the query's. */
+  private static void atFirstAnalysis(SparkSessionExtensions extensions, Consumer<SparkSession> what) {
     extensions.injectCheckRule(
         session -> {
-          boolean[] attached = {false};
+          boolean[] done = {false};
           Function1<LogicalPlan, BoxedUnit> check =
               plan -> {
-                if (!attached[0]) {
-                  attached[0] = true;
-                  attach(session);
-                  Helper.await(Settings.start());
+                if (!done[0]) {
+                  done[0] = true;
+                  try {
+                    what.accept(session);
+                  } catch (LinkageError | RuntimeException otherRelease) {
+                    LOG.warn("tailbit does not fit this release of Spark; queries run as without it", otherRelease);
+                    Notes.otherRelease(session, otherRelease.toString());
+                  }
                 }
                 return BoxedUnit.UNIT;
               };
           return check;
         });
-    return BoxedUnit.UNIT;
+  }
+
+  /**
+   * Adds the rules to a session that runs, and to those that `newSession` makes of it from then on, with the settings
+   * that the session has when they analyze their first plan.
+   */
+  public static void attachWithNewSessions(SparkSession session) {
+    attach(session);
+    SparkSessionExtensions extensions = ((org.apache.spark.sql.classic.SparkSession) session).extensions();
+    synchronized (Acceleration.class) {
+      if (GIVEN.put(extensions, new WeakReference<>(session)) != null) {
+        return;
+      }
+    }
+    atFirstAnalysis(extensions, Acceleration::attachAsGiven);
+  }
+
+  private static void attachAsGiven(SparkSession session) {
+    SparkSession given;
+    synchronized (Acceleration.class) {
+      given = GIVEN.get(((org.apache.spark.sql.classic.SparkSession) session).extensions()).get();
+    }
+    if (given == null || given == session || !isAttached(given) || isAttached(session)) {
+      return;
+    }
+    Map<String, String> settings = CollectionConverters.asJava(given.conf().getAll());
+    settings.forEach(
+        (name, value) -> {
+          if (name.startsWith("spark.tailbit.") && !session.conf().contains(name)) {
+            session.conf().set(name, value);
+          }
+        });
+    attach(session);
   }
 
   /** Adds the rules to a session, once, and starts the helper. */

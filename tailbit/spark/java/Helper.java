@@ -10,6 +10,7 @@ import java.io.InputStream;
 import java.io.OutputStream;
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
@@ -35,6 +36,10 @@ final class Helper {
   private static final int MOST_SILENCES = 2;
   private static final int MOST_BYTES = 64 << 20;
   private static final AtomicLong NUMBERS = new AtomicLong();
+  private static final Set<String> TROUBLES =
+      Set.of("damaged-index", "older-format", "other-history", "another-table", "no-table", "error", "malformed");
+  private static final int MOST_TOLD = 1000;
+  private static final Set<String> TOLD = ConcurrentHashMap.newKeySet();
 
   static {
     Runtime.getRuntime().addShutdownHook(new Thread(Helper::shutDown));
@@ -170,7 +175,7 @@ final class Helper {
   private static Reply checked(Reply reply, ObjectNode question) throws Declined {
     JsonNode head = reply.head();
     if (head.has("declined")) {
-      throw new Declined(head.get("declined").asText(), head.path("detail").asText());
+      throw told(new Declined(head.get("declined").asText(), head.path("detail").asText()), question);
     }
     boolean same =
         head.path("table").equals(question.get("table"))
@@ -180,6 +185,15 @@ final class Helper {
       throw new Declined("another-table", "the reply is of " + head.path("table") + " at " + head.path("version"));
     }
     return reply;
+  }
+
+  /** Logs a reason that someone can mend, once for each table. */
+  static Declined told(Declined declined, ObjectNode question) {
+    String table = question.path("root").asText();
+    if (TROUBLES.contains(declined.reason) && TOLD.size() < MOST_TOLD && TOLD.add(declined.reason + " " + table)) {
+      LOG.warn("tailbit does not serve {}: {} {}. Queries run as without it.", table, declined.reason, declined.detail);
+    }
+    return declined;
   }
 
   private void isLate(String table) {

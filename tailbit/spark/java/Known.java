@@ -8,11 +8,15 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.delta.actions.Metadata;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 import scala.jdk.javaapi.CollectionConverters;
 
 /** The columns of tables that indexes read, remembered for some seconds: a query that cannot gain asks nothing. */
 final class Known {
+  private static final Logger LOG = LoggerFactory.getLogger(Known.class);
   private static final int MOST_TABLES = 1000;
+  private static final String NONE = "no-index";
   private static final Map<String, Known> TABLES =
       new LinkedHashMap<>(16, 0.75f, true) {
         @Override
@@ -23,6 +27,7 @@ final class Known {
 
   private final Set<String> columns = new HashSet<>();
   private final Declined declined;
+  private volatile boolean wasIndexed;
   private final long until = System.nanoTime() + Settings.knownFor() * 1_000_000;
 
   private Known(JsonNode reply, Declined declined) {
@@ -39,17 +44,29 @@ final class Known {
       return known;
     }
     try {
-      known = new Known(Helper.ask(question), null);
+      JsonNode reply = Helper.ask(question);
+      String reason = reply.path("reason").asText();
+      known = new Known(reply, reason.isEmpty() ? null : Helper.told(new Declined(reason), question));
     } catch (Declined refused) {
       if (Helper.isAbsent(refused)) {
         throw refused;
       }
       known = new Known(null, refused);
     }
+    Known before;
     synchronized (TABLES) {
-      TABLES.put(key(root, table), known);
+      before = TABLES.put(key(root, table), known);
     }
+    known.tellIfGone(before, root);
     return known;
+  }
+
+  private void tellIfGone(Known before, String root) {
+    wasIndexed = before != null && before.wasIndexed || !columns.isEmpty();
+    if (wasIndexed && declined != null && declined.reason.equals(NONE)) {
+      LOG.warn("tailbit does not serve {} any more: its index is gone. Queries run as without it.", root);
+      wasIndexed = false;
+    }
   }
 
   /** Returns what is remembered of a table, or null. */
@@ -70,7 +87,7 @@ final class Known {
       throw declined;
     }
     if (columns.isEmpty()) {
-      throw new Declined("no-index");
+      throw new Declined(NONE);
     }
     if (read.stream().map(Known::top).noneMatch(columns::contains)) {
       throw new Declined("not-indexed", String.join(", ", read));
@@ -83,7 +100,7 @@ final class Known {
       throw declined;
     }
     if (columns.isEmpty()) {
-      throw new Declined("no-index");
+      throw new Declined(NONE);
     }
     Set<String> told = new HashSet<>(columns);
     CollectionConverters.asJava(metadata.partitionColumns()).forEach(name -> told.add(top(name)));

@@ -21,12 +21,17 @@ final class Notes {
   /** The notes of the plan that the thread optimizes, from the early rule until the late one. */
   private static final ThreadLocal<Notes> CURRENT = new ThreadLocal<>();
 
+  /** The notes of the plan that the thread has optimized last. */
+  private static final ThreadLocal<Notes> LATEST = ThreadLocal.withInitial(Notes::new);
+
   private final List<Map<String, Object>> scans = new ArrayList<>();
+  private long nanosecondsForRows;
 
   /** Returns notes that the late rule goes on with. */
   static Notes begun() {
     Notes notes = new Notes();
     CURRENT.set(notes);
+    LATEST.set(notes);
     return notes;
   }
 
@@ -34,7 +39,20 @@ final class Notes {
   static Notes continued() {
     Notes notes = CURRENT.get();
     CURRENT.remove();
-    return notes == null ? new Notes() : notes;
+    if (notes == null) {
+      notes = new Notes();
+      LATEST.set(notes);
+    }
+    return notes;
+  }
+
+  /** Returns how many milliseconds the plan has waited for rows. */
+  static long waitedForRows() {
+    return LATEST.get().nanosecondsForRows / 1_000_000;
+  }
+
+  static void waitForRows(long nanoseconds) {
+    LATEST.get().nanosecondsForRows += nanoseconds;
   }
 
   /** Takes a note back, since another rule looks at its scan. */
@@ -65,6 +83,13 @@ final class Notes {
     if (!scans.isEmpty() && session.isDefined()) {
       LAST.put(session.get(), scans);
     }
+  }
+
+  /** Keeps for good that no query of a session is looked at. */
+  static void otherRelease(SparkSession session, String detail) {
+    Notes notes = new Notes();
+    declined(notes.scan(), "other-release", detail);
+    LAST.put(session, notes.scans);
   }
 
   static String last(SparkSession session) throws JsonProcessingException {

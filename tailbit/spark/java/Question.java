@@ -83,9 +83,23 @@ final class Question {
     known().check(words.columns);
     ObjectNode question = withFilters("rows").put("most", most);
     columns.forEach(question.withArray("columns")::add);
-    Helper.Reply reply = Refused.ask(question, Settings.budgetOfRows());
+    Helper.Reply reply = waited(question);
     noteUsed(reply.head().path("used"));
     return reply.data();
+  }
+
+  /** Asks for rows as long as the other scans of the query have left of the time that it waits for rows. */
+  private static Helper.Reply waited(ObjectNode question) throws Declined {
+    long left = Settings.budgetOfRows() - Notes.waitedForRows();
+    if (left < Settings.budget()) {
+      throw new Declined("late", "the other scans of the query took the time");
+    }
+    long began = System.nanoTime();
+    try {
+      return Refused.ask(question, left);
+    } finally {
+      Notes.waitForRows(System.nanoTime() - began);
+    }
   }
 
   /** Refuses what is known to be refused, without a question: no filter in words, or none by an indexed column. */
