@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from tailbit.tables.ahead import in_order
 from tailbit.tables.model import Column
-from tailbit.tables.parquet.data_file import flat_column, open_layout
+from tailbit.tables.parquet.data_file import flat_column, named_file, open_layout
 from tailbit.tables.parquet.layout import Chunk, Pages
 from tailbit.tables.parquet.row_assembly.by_polars import CHECKED
 from tailbit.tables.parquet.value_search.condition import AllOf, Condition, Part, Test, Texts
@@ -86,8 +86,8 @@ def _holding(storage: Storage, search: Sought, column: Column, needles: Sequence
     """Yield the row groups of a file that may hold one of the byte strings."""
     path = search.slice_.path
     layout = open_layout(storage, path, search.slice_.size)
-    node = flat_column(layout, column, path)
-    with storage.open(storage.resolve(path)) as source:
+    with named_file(storage, path), storage.open(storage.resolve(path)) as source:
+        node = flat_column(layout, column, path)
         for group in search.groups:
             chunk = None if node is None else layout.chunk(group, node.first)
             searchable = chunk is not None and chunk.type == "BYTE_ARRAY" and chunk.codec in CHECKED

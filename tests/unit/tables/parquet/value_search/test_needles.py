@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -9,7 +10,9 @@ import pytest
 
 from support.delta_builder import DeltaBuilder
 from support.scans import scanned, scans_of
+from tailbit.errors import DataFileError
 from tailbit.index.scanning.conditions import condition_of
+from tailbit.tables.parquet.value_search import needles
 from tailbit.tables.parquet.value_search.find import Sought
 from tailbit.tables.parquet.value_search.needles import narrowed, needles_of
 
@@ -74,3 +77,25 @@ def test_conditions_that_texts_without_the_bytes_pass_have_no_needles(table_path
     _, (scan,) = scans_of(table_path, question)
     condition, _ = condition_of(scan.node, {}, {})
     assert condition is None or isinstance(condition, bool) or needles_of(condition) is None
+
+
+def test_a_file_that_vanishes_while_its_texts_are_searched_is_named(
+    table_path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    builder = DeltaBuilder(table_path).create(ROWS.schema)
+    builder.commit([builder.data_file(ROWS, "a.parquet")])
+    table, (scan,) = scans_of(table_path, "s = 'text number 042'")
+    condition, _ = condition_of(scan.node, {}, {})
+    assert condition is not None
+    assert not isinstance(condition, bool)
+    storage = table.where()._selection.storage
+    layout = needles.open_layout
+
+    def gone(*given: Any) -> Any:
+        known = layout(*given)
+        Path(table_path, "a.parquet").unlink()
+        return known
+
+    monkeypatch.setattr(needles, "open_layout", gone)
+    with pytest.raises(DataFileError, match=r"a\.parquet: the file is missing"):
+        narrowed(storage, [Sought(scan.slice_, condition, [0])])
