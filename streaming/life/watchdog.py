@@ -204,7 +204,9 @@ class Watchdog:
         """Return what is known of a run that hangs, as text."""
         life, processes = self._life, below_this()
         java = java_of(processes)
-        said = [f"last batch {life.batch}" if life.batch >= 0 else "no batch yet", life.doing]
+        said = [life.doing]
+        if life.batch >= 0 or not life.begun:
+            said.insert(0, f"last batch {life.batch}" if life.batch >= 0 else "no batch yet")
         if life.answered is not None:
             said.append(f"Spark last answered {length(time.monotonic() - life.answered)} ago")
         said.append("no Java runs" if java is None else _of_java(java))
