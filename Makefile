@@ -38,7 +38,7 @@ help:
 	@echo "make fuzz-histories   random histories, indexes and predicates: CHECKS=200000 SEED=1"
 	@echo "make fuzz-hudi        random histories of Hudi tables of both types: CHECKS=20000 SEED=1"
 	@echo "make fuzz-analytics   random histories, and random groups, sums, histograms and transitions: CHECKS=20000 SEED=1"
-	@echo "make fuzz-changes     random tables whose rows are deleted and upserted, judged by Delta: HISTORIES=100 SEED=1"
+	@echo "make fuzz-changes     random tables whose rows are deleted and upserted, judged by Delta: HISTORIES=100 SEED=1 JOBS=2"
 	@echo "make fuzz-spark       Spark's own queries with the index and without, in every mode: CONDITIONS=10000 SEED=1"
 	@echo "make fuzz-definitions random indexes of every kind, any condition with them and without: CHECKS=20000 SEED=1"
 	@echo "make fuzz-predicates  random conditions of every type and function, judged by Spark: CONDITIONS=20000 SEED=1;"
@@ -151,8 +151,9 @@ fuzz-analytics: $(VENV)/.test-installed
 	cd tests && $(BIN)/python -m support.fuzzer --analytics --seed $(SEED) --checks $(CHECKS) --record ../docs/guarantees.md
 
 fuzz-changes: HISTORIES = 100
+fuzz-changes: JOBS = 2
 fuzz-changes: $(VENV)/.test-installed java
-	cd tests && $(BIN)/python -m support.row_changes --seed $(SEED) --histories $(HISTORIES) --record ../docs/guarantees.md
+	cd tests && $(BIN)/python -m support.row_changes --seed $(SEED) --histories $(HISTORIES) --jobs $(JOBS) --record ../docs/guarantees.md
 
 fuzz-spark: CONDITIONS = 10000
 fuzz-spark: $(VENV)/.test-installed java

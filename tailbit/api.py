@@ -184,10 +184,14 @@ class IndexedTable(MaintainedTable):
 
     def _located(self, columns: list[str], keys: pa.Table, answer: Answer) -> pa.Table:
         """Return where the rows of keys lie at the version of an answer."""
+        from tailbit.index.model import key_type_of_column
         from tailbit.index.query.locate import Keys
 
         schema = answer._selection.schema
-        wanted = Keys.of([schema.resolve(name) for name in columns], keys)
+        key_columns = [schema.resolve(name) for name in columns]
+        for column in key_columns:
+            key_type_of_column(column)
+        wanted = Keys.of(key_columns, keys)
         with vacuumed_told(answer):
             return wanted.located(answer._selection, lambda node: _by_file(node, schema))
 

@@ -1,7 +1,8 @@
 """Named points between two durable effects, where a test can make the process die, raise or hang.
 
 Off unless the environment variable TAILBIT_FAULT is set, e.g. `TAILBIT_FAULT=after_commit=kill@2`
-(at the second pass). Actions: `kill` (SIGKILL to the process group of the indexer), `raise`, `hang`.
+(at the second pass); commas stand between several. Actions: `kill` (SIGKILL to the process group of the
+indexer), `raise`, `hang`.
 Production code pays one dictionary look-up.
 """
 
@@ -32,6 +33,10 @@ class Fault(enum.Enum):
     VACUUM_HALF_DONE = "vacuum_half_done"
     REPAIR_HALF_DONE = "repair_half_done"
     LOG_CHECKPOINT_HALF_WRITTEN = "log_checkpoint_half_written"
+    ROWS_LOCATED = "rows_located"
+    VECTORS_WRITTEN = "vectors_written"
+    ROWS_APPENDED = "rows_appended"
+    CHANGE_COMMITTED = "change_committed"
 
 
 class InjectedFaultError(Exception):
@@ -50,16 +55,21 @@ def fault_point(fault: Fault) -> None:
     wanted = os.environ.get("TAILBIT_FAULT")
     if not wanted:
         return
-    name, _, action = wanted.partition("=")
-    if name != fault.value:
+    asked = [part.partition("=")[2] for part in wanted.split(",") if part.partition("=")[0] == fault.value]
+    if not asked:
         return
-    action, _, nth = action.partition("@")
+    name = fault.value
     _passes[name] = _passes.get(name, 0) + 1
-    if _passes[name] != int(nth or 1):
-        return
+    for action, _, nth in (part.partition("@") for part in asked):
+        if _passes[name] == int(nth or 1):
+            _act(fault, action)
+
+
+def _act(fault: Fault, action: str) -> None:
     if action == "kill":
         os.killpg(os.getpgid(0), signal.SIGKILL)
     elif action == "hang":
         time.sleep(3600)
     else:
-        raise LostReplyError(name) if fault is Fault.COMMIT_REPLY_LOST else InjectedFaultError(name)
+        kind = LostReplyError if fault is Fault.COMMIT_REPLY_LOST else InjectedFaultError
+        raise kind(fault.value)

@@ -63,11 +63,12 @@ def acceleration_conf() -> dict[str, str]:
 
 
 def register(spark: SparkSession, storage_options: Mapping[str, str] | None = None) -> None:
-    """Register `spark.read.format("tailbit")` and three SQL functions with a session.
+    """Register `spark.read.format("tailbit")` and four SQL functions with a session.
 
     Views and DataFrames over the data source read the table's head in each query, as those over Delta do.
 
-    The functions are `tailbit_rows`, `tailbit_facets` (table functions) and `tailbit_count`. Executors need
+    The functions are `tailbit_rows`, `tailbit_facets`, `tailbit_locate` (table functions) and
+    `tailbit_count`. Executors need
     tailbit installed, since Spark finds data source and functions there by their names. `storage_options` are
     those of the stores that the data source reads, named as in delta-rs; Spark never shows them. The
     functions take them from the environment of the executors. Predicates are read in the time zone that the
@@ -133,6 +134,8 @@ def delete(
     dry_run: bool = False,
     index: str | None = None,
     storage_options: Mapping[str, str] | None = None,
+    max_staleness: float | None = None,
+    wait: float | None = None,
 ) -> Deletion:
     """Delete rows of a Delta table where the index says that they lie, in one transaction of Delta's own.
 
@@ -147,18 +150,19 @@ def delete(
     that the table has already does nothing, so a batch of a stream may be replayed. `dry_run` returns what
     would be done. Where an answer of the index might differ from Delta's (the table has no deletion vectors,
     a change data feed or row tracking; a function of the session; settings as ANSI off), Delta's own DELETE
-    or MERGE is run, and the result says why.
-
+    or MERGE is run, and the result says why. What the index does not cover is scanned, unless it may not lag
+    so far: commits older than `max_staleness` seconds must be covered, and within `wait` seconds the head.
     Rows leave the files physically by `REORG TABLE ... APPLY (PURGE)` and VACUUM.
 
     Raises:
         UsageError: no session is active, or it is of Spark Connect; `table` is a view; keys do not fit.
+        StaleIndexError: the index lags more than `max_staleness` or `wait` allow.
         pyspark.errors.PySparkException: Delta or Spark refuses, as for a DELETE.
     """
     from tailbit.spark.writing.deletion import deletion_of
     from tailbit.spark.writing.target import Target
 
-    target = Target.of(table, spark, index, storage_options, application)
+    target = Target.of(table, spark, index, storage_options, application, max_staleness, wait)
     return deletion_of(target, rows, on).run(dry_run)
 
 
@@ -170,6 +174,7 @@ def locate(
     as_of: datetime.date | str | None = None,
     index: str | None = None,
     storage_options: Mapping[str, str] | None = None,
+    since: int | str | None = None,
 ) -> DataFrame:
     """Return where the rows with the keys of a DataFrame lie: the keys, with `path` and `position` of rows.
 
@@ -177,7 +182,8 @@ def locate(
     and needs tailbit installed. `table`: a path, or a name in a catalog of the session. `on`: the key
     columns; by default all of the frame. Each key stands once; one without a row has path and position null,
     one of several rows stands once for each. The version is fixed by this call, so that the frame tells the
-    same whenever it is computed. Right at any lag, as everywhere.
+    same whenever it is computed. With `since`, an older version, `change` tells what became of each row, as
+    `locate` of a table does. Right at any lag, as everywhere. In SQL, `tailbit_locate` tells it of few keys.
 
     Raises:
         UsageError: `keys` is no DataFrame or lacks a column; when the frame is computed: a key is NULL.
@@ -185,7 +191,7 @@ def locate(
     """
     from tailbit.spark.locating import located
 
-    return located(table, keys, on, version, as_of, index, storage_options)
+    return located(table, keys, on, version, as_of, index, storage_options, since)
 
 
 def upsert(
@@ -198,6 +204,8 @@ def upsert(
     dry_run: bool = False,
     index: str | None = None,
     storage_options: Mapping[str, str] | None = None,
+    max_staleness: float | None = None,
+    wait: float | None = None,
 ) -> Upsert:
     """Update the rows of a Delta table that have a key of the source; insert the source's other rows.
 
@@ -207,18 +215,19 @@ def upsert(
     index covers is read, and Delta's own writer appends the rows of the source, with its checks of
     constraints, generated columns and partitions. Values are cast as an INSERT casts them.
 
-    `table`, `application`, `dry_run`, conflicts and when Delta's own MERGE is run: as of `delete`. MERGE is
-    run also where `set` names the columns to update (others keep their values; new rows have what the source
-    has), where the source lacks a column, where a key stands in several rows of the table, and for columns of
-    type CHAR or VARCHAR and identity columns.
+    `table`, `application`, `dry_run`, `max_staleness`, `wait`, conflicts and when Delta's own MERGE is run:
+    as of `delete`. MERGE is run also where `set` names the columns to update (others keep their values; new
+    rows have what the source has), where the source lacks a column, where a key stands in several rows of the
+    table, and for columns of type CHAR or VARCHAR and identity columns.
 
     Raises:
         UsageError: a key is NULL or stands twice in the source; the source lacks a column that is named;
             `table` is a view.
+        StaleIndexError: the index lags more than `max_staleness` or `wait` allow.
         pyspark.errors.PySparkException: Delta or Spark refuses, as for a MERGE.
     """
     from tailbit.spark.writing.target import Target
     from tailbit.spark.writing.upsert import upsert_of
 
-    target = Target.of(table, spark, index, storage_options, application)
+    target = Target.of(table, spark, index, storage_options, application, max_staleness, wait)
     return upsert_of(target, source, on, set).run(dry_run)

@@ -1,4 +1,4 @@
-"""SQL functions over tables with an index: `tailbit_count`, `tailbit_rows` and `tailbit_facets`.
+"""SQL functions over tables with an index: `tailbit_count`, `_rows`, `_facets` and `_locate`.
 
 The table functions learn their columns when Spark analyses the statement, so path, predicate and version must
 be constants. The version is then fixed: the rows are those of the version that was analysed. Rows cross from
@@ -22,6 +22,7 @@ from tailbit.arguments.values import split_names, text
 from tailbit.errors import UsageError
 from tailbit.index.model import key_type_of_column
 from tailbit.outputs.facets import facet_table
+from tailbit.spark.locating import Located, OfKeys, located_of
 from tailbit.spark.plain_errors import told_plainly, without_traceback
 from tailbit.spark.schema import python_rows, spark_schema
 from tailbit.tables.cache import HANDLES_BYTES, Cache
@@ -51,7 +52,7 @@ def opened(path: str) -> IndexedTable:
 
 
 def register_functions(spark: SparkSession) -> None:
-    """Register the three functions with a session; the session's time zone is pickled with their code."""
+    """Register the four functions with a session; the session's time zone is pickled with their code."""
     zone = session_zone(spark)
 
     @told_plainly
@@ -83,6 +84,7 @@ def register_functions(spark: SparkSession) -> None:
     spark.udf.register("tailbit_count", tailbit_count, LongType())
     spark.udtf.register("tailbit_rows", udtf(TailbitRows))
     spark.udtf.register("tailbit_facets", udtf(TailbitFacets))
+    spark.udtf.register("tailbit_locate", udtf(TailbitLocate))
 
 
 def session_zone(spark: SparkSession) -> str:
@@ -152,6 +154,24 @@ def facets_of(answer: Answer, named: str, zone: str) -> OfVersion:
         value.nullable = True
     columns = StructType([*values, StructField("count", LongType(), False)])
     return OfVersion(columns, version=answer.version, zone=zone)
+
+
+class TailbitLocate(Located):
+    """`tailbit_locate`, whose columns and versions are told when a statement is analysed."""
+
+    @staticmethod
+    @told_plainly
+    def analyze(
+        path: AnalyzeArgument,
+        keys: AnalyzeArgument,
+        on: AnalyzeArgument | None = None,
+        version: AnalyzeArgument | None = None,
+        since: AnalyzeArgument | None = None,
+    ) -> OfKeys:
+        """Return the columns of the result, and the versions that it is of."""
+        table: IndexedTable = opened(_constant("path", path))
+        named, at, older = _constant("on", on), _constant("version", version), _constant("since", since)
+        return located_of(table, keys, named, at, older)
 
 
 def _named(columns: str) -> list[str]:

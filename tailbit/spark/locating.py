@@ -1,28 +1,41 @@
-"""Where keys live, asked for a DataFrame of keys: each executor looks up its share of them."""
+"""Where keys live, asked for a DataFrame of keys, each executor looking up its share of them, or in SQL."""
 
 from __future__ import annotations
 
+import datetime
+import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql.types import LongType, StringType, StructType
+from pyspark.sql import Row
+from pyspark.sql.types import ArrayType, DataType, LongType, StringType, StructType, TimestampType
+from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult
 
-from tailbit.api import open_indexed
+from tailbit.api import IndexedTable, open_indexed
 from tailbit.arguments.key_tables import check_distinct
 from tailbit.arguments.values import names, path_text, texts_by_name
 from tailbit.errors import UsageError
+from tailbit.outputs.key_moves import change_column
 from tailbit.spark.plain_errors import without_traceback
-from tailbit.spark.statements import location_of
+from tailbit.spark.schema import python_rows
 from tailbit.wording import quoted
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 
 def located(
-    table: Any, keys: Any, on: Any, version: Any, as_of: Any, index: Any, storage_options: Any
+    table: Any,
+    keys: Any,
+    on: Any,
+    version: Any,
+    as_of: Any,
+    index: Any,
+    storage_options: Any,
+    since: Any = None,
 ) -> DataFrame:
     """Return the keys of a frame with the places of their rows (see `tailbit.spark.locate`).
 
@@ -44,21 +57,44 @@ def located(
     options, named = texts_by_name("storage_options", storage_options), path_text("table", table)
     is_path = "/" in named or os.path.isdir(named)
     root = named if is_path else location_of(keys.sparkSession, named)
-    answered = open_indexed(root, index, storage_options=options).where(version=version, as_of=as_of)
-    look_up = _look_up(root, index, options, wanted, answered.version)
+    opened = open_indexed(root, index, storage_options=options)
+    versions = _versions(opened, version, as_of, since)
+    look_up = _look_up(root, index, options, wanted, *versions)
     distinct = keys.select(*(keys[quoted(name)].alias(name) for name in wanted)).dropDuplicates()
-    return distinct.mapInArrow(look_up, _with_places(distinct.schema))
+    return distinct.mapInArrow(look_up, _with_places(distinct.schema, since is not None))
 
 
-def _with_places(keys: StructType) -> StructType:
+def location_of(spark: SparkSession, name: str) -> str:
+    """Return where a table of the session's catalogs lies."""
+    detail = spark.sql(f"DESCRIBE DETAIL {name}").select("location").collect()
+    location: str = detail[0]["location"]
+    return location.removeprefix("file:")
+
+
+def _versions(
+    table: IndexedTable, version: Any, as_of: Any = None, since: Any = None
+) -> tuple[int, int | None]:
+    """Return the number of the version that is asked for, and of the one since which changes are told."""
+    older = None if since is None else table.where(version=since).version
+    return table.where(version=version, as_of=as_of).version, older
+
+
+def _with_places(keys: StructType, with_change: bool) -> StructType:
     """Return the columns of keys, and those of the places of their rows."""
     prefix = "_" if {"path", "position"} & set(keys.names) else ""
     places = StructType().add(f"{prefix}path", StringType()).add(f"{prefix}position", LongType())
+    if with_change:
+        places = places.add(change_column(keys.names), StringType())
     return StructType([*keys.fields, *places.fields])
 
 
 def _look_up(
-    root: str, index: str | None, options: Mapping[str, str], on: Iterable[str], version: int
+    root: str,
+    index: str | None,
+    options: Mapping[str, str],
+    on: Iterable[str],
+    version: int,
+    since: int | None,
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Return what looks up a share of the keys at a version, all of them at once."""
 
@@ -67,6 +103,96 @@ def _look_up(
             share = [*batches]
             if share:
                 table = open_indexed(root, index, storage_options=options)
-                yield from table.locate(pa.Table.from_batches(share), on, version=version).to_batches()
+                located = table.locate(pa.Table.from_batches(share), on, version=version, since=since)
+                yield from located.to_batches()
 
     return look_up
+
+
+@dataclass
+class OfKeys(AnalyzeResult):
+    """The columns of `tailbit_locate`, those of its keys as JSON, and the versions that they belong to."""
+
+    keys: str = ""
+    version: int = 0
+    since: int | None = None
+
+
+class Located:
+    """`tailbit_locate(path, keys, on, version, since)`: the keys, with `path` and `position` of their rows.
+
+    `keys`: a constant array, of values of the one column `on` or of structs; or the rows of a TABLE.
+    """
+
+    def __init__(self, analyzed: OfKeys) -> None:
+        self._at, self._rows = analyzed, list[Any]()
+        self._path = ""
+
+    def eval(
+        self,
+        path: str,
+        keys: Any,
+        on: str | None = None,
+        version: int | None = None,
+        since: int | None = None,
+    ) -> None:
+        """Keep keys, those of an array or of a row."""
+        self._path = path
+        self._rows += [keys] if isinstance(keys, Row) else keys or []
+
+    def terminate(self) -> Iterator[tuple[Any, ...]]:
+        """Yield the places of all keys, which are looked up together."""
+        with without_traceback():
+            if self._rows:
+                fields = StructType.fromJson(json.loads(self._at.keys)).fields
+                rows = [row if isinstance(row, Row) else (row,) for row in self._rows]
+                keys = [
+                    tuple(_plain(value, field.dataType) for value, field in zip(row, fields, strict=True))
+                    for row in rows
+                ]
+                table, on = open_indexed(self._path), [field.name for field in fields]
+                yield from python_rows(table.locate(keys, on, self._at.version, since=self._at.since))
+
+
+def _plain(value: Any, type_: DataType) -> Any:
+    """Return a value of a worker as keys are given: an instant with its time zone, which Spark leaves out."""
+    if isinstance(type_, TimestampType) and value is not None:
+        return value.astimezone(datetime.timezone.utc)
+    return bytes(value) if isinstance(value, bytearray) else value
+
+
+def located_of(
+    table: IndexedTable, keys: AnalyzeArgument, on: str | None, version: int | None, since: int | None
+) -> OfKeys:
+    """Return what `tailbit_locate` returns of the keys of its argument.
+
+    Raises:
+        UsageError: the keys are no constant array and no table, or have no names.
+    """
+    fields = _fields(keys, on)
+    versions = _versions(table, version, since=since)
+    return OfKeys(
+        _with_places(fields, since is not None),
+        withSinglePartition=keys.isTable,
+        keys=fields.json(),
+        version=versions[0],
+        since=versions[1],
+    )
+
+
+def _fields(keys: AnalyzeArgument, on: str | None) -> StructType:
+    """Return the key columns of an argument."""
+    type_ = keys.dataType
+    if keys.isTable and isinstance(type_, StructType):
+        return type_
+    if not isinstance(type_, ArrayType):
+        raise UsageError(
+            reason=f"keys are of type {type_.simpleString()}",
+            hint="Give a constant array, or the rows of a TABLE(SELECT ...).",
+        )
+    if isinstance(type_.elementType, StructType):
+        return type_.elementType
+    if on is None:
+        reason = "keys have no names"
+        raise UsageError(reason=reason, hint="Name the column behind them, or give an array of structs.")
+    return StructType().add(on, type_.elementType)

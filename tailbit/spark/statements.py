@@ -19,6 +19,7 @@ from pyspark.sql.types import (
 from tailbit.index.sql.ddl.parser import parse_statement
 from tailbit.index.sql.ddl.statements import Statement, TableReference
 from tailbit.spark.functions import session_zone
+from tailbit.spark.locating import location_of
 from tailbit.upkeep.statements import as_dict, run, table_of
 
 if TYPE_CHECKING:
@@ -53,10 +54,3 @@ def _located(spark: SparkSession, statement: Statement) -> Statement:
         return statement
     path = location_of(spark, str(statement.table))
     return replace(statement, table=TableReference("path", (path,), statement.table.place))
-
-
-def location_of(spark: SparkSession, name: str) -> str:
-    """Return where a table of the session's catalogs lies."""
-    detail = spark.sql(f"DESCRIBE DETAIL {name}").select("location").collect()
-    location: str = detail[0]["location"]
-    return location.removeprefix("file:")

@@ -51,6 +51,9 @@ OF_REPAIR = {Fault.REPAIR_HALF_DONE}
 OF_FILLING = {Fault.FILL_PLANNED, Fault.FILL_BUILT, Fault.FILL_COMMITTED}
 """Points that only an indexer passes that fills files beside the stream."""
 
+OF_CHANGES = {Fault.ROWS_LOCATED, Fault.VECTORS_WRITTEN, Fault.ROWS_APPENDED, Fault.CHANGE_COMMITTED}
+"""Points that only a change of rows passes, which no indexer makes."""
+
 LATER = (
     *(Fault.OFFSET_LOGGED, Fault.BATCH_PLANNED, Fault.SEGMENT_HALF_WRITTEN),
     *(Fault.BEFORE_COMMIT, Fault.COMMIT_REPLY_LOST, Fault.AFTER_COMMIT),
@@ -129,7 +132,7 @@ def run_module(fault: str, *arguments: str) -> subprocess.Popen[str]:
 
 @pytest.mark.parametrize(
     ("fault", "passes"),
-    [(fault, 1) for fault in Fault if fault not in OF_SPARK | OF_REPAIR | OF_FILLING]
+    [(fault, 1) for fault in Fault if fault not in OF_SPARK | OF_REPAIR | OF_FILLING | OF_CHANGES]
     + [(fault, 4) for fault in variants(LATER, 2)],
     ids=lambda at: at.value if isinstance(at, Fault) else str(at),
 )

@@ -65,3 +65,38 @@ def test_what_is_no_frame_of_keys_is_refused_by_name(spark: Any, orders: str) ->
         tailbit.spark.locate(orders, spark.range(2), version=9)
     with pytest.raises(PySparkException, match="a key has NULL in id"):
         tailbit.spark.locate(orders, spark.sql("SELECT CAST(NULL AS BIGINT) AS id")).collect()
+
+
+def test_sql_locates_the_keys_of_an_array_or_of_a_table(spark: Any, orders: str) -> None:
+    session = spark.newSession()
+    tailbit.spark.register(session)
+    session.sql("SELECT id, concat('s', id % 3) AS shop FROM range(3, 9)").createOrReplaceTempView("wanted")
+    opened = tailbit.open(orders)
+    for arguments, keys, on in (
+        ("array(5, 99)", [5, 99], "id"),
+        ("array(named_struct('id', 1L, 'shop', 's1'))", [(1, "s1")], ["id", "shop"]),
+        ("TABLE(SELECT id FROM wanted)", [*range(3, 9)], "id"),
+        ("TABLE(wanted)", [(i, f"s{i % 3}") for i in range(3, 9)], ["id", "shop"]),
+    ):
+        named = ", 'id'" if arguments == "array(5, 99)" else ""
+        found = session.sql(f"SELECT * FROM tailbit_locate('{orders}', {arguments}{named})")
+        expected = opened.locate(keys, on=on)
+        assert found.columns == expected.column_names
+        assert rows(found.collect()) == rows(row.values() for row in expected.to_pylist()), arguments
+    older = f"SELECT * FROM tailbit_locate('{orders}', array(1, 12), 'id', version => 1, since => 0)"
+    assert [(row.id, row.position, row.change) for row in session.sql(older).collect()] == [
+        (1, 1, "same"),
+        (12, 7, "new"),
+    ]
+    frame = tailbit.spark.locate(orders, spark.range(1, 15, 11), since=0)
+    assert frame.columns == ["id", "path", "position", "change"]
+    assert rows((row.id, row.change) for row in frame.collect()) == [(1, "same"), (12, "new"), (12, "new")]
+    for arguments, reason in (
+        ("array(1)", "keys have no names"),
+        ("1, 'id'", "keys are of type int"),
+        ("array(1), 'nothing'", "no column nothing"),
+        ("array(1), 'id', version => 9", "version 9"),
+        ("array(1, NULL), 'id'", "a key has NULL in id"),
+    ):
+        with pytest.raises(PySparkException, match=reason):
+            session.sql(f"SELECT * FROM tailbit_locate('{orders}', {arguments})").collect()

@@ -27,7 +27,7 @@ DEFINED = {
     "numbers": RandomDefinition(("CAST(category AS INT)",)),
     "both": RandomDefinition(("flag", "small")),
     "statistics": RandomDefinition(("*",), "column_stats"),
-    "key": RandomDefinition(("id",), "record_key"),
+    "key": RandomDefinition(("id", "category"), "record_key"),
 }
 """An index of each kind; no text is a number, so that the second raises for each."""
 

@@ -50,6 +50,7 @@ def page() -> str:
         _of_function("tailbit.streaming.job.failure_of", failure_of),
         _of_function("tailbit.spark.register", tailbit.spark.register),
         _of_function("tailbit.spark.sql", tailbit.spark.sql),
+        _of_function("tailbit.spark.locate", tailbit.spark.locate),
         _of_function("tailbit.spark.delete", tailbit.spark.delete),
         _of_function("tailbit.spark.upsert", tailbit.spark.upsert),
         _of_function("tailbit.spark.accelerate", tailbit.spark.accelerate),

@@ -86,6 +86,8 @@ public class RowChanges {
 
   /** Begins a transaction on a table; name: as in SQL, of a catalog or delta.`path`. */
   public RowChanges begin(SparkSession session, String name) throws Exception {
+    // Delta asks the thread for its session, and a new thread of Python has none.
+    SparkSession.setActiveSession(session);
     List parts = parts(session, name);
     spark = session;
     DeltaTableV2 table = parts.size() < 3
@@ -154,6 +156,19 @@ public class RowChanges {
     return null;
   }
 
+  /** Returns the first setting of the session, by name, that begins so; null if none does. */
+  public String settingThatBegins(String prefix) {
+    Iterator names = CollectionConverters.asJava(spark.conf().getAll()).keySet().iterator();
+    String first = null;
+    while (names.hasNext()) {
+      String name = (String) names.next();
+      if (name.startsWith(prefix) && (first == null || name.compareTo(first) < 0)) {
+        first = name;
+      }
+    }
+    return first;
+  }
+
   /** Returns why the condition of a filtered frame may mean something else to the index than to this session, or null. */
   public String obstacle(Dataset rows) {
     LogicalPlan plan = rows.queryExecution().analyzed();
@@ -184,15 +199,18 @@ public class RowChanges {
   /**
    * Deletes rows of some files; false, and nothing is changed, where the log does not say how many rows one of them has.
    *
-   * places: for each file the decoded path as in the log, and the positions as a serialized RoaringBitmapArray; both
-   * behind their length in bytes (4 bytes, big endian).
+   * places: for each file the decoded path as in the log, the positions as a serialized RoaringBitmapArray, and the
+   * identity of its deletion vector with the positions that this hides, or with none if they are not known; each behind
+   * its length in bytes (4 bytes, big endian).
    */
   public boolean delete(byte[] places) throws IOException {
     Map bitmaps = new HashMap();
+    Map hidden = new HashMap();
     DataInputStream input = new DataInputStream(new ByteArrayInputStream(places));
     while (input.available() > 0) {
       String path = new String(next(input), "UTF-8");
       bitmaps.put(path, RoaringBitmapArray.readFrom(next(input)));
+      hidden.put(new String(next(input), "UTF-8"), RoaringBitmapArray.readFrom(next(input)));
     }
     Map files = files(bitmaps);
     Iterator added = files.values().iterator();
@@ -202,7 +220,7 @@ public class RowChanges {
       }
     }
     transaction.trackFilesRead(seq(new ArrayList(files.values())));
-    mark(files, bitmaps);
+    mark(files, bitmaps, hidden);
     return true;
   }
 
@@ -272,7 +290,7 @@ public class RowChanges {
   }
 
   /** Adds to the commit that rows are deleted: a deletion vector, or the file's removal where no row is left. */
-  private void mark(Map files, Map bitmaps) throws IOException {
+  private void mark(Map files, Map bitmaps, Map known) throws IOException {
     Configuration configuration = snapshot.deltaLog().newDeltaHadoopConf();
     DeletionVectorStore store = DeletionVectorStore$.MODULE$.createInstance(configuration);
     PathWithFileSystem root = PathWithFileSystem.withConf(snapshot.deltaLog().dataPath(), configuration);
@@ -286,7 +304,10 @@ public class RowChanges {
         RoaringBitmapArray deleted = (RoaringBitmapArray) bitmaps.get(path);
         long hiddenBefore = 0;
         if (file.deletionVector() != null) {
-          RoaringBitmapArray hidden = store.read(file.deletionVector(), snapshot.deltaLog().dataPath());
+          RoaringBitmapArray hidden = (RoaringBitmapArray) known.get(file.deletionVector().uniqueId());
+          if (hidden == null) {
+            hidden = store.read(file.deletionVector(), snapshot.deltaLog().dataPath());
+          }
           hiddenBefore = hidden.cardinality();
           deleted.merge(hidden);
         }

@@ -19,10 +19,11 @@ from tailbit.api import IndexedTable
 from tailbit.arguments.conditions import Condition, condition_text
 from tailbit.arguments.key_tables import key_table
 from tailbit.arguments.spark_columns import is_spark_column
-from tailbit.errors import TailbitError, UsageError
+from tailbit.errors import StaleIndexError, TailbitError, UsageError
+from tailbit.faults import Fault, fault_point
 from tailbit.once import once
 from tailbit.spark.functions import session_zone
-from tailbit.spark.writing.places import Places, packed, places_of_answer, places_of_keys
+from tailbit.spark.writing.places import LocatedRows, packed, places_of_answer, places_of_keys, with_hidden
 from tailbit.spark.writing.target import REPLAYED, Target, column_name, retention_of
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class Deleting:
 
         Raises:
             UsageError: the keys are no keys of the table.
+            StaleIndexError: the index lags more than it may.
             pyspark.errors.PySparkException: Delta or Spark refuses, as for a DELETE.
         """
         changes = self.target.begin()
@@ -68,15 +70,19 @@ class Deleting:
     def _run(self, changes: Any, dry: bool) -> Deletion:
         if self.target.is_replayed(changes):
             return Deletion(None, 0, 0, "index", REPLAYED)
-        places, reason = self._places(changes)
-        if places is None:
+        located, reason = self._places(changes)
+        fault_point(Fault.ROWS_LOCATED)
+        if located is None:
             return self._by_delta(reason, dry)
+        places, hidden = located
         found = Deletion(None, sum(map(len, places.values())), len(places), "index")
         if dry or not places:
             return found
-        if not changes.delete(packed(places)):
+        if not changes.delete(packed(places, hidden)):
             return self._by_delta("the log does not say how many rows its files have", dry)
+        fault_point(Fault.VECTORS_WRITTEN)
         version = self._committed(changes)
+        fault_point(Fault.CHANGE_COMMITTED)
         self.target.refresh()
         return replace(found, version=version)
 
@@ -93,7 +99,7 @@ class Deleting:
         assert self.condition is not None
         return self.target.frame.where(self.condition)
 
-    def _places(self, changes: Any) -> tuple[Places | None, str | None]:
+    def _places(self, changes: Any) -> tuple[LocatedRows | None, str | None]:
         """Return where the rows lie; None, and the reason, if Delta is to find them."""
         reason = self.target.obstacle(changes)
         if reason is None and self.keys is None:
@@ -106,6 +112,8 @@ class Deleting:
             if self.keys is not None and not self._numbers_differ():
                 raise
             return None, str(wrong)
+        except StaleIndexError:
+            raise
         except TailbitError as error:
             return None, str(error)
 
@@ -136,12 +144,14 @@ class Deleting:
         named = [name for name in self._rows.columns if name.lower() in parts]
         return f"column {named[0]} is named as the table or its database" if named else None
 
-    def _found(self, table: IndexedTable, version: int) -> Places:
+    def _found(self, table: IndexedTable, version: int) -> LocatedRows:
         if self.keys is None:
             zone = session_zone(self.target.spark)
-            return places_of_answer(table.where(self.condition, version=version, zone=zone))
+            answer = table.where(self.condition, version=version, zone=zone)
+            return with_hidden(places_of_answer(answer), answer)
         columns, keys = self.keys
-        return places_of_keys(table.locate(keys, on=columns, version=version))
+        places = places_of_keys(table.locate(keys, on=columns, version=version))
+        return with_hidden(places, table.where(version=version))
 
     def _by_delta(self, reason: str | None, dry: bool) -> Deletion:
         """Run Delta's own statement; without its run nobody knows how many rows it finds."""

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.answer import Answer
-from tailbit.tables.arrow import numpy_of
+from tailbit.tables import compute as pc
+from tailbit.tables.arrow import arrow_array, numpy_of
 from tailbit.tables.delta.deletion_vectors import PORTABLE_MAGIC
 from tailbit.tables.positions import bitmap_of
 
@@ -34,14 +37,51 @@ def places_of_keys(located: pa.Table) -> Places:
     }
 
 
-def packed(places: Places) -> bytes:
-    """Return per file its path and a RoaringBitmapArray of one bitmap, both behind their length in bytes.
+@dataclass(frozen=True)
+class Hidden:
+    """Rows that a deletion vector hides from a file already, and the identity of the vector."""
 
-    See the Delta protocol, Deletion Vector Format: a magic number (4 bytes), the number of bitmaps (8), and
-    each behind the upper half of its values (4), all little endian.
+    id: str
+    positions: BitMap
+
+
+class LocatedRows(NamedTuple):
+    """Rows of data files, and by the paths of files what is hidden of them already."""
+
+    places: Places
+    hidden: Mapping[str, Hidden]
+
+
+def with_hidden(places: Places, answer: Answer) -> LocatedRows:
+    """Return rows with what is hidden of their files already, at the version of an answer.
+
+    The index has what it covers; of other files the deletion vector is read.
     """
+    coverage, files = answer._selection.coverage, answer._selection.snapshot.files
+    numbers = numpy_of(pc.index_in(arrow_array([*places], pa.string()), files.paths))
+    hidden = {}
+    for path, number in zip(places, numbers.tolist(), strict=True):
+        positions = coverage.hidden_of(number)
+        if positions:
+            hidden[path] = Hidden(files[number].hidden_id, positions)
+    return LocatedRows(places, hidden)
+
+
+def packed(places: Places, hidden: Mapping[str, Hidden]) -> bytes:
+    """Return what to delete per file, each part behind its length in bytes.
+
+    The parts: the path; a RoaringBitmapArray of one bitmap, the rows; the identity of the deletion vector
+    that the file has, empty if it is not known; the array of the rows that this hides. See the Delta
+    protocol, Deletion Vector Format: a magic number (4 bytes), the number of bitmaps (8), and each behind the
+    upper half of its values (4), all little endian.
+    """
+    none = Hidden("", BitMap())
     parts = []
     for path, positions in places.items():
-        name, bitmap = path.encode(), struct.pack("<IqI", PORTABLE_MAGIC, 1, 0) + positions.serialize()
-        parts += [struct.pack(">i", len(name)), name, struct.pack(">i", len(bitmap)), bitmap]
-    return b"".join(parts)
+        known = hidden.get(path, none)
+        parts += [path.encode(), _array(positions), known.id.encode(), _array(known.positions)]
+    return b"".join(struct.pack(">i", len(part)) + part for part in parts)
+
+
+def _array(positions: BitMap) -> bytes:
+    return struct.pack("<IqI", PORTABLE_MAGIC, 1, 0) + positions.serialize()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tailbit.api import IndexedTable, open_indexed
-from tailbit.arguments.values import path_text, texts_by_name, whole
+from tailbit.arguments.values import path_text, seconds, texts_by_name, whole
 from tailbit.errors import UsageError
 from tailbit.once import once
 from tailbit.spark.compiled import java_object
@@ -46,6 +46,7 @@ class Target:
 
     `name`: as in SQL. `index`: where the index is, if not at its usual place. `application`: the identifier
     and number of a transaction of the caller's application (Delta protocol, Transaction Identifiers).
+    `max_staleness`: how many seconds the index may be behind; `wait`: for how many the index is waited for.
     """
 
     spark: SparkSession
@@ -53,10 +54,19 @@ class Target:
     index: str | None
     storage_options: Mapping[str, str]
     application: tuple[str, int] | None
+    max_staleness: float | None = None
+    wait: float | None = None
 
     @classmethod
     def of(
-        cls, table: Any, spark: SparkSession | None, index: Any, storage_options: Any, application: Any
+        cls,
+        table: Any,
+        spark: SparkSession | None,
+        index: Any,
+        storage_options: Any,
+        application: Any,
+        max_staleness: Any = None,
+        wait: Any = None,
     ) -> Target:
         """Return the target of checked arguments (see `tailbit.spark.delete`).
 
@@ -69,6 +79,8 @@ class Target:
             None if index is None else path_text("index", index),
             texts_by_name("storage_options", storage_options),
             _application(application),
+            None if max_staleness is None else seconds("max_staleness", max_staleness),
+            None if wait is None else seconds("wait", wait),
         )
 
     def begin(self) -> Any:
@@ -93,12 +105,22 @@ class Target:
         return bool(changes.lastOf(identifier) >= number)
 
     def opened(self, changes: Any) -> IndexedTable:
-        """Return the table of a transaction with its index."""
-        return open_indexed(changes.location(), self.index, storage_options=self.storage_options)
+        """Return the table of a transaction with its index, which lags no more than it may.
+
+        Raises:
+            StaleIndexError: the index lags more.
+        """
+        options = self.storage_options
+        table = open_indexed(
+            changes.location(), self.index, max_staleness=self.max_staleness, storage_options=options
+        )
+        if self.wait is not None:
+            table.wait_for(changes.version(), self.wait)
+        return table
 
     def obstacle(self, changes: Any) -> str | None:
         """Return why only Delta's own statement may change the table; None if a transaction of ours may."""
-        return _session_obstacle(self.spark) or changes.obstacle()
+        return _session_obstacle(self.spark, changes) or changes.obstacle()
 
     @once
     def frame(self) -> DataFrame:
@@ -108,8 +130,10 @@ class Target:
     def refresh(self) -> None:
         """Have the session read anew what it has cached of the table, as Delta's own statements do."""
         session = self.spark._jsparkSession
-        plan = self.frame._jdf.queryExecution().analyzed()
-        session.sharedState().cacheManager().recacheByPlan(session, plan.collectLeaves().head())
+        cached = session.sharedState().cacheManager()
+        if not cached.isEmpty():
+            plan = self.frame._jdf.queryExecution().analyzed()
+            cached.recacheByPlan(session, plan.collectLeaves().head())
 
     @property
     def transaction(self) -> tuple[str | None, int]:
@@ -187,11 +211,10 @@ def _application(given: Any) -> tuple[str, int] | None:
     return given[0], whole("the number of application", given[1])
 
 
-def _session_obstacle(spark: SparkSession) -> str | None:
+def _session_obstacle(spark: SparkSession, changes: Any) -> str | None:
     """Return which setting of a session forbids to answer by the index; None if all are as they must be."""
     for name, default in _DEFAULTS.items():
         if (given := (spark.conf.get(name, default) or default).lower()) != default:
             return f"the session has {name}={given}"
-    settings: Mapping[str, str] = spark.conf.getAll
-    legacy = sorted(name for name in settings if name.startswith(_LEGACY))
-    return f"the session has {legacy[0]}" if legacy else None
+    legacy = changes.settingThatBegins(_LEGACY)
+    return None if legacy is None else f"the session has {legacy}"

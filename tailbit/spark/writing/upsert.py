@@ -16,9 +16,10 @@ import pyarrow as pa
 
 from tailbit.arguments.key_tables import check_distinct, table_of_library
 from tailbit.arguments.values import names
-from tailbit.errors import TailbitError, UsageError
+from tailbit.errors import StaleIndexError, TailbitError, UsageError
+from tailbit.faults import Fault, fault_point
 from tailbit.once import once
-from tailbit.spark.writing.places import Places, packed, places_of_keys
+from tailbit.spark.writing.places import LocatedRows, packed, places_of_keys, with_hidden
 from tailbit.spark.writing.target import REPLAYED, Target, column_name
 from tailbit.wording import quoted
 
@@ -60,6 +61,7 @@ class Upserting:
 
         Raises:
             UsageError: a key is NULL, or stands twice in the source.
+            StaleIndexError: the index lags more than it may.
             pyspark.errors.PySparkException: Delta or Spark refuses, as for a MERGE.
         """
         changes = self.target.begin()
@@ -72,26 +74,33 @@ class Upserting:
         keys = self._rows.select(*map(column_name, self.on)).toArrow()
         self._check_keys(keys)
         try:
-            located = self.target.opened(changes).locate(keys, on=self.on, version=changes.version())
-        except UsageError:
+            table, version = self.target.opened(changes), changes.version()
+            located = table.locate(keys, on=self.on, version=version)
+            places = with_hidden(places_of_keys(located), table.where(version=version))
+        except (UsageError, StaleIndexError):
             raise
         except TailbitError as error:
             return self._by_delta(str(error), dry)
+        fault_point(Fault.ROWS_LOCATED)
         if len(located) > len(keys):
             return self._by_delta("a key stands in several rows of the table", dry)
-        return self._upserted(changes, places_of_keys(located), len(keys), dry)
+        return self._upserted(changes, places, len(keys), dry)
 
-    def _upserted(self, changes: Any, places: Places, keys: int, dry: bool) -> Upsert:
+    def _upserted(self, changes: Any, located: LocatedRows, keys: int, dry: bool) -> Upsert:
         """Hide the rows of the keys and append those of the source."""
+        places, hidden = located
         updated = sum(map(len, places.values()))
         found = Upsert(None, updated, keys - updated, len(places), "index")
         if dry or not keys:
             return found
-        if not changes.delete(packed(places)):
+        if not changes.delete(packed(places, hidden)):
             return self._by_delta("the log does not say how many rows its files have", dry)
+        fault_point(Fault.VECTORS_WRITTEN)
         changes.append(self._rows._jdf)
+        fault_point(Fault.ROWS_APPENDED)
         told = f"{', '.join(self.on)} in {keys} keys"
         version = changes.commitUpsert(told, keys - updated, *self.target.transaction)
+        fault_point(Fault.CHANGE_COMMITTED)
         self.target.refresh()
         return replace(found, version=version)
 
@@ -137,7 +146,7 @@ class Upserting:
                     reason=f"a key of the source has NULL in {name}, and no value equals NULL",
                     hint="Leave such rows out, or insert them by themselves.",
                 )
-        distinct = len(keys.group_by(keys.column_names).aggregate([]))
+        distinct = _distinct(keys)
         if distinct < len(keys):
             raise UsageError(
                 reason=f"the source has {len(keys)} rows and {distinct} keys: a key stands twice",
@@ -163,6 +172,14 @@ class Upserting:
             f" WHEN MATCHED THEN UPDATE SET {update} WHEN NOT MATCHED THEN INSERT {insert}"
         )
         return self.target.spark.sql(statement, rows=self.source).collect()[0]
+
+
+def _distinct(keys: pa.Table) -> int:
+    """Return how many keys a table has; of types without keys too, which MERGE may know."""
+    try:
+        return len(keys.group_by(keys.column_names).aggregate([]))
+    except pa.ArrowNotImplementedError:
+        return len({repr(row) for row in keys.to_pylist()})
 
 
 def upsert_of(target: Target, source: Any, on: str | Iterable[str], set: Iterable[str] | None) -> Upserting:

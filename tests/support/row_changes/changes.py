@@ -64,13 +64,7 @@ class Changes:
         pair, rng = self._pair, self._pair.rng
         kind = rng.choice(("frame", "frame", "kept", "arrow", "dicts", "target"))
         null = 0.6 if rng.random() < 0.05 else 0.0
-        query = pair.rows(rng.randrange(1, 8), keys_null=null)
-        if rng.random() < 0.9:
-            names = ", ".join(f"`{name}`" for name in pair.key)
-            query = (
-                f"SELECT * EXCEPT (place) FROM (SELECT *, row_number() OVER (PARTITION BY {names} ORDER BY"
-                f" to_json(struct(*))) AS place FROM ({query})) WHERE place = 1"
-            )
+        query = pair.rows(rng.randrange(1, 8), keys_null=null, distinct=rng.random() < 0.9)
         frame = self._spark.sql(query)
         if kind == "target":
             chosen = pair.condition(1)

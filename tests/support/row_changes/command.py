@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
@@ -28,7 +28,7 @@ from support.spark_session import start_spark
 MARKS = "<!-- changes fuzzer: begin -->", "<!-- changes fuzzer: end -->"
 """Where the last whole run stands."""
 
-TURN = 100
+TURN = 400
 """Histories of one Spark: what it keeps of each table fills its heap in time."""
 
 
@@ -40,7 +40,7 @@ def main() -> int:
     seeds = seeds or range(1_000_000 * asked.seed, 1_000_000 * asked.seed + asked.histories)
     whole = True
     try:
-        for tally in _tallies(seeds):
+        for tally in _tallies(seeds, asked.jobs):
             total += tally
             for finding in tally.findings:
                 print(finding, flush=True)
@@ -77,28 +77,39 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--history", type=int, help="make the history of this seed alone, as a finding names it"
     )
+    parser.add_argument(
+        "--jobs", type=int, default=1, help="how many at a time, each with a Spark of its own"
+    )
     parser.add_argument("--record", type=Path, metavar="FILE", help="write the result of a whole run there")
     return parser.parse_args()
 
 
-def _tallies(seeds: range) -> Iterator[Tally]:
-    """Yield what each history did."""
+def _tallies(seeds: range, jobs: int) -> Iterator[Tally]:
+    """Yield what each history did; `jobs`: processes that make them."""
     with tempfile.TemporaryDirectory() as folder:
-        for begin in range(0, len(seeds), TURN):
-            with ProcessPoolExecutor(1, get_context("spawn"), ignore_interrupts) as pool:
-                for seed in seeds[begin : begin + TURN]:
-                    yield pool.submit(_history, folder, seed).result()
+        for begin in range(0, len(seeds), TURN * jobs):
+            with ProcessPoolExecutor(jobs, get_context("spawn"), ignore_interrupts) as pool:
+                turn = [pool.submit(_history, folder, seed) for seed in seeds[begin : begin + TURN * jobs]]
+                try:
+                    yield from (done.result() for done in as_completed(turn))
+                finally:
+                    pool.shutdown(cancel_futures=True)
 
 
 @cache
 def _spark(folder: str) -> Any:
-    return start_spark(Path(folder), lives_long=True)
+    session = start_spark(Path(folder), lives_long=True)
+    session.sparkContext.setLogLevel("OFF")
+    return session
 
 
 def _history(folder: str, seed: int) -> Tally:
     """Make a history, and leave nothing of it."""
     place = tempfile.mkdtemp(dir=folder)
+    spark = _spark(folder)
     try:
-        return History(_spark(folder), place, seed).go()
+        return History(spark, place, seed).go()
     finally:
+        spark.catalog.clearCache()
+        spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
         shutil.rmtree(place)

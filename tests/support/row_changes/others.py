@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from support.row_changes.table import Pair
+from support.row_changes.table import Pair, last_version
+
+UNCHECKED = "spark.databricks.delta.retentionDurationCheck.enabled"
+"""Delta's guard against a VACUUM of what is not old, which histories do."""
 
 
 class Others:
@@ -10,6 +13,12 @@ class Others:
 
     def __init__(self, pair: Pair, done: list[str]) -> None:
         self._pair, self._done = pair, done
+        self._kept: list[tuple[int, int, dict[str, str]]] = []
+
+    def keep_versions(self) -> None:
+        """Keep in mind that the rows of both are the same now, for a RESTORE."""
+        pair = self._pair
+        self._kept.append((last_version(pair.path), last_version(pair.twin), {**pair.columns}))
 
     def other(self) -> None:
         """Another writer's statement."""
@@ -25,6 +34,27 @@ class Others:
             form = rng.choice(("UPDATE THIS_TABLE SET n = 2 WHERE {}", "DELETE FROM THIS_TABLE WHERE {}"))
             self._done.append(form.format(condition))
             pair.both(self._done[-1])
+
+    def maintenance(self) -> None:
+        """An older version is put back in both, or nothing is left of them but the newest."""
+        pair = self._pair
+        if self._kept and pair.rng.random() < 0.7:
+            ours, theirs, columns = pair.rng.choice(self._kept)
+            self._done.append(f"RESTORE to {ours}, the copy to {theirs}")
+            restored = [
+                pair.run(f"RESTORE THIS_TABLE TO VERSION AS OF {version}", path)
+                for path, version in ((pair.path, ours), (pair.twin, theirs))
+            ]
+            assert restored == [True, True], restored
+            pair.columns = {**columns}
+        else:
+            self._done.append("VACUUM")
+            pair.spark.conf.set(UNCHECKED, "false")
+            try:
+                assert pair.both("VACUUM THIS_TABLE RETAIN 0 HOURS"), "refused"
+            finally:
+                pair.spark.conf.unset(UNCHECKED)
+            self._kept.clear()
 
     def schema(self) -> None:
         """Another schema: a column comes, goes or has another name."""

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+from deltalake import DeltaTable, QueryBuilder
+from deltalake.exceptions import DeltaError
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
@@ -129,17 +133,21 @@ class Pair:
         text = "NULL" if rng.random() < null else rng.choice(literals)
         return f"CAST({text} AS {'STRING' if type_.startswith('VARCHAR') else type_})"
 
-    def rows(self, count: int, null: float = 0.1, keys_null: float = 0.0) -> str:
-        """Return random rows as a query with the names of the columns; a `n` is never NULL."""
-        lines = []
-        for _ in range(count):
-            cells = [
-                self.literal(name, 0.0 if name == "n" else keys_null if name in self.key else null)
+    def rows(self, count: int, null: float = 0.1, keys_null: float = 0.0, *, distinct: bool = False) -> str:
+        """Return random rows as a query with the names of the columns; a `n` is never NULL.
+
+        `distinct`: a key stands in the first of its rows alone.
+        """
+        lines: dict[str, str] = {}
+        for number in range(count):
+            cells = {
+                name: self.literal(name, 0.0 if name == "n" else keys_null if name in self.key else null)
                 for name in self.columns
-            ]
-            lines.append(f"({', '.join(cells)})")
+            }
+            key = ", ".join(cells[name] for name in self.key) if distinct else str(number)
+            lines.setdefault(key.replace("-0.0D", "0.0D"), f"({', '.join(cells.values())})")
         names = ", ".join(f"`{name}`" for name in self.columns)
-        return f"SELECT * FROM VALUES {', '.join(lines)} AS given({names})"
+        return f"SELECT * FROM VALUES {', '.join(lines.values())} AS given({names})"
 
     def insertion(self, count: int) -> str:
         """Return an INSERT of random rows, NULL keys and keys that stand twice among them."""
@@ -187,5 +195,26 @@ class Pair:
     def contents(self, path: str) -> list[str]:
         """Return every row as text, sorted, with the names of the columns."""
         frame = self.spark.read.format("delta").load(path)
-        names = sorted(frame.columns)
-        return sorted(repr([(name, row[name]) for name in names]) for row in frame.collect())
+        return _told(frame.columns, [tuple(row) for row in frame.toArrow().to_pydict().values()])
+
+    def quick_contents(self, path: str) -> list[str]:
+        """Return every row as `contents` does, read by deltalake; by Spark, where deltalake cannot."""
+        if self.deltalake_reads:
+            try:
+                rows = pa.table(QueryBuilder().register("t", DeltaTable(path)).execute("SELECT * FROM t"))
+                return _told(rows.column_names, [*rows.to_pydict().values()])
+            except DeltaError:
+                # Only features that deltalake does not have end here.
+                self.deltalake_reads = False
+        return self.contents(path)
+
+
+def _told(names: Sequence[str], columns: Sequence[Sequence[Any]]) -> list[str]:
+    """Return rows as texts, sorted, with the names of their columns."""
+    order = sorted(range(len(names)), key=names.__getitem__)
+    return sorted(repr([(names[at], row[at]) for at in order]) for row in zip(*columns, strict=True))
+
+
+def last_version(path: str) -> int:
+    """Return the newest version of a table."""
+    return max(int(file.stem) for file in Path(path, "_delta_log").glob("*.json") if file.stem.isdigit())

@@ -179,7 +179,7 @@ def test_a_column_that_is_not_there_or_has_no_keys_is_named(table_path: str) -> 
     table = tailbit.open(table_path)
     with pytest.raises(UnknownColumnError, match="no column b"):
         table.locate([1], on="b")
-    with pytest.raises(ColumnTypeError):
+    with pytest.raises(ColumnTypeError, match="column a is of type array"):
         table.locate([1], on="a")
 
 
