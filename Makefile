@@ -18,7 +18,7 @@ PACKAGES := tables index checkpoints streaming
 # As pip does for a wheel: a first question compiles nothing, also where Python may write no bytecode itself.
 COMPILED = $(BIN)/python -m compileall -q tailbit $(PACKAGES)
 
-.PHONY: help test lint audit demo demo-hudi support-page functions-page python-page cli-page site fuzz fuzz-analytics fuzz-changes fuzz-definitions fuzz-histories fuzz-hudi fuzz-predicates fuzz-properties fuzz-spark proof soak load load-definitions bench time-zones constraints hudi-env hudi-tables clean java jar load-tables kill-tables restart-tables pictures
+.PHONY: help test lint audit demo demo-hudi support-page functions-page python-page cli-page site fuzz fuzz-analytics fuzz-changes fuzz-definitions fuzz-histories fuzz-hudi fuzz-predicates fuzz-properties fuzz-spark proof soak load load-definitions bench time-zones constraints hudi-env hudi-live hudi-tables clean java jar load-tables kill-tables restart-tables pictures
 
 help:
 	@echo "make demo             index a live table while it changes, and answer from it"
@@ -51,6 +51,7 @@ help:
 	@echo "make pictures         take the pictures of the status page and of Spark's UI in docs/assets: needs Chromium"
 	@echo "make site             the pages as a site with a search, in build/site"
 	@echo "make time-zones       write tables/zones/rules.txt from the JVM that Spark starts"
+	@echo "make hudi-live        Hudi's own writer at work beside the shipped command, which is killed: INSTANTS=30 SEED=1"
 	@echo "make hudi-tables      write the packed Hudi tables of the tests with Hudi on Spark 3.5: TABLES='cow_v9' for some"
 	@echo "make constraints      pin the newest versions that fit pyproject.toml (needs uv)"
 	@echo "make jar              the jar with which Spark's own queries use the index: javac, against the installed Spark"
@@ -227,6 +228,7 @@ jar: $(VENV)/.test-installed java
 # written into a table names the folder where it was made, so that is the same folder on every machine.
 HUDI_ENV := $(CURDIR)/build/hudi-env
 HUDI_FOLDER ?= /tmp/tailbit-hudi-tables
+INSTANTS ?= 30
 TABLES ?=
 
 hudi-env: $(HUDI_ENV)/.installed
@@ -235,6 +237,9 @@ $(HUDI_ENV)/.installed: tests/hudi_tables/requirements.txt
 	$(PYTHON) -m venv $(HUDI_ENV)
 	$(HUDI_ENV)/bin/python -m pip install --quiet -r tests/hudi_tables/requirements.txt
 	@touch $@
+
+hudi-live: hudi-env $(VENV)/.test-installed java
+	TAILBIT_LIVE_INSTANTS=$(INSTANTS) TAILBIT_LIVE_SEED=$(SEED) $(BIN)/pytest -q tests/fault/test_hudi_live.py
 
 hudi-tables: hudi-env java
 	nice $(HUDI_ENV)/bin/python tests/hudi_tables/make.py --folder $(HUDI_FOLDER) $(TABLES)
