@@ -239,6 +239,12 @@ BENCHMARKS = (
         (Target("median s", most=0.10), Target("p99 s", most=0.25)),
     ),
     Benchmark(
+        "freshness_hudi",
+        "From a commit of a Hudi table to its being covered, beside Delta's",
+        ("table",),
+        (Target("of Delta's", most=1.2),),
+    ),
+    Benchmark(
         "spark_frame",
         "`Answer.dataframe` beside Spark's own filtered read",
         ("predicate",),

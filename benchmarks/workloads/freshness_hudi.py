@@ -1,0 +1,142 @@
+"""How long from a commit of a Hudi table to its being covered, beside a commit of a Delta table?
+
+Usage: python workloads/freshness_hudi.py [COMMITS]. One application, a process of its own, keeps the indexes
+of three tables; this process writes a commit of 100 rows to each in turn and watches the log of its index.
+The Hudi tables are written by hand: COPY_ON_WRITE a file a commit, MERGE_ON_READ a log block a commit.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import random
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Any
+
+import deltalake
+import pyarrow as pa
+from freshness import START_S, await_index
+from timing import tell
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests"))
+from support.hudi_builder import META, HudiBuilder, avro_fields, avro_schema
+from support.hudi_logs import avro_block
+from tailbit.index.store.table import MetadataTable
+from tailbit.tables.open import open_table
+
+ROWS = 100
+WARM_UP = 5
+CONFIGURATION = """\
+[application]
+name = "fresh"
+checkpoint = "{folder}/checkpoint"
+metrics = "off"
+ui = false
+
+[defaults]
+idle_poll = "200ms"
+"""
+
+
+def main(commits: int = 60) -> None:
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="tailbit-fresh-"))
+    writers: dict[str, Callable[[pa.Table], None]] = {
+        "Delta": _delta(folder / "delta"),
+        "COPY_ON_WRITE": _copied(folder / "cow"),
+        "MERGE_ON_READ": _merged(folder / "mor"),
+    }
+    paths = dict(zip(writers, ("delta", "cow", "mor"), strict=True))
+    for write in writers.values():
+        write(_rows(0))
+    text = CONFIGURATION.format(folder=folder)
+    for path in paths.values():
+        text += f'\n[[table]]\npath = "{folder}/{path}"\ncolumns = ["kind", "site"]\n'
+    (folder / "tailbit.toml").write_text(text)
+    command = [pathlib.Path(sys.executable).with_name("tailbit"), "run", "--config", folder / "tailbit.toml"]
+    indexer = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    waits: dict[str, list[float]] = {kind: [] for kind in writers}
+    try:
+        indexes = {kind: await_index(folder / path / "_tailbit") for kind, path in paths.items()}
+        for commit in range(1, WARM_UP + commits + 1):
+            for kind, write in writers.items():
+                seconds = _covered(write, _rows(commit), str(folder / paths[kind]), indexes[kind])
+                waits[kind] += [seconds] if commit > WARM_UP else []
+    finally:
+        indexer.send_signal(signal.SIGTERM)
+        indexer.wait(60)
+        shutil.rmtree(folder)
+    of_delta = statistics.median(waits["Delta"])
+    for kind, seconds in waits.items():
+        median = statistics.median(seconds)
+        tell({"table": kind, "median s": round(median, 3), "of Delta's": round(median / of_delta, 2)})
+
+
+def _rows(commit: int) -> pa.Table:
+    numbers = [commit * ROWS + i for i in range(ROWS)]
+    return pa.table(
+        {"id": numbers, "kind": [f"k{n % 7}" for n in numbers], "site": [f"s{n % 400}" for n in numbers]}
+    )
+
+
+def _covered(write: Callable[[pa.Table], None], rows: pa.Table, path: str, index: MetadataTable) -> float:
+    """Commit rows, and return the seconds from their commit to that of the index that covers them."""
+    write(rows)
+    written, wanted = time.perf_counter(), open_table(path).head()
+    while index.state.ledger is None or (index.state.ledger.covered or 0) < wanted:
+        if time.perf_counter() - written > START_S:
+            raise SystemExit(f"version {wanted} of {path} is not covered after {START_S} s")
+        time.sleep(0.002)
+        index.refresh()
+    return time.perf_counter() - written
+
+
+def _delta(path: pathlib.Path) -> Callable[[pa.Table], None]:
+    return lambda rows: deltalake.write_deltalake(str(path), rows, mode="append")
+
+
+def _copied(path: pathlib.Path) -> Callable[[pa.Table], None]:
+    builder = HudiBuilder(str(path), 9, random.Random(1))
+
+    def write(rows: pa.Table) -> None:
+        requested = builder.timeline.request()
+        file, _ = builder.data_file(rows, requested, builder.new_group(), "")
+        builder.commit(requested, [file], rows.schema, "INSERT")
+
+    return write
+
+
+def _merged(path: pathlib.Path) -> Callable[[pa.Table], None]:
+    """Return a writer of a base file and then of log blocks in its file group."""
+    said = {"hoodie.table.type": "MERGE_ON_READ", "hoodie.record.merge.mode": "COMMIT_TIME_ORDERING"}
+    builder = HudiBuilder(str(path), 9, random.Random(2), **said)
+    group, written = builder.new_group(), [0]
+
+    def write(rows: pa.Table) -> None:
+        keyed = rows.add_column(0, META[2], rows["id"].cast(pa.string()))
+        requested = builder.timeline.request("deltacommit")
+        if written[0]:
+            name = f".{group}_{requested}.log.1_0-{written[0]}-1"
+            schema = {"type": "record", "name": "t_record", "fields": avro_fields(keyed.schema, "t")}
+            (path / name).write_bytes(avro_block(requested, schema, keyed.to_pylist()))
+        else:
+            name = builder.data_file(keyed, requested, group, "")[0].name
+        written[0] += 1
+        metadata: dict[str, Any] = {
+            "partitionToWriteStats": {"": [{"fileId": group, "path": name, "fileSizeInBytes": 9}]},
+            "compacted": False,
+            "extraMetadata": {"schema": avro_schema(rows.schema, "t")},
+            "operationType": "UPSERT",
+        }
+        builder.timeline.complete(requested, "deltacommit", metadata)
+
+    return write
+
+
+if __name__ == "__main__":
+    main(*(int(a) for a in sys.argv[1:2]))
