@@ -26,9 +26,11 @@ from tailbit.tables.model import FileSlice
 from tailbit.tables.parquet.data_file import open_layout
 from tailbit.tables.parquet.row_selection.ways import (
     in_many_pages,
+    is_loaded,
     measured,
     note_pages,
     quicker_by_mask,
+    quicker_tested,
     saves_by_mask,
 )
 from tailbit.tables.parquet.rows import Positions, pieces, without
@@ -113,7 +115,9 @@ def _prepared(
         layout = open_layout(storage, search.slice_.path, search.slice_.size)
         sizes = measured(layout, search.slice_.path, columns, search.groups)
         size, values = size + sizes[0], values + sizes[1]
-    if by_polars or quicker_by_mask(size, values, len(asked)):
+    testable = all(is_testable(search.condition) for _, search, _ in asked)
+    quicker = quicker_tested if testable and not is_loaded() else quicker_by_mask
+    if by_polars or quicker(size, values, len(asked)):
         return left, asked, True
     note_pages(size, values)
     if not saves_by_mask(size, values, len(asked)):
