@@ -153,8 +153,6 @@ class Heartbeat:
     def note(self, batch: int) -> None:
         """Record the current batch; the next beat shows it."""
         self._beat = replace(self._beat, batch=batch)
-        if self._life is not None:
-            self._life.batch = batch
 
     def release(self) -> None:
         """Stop rewriting the heartbeat file, and remove it unless another run took it over.

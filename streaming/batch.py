@@ -154,6 +154,7 @@ class Batch:
 
     def _begun(self, batch_id: int) -> tuple[Version, Version]:
         """Note that a batch begins; return the version that is covered, -1 for none, and the head."""
+        self._life.batch = batch_id
         self._heartbeat.note(batch_id)
         before = -1 if self._index.state.ledger is None else self._index.state.ledger.version
         return before, self._table.head()
