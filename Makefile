@@ -143,9 +143,10 @@ fuzz-histories: $(VENV)/.test-installed
 	cd tests && $(BIN)/python -m support.fuzzer --seed $(SEED) --checks $(CHECKS) --record ../docs/guarantees.md
 
 fuzz-hudi: CHECKS = 20000
+fuzz-hudi: EACH = 50
 fuzz-hudi: $(VENV)/.test-installed
-	cd tests && $(BIN)/python -m support.fuzzer --writer hudi --seed $(SEED) --checks $(CHECKS)
-	cd tests && $(BIN)/python -m support.fuzzer --writer hudi-merged --seed $(SEED) --checks $(CHECKS)
+	cd tests && $(BIN)/python -m support.fuzzer --writer hudi --seed $(SEED) --checks $(CHECKS) --each $(EACH) --record ../docs/guarantees.md
+	cd tests && $(BIN)/python -m support.fuzzer --writer hudi-merged --seed $(SEED) --checks $(CHECKS) --each $(EACH) --record ../docs/guarantees.md
 
 fuzz-analytics: CHECKS = 20000
 fuzz-analytics: $(VENV)/.test-installed

@@ -24,7 +24,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from support.analytics.run import run_analytics
 from support.fuzzer.cells_run import run_cells
-from support.fuzzer.record import ANALYTICS, DEFINITIONS, HISTORIES, Record, record
+from support.fuzzer.record import ANALYTICS, DEFINITIONS, HISTORIES, HUDI, Record, record
 from support.fuzzer.run import CHECKS_A_HISTORY, WRITERS, Report, history_seeds, run_history
 
 
@@ -43,7 +43,8 @@ def main() -> int:
     found = Record(asked.seed, writer, total.histories, total.checks, len(total.findings), seconds)
     console.print(f"{found}{'' if whole else ' (stopped early)'}", highlight=False)
     if whole and asked.record is not None and asked.history is None:
-        marks = ANALYTICS if asked.analytics else DEFINITIONS if asked.definitions else HISTORIES
+        plain = HUDI.get(asked.writer, HISTORIES)
+        marks = ANALYTICS if asked.analytics else DEFINITIONS if asked.definitions else plain
         record(asked.record, found, datetime.datetime.now(datetime.timezone.utc).date(), marks)
     return 1 if total.findings else 0
 

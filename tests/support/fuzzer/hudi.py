@@ -34,7 +34,7 @@ from support.hudi_builder import META, BaseFile, HudiBuilder
 from support.hudi_timeline import Instant
 
 TYPES = (INT, LONGS, FLOAT, DOUBLE, BOOLEAN, STRING, BINARY, DATE, TIMESTAMP, PRICE, WIDER_PRICE)
-WIDER = {INT: (LONGS, DOUBLE)}
+WIDER = {INT: (LONGS, DOUBLE, FLOAT, STRING), LONGS: (DOUBLE, FLOAT, STRING)}
 """Hudi reads a widened float through text, as one wrote it: no fold of contents says that."""
 NAMES = ("a", "b", "C", "d", "E", "f", "g", "h")
 PARTS = ("EU", "a b", "x=y%z", "ä/1", None)

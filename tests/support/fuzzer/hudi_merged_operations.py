@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from support.fuzzer.hudi import TYPES, WIDER
-from support.fuzzer.hudi_merged import Draft, Effect, MergedHistory, Pending
+from support.fuzzer.hudi_merged import FIXED, Draft, Effect, MergedHistory, Pending
 from support.fuzzer.merging import Log
 from support.hudi_logs import rollback_block
 
@@ -231,12 +231,13 @@ def add_column(history: MergedHistory) -> bool:
 
 def widen_column(history: MergedHistory) -> bool:
     """Widen a column and write with it: other files keep the narrow type."""
-    able = [n for n, f in enumerate(history.shape.fields) if f.type in WIDER and not f.fields]
+    fields = history.shape.fields
+    able = [n for n, f in enumerate(fields) if f.type in WIDER and f.name not in FIXED and not f.fields]
     if not able or history.pending:
         return False
-    number, fields = history.rng.choice(able), list(history.shape.fields)
-    fields[number] = replace(fields[number], type=history.rng.choice(WIDER[fields[number].type]))
-    history.shape = replace(history.shape, fields=tuple(fields))
+    number, widened = history.rng.choice(able), list(fields)
+    widened[number] = replace(widened[number], type=history.rng.choice(WIDER[widened[number].type]))
+    history.shape = replace(history.shape, fields=tuple(widened))
     return write(history) or insert(history)
 
 

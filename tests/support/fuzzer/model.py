@@ -101,7 +101,8 @@ def logical(stored: pa.Array | None, column: Field, count: int, physical: bool =
     With `physical` under the names that a data file of today has.
     """
     if not column.fields:
-        return pa.nulls(count, column.type) if stored is None else stored.cast(column.type)
+        rounds = stored is not None and pa.types.is_integer(stored.type) and pa.types.is_floating(column.type)
+        return pa.nulls(count, column.type) if stored is None else stored.cast(column.type, safe=not rounds)
     known = {} if stored is None else {f.name: stored.field(n) for n, f in enumerate(stored.type)}
     parts = [logical(known.get(f.physical), f, count, physical) for f in column.fields]
     names = [f.physical if physical else f.name for f in column.fields]

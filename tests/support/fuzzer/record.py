@@ -12,6 +12,11 @@ HISTORIES = "<!-- history fuzzer: begin -->", "<!-- history fuzzer: end -->"
 ANALYTICS = "<!-- analytics fuzzer: begin -->", "<!-- analytics fuzzer: end -->"
 DEFINITIONS = "<!-- definitions fuzzer: begin -->", "<!-- definitions fuzzer: end -->"
 """Where the last run of predicates, that of analytics and that of index definitions stand."""
+HUDI = {
+    "hudi": ("<!-- Hudi fuzzer: begin -->", "<!-- Hudi fuzzer: end -->"),
+    "hudi-merged": ("<!-- Hudi merge fuzzer: begin -->", "<!-- Hudi merge fuzzer: end -->"),
+}
+"""Where the last runs over Hudi tables stand, by the writer of the histories."""
 
 
 @dataclass(frozen=True)
