@@ -52,7 +52,7 @@ OF_FILLING = {Fault.FILL_PLANNED, Fault.FILL_BUILT, Fault.FILL_COMMITTED}
 """Points that only an indexer passes that fills files beside the stream."""
 
 OF_CHANGES = {Fault.ROWS_LOCATED, Fault.VECTORS_WRITTEN, Fault.ROWS_APPENDED, Fault.CHANGE_COMMITTED}
-"""Points that only a change of rows passes, which no indexer makes."""
+"""Points that only a change of rows passes (`test_kill_changes.py`)."""
 
 LATER = (
     *(Fault.OFFSET_LOGGED, Fault.BATCH_PLANNED, Fault.SEGMENT_HALF_WRITTEN),
