@@ -126,7 +126,6 @@ SHAPES = {
     "counts": "count(*)",
     "groups": "to_json(struct({by})), count(*) | GROUP BY {by}",
     "rows": "id, i, k, d, p, t, b, f, part",
-    "positions": "id, i, k, d, p, t, s.a, b, f, part",
 }
 """What is selected by the mode that may serve it."""
 
