@@ -175,6 +175,7 @@ final class Helper {
   private static Reply checked(Reply reply, ObjectNode question) throws Declined {
     JsonNode head = reply.head();
     if (head.has("declined")) {
+      Known.tellIfGone(question.path("root").asText(), question.path("table").asText(), head.get("declined").asText());
       throw told(new Declined(head.get("declined").asText(), head.path("detail").asText()), question);
     }
     boolean same =

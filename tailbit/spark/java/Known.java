@@ -63,9 +63,26 @@ final class Known {
 
   private void tellIfGone(Known before, String root) {
     wasIndexed = before != null && before.wasIndexed || !columns.isEmpty();
-    if (wasIndexed && declined != null && declined.reason.equals(NONE)) {
+    if (declined != null && declined.reason.equals(NONE)) {
+      tellGone(root);
+    }
+  }
+
+  private void tellGone(String root) {
+    if (wasIndexed) {
       LOG.warn("tailbit does not serve {} any more: its index is gone. Queries run as without it.", root);
       wasIndexed = false;
+    }
+  }
+
+  /** Logs, once, that the index of a table that was served is gone, where an answer has declined for a reason. */
+  static void tellIfGone(String root, String table, String reason) {
+    Known known;
+    synchronized (TABLES) {
+      known = TABLES.get(key(root, table));
+    }
+    if (known != null && reason.equals(NONE)) {
+      known.tellGone(root);
     }
   }
 

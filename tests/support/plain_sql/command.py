@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import logging
 import shutil
 import sys
 import tempfile
@@ -108,6 +109,7 @@ def _acceleration(folder: str) -> Any:
     spark = start_spark(Path(folder), lives_long=True)
     # Conditions that raise are left out, with what Spark says of them.
     spark.sparkContext.setLogLevel("OFF")
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     return accelerate(spark, budget_ms=PATIENT)
 
 

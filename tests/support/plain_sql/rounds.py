@@ -40,9 +40,10 @@ class Mode:
         return f"{self.name}, {'early' if self.early else 'late'}"
 
 
-ALL = "files,counts,groups,rows"
+ALL = "files,counts,groups,rows,positions"
 MODES = (
     Mode("files", "files", (*SHAPES,)),
+    Mode("positions", "positions", (*SHAPES,)),
     Mode("rows", "rows", ("rows",)),
     Mode("rows", "rows", ("rows",), early=True),
     Mode("counts", "counts", ("counts",)),
