@@ -28,7 +28,7 @@ from tailbit.index.kinds.settings import (
     settings_from_arrow,
     settings_to_arrow,
 )
-from tailbit.index.model import Definition, IndexFile, Settings
+from tailbit.index.model import BITMAP, Definition, IndexFile, Settings
 from tailbit.index.store.stored_log import StoredLog
 from tailbit.tables.open import open_index_log
 from tailbit.tables.storage import Storage, StorageOptions, open_storage
@@ -96,11 +96,15 @@ def start_over_with(
 def check_columns(path: str, remembered: Sequence[Definition], wanted: Sequence[Definition]) -> None:
     """Raise SettingsError if the wanted columns are not those that the index records.
 
+    A column whose index has a name of its own, is of some partitions alone or is a record key may be wanted
+    or not.
+
     Raises:
         SettingsError: the columns differ.
     """
     found, asked = ([c for c in columns if c.is_of_column] for columns in (remembered, wanted))
-    if {c.id for c in found} != {c.id for c in asked}:
+    plain = {c.id for c in found if c.kind == BITMAP and c.name == c.label and not c.only}
+    if not plain <= {c.id for c in asked} <= {c.id for c in found}:
         labels = [", ".join(c.label for c in columns) for columns in (found, asked)]
         raise SettingsError(path=path, found=labels[0], asked=labels[1])
 

@@ -455,6 +455,17 @@ def test_columns_are_remembered_and_others_are_refused(table: str, index: str) -
         Drive(table, index, ["k"])
 
 
+@pytest.mark.parametrize("kind", ["bitmap", "record_key"])
+def test_columns_of_indexes_created_by_name_need_not_be_asked_for(table: str, index: str, kind: str) -> None:
+    Drive(table, index, ["v"]).drain()
+    tailbit.open(table, index=index).create_index("mine", "k", kind)
+    for columns in (["v"], ["v", "k"]):
+        Drive(table, index, columns).drain()
+    with pytest.raises(SettingsError, match="has columns v, k; asked for k"):
+        Drive(table, index, ["k"])
+    assert [made.name for made in tailbit.open(table, index=index).indexes()] == ["v", "mine"]
+
+
 def test_no_index_and_no_columns_is_wrong_use(table: str, index: str) -> None:
     with pytest.raises(UsageError, match="no columns") as wrong:
         Drive(table, index)
