@@ -26,6 +26,7 @@ from tailbit.faults import InjectedFaultError
 from tailbit.index.kinds.column_stats.kind import COLUMN_STATS
 from tailbit.index.kinds.column_stats.rows import directory
 from tailbit.index.kinds.schemas import FILES, KINDS, LEDGER, SETTINGS
+from tailbit.index.kinds.settings import NEWEST_FORMAT
 from tailbit.index.store import stored_checkpoints
 from tailbit.index.store.table import MetadataTable
 
@@ -235,9 +236,9 @@ def test_an_index_of_a_newer_format_is_refused_by_number(tmp_path: Path) -> None
     from dataclasses import replace
 
     index = new_index(str(tmp_path))
-    newer = replace(index.state.settings, format=7)
+    newer = replace(index.state.settings, format=NEWEST_FORMAT + 1)
     index.commit([], [], ledger(1), settings=newer)
-    with pytest.raises(IndexFormatError, match="format 7"):
+    with pytest.raises(IndexFormatError, match=f"format {NEWEST_FORMAT + 1}"):
         MetadataTable.open(str(tmp_path))
 
 
