@@ -123,6 +123,8 @@ def main() -> int:
         writers, began = Writers(tables), time.monotonic()
         rounds = given.restarts or given.kills
         while len(account.caught_up) < rounds and time.monotonic() < until:
+            if account.caught_up and len(account.caught_up) % 10 == 0:
+                print(f"{len(account.caught_up)} of {rounds}", file=sys.stderr, flush=True)
             if given.restarts:
                 time.sleep(chance.uniform(0, 3))
                 start_again(leader, tables, account)
