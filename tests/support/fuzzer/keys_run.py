@@ -9,6 +9,8 @@ import duckdb
 import pyarrow as pa
 
 from support.fuzzer.asks import Version
+from support.fuzzer.definitions import RandomDefinition
+from support.fuzzer.follower import Follower
 from support.fuzzer.judge import Verdict, by_duckdb
 from support.fuzzer.run import CHECKS_A_HISTORY, Report, Run, reported
 from support.predicates import Asked
@@ -33,11 +35,24 @@ class Located:
         return f"{asked}\n  found:    {self.found}\n  expected: {self.expected}"
 
 
+class KeysFollower(Follower):
+    """An index most of whose definitions are record keys."""
+
+    def definition(self) -> RandomDefinition:
+        """A record key of one to four columns, or any definition."""
+        if self.rng.random() < 0.2:
+            return super().definition()
+        columns = self.columns()
+        chosen = self.rng.sample(columns, min(len(columns), self.rng.choice((1, 1, 2, 3, 4))))
+        return RandomDefinition(tuple(chosen), "record_key")
+
+
 class KeysRun(Run):
     """A history while it is made, and asked for keys of one to three columns."""
 
     def __init__(self, seed: int, checks: int, folder: str, writer: str = "built") -> None:
         super().__init__(seed, checks, folder, writer)
+        self.follower = KeysFollower(self.history.path, self.rng, self.indexable, self.partitions)
         self.answers: list[Located] = []
 
     @property
@@ -52,8 +67,7 @@ class KeysRun(Run):
             self._ask(opened, moment, versions[-1 - number * len(versions) // count])
 
     def _ask(self, opened: IndexedTable, moment: str, version: Version) -> None:
-        columns = [column for column in version.asked if column.make is None]
-        chosen = self.rng.sample(columns, min(len(columns), self.rng.choice((1, 1, 2, 3))))
+        chosen = self._chosen(opened, version)
         rows = version.rows()
         keys = self._keys(rows, chosen)
         expected = _joined(rows, keys, chosen)
@@ -63,6 +77,15 @@ class KeysRun(Run):
         except Exception as error:  # Whatever is raised for a version that can be read is a finding.
             found = f"{type(error).__name__}: {error}"
         self.answers.append(Located(keys, version.version, moment, found, expected))
+
+    def _chosen(self, opened: IndexedTable, version: Version) -> list[Asked]:
+        """The columns of a record key, every other time, or any columns."""
+        columns = {column.spark: column for column in version.asked if column.make is None}
+        kept = [index.terms for index in opened.indexes() if index.kind == "record_key"]
+        kept = [terms for terms in kept if all(term in columns for term in terms)]
+        if kept and self.rng.random() < 0.5:
+            return [columns[term] for term in self.rng.choice(kept)]
+        return self.rng.sample(list(columns.values()), min(len(columns), self.rng.choice((1, 1, 2, 3))))
 
     def _keys(self, rows: pa.Table, columns: Sequence[Asked]) -> pa.Table:
         """Keys of some rows and keys of any values, some of them twice, none with NULL."""
