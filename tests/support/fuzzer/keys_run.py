@@ -60,6 +60,10 @@ class KeysRun(Run):
         """Questions asked so far."""
         return len(self.answers)
 
+    def _complete(self) -> None:
+        self.follower.define()
+        super()._complete()
+
     def ask(self, moment: str, versions: Sequence[Version], until: int) -> None:
         """Ask about one version after the other until `until` questions have been asked."""
         opened, count = self.follower.opened(), until - self.count
