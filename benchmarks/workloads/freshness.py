@@ -23,6 +23,7 @@ from timing import tell
 from tailbit.errors import NoIndexError
 from tailbit.index.model import LedgerState
 from tailbit.index.store.table import MetadataTable
+from tailbit.tables.model import Version
 
 ROWS = 100
 START_S = 120
@@ -31,7 +32,7 @@ START_S = 120
 def main(commits: int = 200, per_second: float = 2.0) -> None:
     folder = pathlib.Path(tempfile.mkdtemp(prefix="tailbit-fresh-"))
     table = folder / "events"
-    deltalake.write_deltalake(str(table), _rows(0))
+    deltalake.write_deltalake(str(table), rows_of(0))
     command = [
         pathlib.Path(sys.executable).with_name("tailbit"),
         "run",
@@ -58,7 +59,7 @@ def main(commits: int = 200, per_second: float = 2.0) -> None:
     tell(found)
 
 
-def _rows(commit: int) -> pa.Table:
+def rows_of(commit: int) -> pa.Table:
     numbers = [commit * ROWS + i for i in range(ROWS)]
     return pa.table(
         {"id": numbers, "kind": [f"k{n % 7}" for n in numbers], "site": [f"s{n % 400}" for n in numbers]}
@@ -69,12 +70,12 @@ def _measure(table: pathlib.Path, commits: int, per_second: float) -> list[float
     index = await_index(table / "_tailbit")
     handle = deltalake.DeltaTable(str(table))
     for warm_up in range(10):
-        seconds_to_cover(handle, index, _rows(warm_up + 1))
+        seconds_to_cover(handle, index, rows_of(warm_up + 1))
     waits, due = [], time.perf_counter()
     for commit in range(commits):
         due += 1 / per_second
         time.sleep(max(0.0, due - time.perf_counter()))
-        waits.append(seconds_to_cover(handle, index, _rows(commit + 11)))
+        waits.append(seconds_to_cover(handle, index, rows_of(commit + 11)))
     return waits
 
 
@@ -93,7 +94,11 @@ def await_index(path: pathlib.Path) -> MetadataTable:
 def seconds_to_cover(handle: deltalake.DeltaTable, index: MetadataTable, rows: pa.Table) -> float:
     """Append rows, and return the seconds from their commit to that of the index that covers them."""
     deltalake.write_deltalake(handle, rows, mode="append")
-    written, wanted = time.perf_counter(), handle.version()
+    return seconds_until_covered(index, time.perf_counter(), handle.version())
+
+
+def seconds_until_covered(index: MetadataTable, written: float, wanted: Version) -> float:
+    """Return the seconds from `written`, by `time.perf_counter`, to the commit that covers a version."""
     while index.state.ledger is None or (index.state.ledger.covered or 0) < wanted:
         if time.perf_counter() - written > START_S:
             raise SystemExit(f"version {wanted} is not covered after {START_S} s")

@@ -21,7 +21,7 @@ from typing import Any
 
 import deltalake
 import pyarrow as pa
-from freshness import START_S, await_index
+from freshness import await_index, rows_of, seconds_until_covered
 from timing import tell
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests"))
@@ -30,7 +30,6 @@ from support.hudi_logs import avro_block
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables.open import open_table
 
-ROWS = 100
 WARM_UP = 5
 CONFIGURATION = """\
 [application]
@@ -53,7 +52,7 @@ def main(commits: int = 60) -> None:
     }
     paths = dict(zip(writers, ("delta", "cow", "mor"), strict=True))
     for write in writers.values():
-        write(_rows(0))
+        write(rows_of(0))
     text = CONFIGURATION.format(folder=folder)
     for path in paths.values():
         text += f'\n[[table]]\npath = "{folder}/{path}"\ncolumns = ["kind", "site"]\n'
@@ -65,7 +64,7 @@ def main(commits: int = 60) -> None:
         indexes = {kind: await_index(folder / path / "_tailbit") for kind, path in paths.items()}
         for commit in range(1, WARM_UP + commits + 1):
             for kind, write in writers.items():
-                seconds = _covered(write, _rows(commit), str(folder / paths[kind]), indexes[kind])
+                seconds = _covered(write, rows_of(commit), str(folder / paths[kind]), indexes[kind])
                 waits[kind] += [seconds] if commit > WARM_UP else []
     finally:
         indexer.send_signal(signal.SIGTERM)
@@ -77,23 +76,10 @@ def main(commits: int = 60) -> None:
         tell({"table": kind, "median s": round(median, 3), "of Delta's": round(median / of_delta, 2)})
 
 
-def _rows(commit: int) -> pa.Table:
-    numbers = [commit * ROWS + i for i in range(ROWS)]
-    return pa.table(
-        {"id": numbers, "kind": [f"k{n % 7}" for n in numbers], "site": [f"s{n % 400}" for n in numbers]}
-    )
-
-
 def _covered(write: Callable[[pa.Table], None], rows: pa.Table, path: str, index: MetadataTable) -> float:
     """Commit rows, and return the seconds from their commit to that of the index that covers them."""
     write(rows)
-    written, wanted = time.perf_counter(), open_table(path).head()
-    while index.state.ledger is None or (index.state.ledger.covered or 0) < wanted:
-        if time.perf_counter() - written > START_S:
-            raise SystemExit(f"version {wanted} of {path} is not covered after {START_S} s")
-        time.sleep(0.002)
-        index.refresh()
-    return time.perf_counter() - written
+    return seconds_until_covered(index, time.perf_counter(), open_table(path).head())
 
 
 def _delta(path: pathlib.Path) -> Callable[[pa.Table], None]:

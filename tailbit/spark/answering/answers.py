@@ -187,8 +187,7 @@ def rows(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], bytes]
         if zoned := _zoned(column):
             raise Declined("time-zone", zoned)
     touched, whole = pages_of(selection, columns, lambda: check_time(end))
-    if touched > FEW_BYTES and touched > MOST_PAGES * whole:
-        raise Declined("many-pages", f"{touched} bytes of pages of {whole}")
+    check_pages(touched, whole)
     schema, batches = answer.stream(request.columns)
     tables = [schema.empty_table()]
     for batch in batches:
@@ -198,6 +197,12 @@ def rows(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], bytes]
             raise Declined("many-bytes", f"rows of more than {MOST_ROW_BYTES} bytes")
     head, data = sent(pa.concat_tables(tables))
     return {**head, "used": used}, data
+
+
+def check_pages(touched: int, whole: int) -> None:
+    """Decline rows that lie in most pages; both in bytes: the pages that are touched, and all there are."""
+    if touched > FEW_BYTES and touched > MOST_PAGES * whole:
+        raise Declined("many-pages", f"{touched} bytes of pages of {whole}")
 
 
 def check_time(end: float) -> None:

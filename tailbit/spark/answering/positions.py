@@ -14,7 +14,7 @@ from pyroaring import BitMap
 from tailbit.api import IndexedTable
 from tailbit.index.query.candidates import candidates
 from tailbit.index.query.selection import Selection
-from tailbit.spark.answering.answers import FEW_BYTES, MOST_PAGES, PATIENCE, check_time, condition_of, sent
+from tailbit.spark.answering.answers import PATIENCE, check_pages, check_time, condition_of, sent
 from tailbit.spark.answering.request import Declined, Request
 from tailbit.tables.model import FileSlice
 from tailbit.tables.parquet.rows import Positions, touched_bytes
@@ -76,5 +76,4 @@ def _check_pages(
         check_time(end)
         pages, groups = touched_bytes(selection.storage, file, columns, at)
         touched, whole = touched + pages, whole + groups
-    if touched > FEW_BYTES and touched > MOST_PAGES * whole:
-        raise Declined("many-pages", f"{touched} bytes of pages of {whole}")
+    check_pages(touched, whole)
