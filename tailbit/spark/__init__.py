@@ -84,7 +84,7 @@ def register(spark: SparkSession, storage_options: Mapping[str, str] | None = No
 
     options = StorageOptions.of(texts_by_name("storage_options", storage_options))
     try:
-        from tailbit.spark.fresh import plan_each_query_anew
+        from tailbit.spark.fresh import active, plan_each_query_anew
         from tailbit.spark.functions import register_functions, session_zone
         from tailbit.spark.source import source_with
     except ModuleNotFoundError as missing:
@@ -92,7 +92,8 @@ def register(spark: SparkSession, storage_options: Mapping[str, str] | None = No
             raise
         remedy = "Install it: pip install 'tailbit[spark]'."
         raise RequirementError(reason="pyspark is not installed", remedy=remedy) from None
-    spark.dataSource.register(source_with(options, session_zone(spark)))
+    with active(spark):
+        spark.dataSource.register(source_with(options, session_zone(spark)))
     plan_each_query_anew(spark)
     register_functions(spark)
 

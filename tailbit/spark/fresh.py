@@ -8,7 +8,9 @@ a relation stays at the version of its first query for as long as the server kee
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from tailbit.spark.compiled import java_object
 
@@ -16,6 +18,27 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _RULE = "tailbit.FreshScans"
+
+
+@contextmanager
+def active(spark: SparkSession) -> Iterator[None]:
+    """Make a session the active one for a block, if it has a JVM beside this process.
+
+    Spark looks in the active session whether a data source of a name is there, whichever session registers.
+    """
+    if not hasattr(spark, "_jsparkSession"):
+        yield
+        return
+    sessions: Any = spark._jvm.org.apache.spark.sql.classic.SparkSession
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(spark._jsparkSession)
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
 
 
 def plan_each_query_anew(spark: SparkSession) -> None:

@@ -68,7 +68,8 @@ def test_what_is_no_frame_of_keys_is_refused_by_name(spark: Any, orders: str) ->
 
 
 def test_sql_locates_the_keys_of_an_array_or_of_a_table(spark: Any, orders: str) -> None:
-    session = spark
+    tailbit.spark.register(spark)
+    session = spark.newSession()
     tailbit.spark.register(session)
     session.sql("SELECT id, concat('s', id % 3) AS shop FROM range(3, 9)").createOrReplaceTempView("wanted")
     opened = tailbit.open(orders)

@@ -95,6 +95,16 @@ def test_facets_of_several_columns_have_a_row_per_values(registered: Any, featur
     assert spelled(ours.collect()) == spelled(theirs.collect())
 
 
+def test_a_new_session_registers_beside_one_that_has(registered: Any, feature_table: str) -> None:
+    new = registered.newSession()
+    tailbit.spark.register(new)
+    tailbit.spark.register(new)
+    counts = [s.read.format("tailbit").load(feature_table).count() for s in (new, registered)]
+    assert counts[0] == counts[1] > 0
+    java = registered._jvm.org.apache.spark.sql.classic.SparkSession
+    assert java.getActiveSession().get().equals(registered._jsparkSession)
+
+
 def test_several_paths_are_refused_by_name(registered: Any, feature_table: str) -> None:
     with pytest.raises(Exception, match="format tailbit was given several paths"):
         registered.read.format("tailbit").load([feature_table, feature_table])
