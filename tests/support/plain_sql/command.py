@@ -14,14 +14,11 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from functools import cache
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from support.fuzzer.command import ignore_interrupts
+from support.fuzzer.turns import gather, tallies
 from support.marks import write_row
 from support.plain_sql.rounds import EACH, MODES, ROUNDS, TABLES, Field, Tally
 from support.spark_session import start_spark
@@ -44,16 +41,8 @@ def main() -> int:
     seeds = range(1_000_000 * asked.seed, 1_000_000 * asked.seed + fields)
     if asked.field is not None:
         seeds = range(asked.field, asked.field + 1)
-    began, total, whole = time.monotonic(), Tally(), True
-    try:
-        for tally in _tallies(seeds):
-            total += tally
-            for finding in tally.findings:
-                print(finding, flush=True)
-            told = f"{total.conditions} conditions, {len(total.findings)} mismatches"
-            print(f"\r{told}", end="", file=sys.stderr, flush=True)
-    except KeyboardInterrupt:
-        whole = False
+    began, total = time.monotonic(), Tally()
+    whole = gather(tallies(_field, seeds, TURN), total, _so_far)
     minutes = (time.monotonic() - began) / 60
     print(f"\n{_told(total)}, {minutes:.1f} minutes{'' if whole else ' (stopped early)'}", file=sys.stderr)
     for mode in (idle := never_served(total)):
@@ -66,6 +55,10 @@ def main() -> int:
 def never_served(total: Tally) -> list[str]:
     """Return the modes that were asked and have served no scan, of which nothing is proven."""
     return [str(mode) for mode in MODES if not total.served[str(mode)]]
+
+
+def _so_far(total: Tally) -> str:
+    return f"{total.conditions} conditions, {len(total.findings)} mismatches"
 
 
 def _told(total: Tally) -> str:
@@ -92,15 +85,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--field", type=int, help="ask the field of this seed alone, as a finding names it")
     parser.add_argument("--record", type=Path, metavar="FILE", help="write the result of a whole run there")
     return parser.parse_args()
-
-
-def _tallies(seeds: range) -> Iterator[Tally]:
-    """Yield what each field did."""
-    with tempfile.TemporaryDirectory() as folder:
-        for begin in range(0, len(seeds), TURN):
-            with ProcessPoolExecutor(1, get_context("spawn"), ignore_interrupts) as pool:
-                for seed in seeds[begin : begin + TURN]:
-                    yield pool.submit(_field, folder, seed).result()
 
 
 @cache

@@ -13,14 +13,11 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import cache
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from support.fuzzer.command import ignore_interrupts
+from support.fuzzer.turns import gather, tallies
 from support.marks import write_row
 from support.row_changes.history import History, Tally
 from support.spark_session import start_spark
@@ -38,20 +35,16 @@ def main() -> int:
     began, total = time.monotonic(), Tally()
     seeds = range(asked.history, asked.history + 1) if asked.history is not None else None
     seeds = seeds or range(1_000_000 * asked.seed, 1_000_000 * asked.seed + asked.histories)
-    whole = True
-    try:
-        for tally in _tallies(seeds, asked.jobs):
-            total += tally
-            for finding in tally.findings:
-                print(finding, flush=True)
-            print(f"\r{total.histories} histories, {len(total.findings)} findings", end="", file=sys.stderr)
-    except KeyboardInterrupt:
-        whole = False
+    whole = gather(tallies(_history, seeds, TURN, asked.jobs), total, _so_far)
     minutes = (time.monotonic() - began) / 60
     print(f"\n{_told(total)}, {minutes:.1f} minutes{'' if whole else ' (stopped early)'}", file=sys.stderr)
     if whole and asked.record is not None and asked.history is None:
         record(asked.record, asked.seed, total, minutes)
     return 1 if total.findings else 0
+
+
+def _so_far(total: Tally) -> str:
+    return f"{total.histories} histories, {len(total.findings)} findings"
 
 
 def _told(total: Tally) -> str:
@@ -82,18 +75,6 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--record", type=Path, metavar="FILE", help="write the result of a whole run there")
     return parser.parse_args()
-
-
-def _tallies(seeds: range, jobs: int) -> Iterator[Tally]:
-    """Yield what each history did; `jobs`: processes that make them."""
-    with tempfile.TemporaryDirectory() as folder:
-        for begin in range(0, len(seeds), TURN * jobs):
-            with ProcessPoolExecutor(jobs, get_context("spawn"), ignore_interrupts) as pool:
-                turn = [pool.submit(_history, folder, seed) for seed in seeds[begin : begin + TURN * jobs]]
-                try:
-                    yield from (done.result() for done in as_completed(turn))
-                finally:
-                    pool.shutdown(cancel_futures=True)
 
 
 @cache
