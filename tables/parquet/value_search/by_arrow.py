@@ -127,8 +127,7 @@ def _floats(numbers: npt.NDArray[np.float64], floats: Floats) -> Mask:
 def _numbers(numbers: npt.NDArray[Any], stored: Numbers) -> Mask:
     passes: Mask = np.zeros(len(numbers), bool)
     span = np.iinfo(numbers.dtype)
-    ranges = [(max(lo, span.min), min(hi, span.max)) for lo, hi in stored.ranges]
-    ranges = [(lo, hi) for lo, hi in ranges if lo <= hi]
+    ranges = stored.within(span.min, span.max)
     points = [lo for lo, hi in ranges if lo == hi]
     for low, high in ranges:
         if low < high:

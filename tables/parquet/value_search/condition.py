@@ -22,6 +22,11 @@ class Numbers:
 
     ranges: Sequence[tuple[int, int]]
 
+    def within(self, least: int, most: int) -> list[tuple[int, int]]:
+        """Return the parts of the ranges that lie between two numbers, both included."""
+        cut = [(max(low, least), min(high, most)) for low, high in self.ranges]
+        return [(low, high) for low, high in cut if low <= high]
+
 
 @dataclass(frozen=True)
 class Floats:

@@ -75,7 +75,7 @@ def _stored(library: ModuleType, column: Expr, physical: str, test: Test) -> Exp
         return _any([column if value else ~column for value in held])
     bits, dtype = _BITS[physical], library.Int32 if physical == "INT32" else library.Int64
     least, most = -(1 << bits), (1 << bits) - 1
-    ranges = [(max(lo, least), min(hi, most)) for lo, hi in stored.ranges if lo <= most and hi >= least]
+    ranges = stored.within(least, most)
     points = [lo for lo, hi in ranges if lo == hi]
     wider = [(lo, hi) for lo, hi in ranges if lo < hi]
     found_in = [_between(library, column, dtype, lo, hi, least, most) for lo, hi in wider]
