@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from tailbit.errors import DataFileError, HiddenRowsError, StorageError
-from tailbit.index.kinds.settings import may_share
+from tailbit.index.kinds.settings import PostingForms
 from tailbit.index.model import FileRecord
 from tailbit.index.sql.terms import indexed_columns_of, kept_columns
 from tailbit.index.store.table import MetadataTable
@@ -62,8 +62,7 @@ def template_of(
             if not definition.has_postings
         ),
         uncounted=frozenset(d.id for d in settings.definitions if d.has_postings and not d.has_counts),
-        share=may_share(settings),
-        paged=frozenset(d.id for d in settings.definitions if d.is_paged),
+        forms=PostingForms.of(settings),
     )
 
 

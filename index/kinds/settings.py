@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import pyarrow as pa
 
 from tailbit.errors import IndexFormatError
-from tailbit.index.keys import element_type
+from tailbit.index.keys import element_type, is_textual
 from tailbit.index.kinds.kind import Kind, View
 from tailbit.index.model import Definition, Settings, Term, TermColumn
 from tailbit.tables.arrow import no_rows
@@ -31,8 +31,14 @@ NAMED_FORMAT = 6
 
 Columns of few postings share row groups there. Number 5 is the same without that."""
 
-NEWEST_FORMAT = 7
+PAGED_FORMAT = 7
 """The number of the same layout with record keys, whose postings lie in small pages."""
+
+PACKED_FORMAT = 8
+"""The number of the same layout with record keys of texts, of which UUIDs are stored as sixteen bytes."""
+
+NEWEST_FORMAT = PACKED_FORMAT
+"""The highest number that this release reads and writes."""
 
 OLDEST_FORMAT = 1
 """Settings have the same layout since this format: an index of it can be rebuilt with its columns."""
@@ -101,14 +107,41 @@ def format_of(definitions: Iterable[Definition], before: int = FORMAT) -> int:
     for definition in definitions:
         array = any(element_type(term.key_type) is not None for term in definition.terms)
         plain = ARRAY_FORMAT if array else FORMAT
-        named = NEWEST_FORMAT if definition.is_paged else NAMED_FORMAT
-        formats.append(plain if definition.is_plain else named)
+        formats.append(plain if definition.is_plain else _format_of_named(definition))
     return max(formats)
+
+
+def _format_of_named(definition: Definition) -> int:
+    if not definition.is_paged:
+        return NAMED_FORMAT
+    return PACKED_FORMAT if is_textual(definition.key_type) else PAGED_FORMAT
 
 
 def may_share(settings: Settings) -> bool:
     """Return whether columns may share a row group of postings: no older release reads the index then."""
     return settings.format >= NAMED_FORMAT
+
+
+class PostingForms(NamedTuple):
+    """How segments of postings are written, as the format of the index and its definitions allow.
+
+    `share`: columns of few postings may share row groups. `paged`: ids of the postings in small pages, which
+    have a segment of their own. `packs`: UUIDs among these are stored as sixteen bytes.
+    """
+
+    share: bool = False
+    paged: frozenset[str] = frozenset()
+    packs: bool = False
+
+    @classmethod
+    def of(cls, settings: Settings) -> PostingForms:
+        """Return the forms that the settings of an index ask for."""
+        paged = frozenset(definition.id for definition in settings.definitions if definition.is_paged)
+        return cls(may_share(settings), paged, settings.format >= PACKED_FORMAT)
+
+
+PLAIN_FORMS = PostingForms()
+"""The forms of postings that every release reads."""
 
 
 def settings_to_arrow(settings: Settings, seq: int) -> pa.Table:

@@ -81,7 +81,7 @@ def write_parquet(
         sink,
         schema,
         compression=_compression(schema, little, page_rows > 0),
-        use_dictionary=[f.name for f in schema if not pa.types.is_binary(f.type) and f.name not in named],
+        use_dictionary=[f.name for f in schema if not _is_bytes(f.type) and f.name not in named],
         column_encoding=encodings or None,
         write_statistics=_with_statistics(schema),
         write_page_checksum=True,
@@ -92,6 +92,10 @@ def write_parquet(
             out.write_table(group, row_group_size=max(1, len(group)))
         if metadata:
             out.add_key_value_metadata(metadata)
+
+
+def _is_bytes(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(type_) or pa.types.is_fixed_size_binary(type_))
 
 
 def _compression(schema: pa.Schema, little: bool, paged: bool) -> dict[str, str]:

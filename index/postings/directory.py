@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tailbit.errors import CorruptIndexError
 from tailbit.index.keys import encode_value
-from tailbit.index.postings.layout import NUMBER, Section, sections_of
+from tailbit.index.postings.layout import NUMBER, SCHEMA, UUID, Section, sections_of
+from tailbit.index.postings.paged_forms import uuid_text
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
+
+_KEY = SCHEMA.get_field_index("key")
 
 
 class Place(NamedTuple):
@@ -81,10 +84,11 @@ class Directory(NamedTuple):
 
 def _ends(group: pq.RowGroupMetaData) -> tuple[bytes | None, bytes | None]:
     """Return the first and the last key of a row group; None if it has only NULL's posting."""
-    keys, last = group.column(3).statistics, group.column(group.num_columns - 1)
-    if keys is not None and keys.has_min_max:
-        return keys.min, keys.max
-    numbers = last.statistics if last.path_in_schema == NUMBER else None
-    if numbers is not None and numbers.has_min_max:
-        return encode_value(numbers.min, "integer"), encode_value(numbers.max, "integer")
+    for leaf in (_KEY, *range(len(SCHEMA), group.num_columns)):
+        column = group.column(leaf)
+        if column.statistics is not None and column.statistics.has_min_max:
+            low, high = column.statistics.min, column.statistics.max
+            if column.path_in_schema == NUMBER:
+                return encode_value(low, "integer"), encode_value(high, "integer")
+            return (uuid_text(low), uuid_text(high)) if column.path_in_schema == UUID else (low, high)
     return None, None

@@ -38,7 +38,13 @@ SCHEMA = pa.schema(
 NUMBER = "number"
 """The column of a paged segment that holds keys of eight bytes as the integers of their order."""
 
+UUID, UUID_BYTES = "uuid", 16
+"""The column of a paged segment that holds keys that are UUIDs as text, as the bytes of their digits."""
+
 PAGED_SCHEMA = SCHEMA.append(pa.field(NUMBER, pa.int64()))
+"""The columns of a paged segment, in an index that has no UUIDs apart."""
+
+PACKED_SCHEMA = PAGED_SCHEMA.append(pa.field(UUID, pa.binary(UUID_BYTES)))
 """The columns of a paged segment."""
 
 PAGE_ROWS = 512

@@ -17,20 +17,20 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tailbit.errors import BrokenBitmapError
-from tailbit.index.keys import ordered_of
 from tailbit.index.model import IndexFile
 from tailbit.index.parquet.index_file import write_index_file, write_parquet
 from tailbit.index.postings import gaps
 from tailbit.index.postings.layout import (
     NAME,
     NUMBER,
+    PACKED_SCHEMA,
     PAGE_ROWS,
     PAGED_GROUP_ROWS,
     PAGED_SCHEMA,
     ROWS,
     SCHEMA,
-    is_numbered,
 )
+from tailbit.index.postings.paged_forms import stored
 from tailbit.index.postings.row_groups import Owner, Shared, cut
 from tailbit.once import lazy
 from tailbit.tables.arrow import arrow_array
@@ -98,18 +98,20 @@ def write_segment(
 
 
 def write_paged_segment(
-    storage: Storage, space: str, rows: int, postings: Iterable[AnyPostings]
+    storage: Storage, space: str, rows: int, postings: Iterable[AnyPostings], packs: bool = False
 ) -> IndexFile:
-    """Write postings of record keys as `write_segment` does, in small pages; keys of eight bytes as integers.
+    """Write postings of record keys as `write_segment` does, in small pages; keys in the form that fits them.
+
+    `packs`: whether UUIDs are stored as sixteen bytes, which an index of an older format must not have.
 
     Raises:
         BrokenBitmapError: a bitmap fails the checks; no file is left.
         StorageError: the disk is full or refuses.
     """
-    schema = PAGED_SCHEMA.with_metadata({ROWS: str(rows)})
+    schema = (PACKED_SCHEMA if packs else PAGED_SCHEMA).with_metadata({ROWS: str(rows)})
     checked = (_checked(space, part, rows) for part in postings)
-    parts = ((part.owners, _paged(_table(space, part, SCHEMA), part)) for part in checked)
-    groups = cut(parts, None, PAGED_GROUP_ROWS)
+    parts = ((part.owners, _table(space, part, SCHEMA)) for part in checked)
+    groups = (stored(group, packs) for group in cut(parts, None, PAGED_GROUP_ROWS))
 
     def write(to: pa.NativeFile) -> None:
         write_parquet(to, schema, groups, encodings=_PAGED_ENCODINGS, page_rows=PAGE_ROWS)
@@ -123,15 +125,6 @@ _PAGED_ENCODINGS = {
     NUMBER: "DELTA_BINARY_PACKED",
 }
 """No column whose pages are read by themselves has a dictionary, which lies apart from them."""
-
-
-def _paged(rows: pa.Table, part: AnyPostings) -> pa.Table:
-    """Return rows with the keys as integers, if they are of eight bytes."""
-    at = rows.schema.get_field_index("key")
-    if not is_numbered(part.owners[0].key_type):
-        return rows.append_column(NUMBER, pa.nulls(len(rows), pa.int64()))
-    numbers = ordered_of(_one_chunk(rows.column(at)))
-    return rows.set_column(at, "key", pa.nulls(len(rows), pa.binary())).append_column(NUMBER, numbers)
 
 
 def encode_segment(

@@ -16,12 +16,13 @@ from pyroaring import BitMap
 
 from tailbit.arrays import Mask
 from tailbit.errors import CorruptIndexError
-from tailbit.index.keys import KeyRange, encode_array
+from tailbit.index.keys import KeyRange
 from tailbit.index.parquet.index_file import open_index_file, reopen_index_file
 from tailbit.index.postings import gaps
 from tailbit.index.postings.covering import covered
 from tailbit.index.postings.directory import Directory, Place
-from tailbit.index.postings.layout import NUMBER, ROWS, SCHEMA, GroupSize
+from tailbit.index.postings.layout import NUMBER, ROWS, SCHEMA, UUID, GroupSize
+from tailbit.index.postings.paged_forms import with_keys
 from tailbit.index.postings.row_group import RowGroup
 from tailbit.once import once
 from tailbit.tables.ahead import in_order, shared_out
@@ -274,7 +275,13 @@ class Segment:
     @property
     def is_paged(self) -> bool:
         """Whether the pages of row groups are read by themselves: postings of record keys."""
-        return NUMBER in self.footer.schema.names
+        return bool(self._forms)
+
+    @once
+    def _forms(self) -> list[str]:
+        """Return the columns that hold keys in other forms than bytes."""
+        names = self.footer.schema.names
+        return [name for name in (NUMBER, UUID) if name in names]
 
     def source(self) -> pa.NativeFile:
         """Return the open file.
@@ -355,16 +362,8 @@ class Segment:
             )
         try:
             with reopen_index_file(self._storage, self.path, self.footer) as file:
-                numbered = [NUMBER] if self.is_paged and "key" in columns else []
-                rows = file.read_row_groups(groups, columns=[*columns, *numbered], use_threads=False)
+                forms = self._forms if "key" in columns else []
+                rows = file.read_row_groups(groups, columns=[*columns, *forms], use_threads=False)
         except (pa.ArrowException, OSError) as damage:
             raise CorruptIndexError(file=self.path, reason=str(damage)) from damage
-        return _with_keys(rows) if numbered else rows
-
-
-def _with_keys(rows: pa.Table) -> pa.Table:
-    """Return rows of a paged segment with their keys in bytes."""
-    numbers, rows = rows[NUMBER].combine_chunks(), rows.drop_columns([NUMBER])
-    if numbers.null_count == len(numbers):
-        return rows
-    return rows.set_column(rows.schema.get_field_index("key"), "key", encode_array(numbers, "integer"))
+        return with_keys(rows) if forms else rows

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from tailbit.arrays import Longs
 from tailbit.index.evaluation.row_space import SpaceView
-from tailbit.index.postings.pages import placed
+from tailbit.index.postings.paged.lookup import placed
 from tailbit.index.postings.segment import Segment
 from tailbit.once import once
 from tailbit.tables.positions import bitmap_of, positions_in

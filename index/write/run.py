@@ -172,13 +172,13 @@ class _Run:
         if not columns or not extent:
             return
         hidden = self._hidden_among(claims)
-        ordered, paged = sorted(columns, key=lambda c: c.column.id), self._task.paged
-        if others := [c for c in ordered if c.column.id not in paged]:
+        ordered, forms = sorted(columns, key=lambda c: c.column.id), self._task.forms
+        if others := [c for c in ordered if c.column.id not in forms.paged]:
             postings = post_all(self._data, others, claims, hidden, self._tally_of)
-            yield write_segment(self._index, space, extent, postings, self._task.share)
-        if keys := [c for c in ordered if c.column.id in paged]:
+            yield write_segment(self._index, space, extent, postings, forms.share)
+        if keys := [c for c in ordered if c.column.id in forms.paged]:
             in_pages = (post_all(self._data, [key], claims, hidden, self._tally_of) for key in keys)
-            yield write_paged_segment(self._index, space, extent, chain.from_iterable(in_pages))
+            yield write_paged_segment(self._index, space, extent, chain.from_iterable(in_pages), forms.packs)
 
     def _tally_of(self, column: Column) -> Tally:
         """Return the tally of the task; for a column whose values are not counted, one that is not kept."""

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from tailbit.index.expression.indexed_term import IndexedTerm
 from tailbit.index.keys import posting_type_of
 from tailbit.index.kinds.schemas import KINDS, Kinds
+from tailbit.index.kinds.settings import PLAIN_FORMS, PostingForms
 from tailbit.index.model import FileRecord, IndexFile
 from tailbit.tables.model import Column, FileSlice, Version
 from tailbit.tables.storage import NO_OPTIONS, StorageOptions
@@ -120,8 +121,8 @@ class BuildTask:
     `root`, `log`: of the source table, as `open_source` has them.
     `dropped`: ids of dropped columns, whose old postings may still lie in row spaces. `kinds`: the record
     kinds of the index. `options`: of the stores of both tables. `definitions`: those without postings.
-    `uncounted`: ids of the definitions with postings whose values are not counted. `share`: whether columns
-    of few postings may share row groups. `paged`: ids of the definitions whose postings lie in small pages.
+    `uncounted`: ids of the definitions with postings whose values are not counted. `forms`: how segments are
+    written.
     """
 
     root: str
@@ -136,8 +137,7 @@ class BuildTask:
     definitions: tuple[TaskDefinition, ...] = ()
     uncounted: frozenset[str] = frozenset()
     log: str = ""
-    share: bool = False
-    paged: frozenset[str] = frozenset()
+    forms: PostingForms = PLAIN_FORMS
 
     @property
     def read_columns(self) -> list[Column]:

@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from tailbit.index.kinds.files.kind import FILES
 from tailbit.index.kinds.kind import Kind, View
-from tailbit.index.kinds.settings import may_share
+from tailbit.index.kinds.settings import PostingForms
 from tailbit.index.model import IndexFile
-from tailbit.index.postings.layout import NAME, PAGED_SCHEMA
+from tailbit.index.postings.layout import NAME, PAGED_SCHEMA, UUID
 from tailbit.index.postings.segment import Segment
 from tailbit.once import once
 from tailbit.tables.model import Column
@@ -47,7 +47,7 @@ class BitmapIndexKind(Kind[Segments]):
     """Kind whose rows are postings; `write_segment` writes them."""
 
     name: ClassVar[str] = NAME
-    schema: ClassVar[pa.Schema] = PAGED_SCHEMA
+    schema: ClassVar[pa.Schema] = PAGED_SCHEMA.append(pa.field(UUID, pa.binary()))
     sorted_by: ClassVar[tuple[str, ...]] = ("column", "key")
 
     def reader(self, view: View) -> Segments:
@@ -87,8 +87,7 @@ class BitmapIndexKind(Kind[Segments]):
         spaces = view.reader(self).by_space
         sources = [spaces.get(space, []) for space in group.spaces]
         claims = [view.reader(FILES).claims(space) for space in group.spaces]
-        paged = frozenset(d.id for d in view.settings.definitions if d.is_paged)
-        return merge_spaces(view.storage, sources, claims, earliest, may_share(view.settings), paged)
+        return merge_spaces(view.storage, sources, claims, earliest, PostingForms.of(view.settings))
 
     def may_commit(self, view: View, group: MergeGroup, merged: Merged | None) -> bool:
         """Return whether a merge may be committed; not if a segment is new or a dropped file came back."""

@@ -17,6 +17,7 @@ from tailbit.index.keys import widen_keys, widest
 from tailbit.index.kinds.bitmap_index.merging.combine import combine
 from tailbit.index.kinds.bitmap_index.merging.moves import Input, Moves, lay_out
 from tailbit.index.kinds.merging import Merged
+from tailbit.index.kinds.settings import PostingForms
 from tailbit.index.model import FileRecord, raised_id
 from tailbit.index.parquet.sorted_rows import aligned, regrouped, sort
 from tailbit.index.postings import gaps
@@ -31,14 +32,10 @@ def merge_spaces(
     spaces: Sequence[Sequence[Segment]],
     claims: Sequence[Sequence[FileRecord]],
     earliest: int | None,
-    share: bool = False,
-    paged: Set[str] = frozenset(),
+    forms: PostingForms,
 ) -> Merged:
-    """Write the segments and claims of some row spaces as one; unreachable files are dropped.
-
-    `share`: columns of few postings may share row groups. `paged`: ids of postings in small pages, which have
-    a segment of their own.
-    """
+    """Write the segments and claims of some row spaces as one; unreachable files are dropped."""
+    paged = forms.paged
     space = uuid.uuid4().hex
     moves, moved, rows = lay_out(claims, lambda record: record.is_reachable(earliest), space)
     built = {id_ for records in claims for record in records for id_ in record.built}
@@ -46,9 +43,12 @@ def merge_spaces(
     files = []
     in_pages = _has_any(spaces, posted & paged)
     if rows and (not in_pages or _has_any(spaces, posted - paged)):
-        files.append(write_segment(storage, space, rows, _postings(spaces, moves, posted - paged), share))
+        files.append(
+            write_segment(storage, space, rows, _postings(spaces, moves, posted - paged), forms.share)
+        )
     if rows and in_pages:
-        files.append(write_paged_segment(storage, space, rows, _postings(spaces, moves, posted & paged)))
+        postings = _postings(spaces, moves, posted & paged)
+        files.append(write_paged_segment(storage, space, rows, postings, forms.packs))
     return Merged(tuple(files), tuple(moved))
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from uuid import UUID
 
 import duckdb
 import numpy as np
@@ -15,14 +17,41 @@ import tailbit
 from support.drive import Drive
 from support.tables import flipped_pages, index_files
 from tailbit.errors import IndexNameTakenError, StatementError
-from tailbit.index.kinds.settings import NEWEST_FORMAT
+from tailbit.index.kinds import settings
+from tailbit.index.kinds.settings import PACKED_FORMAT, PAGED_FORMAT
+from tailbit.index.postings import postings
 from tailbit.index.postings.layout import NUMBER, PAGE_ROWS
-from tailbit.index.postings.pages import Decoder
+from tailbit.index.postings.layout import UUID as UUIDS
+from tailbit.index.postings.paged import lookup
 
 ROWS, FILES = 12_000, 3
 """Rows of the table: a row space has some 24 pages of a key."""
 
-KEYS = ("id", "name", "at", "price", "twice", "part, name", "id, part", "day")
+GROUP_ROWS = 2 * PAGE_ROWS
+"""Keys in a row group of these tests, so that a row space has several."""
+
+KEYS = ("id", "name", "at", "price", "twice", "part, name", "id, part", "day", "uuid", "mixed")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def small_row_groups() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(postings, "PAGED_GROUP_ROWS", GROUP_ROWS)
+        yield
+
+
+def uuid_of(number: int) -> str:
+    """A UUID; two thousand of them share their first half."""
+    return str(
+        UUID(int=(number % 6 * 0x9E3779B97F4A7C15 % 2**64) << 64 | number * 0xD1B54A32D192ED03 % 2**64)
+    )
+
+
+def mixed_of(number: int) -> str:
+    """A UUID; or one in other writing, or something else, before and behind and among the others."""
+    text = uuid_of(number)
+    others = {0: text.upper(), 1: f"{{{text}}}", 2: text.replace("-", "_"), 3: f"z{text[1:]}", 4: text[:-1]}
+    return others.get(number % 400, text)
 
 
 def rows_of(first: int, count: int) -> pa.Table:
@@ -36,6 +65,8 @@ def rows_of(first: int, count: int) -> pa.Table:
             "part": numbers % 3,
             "price": numbers * -1.5 + 100,
             "twice": numbers // 2,
+            "uuid": pa.array(map(uuid_of, numbers.tolist()), mask=numbers % 1000 == 5),
+            "mixed": list(map(mixed_of, numbers.tolist())),
             "day": pa.array(numbers.astype(np.int32), pa.date32()),
         }
     )
@@ -91,12 +122,11 @@ def test_keys_are_located_where_a_join_finds_them(table: str, columns: str, coun
 
 
 def test_one_key_decodes_a_page_of_each_row_space(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    decoded = []
-    whole = Decoder.table
-    monkeypatch.setattr(Decoder, "table", lambda self: (decoded.append(self.rows), whole(self))[1])
+    rows, whole = [], lookup.decoded
+    monkeypatch.setattr(lookup, "decoded", lambda *of: (rows.append(of[2]), whole(*of))[1])
     assert tailbit.open(table).locate([7], on="id")["position"].null_count == 0
-    assert decoded
-    assert max(decoded) <= PAGE_ROWS
+    assert rows
+    assert max(rows) <= PAGE_ROWS
 
 
 @pytest.mark.parametrize(
@@ -112,6 +142,10 @@ def test_one_key_decodes_a_page_of_each_row_space(table: str, monkeypatch: pytes
         "name LIKE 'f%'",
         "part = 1 AND name > 'f'",
         "day >= DATE'1990-02-01'",
+        "uuid < '4'",
+        "uuid IS NULL",
+        f"uuid = '{uuid_of(7)}'",
+        f"mixed IN ('{mixed_of(400)}', '{mixed_of(402)}', '{uuid_of(9)}')",
     ],
 )
 def test_conditions_on_record_keys_read_no_data(table: str, condition: str) -> None:
@@ -139,8 +173,8 @@ def test_the_records_of_rfc_92_hold_every_row_of_a_key_once(table: str) -> None:
 
 
 def test_merged_and_verified_keys_are_located_as_before(tmp_path: Path) -> None:
-    path = str(tmp_path / "t")
-    written(path, ("id", "part, name"))
+    path, merged = str(tmp_path / "t"), ("id", "part, name", "uuid", "mixed")
+    written(path, merged)
     for first in range(2 * ROWS, 2 * ROWS + 40 * 10, 10):
         write_deltalake(path, rows_of(first, 10), mode="append")
         Drive(path, f"{path}/_tailbit").drain()
@@ -148,16 +182,39 @@ def test_merged_and_verified_keys_are_located_as_before(tmp_path: Path) -> None:
     assert len(index_files(path, "bitmap_index")) < 40
     paged = [NUMBER in pq.read_schema(file).names for file in index_files(path, "bitmap_index")]
     assert all(paged), "a segment of record keys alone is paged, merged or not"
-    for columns in ("id", "part, name"):
+    for columns in merged:
         keys = keys_of(path, columns.split(", "), 200, 1)
         assert located(path, keys) == joined(path, keys)
     assert tailbit.open(path).verify().problems == []
 
 
+def forms_of(path: str) -> set[bool]:
+    """Whether row groups of postings hold UUIDs as sixteen bytes."""
+    every = [pq.read_table(file) for file in index_files(path, "bitmap_index")]
+    return {UUIDS in rows.column_names and rows[UUIDS].null_count < len(rows) for rows in every}
+
+
+def test_an_older_index_keeps_uuids_as_texts_until_it_has_the_newer_format(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(tmp_path / "t")
+    with monkeypatch.context() as older:
+        older.setattr(settings, "is_textual", lambda _: False)
+        written(path, ("uuid",))
+    index = tailbit.open(path)._needed()
+    assert (index.state.settings.format, forms_of(path)) == (PAGED_FORMAT, {False})
+    keys = keys_of(path, ["uuid"], 200, 4)
+    assert located(path, keys) == joined(path, keys)
+    tailbit.sql(f"CREATE INDEX other ON '{path}' USING record_key (mixed)")
+    assert tailbit.open(path)._needed().state.settings.format == PACKED_FORMAT
+    assert forms_of(path) == {False, True}
+    assert located(path, keys) == joined(path, keys)
+
+
 def test_damaged_pages_are_set_aside_and_the_data_is_read(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
-    written(path, ("id", "name"))
-    keys = {name: keys_of(path, [name], 50, 2) for name in ("id", "name")}
+    written(path, ("id", "name", "uuid"))
+    keys = {name: keys_of(path, [name], 50, 2) for name in ("id", "name", "uuid")}
     expected = {name: joined(path, keys[name]) for name in keys}
     for segment in index_files(path, "bitmap_index"):
         flipped_pages(segment)
@@ -171,7 +228,7 @@ def test_a_key_is_dropped_and_rebuilt_by_name(tmp_path: Path) -> None:
     assert (made["kind"], made["state"]) == ("record_key", "complete")
     keys = keys_of(path, ["id"], 50, 3)
     assert located(path, keys) == joined(path, keys)
-    assert tailbit.open(path)._needed().state.settings.format == NEWEST_FORMAT
+    assert tailbit.open(path)._needed().state.settings.format == PAGED_FORMAT
     tailbit.sql(f"DROP INDEX key_0 ON '{path}'")
     assert located(path, keys) == joined(path, keys)
 

@@ -1,0 +1,264 @@
+"""Lookups of many keys in the small pages of a paged segment: only pages that may hold a key are decoded.
+
+Of each row group the places of the pages are cached, and the least key of each page. The pages that the
+wanted keys fall into, of neighbouring row groups together, are put one after the other as one small Parquet
+file in memory, which pyarrow decodes at once. No step is taken key by key.
+
+Worked example: two row groups with pages of two keys, and the wanted keys 3, 8 and 9.
+
+    row group        0               1
+    pages            1 3 | 4 6       7 9 | 12 15
+    decoded          1 3             7 9            8 is nowhere
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from tailbit.arrays import Longs
+from tailbit.errors import CorruptIndexError
+from tailbit.index.keys import ordered_of
+from tailbit.index.postings.gaps import FIRST
+from tailbit.index.postings.paged.places import Group, Pages
+from tailbit.index.postings.paged_forms import Form, Lows, sixteen_of, values_of
+from tailbit.index.postings.segment import POSTINGS, Segment
+from tailbit.once import once
+from tailbit.tables import compute as pc
+from tailbit.tables.ahead import in_order
+from tailbit.tables.arrow import arrow_array, filled, numpy_of
+from tailbit.tables.parquet.file import MAGIC, ParquetFile
+from tailbit.tables.parquet.row_assembly.footer import (
+    written_chunk,
+    written_end,
+    written_leaf,
+    written_row_group,
+)
+from tailbit.tables.positions import BitPositions
+
+_NAMES = ("key", FIRST, "cardinality")
+
+_TOGETHER = 1 << 11
+"""Pages that are decoded together: the decoded values still are in the CPU's cache when they are searched."""
+
+_NEAR = 1 << 14
+"""Bytes between wanted pages that are read with them: a read costs as much as copying these."""
+
+Spans = Sequence[tuple[int, int, int]]
+"""Row groups, and of each the bounds `[low, high)` of the wanted keys that may be in it."""
+
+
+class _Part(NamedTuple):
+    """What is found in some pages: the numbers of keys with the only position of each, and of other keys."""
+
+    owners: Longs
+    positions: BitPositions
+    several: Longs
+
+
+@dataclass(frozen=True, eq=False)
+class _Wanted:
+    """Distinct keys, ascending, in the forms in which row groups store them."""
+
+    codes: pa.BinaryArray
+
+    @once
+    def numbers(self) -> Longs:
+        """Return keys of eight bytes as integers."""
+        return numpy_of(ordered_of(self.codes))
+
+    @once
+    def uuids(self) -> tuple[Any, Any]:
+        """Return keys as sixteen bytes, and which of them are UUIDs."""
+        return sixteen_of(self.codes)
+
+    @once
+    def texts(self) -> list[bytes]:
+        """Return the keys as bytes."""
+        listed: list[bytes] = self.codes.to_pylist()
+        return listed
+
+    def among(self, form: Form, owners: Longs) -> tuple[Longs, Lows]:
+        """Return which of some keys can be stored in a form, by their numbers, and these keys in it."""
+        if form is Form.NUMBER:
+            return owners, self.numbers[owners]
+        if form is Form.TEXT:
+            return owners, [self.texts[owner] for owner in owners.tolist()]
+        values, are = self.uuids
+        owners = owners[are[owners]]
+        return owners, values[owners]
+
+
+def placed(segment: Segment, column: str, spans: Spans, codes: pa.BinaryArray) -> tuple[Longs, BitPositions]:
+    """Return the positions of some keys, and for each position the number (int64) of its key in `codes`.
+
+    `codes`: distinct keys, ascending; `spans`: row group, and the keys `[low, high)` that may be in it.
+    Cost: the pages that the keys fall into; whole row groups for keys of several positions.
+
+    Raises:
+        CorruptIndexError: the segment is damaged.
+    """
+    wanted, key_type = _Wanted(codes), segment.columns[column]
+    parts = [_Part(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.uint32), np.zeros(0, dtype=np.int64))]
+    try:
+        with segment.source() as source:
+            groups = [_group_of(segment, source, number, key_type) for number, *_ in spans]
+            kinds = [(group.form, group.counts is None) for group in groups]
+            for kind in dict.fromkeys(kinds):
+                own = [at for at, other in enumerate(kinds) if other == kind]
+                lookup = _Lookup(source, [groups[at] for at in own], [spans[at] for at in own], wanted)
+                parts += lookup.found()
+    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, IndexError) as damage:
+        raise CorruptIndexError(file=segment.path, reason=str(damage)) from damage
+    several = np.sort(np.concatenate([part.several for part in parts]))
+    found = [(part.owners, part.positions) for part in parts] + list(
+        _of_several(segment, spans, codes, several)
+    )
+    return np.concatenate([owners for owners, _ in found]), np.concatenate([at for _, at in found])
+
+
+def _group_of(segment: Segment, source: pa.NativeFile, number: int, key_type: str) -> Group:
+    def read() -> tuple[Group, int]:
+        group = Group.of(source, segment.footer.row_group(number), key_type)
+        return group, group.size
+
+    held: Group = POSTINGS.get((f"{segment.name}#pages", number), read)
+    return held
+
+
+class _Chunks:
+    """Chunks of one column in several row groups: where their pages begin and end in the file."""
+
+    def __init__(self, name: str, chunks: Sequence[Pages]) -> None:
+        self.name, self.like = name, chunks[0]
+        self._starts = np.concatenate([pages.edges[:-1] for pages in chunks])
+        self._ends = np.concatenate([pages.edges[1:] for pages in chunks])
+
+    def read(self, source: pa.NativeFile, numbers: Longs) -> list[bytes | memoryview]:
+        """Return the bytes of some pages, ascending, in pieces."""
+        starts, ends = self._starts[numbers], self._ends[numbers]
+        apart = np.flatnonzero(starts[1:] != ends[:-1])
+        starts, ends = starts[np.r_[0, apart + 1]], ends[np.r_[apart, len(ends) - 1]]
+        far = np.flatnonzero(starts[1:] - ends[:-1] > _NEAR) + 1
+        lows, highs = starts.tolist(), ends.tolist()
+        pieces = list[bytes | memoryview]()
+        for first, last in pairwise([0, *far.tolist(), len(lows)]):
+            begin = lows[first]
+            data = source.read_at(highs[last - 1] - begin, begin)
+            if last - first == 1:
+                pieces.append(data)
+            else:
+                view = memoryview(data)
+                pieces += [view[lows[at] - begin : highs[at] - begin] for at in range(first, last)]
+        return pieces
+
+
+class _Lookup:
+    """Keys that are looked up in row groups, which ascend, and which all are of one form."""
+
+    def __init__(self, source: pa.NativeFile, groups: Sequence[Group], spans: Spans, wanted: _Wanted) -> None:
+        self._source, self._groups, self._form = source, groups, groups[0].form
+        every = np.concatenate([np.arange(low, high) for _, low, high in spans])
+        self._owners, self._values = wanted.among(self._form, every)
+        chunks = [[group.keys for group in groups], [group.firsts for group in groups]]
+        counts = [group.counts for group in groups if group.counts is not None]
+        self._columns = list(map(_Chunks, _NAMES, [*chunks, counts] if counts else chunks))
+        self._rows = np.concatenate([np.diff(group.keys.firsts) for group in groups])
+
+    def found(self) -> Iterator[_Part]:
+        """Yield what is found in some pages after others; on all cores if there are many.
+
+        Raises:
+            ValueError, pyarrow.ArrowException: pages are damaged.
+        """
+        at = self._pages_of_keys()
+        pages = at[np.flatnonzero(np.diff(at, prepend=-1))]
+        return in_order(self._work(at, pages[n : n + _TOGETHER]) for n in range(0, len(pages), _TOGETHER))
+
+    def _pages_of_keys(self) -> Longs:
+        """Return for each key the number of the page that may hold it, ascending; of all row groups."""
+        if self._form is Form.TEXT:
+            texts = [low for group in self._groups for low in group.keys.lows]
+            at = np.array([bisect_right(texts, key) for key in self._values], dtype=np.int64)
+        else:
+            lows = np.concatenate([group.keys.lows for group in self._groups])
+            at = np.searchsorted(lows, self._values, side="right")
+        return np.maximum(at - 1, 0)
+
+    def _work(self, at: Longs, pages: Longs) -> Callable[[bool], _Part]:
+        """Return what decodes some pages, of which the bytes are read, and finds their keys."""
+        low, high = np.searchsorted(at, [pages[0], pages[-1] + 1]).tolist()
+        parts = [column.read(self._source, pages) for column in self._columns]
+        return partial(self._part, parts, int(self._rows[pages].sum()), low, high)
+
+    def _part(self, parts: list[list[bytes | memoryview]], rows: int, low: int, high: int, _: bool) -> _Part:
+        table = decoded([(c.name, c.like) for c in self._columns], parts, rows)
+        owners = self._owners[low:high]
+        there, at = _matched(self._form, table["key"].combine_chunks(), self._values[low:high])
+        owners = owners[there]
+        firsts, several = table[FIRST].combine_chunks(), np.zeros(0, dtype=np.int64)
+        if len(self._columns) > len(_NAMES[:2]):
+            alone = _taken(table["cardinality"].combine_chunks(), at) == 1
+            alone &= numpy_of(firsts.is_valid())[at]
+            owners, at, several = owners[alone], at[alone], owners[~alone]
+        return _Part(owners, _taken(firsts, at).astype(np.uint32), several)
+
+
+def decoded(
+    columns: Sequence[tuple[str, Pages]], parts: Sequence[Sequence[bytes | memoryview]], rows: int
+) -> pa.Table:
+    """Return the rows of pages of some columns; `parts`: the bytes of the pages of each.
+
+    Raises:
+        ValueError, pyarrow.ArrowException: pages are damaged.
+    """
+    head, chunks, leaves = len(MAGIC), list[bytes](), list[bytes]()
+    body: list[bytes | memoryview] = [MAGIC]
+    for (name, like), pieces in zip(columns, parts, strict=True):
+        size = sum(map(len, pieces))
+        chunks.append(written_chunk(like.type, like.codec, rows, size, size, head, None))
+        leaves.append(written_leaf(name, like.type, True, like.width))
+        body += pieces
+        head += size
+    body.append(written_end(leaves, [written_row_group(chunks, head, rows)], rows))
+    source = pa.BufferReader(pa.py_buffer(b"".join(body)))
+    return ParquetFile(source, page_checksum_verification=True).read(use_threads=False)
+
+
+def _matched(form: Form, keys: pa.Array, wanted: Lows) -> tuple[Longs, Longs]:
+    """Return the numbers of the wanted keys that there are, and their rows; int64."""
+    if form is Form.TEXT:
+        found = numpy_of(filled(pc.index_in(keys, value_set=arrow_array(wanted, pa.binary())), -1), np.int64)
+        at = np.flatnonzero(found >= 0)
+        return found[at], at
+    begin = keys.null_count
+    held = numpy_of(keys.slice(begin)) if form is Form.NUMBER else values_of(keys.slice(begin))
+    if not len(held):
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    at = np.minimum(np.searchsorted(held, wanted), len(held) - 1)
+    there = np.flatnonzero(held[at] == wanted)
+    return there, at[there] + begin
+
+
+def _taken(column: pa.Array, at: Longs) -> Longs:
+    taken: Longs = numpy_of(filled(column, 0))[at]
+    return taken
+
+
+def _of_several(
+    segment: Segment, spans: Spans, codes: pa.BinaryArray, several: Longs
+) -> Iterator[tuple[Longs, BitPositions]]:
+    """Yield the positions of keys by row groups; `several`: numbers of the keys, ascending."""
+    for number, low, high in spans:
+        mine = several[(several >= low) & (several < high)]
+        if len(mine):
+            (group,) = segment.in_order([number])
+            owners, at = group.placed(codes.take(arrow_array(mine)))
+            yield mine[owners], at
