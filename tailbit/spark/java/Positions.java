@@ -46,6 +46,9 @@ final class Positions {
     if (!isDelta || PositionsFilter.get() == null) {
       throw new Declined("other-release");
     }
+    if (!Settings.readsRowIndex()) {
+      throw new Declined("no-row-index");
+    }
     if (!executorsHaveJar(scan.relation().relation().sqlContext().sparkSession().sparkContext())) {
       throw new Declined("executors-lack-jar");
     }

@@ -48,6 +48,13 @@ final class Settings {
     return number("knownMs", 10_000);
   }
 
+  /** Tells whether Delta takes the places of rows from Parquet; else it counts the rows of files read whole. */
+  static boolean readsRowIndex() {
+    return !SQLConf.get()
+        .getConfString("spark.databricks.delta.deletionVectors.useMetadataRowIndex", "true")
+        .equalsIgnoreCase("false");
+  }
+
   static String python() {
     return text("python", "python3");
   }
