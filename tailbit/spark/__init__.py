@@ -38,11 +38,12 @@ def accelerate(
     waits for the index at most, before it runs as without it; for its rows, or their places in files, it
     waits a second. A process of this Python beside Spark's driver answers from the indexes; it reaches object
     stores with its environment. `last()` of the result says what became of the last query, `stop()` ends it.
+    Where the jar or the release of Spark does not fit, or that process does not start, a line is logged,
+    `last()` says why, and queries run as without tailbit.
 
     Raises:
         UsageError: an argument is not of its type; or the session has no Java process beside it (Connect):
             its server takes `acceleration_conf`.
-        RequirementError: the jar has not been built, or the helper does not start.
     """
     from tailbit.spark.acceleration import accelerated
 

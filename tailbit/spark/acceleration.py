@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 from tailbit.arguments.values import names, whole
 from tailbit.errors import RequirementError, UsageError
-from tailbit.spark.jar import jar_path
+from tailbit.spark.jar import digest, jar_path, misfit
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,6 +29,7 @@ OLDEST = 4
 
 _CLASS = "io.tailbit.spark.Acceleration"
 _DELTA = "io.delta.sql.DeltaSparkSessionExtension"
+_LOG = logging.getLogger("tailbit.spark")
 _entries: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 """The rule's door in each Java process: one helper serves all sessions there."""
 
@@ -84,6 +86,33 @@ class Acceleration:
         return int(self._entry.asked())
 
 
+@dataclass(frozen=True)
+class NotAccelerated:
+    """The door of a session that cannot be accelerated, and why: its queries run as without tailbit."""
+
+    reason: str
+    detail: str
+
+    def detach(self, session: Any) -> None:
+        """Leave the session as it is."""
+
+    def last(self, session: Any) -> str:
+        """Return the reason as the note of a scan, whatever was asked."""
+        return json.dumps([{"reason": self.reason, "detail": self.detail}])
+
+    def served(self, mode: str) -> int:
+        """Return that a mode has served no scan."""
+        return 0
+
+    def asked(self) -> int:
+        """Return that there is no helper, which nobody asks."""
+        return 0
+
+
+class _Unfit(Exception):
+    """A session that cannot be accelerated: a reason that does not change between releases, and a detail."""
+
+
 def _scan(note: dict[str, Any]) -> AcceleratedScan:
     fields: dict[str, Any] = {name: note.get(name) for name in AcceleratedScan.__annotations__}
     texts = {name: (*note.get(name, ()),) for name in ("asked", "left")}
@@ -103,21 +132,44 @@ def accelerated(
     if not hasattr(spark, "_jsparkSession"):
         hint = "Start the server with the settings of tailbit.spark.acceleration_conf()."
         raise UsageError(reason="the session has no Java process beside it (Spark Connect)", hint=hint)
-    if int(spark.version.partition(".")[0]) < OLDEST:
-        remedy = f"Spark {OLDEST}.0 is the oldest that is accelerated; queries run as without tailbit."
-        raise RequirementError(reason=f"the session is of Spark {spark.version}", remedy=remedy)
-    entry = _entry_of(spark)
     settings = {"serve": ",".join(modes), "tables": ",".join(prefixes), "budgetMs": str(budget)}
-    for name, value in {**settings, "python": sys.executable, "enabled": "true"}.items():
-        spark.conf.set(f"spark.tailbit.{name}", value)
-    if "positions" in modes:
-        _bring_to_executors(spark)
-    entry.attachWithNewSessions(spark._jsparkSession)
-    if trouble := entry.ready(START * 1000):
-        remedy = "Its own message stands on standard error."
-        raise RequirementError(reason=f"the helper does not start: {trouble}", remedy=remedy)
-    entry.forget()
-    return Acceleration(spark, entry)
+    try:
+        return Acceleration(spark, _attached(spark, settings))
+    except _Unfit as unfit:
+        reason, detail = unfit.args
+        _LOG.warning("tailbit: %s: %s. Queries run as without tailbit.", reason, detail)
+        return Acceleration(spark, NotAccelerated(reason, detail))
+
+
+def _attached(spark: SparkSession, settings: dict[str, str]) -> Any:
+    """Let a session follow the rules from now on; return their door.
+
+    A helper that does not start is logged and told by the rules.
+
+    Raises:
+        _Unfit: the release of Spark, or the jar, is another one than this package is for.
+    """
+    from py4j.protocol import Py4JError
+
+    if int(spark.version.partition(".")[0]) < OLDEST:
+        oldest = f"{OLDEST}.0 is the oldest that is accelerated"
+        raise _Unfit("other-release", f"the session is of Spark {spark.version}; {oldest}")
+    try:
+        entry = _entry_of(spark)
+        if entry.sources() != digest():
+            raise _Unfit("other-release", "the jar that Spark has loaded is of another release of tailbit")
+        for name, value in {**settings, "python": sys.executable, "enabled": "true"}.items():
+            spark.conf.set(f"spark.tailbit.{name}", value)
+        if "positions" in settings["serve"]:
+            _bring_to_executors(spark, entry)
+        entry.attachWithNewSessions(spark._jsparkSession)
+        entry.ready(START * 1000)
+        entry.forget()
+    except RequirementError as no_jar:
+        raise _Unfit(misfit() or "other-release", f"{no_jar}. {no_jar.hint}") from no_jar
+    except Py4JError as missing:
+        raise _Unfit("other-release", str(missing).splitlines()[0]) from missing
+    return entry
 
 
 def settings_of_start() -> dict[str, str]:
@@ -129,13 +181,12 @@ def settings_of_start() -> dict[str, str]:
     }
 
 
-def _bring_to_executors(spark: SparkSession) -> None:
-    """Let executors load the jar, once for each Spark context: they open the files."""
+def _bring_to_executors(spark: SparkSession, entry: Any) -> None:
+    """Let executors load the jar of an entry, once for each Spark context: they open the files."""
     context: Any = spark._jsparkSession.sparkContext()
-    if not any(
-        path.endswith(f"/{jar_path().name}") for path in context.listJars().mkString("\n").split("\n")
-    ):
-        context.addJar(str(jar_path()))
+    jar = Path(entry.getClass().getProtectionDomain().getCodeSource().getLocation().toURI().getPath())
+    if not any(path.endswith(f"/{jar.name}") for path in context.listJars().mkString("\n").split("\n")):
+        context.addJar(str(jar))
 
 
 def _prefix(path: str) -> str:

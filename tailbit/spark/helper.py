@@ -37,6 +37,7 @@ from tailbit.errors import (
 from tailbit.spark.answering.answers import check_table, count, files, groups, known, rows
 from tailbit.spark.answering.positions import positions
 from tailbit.spark.answering.request import Declined, Request
+from tailbit.spark.jar import digest
 
 MOST_TABLES = 64
 """Most tables kept open; the one asked longest ago is closed first."""
@@ -73,6 +74,7 @@ class Helper:
                 raise Declined("malformed", "the line is no JSON object")
             head["id"] = given.get("id")
             if given.get("want") == "ready":
+                _check_release(given.get("sources"))
                 return {**head, "ready": True}, b""
             budget = given.get("budget_ms")
             if isinstance(budget, int) and time.monotonic() - arrived > budget / 1000:
@@ -111,6 +113,16 @@ class Helper:
             while len(self._tables) > MOST_TABLES:
                 del self._tables[next(iter(self._tables))]
         return {**answer, "table": request.table, "version": request.version}, data
+
+
+def _check_release(sources: object) -> None:
+    """Check that a jar that names its sources is of this release.
+
+    Raises:
+        Declined: it is of another one, whose requests mean something else.
+    """
+    if sources not in (None, digest()):
+        raise Declined("other-release", f"the jar is of another release of tailbit than {sys.executable}")
 
 
 def serve(requests: BinaryIO, replies: BinaryIO) -> None:

@@ -23,6 +23,9 @@ _JAR = _HERE / "jar" / "tailbit-spark.jar"
 _STAMP = "META-INF/tailbit-sources"
 """The entry of the jar that holds the digest of the sources it is of."""
 
+MISFITS = {"no-jar": "has not been built", "other-release": "is not of this release"}
+"""What may be wrong with the jar, and how it is said."""
+
 _DELTA = ("io.delta_delta-spark_*.jar", "io.delta_delta-storage-*.jar")
 
 
@@ -32,11 +35,17 @@ def jar_path() -> Path:
     Raises:
         RequirementError: the jar has not been built, or is not of these sources.
     """
-    if not _is_built():
-        reason = "is not of this release" if _JAR.exists() else "has not been built"
+    if reason := MISFITS.get(misfit() or ""):
         remedy = "Build it, which needs a JDK: python -m tailbit.spark.jar"
         raise RequirementError(reason=f"the jar for Spark {reason}: {_JAR}", remedy=remedy)
     return _JAR
+
+
+def misfit() -> str | None:
+    """Return what is wrong with the jar, a key of `MISFITS`; None where it is of these sources."""
+    if not _JAR.exists():
+        return "no-jar"
+    return None if _is_built() else "other-release"
 
 
 def build() -> Path:
@@ -53,7 +62,7 @@ def build() -> Path:
         _compile(classes)
         unfinished = Path(folder) / _JAR.name
         with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED) as jar:
-            jar.writestr(zipfile.ZipInfo(_STAMP), _digest())
+            jar.writestr(zipfile.ZipInfo(_STAMP), digest())
             for path in sorted(classes.rglob("*.class")):
                 jar.writestr(zipfile.ZipInfo(path.relative_to(classes).as_posix()), path.read_bytes())
         unfinished.replace(_JAR)
@@ -64,18 +73,19 @@ def _sources() -> list[Path]:
     return sorted((_HERE / "java").glob("*.java"))
 
 
-def _digest() -> str:
-    digest = hashlib.sha256()
+def digest() -> str:
+    """Return the digest of the sources, which the jar of this release holds too."""
+    sources = hashlib.sha256()
     for path in _sources():
-        digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()
+        sources.update(path.name.encode() + b"\0" + path.read_bytes())
+    return sources.hexdigest()
 
 
 def _is_built() -> bool:
     if not _JAR.exists():
         return False
     with zipfile.ZipFile(_JAR) as jar:
-        return jar.read(_STAMP).decode() == _digest()
+        return jar.read(_STAMP).decode() == digest()
 
 
 def _compile(classes: Path) -> None:

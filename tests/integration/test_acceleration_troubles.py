@@ -7,8 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from support.acceleration import helper_of, kill, patiently_accelerated, rows_of
+from support.acceleration import helper_of, kill, logged, patiently_accelerated, rows_of
 from support.tables import index_files, index_of, truncated
 from tailbit.index.kinds.bitmap_index.kind import BITMAP_INDEX
 from tailbit.spark.acceleration import Acceleration
@@ -36,24 +35,6 @@ def path(spark: Any, accelerated: Acceleration, tmp_path: Path) -> str:
     index_of(path, ["i", "k"])
     accelerated._entry.forget()
     return path
-
-
-@contextmanager
-def logged(spark: Any) -> Iterator[Callable[[], list[str]]]:
-    """Yield what returns the lines of tailbit that Spark logs meanwhile."""
-    log4j, context = spark._jvm.org.apache.logging.log4j, None
-    written = spark._jvm.java.io.StringWriter()
-    layout = log4j.core.layout.PatternLayout.createDefaultLayout()
-    appender = log4j.core.appender.WriterAppender.createAppender(layout, None, written, "told", False, False)
-    appender.start()
-    context = log4j.LogManager.getContext(False)
-    context.getRootLogger().addAppender(appender)
-    spark.sparkContext.setLogLevel("WARN")
-    try:
-        yield lambda: [line for line in written.toString().splitlines() if "tailbit" in line]
-    finally:
-        spark.sparkContext.setLogLevel("ERROR")
-        context.getRootLogger().removeAppender(appender)
 
 
 def both(accelerated: Acceleration, statement: str) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -54,8 +54,11 @@ def run_patiently(command: Sequence[str], folder: Path) -> str:
     return printed_and_logged(command, folder)[0]
 
 
-def printed_and_logged(command: Sequence[str], folder: Path) -> tuple[str, str]:
-    """Run a program that starts a Spark of its own in a folder; return what it prints and what it logs."""
+def printed_and_logged(command: Sequence[str], folder: Path, helped: bool = True) -> tuple[str, str]:
+    """Run a program that starts a Spark of its own in a folder; return what it prints and what it logs.
+
+    `helped`: whether it must not lose its helper.
+    """
     ran = subprocess.run(
         command,
         cwd=folder,
@@ -66,7 +69,7 @@ def printed_and_logged(command: Sequence[str], folder: Path) -> tuple[str, str]:
         timeout=HANG_S,
     )
     assert ran.returncode == 0, ran.stderr
-    assert "The helper of tailbit is gone" not in ran.stderr
+    assert not helped or "The helper of tailbit is gone" not in ran.stderr
     return ran.stdout, ran.stderr
 
 
@@ -74,3 +77,21 @@ def patient_settings() -> dict[str, str]:
     """Return the settings of a session of its own that waits for the helper as long as it takes."""
     waiting = {"spark.tailbit.startMs": "60000", "spark.tailbit.budgetMs": "60000"}
     return {**SETTINGS, **acceleration_conf(), **waiting}
+
+
+@contextmanager
+def logged(spark: Any) -> Iterator[Callable[[], list[str]]]:
+    """Yield what returns the lines of tailbit that Spark logs meanwhile."""
+    log4j, context = spark._jvm.org.apache.logging.log4j, None
+    written = spark._jvm.java.io.StringWriter()
+    layout = log4j.core.layout.PatternLayout.createDefaultLayout()
+    appender = log4j.core.appender.WriterAppender.createAppender(layout, None, written, "told", False, False)
+    appender.start()
+    context = log4j.LogManager.getContext(False)
+    context.getRootLogger().addAppender(appender)
+    spark.sparkContext.setLogLevel("WARN")
+    try:
+        yield lambda: [line for line in written.toString().splitlines() if "tailbit" in line]
+    finally:
+        spark.sparkContext.setLogLevel("ERROR")
+        context.getRootLogger().removeAppender(appender)

@@ -2,8 +2,8 @@
 
 Usage: release_questions.py SETTINGS STATEMENTS, both JSON. It prints one line of JSON: the release, how many
 scans each mode served and how many statements the early rule, the number of rows, the rows that came out of
-the scans of each statement, and the statements whose rows differ. It imports nothing of this project, which
-the other Python does not have.
+the scans of each statement, what became of these scans, and the statements whose rows differ. It imports
+nothing of this project, which the other Python does not have.
 """
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ def main() -> None:
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     entry = spark._jvm.io.tailbit.spark.Acceleration
-    answers, early = [], 0
+    answers, early, last = [], 0, []
     for statement in statements:
         answers.append(rows_of(spark, statement))
-        early += '"early":true' in entry.last(spark._jsparkSession)
+        last.append(entry.last(spark._jsparkSession))
+        early += '"early":true' in last[-1]
     served = {mode: entry.served(mode) for mode in MODES}
     spark.conf.set("spark.tailbit.enabled", "false")
     plain = [rows_of(spark, statement) for statement in statements]
@@ -44,6 +45,7 @@ def main() -> None:
     served["early"] = early
     told = {"release": spark.version, "served": served, "wrong": wrong}
     told["rows"] = [len(rows) for rows, _ in plain]
+    told["last"] = [json.loads(notes) for notes in last]
     told["scanned"] = [scanned for _, scanned in answers]
     print(json.dumps(told))
     spark.stop()

@@ -52,8 +52,7 @@ public final class Acceleration extends AbstractFunction1<SparkSessionExtensions
                   try {
                     what.accept(session);
                   } catch (LinkageError | RuntimeException otherRelease) {
-                    LOG.warn("tailbit does not fit this release of Spark; queries run as without it", otherRelease);
-                    Notes.otherRelease(session, otherRelease.toString());
+                    Notes.otherRelease(session, otherRelease);
                   }
                 }
                 return BoxedUnit.UNIT;
@@ -119,6 +118,11 @@ public final class Acceleration extends AbstractFunction1<SparkSessionExtensions
 
   public static boolean isAttached(SparkSession session) {
     return session.experimental().extraOptimizations().exists(rule -> rule instanceof LateRule);
+  }
+
+  /** Returns the digest of the sources that this jar is of. */
+  public static String sources() {
+    return Release.sources();
   }
 
   /** Waits until the helper answers; returns why it does not, or nothing. */

@@ -47,6 +47,9 @@ final class Helper {
 
   private static volatile Helper current;
   private static String python;
+  /** Why the helper of `python` is of another release than this jar, or null: it is not started again. */
+  private static String misfit;
+  private static String toldOfEnd;
   private static Pause pause = new Pause();
   private static final Map<String, Pause> TABLES = new ConcurrentHashMap<>();
 
@@ -90,6 +93,9 @@ final class Helper {
 
   /** Starts the process in the background, unless it runs already. */
   static synchronized void start(String interpreter) {
+    if (!interpreter.equals(python)) {
+      misfit = null;
+    }
     python = interpreter;
     if (current == null || current.ended != null) {
       current = new Helper();
@@ -156,6 +162,9 @@ final class Helper {
 
   /** Returns the process, where it runs and may be asked of a table now. */
   private static synchronized Helper at(String table) throws Declined {
+    if (misfit != null && Settings.python().equals(python)) {
+      throw new Declined("other-release", misfit);
+    }
     if (pause.holds()) {
       throw new Declined("helper-paused", current == null ? "" : String.valueOf(current.ended));
     }
@@ -218,9 +227,11 @@ final class Helper {
       process = started;
       background("tailbit-questions", () -> write(started.getOutputStream()));
       waiting.put(0L, first);
-      lines.add("{\"id\": 0, \"want\": \"ready\"}\n".getBytes(StandardCharsets.UTF_8));
+      ObjectNode ready = JSON.createObjectNode().put("id", 0).put("want", "ready").put("sources", Release.sources());
+      lines.add((ready + "\n").getBytes(StandardCharsets.UTF_8));
       read(new BufferedInputStream(started.getInputStream()));
-      end("the process of " + python + " ended with status " + started.waitFor());
+      String hint = first.isDone() ? "" : " before it answered: does that Python have tailbit?";
+      end("the process of " + python + " ended with status " + started.waitFor() + hint);
     } catch (IOException | InterruptedException | RuntimeException wrong) {
       end(wrong.toString());
     }
@@ -252,15 +263,27 @@ final class Helper {
       if (data.length < length) {
         throw new IOException("a reply is cut off");
       }
+      if (head.path("declined").asText().equals("other-release")) {
+        isOfOtherRelease(head.path("detail").asText());
+        return;
+      }
       synchronized (Helper.class) {
         silences = 0;
         pause = new Pause();
+        toldOfEnd = null;
       }
       CompletableFuture<Reply> future = waiting.remove(head.path("id").asLong());
       if (future != null) {
         future.complete(new Reply(head, data));
       }
     }
+  }
+
+  private void isOfOtherRelease(String detail) {
+    synchronized (Helper.class) {
+      misfit = detail;
+    }
+    end(detail);
   }
 
   private static byte[] line(InputStream replies) throws IOException {
@@ -277,19 +300,24 @@ final class Helper {
     return line.toByteArray();
   }
 
-  /** Ends the process, once, and lets nobody wait for it. */
+  /** Ends the process, once, and lets nobody wait for it; why is logged once until a process answers again. */
   private void end(String why) {
+    boolean isTold;
     synchronized (Helper.class) {
       if (ended != null) {
         return;
       }
       ended = why;
       pause.longer();
+      isTold = why.equals(toldOfEnd);
+      toldOfEnd = why;
     }
     if (process != null) {
       process.destroyForcibly();
     }
-    LOG.warn("The helper of tailbit is gone: {}. Queries run as without tailbit.", why);
+    if (!isTold) {
+      LOG.warn("The helper of tailbit is gone: {}. Queries run as without tailbit.", why);
+    }
     IOException gone = new IOException(why);
     first.completeExceptionally(gone);
     waiting.values().forEach(future -> future.completeExceptionally(gone));

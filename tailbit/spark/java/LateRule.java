@@ -1,6 +1,7 @@
 package io.tailbit.spark;
 
 import java.util.Map;
+import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
@@ -22,11 +23,16 @@ final class LateRule extends Rule<LogicalPlan> {
   /** Marks relations that have been looked at: rules run until nothing changes. */
   private static final TreeNodeTag<Boolean> SEEN = new TreeNodeTag<>("tailbit.seen");
 
-  private static volatile boolean broken;
+  /** What this release lacks, or null: then no query is looked at any more. */
+  private static volatile LinkageError misfit;
 
   @Override
   public LogicalPlan apply(LogicalPlan plan) {
-    if (broken || !Settings.enabled()) {
+    if (!Settings.enabled()) {
+      return plan;
+    }
+    if (misfit != null) {
+      Notes.otherRelease(SparkSession.active(), misfit);
       return plan;
     }
     Notes notes = Notes.continued();
@@ -36,13 +42,13 @@ final class LateRule extends Rule<LogicalPlan> {
       notes.keep();
       return changed;
     } catch (LinkageError otherRelease) {
-      broken = true;
-      LOG.warn("tailbit does not fit this release of Spark or Delta; queries run as without it", otherRelease);
-      Notes.declined(notes.scan(), "other-release", otherRelease.getMessage());
-      notes.keep();
+      misfit = otherRelease;
+      Notes.otherRelease(SparkSession.active(), misfit);
       return plan;
     } catch (Exception wrong) {
       LOG.warn("tailbit leaves a query as it is", wrong);
+      Notes.declined(notes.scan(), "error", wrong.toString());
+      notes.keep();
       return plan;
     }
   }

@@ -8,11 +8,16 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.WeakHashMap;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
 import org.apache.spark.sql.SparkSession;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /** What became of the scans of each session's last query, and how often each mode was served. */
 final class Notes {
+  private static final Logger LOG = LoggerFactory.getLogger(Notes.class);
+  private static final AtomicBoolean isMisfitTold = new AtomicBoolean();
   private static final ObjectMapper JSON = new ObjectMapper();
   private static final Map<SparkSession, List<Map<String, Object>>> LAST =
       Collections.synchronizedMap(new WeakHashMap<>());
@@ -85,10 +90,14 @@ final class Notes {
     }
   }
 
-  /** Keeps for good that no query of a session is looked at. */
-  static void otherRelease(SparkSession session, String detail) {
+  /** Keeps for good that no query of a session is looked at, and logs it once. */
+  static void otherRelease(SparkSession session, Throwable missing) {
+    if (!isMisfitTold.getAndSet(true)) {
+      LOG.warn("tailbit does not fit this release of Spark or Delta: {}. Queries run as without it.", missing.toString());
+      LOG.debug("What tailbit lacks in this release", missing);
+    }
     Notes notes = new Notes();
-    declined(notes.scan(), "other-release", detail);
+    declined(notes.scan(), "other-release", missing.toString());
     LAST.put(session, notes.scans);
   }
 
