@@ -134,6 +134,12 @@ class ValueSet:
             known.gaps = _inverted(known.spans)
         return known.gaps
 
+    def listed(self) -> list[Value] | None:
+        """Return the values of a set that lists them, without NULL; None for other sets."""
+        if self.complement or self.nulls or not all(map(_is_point, self.intervals)):
+            return None
+        return [interval.lo for interval in self.intervals if interval.lo is not None]
+
     def contains(self, value: Value | None) -> bool:
         """Return whether a canonical value, or NULL, belongs to the set."""
         return self.nulls if value is None else self.touches(value, value)
@@ -240,3 +246,7 @@ def _made(spans: list[Span], known: dict[Rank, Value], complement: bool, nulls: 
         for lo, hi in spans
     )
     return ValueSet(tuple(intervals), complement, nulls)
+
+
+def _is_point(interval: Interval) -> bool:
+    return interval.lo is not None and interval.lo == interval.hi

@@ -164,7 +164,7 @@ def _left_open(selection: Selection, space: SpaceView) -> BitMap:
 def _row_groups(selection: Selection, slice_: FileSlice, rows: Positions | None) -> tuple[int, int]:
     """Count the row groups of a data file, and those read for some rows (None: for all rows)."""
     layout = open_layout(selection.storage, slice_.path, slice_.size)
-    may = can_match(selection.node, layout, slice_)
+    may = can_match(selection.node, layout, slice_, selection.storage)
     return len(may), int(np.count_nonzero(may[layout.groups_with(rows)]))
 
 

@@ -1,6 +1,8 @@
-"""Row group pruning: which row groups of a file may hold a matching row, by its footer."""
+"""Row group pruning: which row groups of a file may hold a matching row, by its footer and Bloom filters."""
 
 from __future__ import annotations
+
+import numpy as np
 
 from tailbit.arrays import Mask
 from tailbit.index.predicate.pruning import Pruning
@@ -8,26 +10,33 @@ from tailbit.index.predicate.statistics import ColumnBounds
 from tailbit.index.predicate.tree import Computed, Leaf, Node
 from tailbit.index.predicate.truth import partition_value_matches
 from tailbit.tables.model import FileSlice
+from tailbit.tables.parquet.bloom.pruning import groups_with_any
 from tailbit.tables.parquet.bounds import row_group_bounds
 from tailbit.tables.parquet.layout import Layout
+from tailbit.tables.storage import Storage
+
+_MOST_VALUES = 1024
+"""Of more values than this, one or another passes a filter by chance."""
 
 
-def can_match(node: Node, layout: Layout, slice_: FileSlice) -> Mask:
+def can_match(node: Node, layout: Layout, slice_: FileSlice, storage: Storage) -> Mask:
     """Return, per row group, whether one of its rows may make `node` TRUE; True when in doubt.
 
+    Cost: what the footer says; of a condition that lists values, reads of 32 bytes in each filter for them.
+
     Raises:
-        DataFileError: the name of a column is ambiguous in the file.
+        DataFileError: the name of a column is ambiguous in the file, or the file is gone.
         MalformedLogError: the text of a partition value is no value of its column's type.
     """
-    return _RowGroups(layout, slice_).may(node)
+    return _RowGroups(layout, slice_, storage).may(node)
 
 
 class _RowGroups(Pruning):
-    """Row groups of one file, judged by the footer."""
+    """Row groups of one file, judged by the footer and the filters in the file."""
 
-    def __init__(self, layout: Layout, slice_: FileSlice) -> None:
+    def __init__(self, layout: Layout, slice_: FileSlice, storage: Storage) -> None:
         super().__init__(layout.metadata.num_row_groups)
-        self._layout, self._slice = layout, slice_
+        self._layout, self._slice, self._storage = layout, slice_, storage
         self._bounds: dict[str, ColumnBounds] = {}
 
     def leaf_may(self, leaf: Leaf) -> Mask:
@@ -36,7 +45,16 @@ class _RowGroups(Pruning):
         if column.id not in self._bounds:
             bounds = row_group_bounds(self._layout, self._slice.path, column)
             self._bounds[column.id] = ColumnBounds.of(column, bounds)
-        return self._bounds[column.id].can_match(leaf)
+        may = self._bounds[column.id].can_match(leaf)
+        if not may.any() or len(leaf.true.intervals) > _MOST_VALUES:
+            return may
+        values = leaf.true.listed()
+        if values is None:
+            return may
+        left = np.flatnonzero(may)
+        file = self._storage, self._layout, self._slice.path
+        may[left] = groups_with_any(*file, column, left.tolist(), values)
+        return may
 
     def partition(self, node: Leaf | Computed) -> tuple[Mask, Mask]:
         """Return whether the file's partition value makes a condition TRUE; a computed one may be."""

@@ -140,7 +140,7 @@ def _found(
 def _narrowed(storage: Storage, scan: Scan) -> Scan:
     """Restrict a scan to the row groups that may match."""
     layout = open_layout(storage, scan.slice_.path, scan.slice_.size)
-    may = can_match(scan.node, layout, scan.slice_)
+    may = can_match(scan.node, layout, scan.slice_, storage)
     return scan if may.all() else _within(storage, scan, np.flatnonzero(may).tolist())
 
 

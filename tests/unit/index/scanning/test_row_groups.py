@@ -49,7 +49,9 @@ def path(table_path: str) -> str:
 def test_a_row_group_is_left_out_only_where_no_row_can_match(path: str, text: str, left: str) -> None:
     selection = tailbit.open(path).where(text)._selection
     slice_ = selection.snapshot.files[0]
-    may = can_match(selection.node, open_layout(selection.storage, slice_.path, slice_.size), slice_)
+    may = can_match(
+        selection.node, open_layout(selection.storage, slice_.path, slice_.size), slice_, selection.storage
+    )
     assert "".join("x" if its else "." for its in may) == left
 
 
@@ -59,5 +61,7 @@ def test_a_predicate_that_holds_itself_many_times_is_asked_of_each_part_once(pat
         text = f"(({text}) IS NULL OR k < {-number} AND s <> 'v{number}')"
     selection = tailbit.open(path).where(text)._selection
     slice_ = selection.snapshot.files[0]
-    may = can_match(selection.node, open_layout(selection.storage, slice_.path, slice_.size), slice_)
+    may = can_match(
+        selection.node, open_layout(selection.storage, slice_.path, slice_.size), slice_, selection.storage
+    )
     assert len(may) == 3

@@ -1,0 +1,93 @@
+"""Split block Bloom filters: blocks of 32 bytes; a value has one, and in it a bit in each of eight words.
+
+Source: Parquet format, BloomFilter.md. A value is hashed by XXH64 with seed 0: the upper half of the hash
+names the block, the lower half the bits.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tailbit.arrays import Longs, Mask
+from tailbit.tables.parquet.bloom.xxh64 import Hashes
+
+Words = npt.NDArray[np.uint32]
+"""The words of a filter, little-endian: rows of eight."""
+
+WORDS, BLOCK_BYTES = 8, 32
+
+_SALT = np.array(
+    [
+        0x47B6137B,
+        0x44974D91,
+        0x8824AD5B,
+        0xA2B7289D,
+        0x705495C7,
+        0x2DF1424B,
+        0x9EFC4947,
+        0x5C6BFB31,
+    ],
+    dtype=np.uint32,
+)
+
+_LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
+
+
+@dataclass(frozen=True, eq=False)
+class Bloom:
+    """A filter in memory: `words`, uint32, a row of eight per block."""
+
+    words: Words
+
+    @classmethod
+    def of(cls, hashes: Hashes, false_positives: float) -> Bloom:
+        """Return the filter of some values, of which others pass with the given probability.
+
+        `hashes`: distinct hashes of the values.
+        """
+        bits = -WORDS * max(1, len(hashes)) / math.log(1 - false_positives ** (1 / WORDS))
+        words = np.zeros((max(1, math.ceil(bits / 8 / BLOCK_BYTES)), WORDS), dtype=np.uint32)
+        np.bitwise_or.at(words, blocks_of(hashes, len(words)), masks_of(hashes))
+        return cls(words)
+
+    @classmethod
+    def read(cls, data: bytes) -> Bloom:
+        """Return the filter that some bytes are.
+
+        Raises:
+            ValueError: they are no whole blocks.
+        """
+        if not data or len(data) % BLOCK_BYTES:
+            raise ValueError(f"a Bloom filter of {len(data)} bytes has no whole blocks")
+        return cls(np.frombuffer(data, dtype="<u4").reshape(-1, WORDS))
+
+    def may_hold(self, hashes: Hashes) -> Mask:
+        """Return, per hash, whether the filter may hold its value; False: it surely does not."""
+        return _have(self.words[blocks_of(hashes, len(self.words))], hashes)
+
+    def written(self) -> bytes:
+        """Return the bytes of the filter."""
+        return self.words.astype("<u4").tobytes()
+
+
+def blocks_of(hashes: Hashes, blocks: int) -> Longs:
+    """Return the number of the block of each hash."""
+    numbers: Longs = ((hashes >> _HALF) * np.uint64(blocks) >> _HALF).astype(np.int64)
+    return numbers
+
+
+def masks_of(hashes: Hashes) -> Words:
+    """Return the bits that each hash has in its block: uint32, rows of eight."""
+    keys = (hashes & _LOW).astype(np.uint32)
+    masks: Words = np.uint32(1) << (keys[:, None] * _SALT >> np.uint32(27))
+    return masks
+
+
+def _have(blocks: Words, hashes: Hashes) -> Mask:
+    masks = masks_of(hashes)
+    held: Mask = (blocks & masks == masks).all(axis=1)
+    return held
