@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -28,9 +27,18 @@ def storage(tmp_path: Path) -> Storage:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Looks and beats come without a pause."""
+    """Looks come without a pause; a machine that is slow does not make a beat old."""
     monkeypatch.setattr(module, "LOOK_S", 0.01)
-    monkeypatch.setattr(module, "LIMIT_S", 0.3)
+    monkeypatch.setattr(module, "LIMIT_S", HANG_S)
+
+
+@pytest.fixture
+def ages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A beat of another machine is old soon, once it says so itself."""
+    monkeypatch.setattr(module, "LIMIT_S", _SHORT_S)
+
+
+_SHORT_S = 0.3
 
 
 class Standing:
@@ -46,11 +54,9 @@ class Standing:
         assert self.is_ready.wait(HANG_S)
 
 
-def other(storage: Storage, age_s: float = 0.0) -> None:
-    beat = Beat("run", "another-host", "another machine", 1, limit=0.3)
+def other(storage: Storage, limit_s: float) -> None:
+    beat = Beat("run", "another-host", "another machine", 1, limit=limit_s)
     storage.put(NAME, orjson.dumps(asdict(beat)))
-    at = time.time() - age_s
-    os.utime(Path(storage.root, NAME), (at, at))
 
 
 def test_an_application_alone_has_the_lease_at_once(storage: Storage) -> None:
@@ -74,17 +80,18 @@ def test_a_lease_that_is_given_up_is_taken_over_at_once(storage: Storage) -> Non
     second.lease.release()
 
 
-def test_a_lease_without_beats_is_taken_over(storage: Storage) -> None:
-    other(storage)
+def test_a_lease_without_beats_is_taken_over(storage: Storage, ages: None) -> None:
+    other(storage, HANG_S)
     second = Standing(storage)
+    other(storage, _SHORT_S)
     assert second.won.result(HANG_S)
     second.lease.release()
 
 
 def test_a_lease_that_cannot_be_seen_is_not_taken_over(
-    storage: Storage, monkeypatch: pytest.MonkeyPatch
+    storage: Storage, ages: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other(storage)
+    other(storage, HANG_S)
     looks: list[str] = []
 
     def refuse(self: LocalStorage, rel: str) -> Stat | None:
@@ -97,6 +104,7 @@ def test_a_lease_that_cannot_be_seen_is_not_taken_over(
         until = time.monotonic() + 0.5
         wait_until(lambda: len(looks) > 3 and time.monotonic() > until)
         assert not second.won.done()
+        other(storage, _SHORT_S)
     assert second.won.result(HANG_S)
     second.lease.release()
 
