@@ -27,7 +27,7 @@ from tailbit.spark import accelerate, jar
 MARKS = "<!-- plain SQL fuzzer: begin -->", "<!-- plain SQL fuzzer: end -->"
 """Where the last whole run stands."""
 
-TURN = 30
+TURN = 10
 """Fields of one Spark: what it keeps of each query fills its heap in time."""
 
 PATIENT = 60_000

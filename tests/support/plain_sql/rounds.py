@@ -20,8 +20,8 @@ from tailbit.spark.acceleration import Acceleration
 TABLES, EACH = 4, 4
 """Tables of a field, and queries of each in a round."""
 
-ROUNDS = 12
-"""Rounds of a field."""
+ROUNDS = 36
+"""Rounds of a field: to make its tables takes as long as six of them."""
 
 
 @dataclass(frozen=True)
