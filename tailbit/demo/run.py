@@ -122,7 +122,7 @@ class Demo:
                 self._step(number)
             self._wait("the index to catch up", lambda lag: lag is not None and not lag.versions)
             self._stop_indexer()
-        sound = all([self._questions(), self._facets(), self._verify()])
+        sound = all([self._questions(), self._facets(), self._plain_sql(), self._verify()])
         verdict = "every answer equal" if sound else "NOT EQUAL: see above"
         self.console.print(f"\n{verdict}, {time.monotonic() - started:.0f} s in all", style="bold")
         return 0 if sound else 1
@@ -254,6 +254,25 @@ class Demo:
             note = f"index {_ms(mine_s)} ms, Spark {_ms(theirs['seconds'])} ms {_mark(equal[-1])}"
             self.console.print(f"\nFlights by {column}: {note}", highlight=False)
             self.console.print(comparison((column, "flights"), top))
+        return all(equal)
+
+    def _plain_sql(self) -> bool:
+        """Let Spark use the index, and ask it the questions in plain SQL."""
+        assert self.table is not None
+        if refused := self._ask("accelerate")["refused"]:
+            self.console.print(f"\nSpark's own SQL is not accelerated: {refused}", markup=False)
+            return True
+        head = self.table.where().version
+        rows, equal = [], []
+        for sql, version in QUESTIONS:
+            at = head if version is None else version
+            told = [self._ask("plain_sql", where=sql, version=at) for _ in range(2)]
+            equal.append({answer["count"] for answer in told} == {self._count(sql, at)})
+            took = _ms(min(answer["seconds"] for answer in told))
+            rows.append([sql, str(at), f"{told[-1]['count']:,}", took, told[-1]["served"], _mark(equal[-1])])
+        header = ("SELECT count(*) FROM … WHERE", "version", "Spark", "ms", "served by", "equal")
+        self.console.print("\nThe same in Spark's own SQL, after one line: tailbit.spark.accelerate(spark)")
+        self.console.print(comparison(header, rows))
         return all(equal)
 
     def _verify(self) -> bool:

@@ -17,12 +17,15 @@ import zipfile
 from collections.abc import Callable, Iterable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.csv
 
 from tailbit.errors import RequirementError
+
+if TYPE_CHECKING:
+    from tailbit.spark.acceleration import Acceleration
 
 MONTHS = tuple(calendar.month_name[1:])
 
@@ -40,6 +43,9 @@ STEPS = (
     "restore",
 )
 """The commits in order; a number is a month of flights."""
+
+PATIENCE_MS = 10_000
+"""How long an accelerated query waits for the index, on machines at work too."""
 
 
 def check_spark() -> None:
@@ -81,6 +87,7 @@ class FlightsTable:
         self.spark, self.path, self.flights = spark, path, flights
         self.name = f"delta.`{path}`"
         self.before_mistake = 0
+        self.acceleration: Acceleration | None = None
 
     def step(self, number: int) -> dict[str, Any]:
         """Run step `number` (from 0) of `STEPS`; return what, version, seconds and number for the screen."""
@@ -99,6 +106,27 @@ class FlightsTable:
         started = time.perf_counter()
         matching = self._at(version).where(where).count()
         return {"count": matching, "seconds": time.perf_counter() - started}
+
+    def accelerate(self) -> dict[str, Any]:
+        """Let the session's own queries use the index from now on; return why they do not, or None."""
+        from tailbit.spark import accelerate, jar
+
+        try:
+            jar.build()
+        except (RequirementError, OSError) as refused:
+            return {"refused": str(refused)}
+        self.acceleration = accelerate(self.spark, budget_ms=PATIENCE_MS)
+        return {"refused": None}
+
+    def plain_sql(self, where: str, version: int) -> dict[str, Any]:
+        """Return what `count` returns, asked in plain SQL, and what served it, or why nothing did."""
+        assert self.acceleration is not None
+        statement = f"SELECT count(*) FROM {self.name} VERSION AS OF {version} WHERE {where}"
+        started = time.perf_counter()
+        ((matching,),) = self.spark.sql(statement).collect()
+        seconds = time.perf_counter() - started
+        (scan,) = self.acceleration.last()
+        return {"count": matching, "seconds": seconds, "served": scan.served or scan.reason}
 
     def facets(self, column: str, version: int) -> dict[str, Any]:
         """Return the rows per value of a column, counted by Spark."""

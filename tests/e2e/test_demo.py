@@ -40,6 +40,8 @@ def test_the_demo_kills_its_indexer_and_every_answer_is_equal(tmp_path: Path) ->
     assert status == 0, said
     assert "killed with SIGKILL" in said
     assert "every answer equal" in said
+    assert "tailbit.spark.accelerate(spark)" in said
+    assert said.count(" counts ") >= 3, said
     assert "✗" not in said
     assert psutil.wait_procs(processes_of(tmp_path), timeout=HANG_S)[1] == []
 
