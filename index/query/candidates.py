@@ -10,7 +10,12 @@ from tailbit.tables.model import FileSlice
 
 
 def candidates(selection: Selection) -> list[FileSlice]:
-    """Return the files that neither the index nor the log prunes, in path order.
+    """Return the files that neither the index nor the log prunes, in path order; see `candidate_numbers`."""
+    return selection.snapshot.files.at(candidate_numbers(selection))
+
+
+def candidate_numbers(selection: Selection) -> list[int]:
+    """Return the numbers of the files that neither the index nor the log prunes, ascending.
 
     Every file with a matching row is a candidate. Cost: the postings of the keys touched, and the statistics
     of the files that the index does not cover, or leaves open.
@@ -18,12 +23,12 @@ def candidates(selection: Selection) -> list[FileSlice]:
     files, numbers = selection.snapshot.files, list(selection.to_scan)
     uncovered = files.at(numbers)
     truths = FileTruths(selection.pruning, uncovered)
-    candidate_numbers = [number for number, can in zip(numbers, truths.can_match, strict=True) if can]
+    found = {number for number, can in zip(numbers, truths.can_match, strict=True) if can}
     for space, bounds in selection.bounds:
         open_files = space.files[np.flatnonzero(space.counts_by_file(bounds.maybe))]
         if not bounds.exact:
             # The log may say more than the index, as of timestamps whose footers have no statistics.
             slices = files.at(open_files.tolist())
             open_files = open_files[FileTruths(selection.pruning, slices).can_match]
-        candidate_numbers += open_files.tolist()
-    return [files[number] for number in sorted(set(candidate_numbers))]
+        found.update(open_files.tolist())
+    return sorted(found)

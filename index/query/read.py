@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +11,7 @@ from tailbit.errors import UsageError
 from tailbit.index.query.order import in_order_of, sort_keys
 from tailbit.index.query.selection import Selection
 from tailbit.tables.model import Column, FileSlice
-from tailbit.tables.parquet.rows import Positions, batches_of, fetch_files, touched_bytes
+from tailbit.tables.parquet.rows import Positions, batches_of, fetch_files
 from tailbit.wording import with_article
 
 
@@ -98,21 +98,6 @@ def ways_of(selection: Selection, columns: Sequence[Column]) -> list[dict[str, A
             line["row_groups"] += len(groups)
             line["rows"] += rows
     return list(out.values())
-
-
-def pages_of(
-    selection: Selection, columns: Sequence[Column], check: Callable[[], None] = lambda: None
-) -> tuple[int, int]:
-    """Return the bytes of pages that hold matching rows, and the bytes of their row groups, decompressed.
-
-    `check` is called before each file. Cost: finds the rows and reads the footers of their files.
-    """
-    pages = groups = 0
-    for hit in selection.hits():
-        check()
-        touched, whole = touched_bytes(selection.storage, hit.slice_, columns, hit.positions)
-        pages, groups = pages + touched, groups + whole
-    return pages, groups
 
 
 def _between(selection: Selection, offset: int, limit: int | None) -> Iterator[tuple[FileSlice, Positions]]:

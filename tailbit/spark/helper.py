@@ -36,7 +36,7 @@ from tailbit.errors import (
 )
 from tailbit.spark.answering.answers import check_table, count, files, groups, known, rows
 from tailbit.spark.answering.positions import positions
-from tailbit.spark.answering.request import Declined, Request
+from tailbit.spark.answering.request import OF_CONDITIONS, Declined, Request
 from tailbit.spark.jar import digest
 
 MOST_TABLES = 64
@@ -102,17 +102,22 @@ class Helper:
         try:
             answer, data = answerers[request.want](handle, request)
             check_table(handle, request)
-        except BaseException:
-            # The next request opens what is there then.
-            with self._lock:
-                self._tables.pop(key, None)
+        except BaseException as wrong:
+            # What another reason is told of may be another table: the next request opens what is there then.
+            stays = isinstance(wrong, Declined) and wrong.reason in OF_CONDITIONS
+            self._keep(key, handle if stays else None)
             raise
+        self._keep(key, handle)
+        return {**answer, "table": request.table, "version": request.version}, data
+
+    def _keep(self, key: tuple[str, tuple[tuple[str, str], ...]], handle: IndexedTable | None) -> None:
+        """Keep a table open as the one asked last, or no longer."""
         with self._lock:
             self._tables.pop(key, None)
-            self._tables[key] = handle
+            if handle is not None:
+                self._tables[key] = handle
             while len(self._tables) > MOST_TABLES:
                 del self._tables[next(iter(self._tables))]
-        return {**answer, "table": request.table, "version": request.version}, data
 
 
 def _check_release(sources: object) -> None:

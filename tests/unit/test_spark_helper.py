@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +23,7 @@ import tailbit
 from support.stored import on_disk, put_into
 from support.tables import gone, index_files, index_of
 from tailbit.index.kinds.bitmap_index.kind import BITMAP_INDEX
+from tailbit.spark import helper as helpers
 from tailbit.tables.storage import StorageOptions
 
 FILES, ROWS = 8, 20
@@ -320,6 +322,23 @@ def test_more_groups_than_are_wanted_are_declined(helper: Helper, table: str) ->
 
 def test_nothing_is_computed_for_a_driver_that_waits_no_longer(helper: Helper, table: str) -> None:
     assert helper.reason("count", table, "v = 2", budget_ms=-1) == "late"
+
+
+def test_a_table_stays_open_after_a_condition_is_declined_and_not_after_another_reason(table: str) -> None:
+    """Else a condition that cannot gain costs the opening of its table each time."""
+    process, metadata = helpers.Helper(), DeltaTable(table)
+    fields = {"id": 1, "root": table, "version": metadata.version(), "want": "files"}
+
+    def open_after(id_: str, condition: str, reason: str) -> list[Any]:
+        line = json.dumps({**fields, "table": id_, "where": [condition]}).encode()
+        head, _ = process.reply(line, time.monotonic())
+        assert head["declined"] == reason
+        return [*process._tables.values()]
+
+    own = str(metadata.metadata().id)
+    (opened,) = open_after(own, "k LIKE 'k%'", "keeps-all")
+    assert open_after(own, "k LIKE 'k%' AND v >= 0", "keeps-all") == [opened]
+    assert open_after("another", "k LIKE 'k%'", "another-table") == []
 
 
 def test_requests_are_answered_beside_each_other(helper: Helper, table: str) -> None:

@@ -16,11 +16,11 @@ from tailbit.api import IndexedTable
 from tailbit.errors import PredicateError, SchemaError
 from tailbit.index.model import Definition, Standing
 from tailbit.index.predicate.walks import columns_of
-from tailbit.index.query.candidates import candidates
-from tailbit.index.query.read import pages_of
+from tailbit.index.query.candidates import candidate_numbers
 from tailbit.index.query.selection import Selection
 from tailbit.index.sql.bind import bind
 from tailbit.index.sql.terms import every_column
+from tailbit.spark.answering.gate import check_pages, check_reading, check_time, pages_of
 from tailbit.spark.answering.request import Declined, Request
 from tailbit.tables import compute as pc
 from tailbit.tables.model import Column
@@ -34,12 +34,6 @@ MOST_BYTES = 0.5
 
 MOST_ROW_BYTES = 1 << 20
 """Most bytes of the rows of an answer: the driver holds them in the plan."""
-
-FEW_BYTES = 4 << 20
-"""Bytes of pages that are read more quickly than a job of Spark begins."""
-
-MOST_PAGES = 0.4
-"""Largest share of the bytes of row groups that lies in pages with wanted rows: Spark decodes row groups."""
 
 PATIENCE = 0.8
 """Share of the driver's time after which rows are given up, so that the driver hears of it."""
@@ -91,11 +85,17 @@ def files(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], bytes
     """
     used, selection = condition_of(handle, request)
     files = selection.snapshot.files
-    kept = {file.path: file.size for file in [*candidates(selection), *files.at(selection.to_scan)]}
-    size = pc.sum(files.core["size"]).as_py() or 0
-    if sum(kept.values()) > MOST_BYTES * size:
+    kept = kept_files(selection)
+    bytes_kept, all_bytes = (pc.sum(table["size"]).as_py() or 0 for table in (kept, files.core))
+    if bytes_kept > MOST_BYTES * all_bytes:
         raise Declined("keeps-all", f"{len(kept)} of {len(files)} files")
-    return {"keep": [*kept], "used": used, "total": len(files)}, b""
+    return {"keep": kept["path"].to_pylist(), "used": used, "total": len(files)}, b""
+
+
+def kept_files(selection: Selection) -> pa.Table:
+    """Return path and size of the files that may hold a matching row, and of those that are not covered."""
+    numbers = sorted({*candidate_numbers(selection), *selection.to_scan})
+    return selection.snapshot.files.core.select(["path", "size"]).take(pa.array(numbers, pa.int64()))
 
 
 def condition_of(handle: IndexedTable, request: Request) -> tuple[list[int], Selection]:
@@ -186,8 +186,10 @@ def rows(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], bytes]
     for column in columns:
         if zoned := _zoned(column):
             raise Declined("time-zone", zoned)
-    touched, whole = pages_of(selection, columns, lambda: check_time(end))
-    check_pages(touched, whole)
+    wanted = [(hit.slice_, hit.positions) for hit in selection.hits()]
+    pages = pages_of(selection.storage, wanted, columns, end)
+    check_pages(pages)
+    check_reading(pages, end)
     schema, batches = answer.stream(request.columns)
     tables = [schema.empty_table()]
     for batch in batches:
@@ -197,18 +199,6 @@ def rows(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], bytes]
             raise Declined("many-bytes", f"rows of more than {MOST_ROW_BYTES} bytes")
     head, data = sent(pa.concat_tables(tables))
     return {**head, "used": used}, data
-
-
-def check_pages(touched: int, whole: int) -> None:
-    """Decline rows that lie in most pages; both in bytes: the pages that are touched, and all there are."""
-    if touched > FEW_BYTES and touched > MOST_PAGES * whole:
-        raise Declined("many-pages", f"{touched} bytes of pages of {whole}")
-
-
-def check_time(end: float) -> None:
-    """Decline once the driver's patience is over."""
-    if time.monotonic() > end:
-        raise Declined("late", "rows are not read in the time that the driver waits")
 
 
 def sent(table: pa.Table) -> tuple[dict[str, Any], bytes]:

@@ -12,18 +12,15 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.api import IndexedTable
-from tailbit.index.query.candidates import candidates
 from tailbit.index.query.selection import Selection
-from tailbit.spark.answering.answers import PATIENCE, check_pages, check_time, condition_of, sent
+from tailbit.spark.answering.answers import PATIENCE, condition_of, kept_files, sent
+from tailbit.spark.answering.gate import check_pages, pages_of
 from tailbit.spark.answering.request import Declined, Request
 from tailbit.tables.model import FileSlice
-from tailbit.tables.parquet.rows import Positions, touched_bytes
+from tailbit.tables.parquet.rows import Positions
 
 MOST_POSITIONS = 2_000_000
 """Most positions of an answer: they travel to the executors, and lie in every page of most tables."""
-
-MOST_FOOTERS = 32
-"""Most files whose pages are looked at: those of the others are taken to hold as many wanted rows."""
 
 
 def positions(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], bytes]:
@@ -40,9 +37,11 @@ def positions(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], b
         raise Declined("malformed", "columns: none is named")
     used, selection = condition_of(handle, request)
     files = selection.snapshot.files
-    kept = {file.path for file in [*candidates(selection), *files.at(selection.to_scan)]}
+    _check_number(selection)
+    kept = {*kept_files(selection)["path"].to_pylist()}
     found = _found(selection, kept)
-    _check_pages(selection, request, found, end)
+    columns = selection.schema.resolve_all(request.columns)
+    check_pages(pages_of(selection.storage, found, columns, end))
     paths = pa.array([file.path for file, _ in found], pa.string())
     bitmaps = pa.array([BitMap(at).serialize() for _, at in found], pa.binary())
     head, data = sent(pa.table({"path": paths, "positions": bitmaps}))
@@ -50,30 +49,21 @@ def positions(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], b
     return {**head, "keep": [*kept], "used": used, "total": len(files), "found": number}, data
 
 
+def _check_number(selection: Selection) -> None:
+    """Decline more rows than travel to executors."""
+    total = sum(len(bounds.maybe) for _, bounds in selection.bounds)
+    if total > MOST_POSITIONS:
+        raise Declined("many-rows", f"{total}, more than {MOST_POSITIONS}")
+
+
 def _found(selection: Selection, kept: set[str]) -> list[tuple[FileSlice, Positions]]:
     """Return the positions of rows where the predicate may be TRUE, by the files among `kept`.
 
     Raises:
-        Declined: there are too many, or none is told.
+        Declined: none is told.
     """
-    total = sum(len(bounds.maybe) for _, bounds in selection.bounds)
-    if total > MOST_POSITIONS:
-        raise Declined("many-rows", f"{total}, more than {MOST_POSITIONS}")
     parts = [part for space, bounds in selection.bounds for part in selection.by_slice(space, bounds.maybe)]
     found = [(file, at) for file, at in parts if file.path in kept]
     if not found and kept:
         raise Declined("not-covered", "no file with a row is covered")
     return found
-
-
-def _check_pages(
-    selection: Selection, request: Request, found: list[tuple[FileSlice, Positions]], end: float
-) -> None:
-    """Decline rows that lie in most of the pages that the columns have in the files to be read."""
-    columns = selection.schema.resolve_all(request.columns)
-    touched = whole = 0
-    for file, at in found[:: len(found) // MOST_FOOTERS + 1]:
-        check_time(end)
-        pages, groups = touched_bytes(selection.storage, file, columns, at)
-        touched, whole = touched + pages, whole + groups
-    check_pages(touched, whole)

@@ -13,6 +13,15 @@ MEASURES = ("min", "max", "distinct", "count")
 """What may be told of a column beside the number of rows: COUNT(DISTINCT column) and COUNT(column) too."""
 
 
+OF_CONDITIONS = frozenset(
+    (
+        *("keeps-all", "many-rows", "many-pages", "many-bytes", "many-groups", "not-exact", "not-covered"),
+        *("not-understood", "nothing-understood", "floating-point", "time-zone", "late", "malformed"),
+    )
+)
+"""Reasons that lie in what is asked: the table that was open is still the one to ask."""
+
+
 class Declined(Exception):
     """A request that is not answered: a reason that does not change between releases, and a detail."""
 

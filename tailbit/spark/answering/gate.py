@@ -1,0 +1,84 @@
+"""Whether rows, or their positions, are worth their while, by the pages that hold them, before one is read.
+
+Where wanted rows lie in most pages, a scan is as quick; where they lie in very many files, the driver would
+wait in vain. Both are estimated from the footers of some of the files.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tailbit.spark.answering.request import Declined
+from tailbit.tables.model import Column, FileSlice
+from tailbit.tables.parquet.rows import Positions, touched_bytes
+from tailbit.tables.storage import Storage
+
+FEW_BYTES = 4 << 20
+"""Bytes of pages that are read more quickly than a job of Spark begins."""
+
+MOST_PAGES = 0.4
+"""Largest share of the bytes of row groups that lies in pages with wanted rows: Spark decodes row groups."""
+
+MOST_FOOTERS = 32
+"""Most files whose footers are read: the wanted rows of the others are taken to lie as those of these do."""
+
+FILE_SECONDS, BYTE_SECONDS = 4e-3, 3e-9
+"""Seconds of this process for the rows of a file, and for a byte of their pages.
+
+Measured on files in the cache of the system, each page read for the first time: 170 files of 0.7 MB of pages
+took 0.68 s of a core, 8 files of 38 MB 0.97 s.
+"""
+
+
+@dataclass(frozen=True)
+class Pages:
+    """The bytes of the pages that hold wanted rows and of their row groups, decompressed, in some files."""
+
+    touched: int
+    whole: int
+    files: int
+
+    @property
+    def seconds(self) -> float:
+        """How long one core takes to read the rows, as an estimate."""
+        return self.files * FILE_SECONDS + self.touched * BYTE_SECONDS
+
+
+def pages_of(
+    storage: Storage, wanted: Sequence[tuple[FileSlice, Positions]], columns: Sequence[Column], end: float
+) -> Pages:
+    """Return the pages of the columns that hold the wanted rows of files, as an estimate.
+
+    Cost: reads the footers of at most `MOST_FOOTERS` files.
+
+    Raises:
+        Declined: the driver's patience is over at `end`.
+    """
+    sample = wanted[:: len(wanted) // MOST_FOOTERS + 1]
+    touched = whole = 0
+    for file, positions in sample:
+        check_time(end)
+        pages, groups = touched_bytes(storage, file, columns, positions)
+        touched, whole = touched + pages, whole + groups
+    scale = len(wanted) / max(1, len(sample))
+    return Pages(round(touched * scale), round(whole * scale), len(wanted))
+
+
+def check_pages(pages: Pages) -> None:
+    """Decline rows that lie in most pages."""
+    if pages.touched > FEW_BYTES and pages.touched > MOST_PAGES * pages.whole:
+        raise Declined("many-pages", f"{pages.touched} bytes of pages of {pages.whole}")
+
+
+def check_reading(pages: Pages, end: float) -> None:
+    """Decline rows that are not read before the driver's patience is over: it would wait for nothing."""
+    if time.monotonic() + pages.seconds > end:
+        raise Declined("late", f"rows of {pages.files} files are not read in the time that the driver waits")
+
+
+def check_time(end: float) -> None:
+    """Decline once the driver's patience is over."""
+    if time.monotonic() > end:
+        raise Declined("late", "rows are not read in the time that the driver waits")
