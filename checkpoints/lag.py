@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from tailbit.errors import CommitGapError
 from tailbit.tables.model import CommitInfo, Version, after
+from tailbit.tables.storage import one_look
 from tailbit.tables.table import Table
 
 
@@ -75,7 +76,11 @@ class Backlog:
         self._files = self._bytes = 0
 
     def lag(self, covered: Version, head: Version) -> Lag:
-        """Return the lag of an index that covers `covered` behind `head`."""
+        """Return the lag of an index that covers `covered` behind `head`. Cost: one look at the log."""
+        with one_look():
+            return self._lag(covered, head)
+
+    def _lag(self, covered: Version, head: Version) -> Lag:
         self._forget(covered, head)
         self._extend(covered, head)
         versions = self._table.count(after(covered), head)

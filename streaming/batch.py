@@ -37,7 +37,7 @@ from tailbit.streaming.upkeep.memory import FREED
 from tailbit.streaming.upkeep.mending import Mender, Tell, tell_nobody
 from tailbit.streaming.workers import on_workers
 from tailbit.tables.model import Version
-from tailbit.tables.storage import NO_OPTIONS
+from tailbit.tables.storage import NO_OPTIONS, one_look
 from tailbit.tables.table import Table
 
 if TYPE_CHECKING:
@@ -163,7 +163,9 @@ class Batch:
         self, start: Offset, end: Offset, batch_id: int, before: Version, began: float
     ) -> BatchOutcome:
         """Index a range of the log, and merge what is due. `began`: by `time.perf_counter`."""
-        self._describe(before, end.stands_at, self._backlog.lag(end.read_through, self._table.head()))
+        with one_look():
+            lag = self._backlog.lag(end.read_through, self._table.head())
+        self._describe(before, end.stands_at, lag)
         self._life.sign(f"batch {batch_id}: planning the work up to version {end.stands_at}")
         outcome = self._indexer.apply(start, end, self._origin(batch_id))
         self._tell(outcome, before, end, batch_id, time.perf_counter() - began)

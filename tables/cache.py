@@ -107,6 +107,15 @@ class Cache(Generic[K, V]):
                 self._dropped(oldest)
         return value
 
+    def take(self, key: K) -> V | None:
+        """Drop a key, and return its value, which the caller alone has then; None if there is none."""
+        with self._lock:
+            held = self._held.pop(key, None)
+            if held is None:
+                return None
+            self._size -= held[1]
+            return held[0]
+
     def items(self) -> list[tuple[K, V]]:
         """Return all entries, least recently used first, without marking any as used."""
         with self._lock:

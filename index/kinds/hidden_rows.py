@@ -126,6 +126,8 @@ class KnownHiddenRows:
     def __init__(self, view: View) -> None:
         self._view = view
         self._footers: dict[str, pq.FileMetaData] = {}
+        self._latest = ""
+        """The file that held what was asked for last: rows hidden together are asked for together."""
         self._groups: Cache[tuple[str, int], dict[str, bytes]] = Cache(CACHE_BYTES)
 
     def get(self, identity: str) -> BitMap | None:
@@ -136,10 +138,11 @@ class KnownHiddenRows:
         Raises:
             CorruptIndexError: a file is missing, truncated or altered, or a bitmap does not decode.
         """
-        for path in self._view.paths_of(HIDDEN_ROWS):
+        for path in sorted(self._view.paths_of(HIDDEN_ROWS), key=lambda path: path != self._latest):
             for group in row_groups(self._footer(path), "id", identity):
                 serialized = self._group(path, group).get(identity)
                 if serialized is not None:
+                    self._latest = path
                     return _decoded(serialized, path)
         return None
 

@@ -52,12 +52,14 @@ def aligned(inputs: Sequence[Iterator[pa.Table]], by: Sequence[str]) -> Iterator
 def regrouped(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     """Yield the same rows in tables of the size of a row group, however small the pieces they come in."""
     waiting: list[pa.Table] = []
+    rows = size = 0
     for table in tables:
         if len(table):
             waiting.append(table)
-        if sum(map(len, waiting)) >= GROUP_ROWS or sum(t.nbytes for t in waiting) >= GROUP_BYTES:
+            rows, size = rows + len(table), size + table.nbytes
+        if rows >= GROUP_ROWS or size >= GROUP_BYTES:
             yield pa.concat_tables(waiting).combine_chunks()
-            waiting = []
+            waiting, rows, size = [], 0, 0
     if waiting:
         yield pa.concat_tables(waiting).combine_chunks()
 

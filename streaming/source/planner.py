@@ -112,8 +112,9 @@ class Planner:
 
     def lag(self, offset: Offset) -> Lag:
         """Return how far `offset` is behind the log; in an object store, behind the head last seen."""
-        head = self._seen_head if self._table.storage.remote else self._head()
-        return self._backlog.lag(offset.read_through, head)
+        with one_look():
+            head = self._seen_head if self._table.storage.remote else self._head()
+            return self._backlog.lag(offset.read_through, head)
 
     def _is_due(self, start: Offset) -> bool:
         """Return whether to look for more work now.

@@ -1,29 +1,206 @@
-"""Changes between two versions of a Hudi table: its commits folded into one change per path."""
+"""What commits do to a snapshot: the snapshot after them, and their net effect per path.
+
+Both come of one fold of the commits. The latest fold is kept: who plans a batch, who indexes it, who counts
+the lag and who asks afterwards all fold the same commits.
+"""
 
 from __future__ import annotations
 
-from tailbit.tables.hudi.snapshot import Fold, HudiSnapshot, known_commit
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from tailbit.tables.hudi.commits import Commit
+from tailbit.tables.hudi.groups import FileGroup, LogFile, requested_of
+from tailbit.tables.hudi.log_files.blocks import look_ahead
+from tailbit.tables.hudi.snapshot import (
+    AvroSchema,
+    HudiSnapshot,
+    check_folders_of,
+    check_partitions_of,
+    group_reader,
+    is_merged,
+    known_commit,
+    snapshot_of,
+)
 from tailbit.tables.hudi.versions import Versions
-from tailbit.tables.model import Changes, CommitInfo, SliceChange, Version
+from tailbit.tables.model import Changes, CommitInfo, FileSlice, SliceChange, Version, after
 
 
-def read_changes(versions: Versions, before: HudiSnapshot, first: Version, last: Version) -> Changes:
-    """Return the net effect of the versions from `first` to `last`, which follow the snapshot `before`.
+@dataclass
+class Fold:
+    """What some instants, one after the other, do to a snapshot.
 
-    Raises:
-        FileNotFoundError: an instant has been archived, or taken back, since the timeline was read.
-        MalformedLogError: a commit is damaged, or its metadata are lost.
+    `shown`: the live base file of a group. `logs`: the log files of the groups whose logs changed.
     """
-    fold, avro, infos = Fold(versions, before), before.avro, []
-    for at in versions.between(first, last):
-        instant = versions.instants[at]
-        commit = known_commit(versions.timeline, instant)
-        came, left, size = fold.apply(commit)
-        avro = avro.after(commit, instant)
-        number, time = versions.numbers[at], versions.times[at]
-        infos.append(CommitInfo(number, time, commit.operation, came, left, size))
-    fold.settle(last, avro)
-    slices = tuple(
-        SliceChange(path, before.files.get(path), fold.slices[path]) for path in sorted(fold.slices)
-    )
-    return Changes(first, last, slices, tuple(infos), avro.text != before.avro.text)
+
+    versions: Versions
+    before: HudiSnapshot
+    replaced: set[FileGroup] = field(default_factory=set)
+    slices: dict[str, FileSlice | None] = field(default_factory=dict)
+    shown: dict[FileGroup, FileSlice | None] = field(default_factory=dict)
+    logs: dict[FileGroup, tuple[LogFile, ...]] = field(default_factory=dict)
+
+    def holds(self, versions: Versions, before: HudiSnapshot) -> bool:
+        """Return whether the fold is also one of a later look at the versions, after the same snapshot."""
+        same = self.versions is versions or self.versions.begins(versions.timeline)
+        return same and self.before is before
+
+    def apply(self, commit: Commit) -> tuple[int, int, int]:
+        """Apply an instant; return how many files come, how many leave, and the bytes that come."""
+        came, left, size = 0, 0, 0
+        for file in commit.written:
+            old = self._live(file.group)
+            if self._is_replaced(file.group):
+                continue
+            if old is not None and file.requested <= requested_of(old.path):
+                continue
+            left += self._hide(file.group)
+            self.shown[file.group] = self.slices[file.path] = file.slice()
+            self._keep_logs(file.group, file.requested)
+            came, size = came + 1, size + file.size
+        if is_merged(self.versions.timeline):
+            came, size = came + self._append(commit.logs), size + commit.log_bytes
+        for group in commit.replaced:
+            left += self._hide(group)
+            self.replaced.add(group)
+            self._keep_logs(group, None)
+        return came, left, size
+
+    def settle(self, version: Version, avro: AvroSchema) -> None:
+        """Read the log files of the groups whose logs or base files changed, as of a version and its schema.
+
+        Raises:
+            FileNotFoundError: a log file is gone.
+            LogBlockError: a block is torn.
+            UnsupportedFeatureError: a block is of a kind that is not read.
+        """
+        reader = group_reader(self.versions, version)
+        look_ahead(reader.storage, [log.path for logs in self.logs.values() for log in logs])
+        for group, logs in self.logs.items():
+            live = self._live(group)
+            base = None if live is None else replace(live, hidden=None)
+            now = {slice_.path: slice_ for slice_ in reader.slices(base, logs)}
+            for path in self.before.files.blocks_of(group):
+                self.slices[path] = None
+            self.slices |= now
+        if avro.mark != self.before.avro.mark:
+            untouched = (slice_ for slice_ in self.before.files if slice_.path not in self.slices)
+            self.slices |= {slice_.path: slice_ for slice_ in untouched}
+        if avro.mark or self.before.avro.mark:
+            for path, slice_ in self.slices.items():
+                self.slices[path] = None if slice_ is None else avro.marked(slice_)
+
+    def all_logs(self) -> Mapping[FileGroup, tuple[LogFile, ...]]:
+        """Return the log files of all groups that have any."""
+        if not self.logs:
+            return self.before.logs
+        return {group: logs for group, logs in {**self.before.logs, **self.logs}.items() if logs}
+
+    def _append(self, logs: Iterable[LogFile]) -> int:
+        """Add log files to their groups; return how many were added."""
+        came = 0
+        for log in logs:
+            if not self._is_replaced(log.group):
+                known, base = self._logs(log.group), self._live(log.group)
+                belongs = base is None or self.versions.follows_base(log, requested_of(base.path))
+                is_new = belongs and log not in known
+                self.logs[log.group] = (*known, log) if is_new else known
+                came += is_new
+        return came
+
+    def _keep_logs(self, group: FileGroup, requested: str | None) -> None:
+        """Keep the log files of a group that belong to a new base file; none if the group is replaced."""
+        known = self._logs(group)
+        if known:
+            kept = () if requested is None else known
+            self.logs[group] = tuple(log for log in kept if self.versions.follows_base(log, requested or ""))
+
+    def _logs(self, group: FileGroup) -> tuple[LogFile, ...]:
+        return self.logs[group] if group in self.logs else self.before.logs.get(group, ())
+
+    def _is_replaced(self, group: FileGroup) -> bool:
+        return group in self.before.replaced or group in self.replaced
+
+    def _live(self, group: FileGroup) -> FileSlice | None:
+        if group in self.shown:
+            return self.shown[group]
+        path = self.before.files.of_group(group)
+        return None if path is None else self.before.files.get(path)
+
+    def _hide(self, group: FileGroup) -> int:
+        """Take the live file of a group away; return how many files leave."""
+        old = self._live(group)
+        self.shown[group] = None
+        if old is None:
+            return 0
+        self.slices[old.path] = None
+        return 1
+
+
+@dataclass(frozen=True)
+class Folded:
+    """Some commits, folded. `avro`: the schema after them; `infos`: what each of them did."""
+
+    fold: Fold
+    avro: AvroSchema
+    infos: tuple[CommitInfo, ...]
+
+    @cached_property
+    def slices(self) -> tuple[SliceChange, ...]:
+        """The net effect per path, sorted."""
+        old, new = self.fold.before.files, self.fold.slices
+        return tuple(SliceChange(path, old.get(path), new[path]) for path in sorted(new))
+
+
+@dataclass
+class Folds:
+    """The folds of a table's commits, of which the latest is kept."""
+
+    _latest: tuple[range, Folded] | None = field(default=None, repr=False)
+
+    def extended(
+        self, versions: Versions, before: HudiSnapshot, version: Version, timestamp_ms: int
+    ) -> HudiSnapshot:
+        """Return the snapshot of a version from that of an earlier one. Cost: that of the commits between.
+
+        Raises:
+            FileNotFoundError: an instant has been archived, or taken back, since the timeline was read.
+            MalformedLogError: a commit is damaged, or its metadata are lost.
+        """
+        folded = self._of(versions, before, versions.between(after(before.version), version))
+        fold, avro = folded.fold, folded.avro
+        check_folders_of(versions, version, [*fold.shown, *fold.logs])
+        if avro.text != before.avro.text:
+            check_partitions_of(versions, version, avro)
+        files, replaced = before.files.overlaid(fold.slices), before.replaced | fold.replaced
+        return snapshot_of(versions, version, timestamp_ms, files, avro, replaced, fold.all_logs())
+
+    def changes(self, versions: Versions, before: HudiSnapshot, first: Version, last: Version) -> Changes:
+        """Return the net effect of the versions from `first` to `last`, which follow the snapshot `before`.
+
+        Raises:
+            FileNotFoundError: an instant has been archived, or taken back, since the timeline was read.
+            MalformedLogError: a commit is damaged, or its metadata are lost.
+        """
+        folded = self._of(versions, before, versions.between(first, last))
+        return Changes(first, last, folded.slices, folded.infos, folded.avro.text != before.avro.text)
+
+    def _of(self, versions: Versions, before: HudiSnapshot, places: range) -> Folded:
+        """Return the fold of the commits at some places of the versions, which follow a snapshot."""
+        if self._latest is not None:
+            known, folded = self._latest
+            if known == places and folded.fold.holds(versions, before):
+                return folded
+        fold, avro, infos = Fold(versions, before), before.avro, []
+        for at in places:
+            instant = versions.instants[at]
+            commit = known_commit(versions.timeline, instant)
+            came, left, size = fold.apply(commit)
+            avro = avro.after(commit, instant)
+            number, time = versions.numbers[at], versions.times[at]
+            infos.append(CommitInfo(number, time, commit.operation, came, left, size))
+        fold.settle(versions.numbers[places[-1]] if places else before.version, avro)
+        folded = Folded(fold, avro, tuple(infos))
+        self._latest = (places, folded)
+        return folded

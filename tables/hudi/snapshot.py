@@ -1,4 +1,4 @@
-"""The snapshot of a Hudi table at a version: from a listing of its folders, or extended from an earlier one.
+"""The snapshot of a Hudi table at a version, from a listing of its folders.
 
 A file group shows the base file of the greatest requested instant that had completed, unless an instant that
 had completed replaced the group. Of two files of one group and instant, the commit names the right one.
@@ -15,7 +15,7 @@ from tailbit.errors import MalformedLogError
 from tailbit.tables.hudi.commits import Commit, read_commit
 from tailbit.tables.hudi.files import HudiFiles, ListedFiles, newest_of_groups
 from tailbit.tables.hudi.gate import check_folders, check_partition_columns, partition_columns
-from tailbit.tables.hudi.groups import BaseFile, FileGroup, LogFile, requested_of
+from tailbit.tables.hudi.groups import BaseFile, FileGroup, LogFile
 from tailbit.tables.hudi.log.instants import Instant
 from tailbit.tables.hudi.log.properties import FILE
 from tailbit.tables.hudi.log.timeline import Timeline
@@ -25,7 +25,7 @@ from tailbit.tables.hudi.log_files.rules import merge_rule
 from tailbit.tables.hudi.log_files.slices import GroupReader
 from tailbit.tables.hudi.schema import float_mark, parse_schema, with_null_folders
 from tailbit.tables.hudi.versions import WRITES, Versions
-from tailbit.tables.model import FileSlice, Version, after
+from tailbit.tables.model import FileSlice, Version
 from tailbit.tables.schema import Schema
 from tailbit.tables.snapshot import Snapshot
 
@@ -95,112 +95,6 @@ class HudiSnapshot(Snapshot):
         return bases | {log.path for logs in self.logs.values() for log in logs}
 
 
-@dataclass
-class Fold:
-    """What some instants, one after the other, do to a snapshot.
-
-    `shown`: the live base file of a group. `logs`: the log files of the groups whose logs changed.
-    """
-
-    versions: Versions
-    before: HudiSnapshot
-    replaced: set[FileGroup] = field(default_factory=set)
-    slices: dict[str, FileSlice | None] = field(default_factory=dict)
-    shown: dict[FileGroup, FileSlice | None] = field(default_factory=dict)
-    logs: dict[FileGroup, tuple[LogFile, ...]] = field(default_factory=dict)
-
-    def apply(self, commit: Commit) -> tuple[int, int, int]:
-        """Apply an instant; return how many files come, how many leave, and the bytes that come."""
-        came, left, size = 0, 0, 0
-        for file in commit.written:
-            old = self._live(file.group)
-            if self._is_replaced(file.group):
-                continue
-            if old is not None and file.requested <= requested_of(old.path):
-                continue
-            left += self._hide(file.group)
-            self.shown[file.group] = self.slices[file.path] = file.slice()
-            self._keep_logs(file.group, file.requested)
-            came, size = came + 1, size + file.size
-        if is_merged(self.versions.timeline):
-            came, size = came + self._append(commit.logs), size + commit.log_bytes
-        for group in commit.replaced:
-            left += self._hide(group)
-            self.replaced.add(group)
-            self._keep_logs(group, None)
-        return came, left, size
-
-    def settle(self, version: Version, avro: AvroSchema) -> None:
-        """Read the log files of the groups whose logs or base files changed, as of a version and its schema.
-
-        Raises:
-            FileNotFoundError: a log file is gone.
-            LogBlockError: a block is torn.
-            UnsupportedFeatureError: a block is of a kind that is not read.
-        """
-        reader = group_reader(self.versions, version)
-        look_ahead(reader.storage, [log.path for logs in self.logs.values() for log in logs])
-        for group, logs in self.logs.items():
-            live = self._live(group)
-            base = None if live is None else replace(live, hidden=None)
-            now = {slice_.path: slice_ for slice_ in reader.slices(base, logs)}
-            for path in self.before.files.blocks_of(group):
-                self.slices[path] = None
-            self.slices |= now
-        if avro.mark != self.before.avro.mark:
-            untouched = (slice_ for slice_ in self.before.files if slice_.path not in self.slices)
-            self.slices |= {slice_.path: slice_ for slice_ in untouched}
-        if avro.mark or self.before.avro.mark:
-            for path, slice_ in self.slices.items():
-                self.slices[path] = None if slice_ is None else avro.marked(slice_)
-
-    def all_logs(self) -> Mapping[FileGroup, tuple[LogFile, ...]]:
-        """Return the log files of all groups that have any."""
-        if not self.logs:
-            return self.before.logs
-        return {group: logs for group, logs in {**self.before.logs, **self.logs}.items() if logs}
-
-    def _append(self, logs: Iterable[LogFile]) -> int:
-        """Add log files to their groups; return how many were added."""
-        came = 0
-        for log in logs:
-            if not self._is_replaced(log.group):
-                known, base = self._logs(log.group), self._live(log.group)
-                belongs = base is None or self.versions.follows_base(log, requested_of(base.path))
-                is_new = belongs and log not in known
-                self.logs[log.group] = (*known, log) if is_new else known
-                came += is_new
-        return came
-
-    def _keep_logs(self, group: FileGroup, requested: str | None) -> None:
-        """Keep the log files of a group that belong to a new base file; none if the group is replaced."""
-        known = self._logs(group)
-        if known:
-            kept = () if requested is None else known
-            self.logs[group] = tuple(log for log in kept if self.versions.follows_base(log, requested or ""))
-
-    def _logs(self, group: FileGroup) -> tuple[LogFile, ...]:
-        return self.logs[group] if group in self.logs else self.before.logs.get(group, ())
-
-    def _is_replaced(self, group: FileGroup) -> bool:
-        return group in self.before.replaced or group in self.replaced
-
-    def _live(self, group: FileGroup) -> FileSlice | None:
-        if group in self.shown:
-            return self.shown[group]
-        path = self.before.files.of_group(group)
-        return None if path is None else self.before.files.get(path)
-
-    def _hide(self, group: FileGroup) -> int:
-        """Take the live file of a group away; return how many files leave."""
-        old = self._live(group)
-        self.shown[group] = None
-        if old is None:
-            return 0
-        self.slices[old.path] = None
-        return 1
-
-
 def is_merged(timeline: Timeline) -> bool:
     """Return whether the rows of a table are those of base files and log files merged."""
     return timeline.properties.values.get("hoodie.table.type", "").upper() == "MERGE_ON_READ"
@@ -215,29 +109,6 @@ def group_reader(versions: Versions, version: Version) -> GroupReader:
         partial(versions.is_complete, version=version),
         timeline.properties.has_completion_times,
     )
-
-
-def extend_snapshot(
-    versions: Versions, before: HudiSnapshot, version: Version, timestamp_ms: int
-) -> HudiSnapshot:
-    """Return the snapshot of a version from that of an earlier one. Cost: that of the commits between.
-
-    Raises:
-        FileNotFoundError: an instant has been archived, or taken back, since the timeline was read.
-        MalformedLogError: a commit is damaged, or its metadata are lost.
-    """
-    fold, avro = Fold(versions, before), before.avro
-    for at in versions.between(after(before.version), version):
-        instant = versions.instants[at]
-        commit = known_commit(versions.timeline, instant)
-        fold.apply(commit)
-        avro = avro.after(commit, instant)
-    _check_folders(versions, version, [*fold.shown, *fold.logs])
-    if avro.text != before.avro.text:
-        _check_partition_columns(versions, version, avro)
-    fold.settle(version, avro)
-    files, replaced = before.files.overlaid(fold.slices), before.replaced | fold.replaced
-    return _snapshot(versions, version, timestamp_ms, files, avro, replaced, fold.all_logs())
 
 
 def known_commit(timeline: Timeline, instant: Instant) -> Commit:
@@ -276,7 +147,7 @@ def build_snapshot(
     live = [f[0] if len(f) == 1 else _right_one(f, timeline, complete) for f in groups.values()]
     shown = {file.group: file for file in live}
     logs = _logs_in_force(versions, version, files.logs, shown, replaced) if is_merged(timeline) else {}
-    _check_folders(versions, version, [*shown, *logs])
+    check_folders_of(versions, version, [*shown, *logs])
     reader = group_reader(versions, version)
     look_ahead(reader.storage, [log.path for own in logs.values() for log in own])
     slices = [file.slice() for file in live if file.group not in logs]
@@ -284,19 +155,19 @@ def build_snapshot(
         base = shown.get(group)
         slices += reader.slices(None if base is None else base.slice(), own)
     avro = _schema_in_force(timeline, complete)
-    _check_partition_columns(versions, version, avro)
+    check_partitions_of(versions, version, avro)
     slices.sort(key=lambda slice_: slice_.path)
     listed = HudiFiles.of([avro.marked(slice_) for slice_ in slices], timeline.properties.active)
-    return _snapshot(versions, version, timestamp_ms, listed, avro, frozenset(replaced), logs)
+    return snapshot_of(versions, version, timestamp_ms, listed, avro, frozenset(replaced), logs)
 
 
-def _check_folders(versions: Versions, version: Version, groups: Iterable[FileGroup]) -> None:
+def check_folders_of(versions: Versions, version: Version, groups: Iterable[FileGroup]) -> None:
     """Check that the folders of groups have names in which Spark finds the values that were written."""
     folders, timeline = {group.folder for group in groups}, versions.timeline
     check_folders(folders, timeline.properties, timeline.storage.root, versions.name_of(version))
 
 
-def _check_partition_columns(versions: Versions, version: Version, avro: AvroSchema) -> None:
+def check_partitions_of(versions: Versions, version: Version, avro: AvroSchema) -> None:
     """Check that Spark reads the partition columns of a schema as they were written."""
     properties, root = versions.timeline.properties, versions.timeline.storage.root
     if avro.text and avro.partitioned:
@@ -349,7 +220,7 @@ def _right_log(logs: Sequence[LogFile], versions: Versions) -> LogFile:
     return right[0]
 
 
-def _snapshot(
+def snapshot_of(
     versions: Versions,
     version: Version,
     timestamp_ms: int,
@@ -358,6 +229,7 @@ def _snapshot(
     replaced: frozenset[FileGroup],
     logs: Mapping[FileGroup, tuple[LogFile, ...]],
 ) -> HudiSnapshot:
+    """Return a snapshot of its parts."""
     root = versions.timeline.storage.root
     shared: dict[str, Any] = {"avro": avro, "replaced": replaced, "logs": logs}
     return HudiSnapshot(root, version, timestamp_ms, files, avro.parse, **shared)

@@ -17,7 +17,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 from tailbit.errors import CommitGapError, LogBlockError, NotATableError, VersionNotFoundError
 from tailbit.tables.cache import Cache
 from tailbit.tables.date_text import show_time
-from tailbit.tables.hudi.changes import read_changes
+from tailbit.tables.hudi.changes import Folds
 from tailbit.tables.hudi.cleaned import earliest_readable, is_saved
 from tailbit.tables.hudi.files import HudiFiles, ListedFiles, list_files
 from tailbit.tables.hudi.gate import check_readable
@@ -25,7 +25,7 @@ from tailbit.tables.hudi.groups import group_named, log_file, requested_of
 from tailbit.tables.hudi.log.instants import DELETIONS
 from tailbit.tables.hudi.log.properties import NEWEST
 from tailbit.tables.hudi.log.timeline import Timeline, TimelineReader
-from tailbit.tables.hudi.snapshot import HudiSnapshot, build_snapshot, extend_snapshot
+from tailbit.tables.hudi.snapshot import HudiSnapshot, build_snapshot
 from tailbit.tables.hudi.undone import digest_of, is_taken_back, lineage, why_missing
 from tailbit.tables.hudi.versions import Versions
 from tailbit.tables.hudi.words import LOG, WORDS
@@ -88,6 +88,7 @@ class HudiTable(Table):
     _snapshots: Cache[Version, HudiSnapshot] = field(
         default_factory=lambda: Cache(_KEPT_SNAPSHOTS), repr=False
     )
+    _folds: Folds = field(default_factory=Folds, repr=False, compare=False)
     _lock: threading.RLock = field(default_factory=threading.RLock, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -193,7 +194,7 @@ class HudiTable(Table):
             before = self._snapshots.held(max(near))
             if before is not None:
                 try:
-                    return self._keep(extend_snapshot(versions, before, version, time))
+                    return self._keep(self._folds.extended(versions, before, version, time))
                 except FileNotFoundError:
                     # A log file that the cleaner took is told below; anything else has moved meanwhile.
                     if version >= self._earliest(versions):
@@ -259,7 +260,7 @@ class HudiTable(Table):
         versions = self._look()
         if last > versions.head:
             raise self._gap(versions, last)
-        return read_changes(versions, self._before(versions, first), first, last)
+        return self._folds.changes(versions, self._before(versions, first), first, last)
 
     def _before(self, versions: Versions, first: Version) -> HudiSnapshot:
         """Return the snapshot of the newest version before a bound.

@@ -11,8 +11,8 @@ import pytest
 from support.fuzzer.hudi_merged import MergedHistory
 from support.fuzzer.model import path_of
 from tailbit.tables.hudi.log_files.blocks import Header, list_blocks
-from tailbit.tables.hudi.log_files.hidden import MergedRows
-from tailbit.tables.hudi.log_files.merge import merge
+from tailbit.tables.hudi.log_files.hidden import MergedRows, merged_rows
+from tailbit.tables.hudi.log_files.merge import Merged, Merging, merge
 from tailbit.tables.hudi.log_files.plan import MergePlan
 from tailbit.tables.hudi.table import HudiTable
 from tailbit.tables.open import open_source, open_table
@@ -52,6 +52,29 @@ def test_positions_in_headers_hide_the_same_rows_as_a_join_by_key(seed: int, tmp
                 known = list_blocks(storage, plan.path(block.log))[block.number]
                 positioned += Header.POSITIONS in known.places
     assert positioned or history.version < 8
+
+
+@pytest.mark.parametrize("seed", range(8, 14))
+def test_blocks_that_are_added_to_what_was_merged_hide_what_a_new_merge_hides(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    added: list[bool] = []
+    merge_on = Merging.upto
+
+    def upto(merging: Merging, plan: MergePlan) -> Merged:
+        added.append(bool(merging.plan.blocks))
+        return merge_on(merging, plan)
+
+    for history in histories(seed, tmp_path):
+        storage = open_source(history.path, ".hoodie")
+        for plan in plans(open_table(history.path).snapshot()):
+            fresh = merge(storage, plan)
+            with monkeypatch.context() as spied:
+                spied.setattr(Merging, "upto", upto)
+                assert merged_rows(storage, plan) == fresh
+            for number in range(len(plan.blocks)):
+                assert merged_rows(storage, plan.upto(number)) == merge(storage, plan.upto(number))
+    assert any(added)
 
 
 @pytest.mark.parametrize("seed", range(20, 26))

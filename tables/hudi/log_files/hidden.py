@@ -9,13 +9,16 @@ from pyroaring import BitMap
 
 from tailbit.errors import DataFileError
 from tailbit.tables.cache import Cache, share
-from tailbit.tables.hudi.log_files.merge import Merged, merge
+from tailbit.tables.hudi.log_files.merge import Merged, Merging
 from tailbit.tables.hudi.log_files.plan import MergePlan
 from tailbit.tables.storage import Storage
 
 FIELDS = ("id", "path", "plan")
-_MERGED: Cache[tuple[Storage, str], Merged] = Cache(share(1 / 64))
+_MERGED: Cache[tuple[Storage, str], Merged] = Cache(share(1 / 128))
 """The outcomes of plans."""
+_KEPT_BYTES = share(1 / 64)
+_KEPT: Cache[tuple[Storage, MergePlan], Merging] = Cache(_KEPT_BYTES)
+"""What is merged of groups, by the plan of the first block: the blocks of a later plan are added to it."""
 _OVERHEAD = 256
 
 
@@ -76,8 +79,20 @@ def merged_rows(storage: Storage, plan: MergePlan) -> Merged:
     """Return the outcome of a plan, which the process may know already."""
 
     def load() -> tuple[Merged, int]:
-        merged = merge(storage, plan)
+        merged = _merge_on(storage, plan)
         size = sum(_OVERHEAD + (bits.max() if bits else 0) // 8 for bits in merged.hidden.values())
         return merged, size + _OVERHEAD * len(merged.before)
 
     return _MERGED.get((storage, plan.text), load)
+
+
+def _merge_on(storage: Storage, plan: MergePlan) -> Merged:
+    """Return the outcome of a plan, from what was merged of the group before, if the plan begins so."""
+    key = storage, plan.upto(0)
+    known = _KEPT.take(key)
+    merging = known if known is not None and known.leads_to(plan) else Merging.of(storage, plan)
+    merged = merging.upto(plan)
+    newer = merging if known is None or len(known.plan.blocks) <= len(plan.blocks) else known
+    if newer.size <= _KEPT_BYTES:
+        _KEPT.hold(key, newer, newer.size)
+    return merged

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -53,17 +54,24 @@ def _types(value: Ordering | None) -> list[type]:
 
 
 class Record(NamedTuple):
-    """A row of a log block. `ordering`: None of a deletion that wins by its place in the log alone."""
+    """A row of a log block. `ordering`: None of a deletion that wins by its place in the log alone.
+
+    `block`: the place of the block among those that are merged; `row`: of the block.
+    """
 
     key: str
     ordering: Ordering | None
     deletes: bool
+    block: int
+    row: int
 
 
 def records_of(
-    storage: Storage, file: ParquetFile, rule: MergeRule, path: str, block: LogBlock
-) -> list[Record]:
-    """Return the records of a data block in their order.
+    storage: Storage, file: ParquetFile, rule: MergeRule, path: str, block: LogBlock, number: int
+) -> Iterator[Record]:
+    """Yield the records of a data block in their order; `number` is the block's place among those merged.
+
+    Memory: the keys and ordering values of a row group.
 
     Raises:
         LogBlockError: a row has no key.
@@ -72,18 +80,20 @@ def records_of(
     names = {*file.schema_arrow.names}
     if OPERATION in names:
         raise unproven(storage, block.instant, f"changes by {OPERATION}")
-    rows = file.read([name for name in (KEY, MARK, *rule.ordering) if name in names])
-    if KEY not in names or rows[KEY].null_count:
-        raise LogBlockError(file=path, offset=block.offset, reason=f"a row has no {KEY}")
-    values: Sequence[Ordering | None] = [0] * len(rows)
-    if rule.by_time:
-        values = orderings(storage, rows, rule.ordering, block.instant)
-    marks = rows[MARK].to_pylist() if MARK in names else [None] * len(rows)
-    ints = rule.by_time and len(rule.ordering) == 1 and pa.types.is_int32(rows[rule.ordering[0]].type)
-    return [
-        Record(key, None if mark and ints and value == 0 else value, bool(mark))
-        for key, value, mark in zip(rows[KEY].to_pylist(), values, marks, strict=True)
-    ]
+    wanted, start = [name for name in (KEY, MARK, *rule.ordering) if name in names], 0
+    for group in range(file.metadata.num_row_groups):
+        rows = file.read_row_group(group, wanted)
+        if KEY not in names or rows[KEY].null_count:
+            raise LogBlockError(file=path, offset=block.offset, reason=f"a row has no {KEY}")
+        values: Iterable[Ordering | None] = repeat(0, len(rows))
+        if rule.by_time:
+            values = orderings(storage, rows, rule.ordering, block.instant)
+        marks = rows[MARK].to_pylist() if MARK in names else repeat(None, len(rows))
+        ints = rule.by_time and len(rule.ordering) == 1 and pa.types.is_int32(rows[rule.ordering[0]].type)
+        places = range(start, start + len(rows))
+        for row, key, value, mark in zip(places, rows[KEY].to_pylist(), values, marks, strict=True):
+            yield Record(key, None if mark and ints and value == 0 else value, bool(mark), number, row)
+        start = places.stop
 
 
 def orderings(storage: Storage, rows: pa.Table, columns: Sequence[str], instant: str) -> list[Ordering]:

@@ -5,16 +5,16 @@ A record belongs to the row of the base file that its block's header gives, as l
 positions of this base file; else to the first row that has the record's key. By commit time the later record
 wins, deletion or not. By event time the record with the greater ordering value wins, and of equal ones the
 later; a deletion without an ordering value always wins, and any record after it wins again. Each rule leaves
-a whole row of one source. Source: BufferedRecordMergerFactory, PositionBasedFileGroupRecordBuffer,
-KeyBasedFileGroupRecordBuffer.
+a whole row of one source. So what was merged is kept, and blocks that come later are added to it.
+Source: BufferedRecordMergerFactory, PositionBasedFileGroupRecordBuffer, KeyBasedFileGroupRecordBuffer.
 """
 
 from __future__ import annotations
 
 import base64
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -48,12 +48,12 @@ class Place(NamedTuple):
     row: int
 
 
-@dataclass(slots=True)
-class Winner:
-    """The record of a key that is left of the log."""
-
-    at: Place
-    record: Record
+_BASE = -1
+"""The place of the base file beside those of the blocks."""
+_A_RECORD, _A_ROW, _A_PLACE = 400, 100, 300
+"""Bytes that a record, the row of a key and the place of a partial row take in memory."""
+Slot = int | str
+"""What records belong to: a position in the base file, or a key."""
 
 
 @dataclass(frozen=True)
@@ -71,53 +71,71 @@ class Merged:
 def merge(storage: Storage, plan: MergePlan, by_key: bool = False) -> Merged:
     """Merge the blocks of a plan with each other and with the base file.
 
-    `by_key`: positions in the headers of blocks are not used. Cost: the keys and ordering values of all
-    blocks; where all keys have positions, and the rule asks for no ordering value, nothing of the base file
-    but its footer.
-
-    Raises:
-        FileNotFoundError: a log file is gone.
-        LogBlockError: a block is damaged.
-        DataFileError: the base file cannot be read.
-        UnsupportedFeatureError: records are merged in a way that is not proven.
+    `by_key`: positions in the headers of blocks are not used. Raises what `Merging.upto` raises.
     """
-    return _Merge(storage, plan, by_key).merged()
+    return Merging.of(storage, plan, by_key).upto(plan)
 
 
 @dataclass
-class _Merge:
-    """The state of one merge.
+class Merging:
+    """The blocks of a group that are merged so far, to which later blocks are added. Used by one thread.
 
-    `winners`: what is left of the log, by position in the base file while `by_key` is not set, then by key.
-    `rows`: how many rows each data block has. `unsettled`: partial rows that are to be completed from the
-    base file, with their positions or keys.
+    `plan`: of the blocks so far. `winners`: what is left of the log, by position in the base file while
+    `by_key` is not set, then by key. `hidden`: the hidden rows of each data block and of the base file.
+    `rows`: the rows of the base file of the keys that were found there. `unsettled`: partial rows that are
+    completed from the base file, with their positions or keys. `changed`: for what other records win than
+    before the latest blocks; None: for all.
     """
 
     storage: Storage
     plan: MergePlan
     by_key: bool
-    winners: dict[int | str, Winner] = field(default_factory=dict)
-    rows: dict[int, int] = field(default_factory=dict)
+    winners: dict[Slot, Record] = field(default_factory=dict)
+    hidden: dict[int, BitMap] = field(default_factory=dict)
+    rows: dict[Slot, int] = field(default_factory=dict)
     before: dict[Place, Place] = field(default_factory=dict)
-    unsettled: dict[Place, int | str] = field(default_factory=dict)
+    unsettled: dict[Place, Slot] = field(default_factory=dict)
+    changed: set[Slot] | None = None
 
-    def merged(self) -> Merged:
-        for number in range(len(self.plan.blocks)):
+    @classmethod
+    def of(cls, storage: Storage, plan: MergePlan, by_key: bool = False) -> Merging:
+        """Return the state before the first block of a plan."""
+        return cls(storage, replace(plan, blocks=()), by_key)
+
+    @property
+    def size(self) -> int:
+        """The bytes that the state takes in memory."""
+        places = len(self.before) + len(self.unsettled)
+        return _A_RECORD * len(self.winners) + _A_ROW * len(self.rows) + _A_PLACE * places
+
+    def leads_to(self, plan: MergePlan) -> bool:
+        """Return whether a plan has the blocks of this state, and then others."""
+        count = len(self.plan.blocks)
+        return replace(plan, blocks=plan.blocks[:count]) == self.plan
+
+    def upto(self, plan: MergePlan) -> Merged:
+        """Add the blocks that a plan has beyond those of this state, which leads to it; return the outcome.
+
+        Cost: the keys and ordering values of these blocks; where all keys have positions, and the rule asks
+        for no ordering value, nothing of the base file but its footer. After an error the state is no more
+        to be used.
+
+        Raises:
+            FileNotFoundError: a log file is gone.
+            LogBlockError: a block is damaged.
+            DataFileError: the base file cannot be read.
+            UnsupportedFeatureError: records are merged in a way that is not proven.
+        """
+        first, self.plan = len(self.plan.blocks), plan
+        self.changed = set() if first else None
+        for number in range(first, len(plan.blocks)):
             self._add(number)
-        paths = {number: self.plan.slice_path(number) for number in self.rows}
-        hidden = {paths[number]: BitMap(range(rows)) for number, rows in self.rows.items()}
-        base_rows, lost = self._against_base()
-        for slot, winner in self.winners.items():
-            if slot not in lost and not winner.record.deletes:
-                hidden[paths[winner.at.block]].discard(winner.at.row)
-        if self.plan.base is not None:
-            replaced = BitMap([row for slot, row in base_rows.items() if slot not in lost])
-            hidden[self.plan.path(self.plan.base)] = replaced
-        for place, slot in self.unsettled.items():
-            if slot not in base_rows:
-                raise self._unproven(place.block, "a partial update of a row that is not there")
-            self.before[place] = Place(-1, base_rows[slot])
-        return Merged(hidden, self.before)
+        self._settle(self.winners if self.changed is None else self.changed)
+        hidden = {self._path(place): bits.copy() for place, bits in self.hidden.items()}
+        return Merged(hidden, dict(self.before))
+
+    def _path(self, place: int) -> str:
+        return self.plan.path(self.plan.base or "") if place == _BASE else self.plan.slice_path(place)
 
     def _add(self, number: int) -> None:
         """Merge the records of a block with those before it."""
@@ -125,17 +143,24 @@ class _Merge:
         path = self.plan.path(name.log)
         block = block_of(self.storage, path, name.number)
         if name.is_deletes:
-            records = [Record(*deletion, True) for deletion in read_deletions(self.storage, path, block)]
-        else:
-            with open_parquet(pa.BufferReader(block_parquet(self.storage, path, name.number))) as file:
-                records = records_of(self.storage, file, self.plan.rule, path, block)
-            self.rows[number] = len(records)
-        positions = None if self.by_key else self._positions(path, block, len(records))
+            deletions = read_deletions(self.storage, path, block)
+            records = (Record(*deleted, True, number, row) for row, deleted in enumerate(deletions))
+            self._add_records(number, path, block, records, len(deletions))
+            return
+        with open_parquet(pa.BufferReader(block_parquet(self.storage, path, name.number))) as file:
+            count = file.metadata.num_rows
+            self.hidden[number] = BitMap(range(count))
+            rows = records_of(self.storage, file, self.plan.rule, path, block, number)
+            self._add_records(number, path, block, rows, count)
+
+    def _add_records(
+        self, number: int, path: str, block: LogBlock, records: Iterable[Record], count: int
+    ) -> None:
+        positions = None if self.by_key else self._positions(path, block, count)
         if positions is None and not self.by_key:
             self._go_on_by_key(number)
-        for row, record in enumerate(records):
-            slot = record.key if positions is None else positions[row]
-            self._apply(Place(number, row), record, slot)
+        for record in records:
+            self._apply(record, record.key if positions is None else positions[record.row])
 
     def _go_on_by_key(self, block: int) -> None:
         """Key what is left of the log by the keys of the records, from a block without positions on.
@@ -144,34 +169,41 @@ class _Merge:
             UnsupportedFeatureError: two rows of the base file have one key: which of them counts is open.
         """
         self.by_key, known = True, self.winners
-        self.winners = {winner.record.key: winner for winner in known.values()}
+        self.winners = {record.key: record for record in known.values()}
         if len(self.winners) != len(known):
             raise self._unproven(block, "updates of two rows of one key, by position and by key")
-        self.unsettled = {place: known[slot].record.key for place, slot in self.unsettled.items()}
+        self.unsettled = {place: known[slot].key for place, slot in self.unsettled.items()}
+        self.changed = None
+        self.hidden.pop(_BASE, None)
 
-    def _apply(self, place: Place, record: Record, slot: int | str) -> None:
+    def _apply(self, record: Record, slot: Slot) -> None:
         older = self.winners.get(slot)
-        if self.plan.blocks[place.block].is_partial:
-            self._complete(place, record, older, slot)
-        if older is None or self._wins(record, older.record, place.block):
-            self.winners[slot] = Winner(place, record)
-        elif self.plan.blocks[older.at.block].is_partial and not record.deletes:
-            raise self._unproven(place.block, "a record that is older than a partial update before it")
+        if self.plan.blocks[record.block].is_partial:
+            self._complete(record, older, slot)
+        if older is None or self._wins(record, older, record.block):
+            self.winners[slot] = record
+            if self.changed is not None:
+                self.changed.add(slot)
+            if older is not None and older.block in self.hidden:
+                self.hidden[older.block].add(older.row)
+        elif self.plan.blocks[older.block].is_partial and not record.deletes:
+            raise self._unproven(record.block, "a record that is older than a partial update before it")
 
-    def _complete(self, place: Place, record: Record, older: Winner | None, slot: int | str) -> None:
+    def _complete(self, record: Record, older: Record | None, slot: Slot) -> None:
         """Note which row has the other columns of a partial row.
 
         Raises:
             UnsupportedFeatureError: Hudi may complete the row otherwise.
         """
-        if record.deletes or (older is not None and older.record.deletes):
+        place = Place(record.block, record.row)
+        if record.deletes or (older is not None and older.deletes):
             raise self._unproven(place.block, "a partial update and a deletion of one row")
-        if older is not None and older.at.block == place.block:
+        if older is not None and older.block == place.block:
             raise self._unproven(place.block, "two partial updates of one row in a block")
         if older is None:
             self.unsettled[place] = slot
-        elif self._wins(record, older.record, place.block):
-            self.before[place] = older.at
+        elif self._wins(record, older, place.block):
+            self.before[place] = Place(older.block, older.row)
 
     def _wins(self, newer: Record, older: Record, block: int) -> bool:
         """Return whether a record wins against the one of its key that is left of the log before it."""
@@ -214,38 +246,65 @@ class _Merge:
             raise LogBlockError(file=path, offset=block.offset, reason=reason)
         return rows or None
 
-    def _against_base(self) -> tuple[dict[int | str, int], set[int | str]]:
-        """Return the rows of the base file by position or key, and those of them that win against the log."""
+    def _settle(self, slots: Collection[Slot]) -> None:
+        """Hide and show rows by the records that are left for some positions or keys."""
+        lost = self._against_base(slots)
+        for slot in slots:
+            record = self.winners[slot]
+            if slot not in lost and not record.deletes:
+                self.hidden[record.block].discard(record.row)
+            elif record.block in self.hidden:
+                self.hidden[record.block].add(record.row)
+        for place, slot in self.unsettled.items():
+            row = self._row_of(slot)
+            if row is None:
+                raise self._unproven(place.block, "a partial update of a row that is not there")
+            self.before[place] = Place(_BASE, row)
+
+    def _row_of(self, slot: Slot) -> int | None:
+        """Return the row of the base file of a position or of a key; None if it has none."""
+        return self.rows.get(slot) if isinstance(slot, str) else None if self.plan.base is None else slot
+
+    def _against_base(self, slots: Collection[Slot]) -> set[Slot]:
+        """Hide the rows of the base file that lose; return the positions or keys of those that win."""
         if self.plan.base is None:
-            return {}, set()
-        path, rows = self.plan.path(self.plan.base), dict[int | str, int]()
+            return set()
+        path = self._path(_BASE)
         with named_file(self.storage, path), open_parquet(self._open(path)) as file:
             if self.by_key:
-                for key, row in find_keys(file, arrow_array(list(self.winners), pa.string()), path):
-                    rows.setdefault(key, row)
-            else:
-                rows = {slot: slot for slot in self.winners if isinstance(slot, int)}
-                if max(rows.values(), default=-1) >= file.metadata.num_rows:
-                    reason = f"a position is beyond the {file.metadata.num_rows} rows of {path}"
-                    log = self.plan.path(self.plan.blocks[0].log)
-                    raise LogBlockError(file=log, offset=0, reason=reason)
-            return rows, self._lost(file, rows)
+                wanted = [slot for slot in slots if slot not in self.rows]
+                for key, row in find_keys(file, arrow_array(wanted, pa.string()), path):
+                    self.rows.setdefault(key, row)
+            elif max((slot for slot in slots if isinstance(slot, int)), default=-1) >= file.metadata.num_rows:
+                reason = f"a position is beyond the {file.metadata.num_rows} rows of {path}"
+                log = self.plan.path(self.plan.blocks[0].log)
+                raise LogBlockError(file=log, offset=0, reason=reason)
+            lost = self._lost(file, slots)
+        found = ((slot, self._row_of(slot)) for slot in slots)
+        self.hidden.setdefault(_BASE, BitMap()).update(
+            row for slot, row in found if row is not None and slot not in lost
+        )
+        self.hidden[_BASE].difference_update(
+            BitMap([row for row in map(self._row_of, lost) if row is not None])
+        )
+        return lost
 
     def _open(self, path: str) -> pa.NativeFile:
         return self.storage.open(self.storage.resolve(path))
 
-    def _lost(self, file: ParquetFile, rows: Mapping[int | str, int]) -> set[int | str]:
+    def _lost(self, file: ParquetFile, slots: Collection[Slot]) -> set[Slot]:
         """Return the positions or keys of the rows of the base file that win by their ordering values."""
         if not self.plan.rule.by_time or not self.plan.rule.ordering:
             return set()
-        timed = {row: slot for slot, row in rows.items() if self.winners[slot].record.ordering is not None}
+        found = ((slot, self._row_of(slot)) for slot in slots if self.winners[slot].ordering is not None)
+        timed = {row: slot for slot, row in found if row is not None}
         instant = requested_of(self.plan.base or "")
-        lost = set()
+        lost = set[Slot]()
         for part, chosen in _taken(file, sorted(timed), self.plan.rule.ordering):
             values = orderings(self.storage, part, self.plan.rule.ordering, instant)
             for row, value in zip(chosen, values, strict=True):
                 winner = self.winners[timed[row]]
-                if self._less(winner.record.ordering, value, winner.at.block):
+                if self._less(winner.ordering, value, winner.block):
                     lost.add(timed[row])
         return lost
 

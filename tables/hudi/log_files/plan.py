@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import orjson
@@ -16,6 +17,8 @@ import orjson
 from tailbit.tables.hudi.log_files.blocks import BlockType, LogBlock
 
 _SLICE = re.compile(r"((?:.*/)?)(\.([^_/!~]+)_[^/!~]+)!([0-9]{1,9})((?:~[^/]*)?)", re.S)
+_PARSED = 32
+"""How many plans stay parsed: each slice of a group has the text of its plan."""
 
 
 class MergeRule(NamedTuple):
@@ -63,12 +66,13 @@ class MergePlan:
     rule: MergeRule
     blocks: tuple[BlockName, ...]
 
-    @property
+    @cached_property
     def text(self) -> str:
         """The plan as a text, which `parse` reads."""
         return orjson.dumps([self.folder, self.base, [*self.rule], [[*b] for b in self.blocks]]).decode()
 
     @classmethod
+    @lru_cache(_PARSED)
     def parse(cls, text: str) -> MergePlan:
         """Return the plan of a text."""
         folder, base, (by_time, ordering), blocks = orjson.loads(text)

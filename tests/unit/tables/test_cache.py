@@ -39,6 +39,15 @@ def test_what_is_held_of_a_file_that_is_gone_makes_room_for_others() -> None:
     assert cache.get(("gone", 1), lambda: ("again", 1)) == "again"
 
 
+def test_what_is_taken_from_the_cache_makes_room_for_others() -> None:
+    cache: Cache[str, str] = Cache(100)
+    for name in ("taken", "kept"):
+        cache.hold(name, name, 50)
+    assert (cache.take("taken"), cache.take("taken")) == ("taken", None)
+    cache.hold("new", "new", 50)
+    assert [key for key, _ in cache.items()] == ["kept", "new"]
+
+
 def test_who_makes_room_is_told_so_that_an_open_file_can_be_closed() -> None:
     closed: list[str] = []
     cache: Cache[int, str] = Cache(2, dropped=closed.append)
