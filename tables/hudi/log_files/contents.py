@@ -13,7 +13,7 @@ from tailbit.tables.hudi.log_files.blocks import LogBlock, list_blocks
 from tailbit.tables.hudi.log_files.records import read_parquet, read_pieces
 from tailbit.tables.storage import Stat, Storage
 
-_CONTENTS: Cache[tuple[Storage, str, Stat, int], pa.Buffer] = Cache(share(3 / 128))
+_CONTENTS: Cache[tuple[Storage, str, Stat, int], pa.Buffer] = Cache(share(1 / 64))
 """Blocks as Parquet files, by log file, its state, and number."""
 
 

@@ -16,7 +16,7 @@ from tailbit.tables.storage import Storage
 FIELDS = ("id", "path", "plan")
 _MERGED: Cache[tuple[Storage, str], Merged] = Cache(share(1 / 128))
 """The outcomes of plans."""
-_KEPT_BYTES = share(1 / 64)
+_KEPT_BYTES = share(1 / 128)
 _KEPT: Cache[tuple[Storage, MergePlan], Merging] = Cache(_KEPT_BYTES)
 """What is merged of groups, by the plan of the first block: the blocks of a later plan are added to it."""
 _OVERHEAD = 256
