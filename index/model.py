@@ -62,6 +62,9 @@ class IndexFile(NamedTuple):
     rows: int
 
 
+BLOOM_FILTER = "bloom_filter"
+"""The kind of definitions whose columns have filters of their values."""
+
 BITMAP, RECORD_KEY = "bitmap", "record_key"
 """The kinds of definitions whose values have postings: of any values, and of keys that are nearly unique.
 

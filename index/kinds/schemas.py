@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tailbit.index.kinds.bitmap_index.kind import BITMAP_INDEX
+from tailbit.index.kinds.bloom_filter.kind import BLOOM_FILTER
 from tailbit.index.kinds.column_stats.kind import COLUMN_STATS
 from tailbit.index.kinds.files.kind import FILES
 from tailbit.index.kinds.hidden_rows import HIDDEN_ROWS
@@ -73,6 +74,7 @@ KINDS = Kinds(
         LEDGER,
         SETTINGS,
         COLUMN_STATS,
+        BLOOM_FILTER,
     )
 )
 """The kinds that this release writes. A new kind is one module, and one line here."""

@@ -14,7 +14,7 @@ import pyarrow as pa
 from tailbit.errors import IndexFormatError
 from tailbit.index.keys import element_type, is_textual
 from tailbit.index.kinds.kind import Kind, View
-from tailbit.index.model import Definition, Settings, Term, TermColumn
+from tailbit.index.model import BLOOM_FILTER, Definition, Settings, Term, TermColumn
 from tailbit.tables.arrow import no_rows
 
 if TYPE_CHECKING:
@@ -37,7 +37,10 @@ PAGED_FORMAT = 7
 PACKED_FORMAT = 8
 """The number of the same layout with record keys of texts, of which UUIDs are stored as sixteen bytes."""
 
-NEWEST_FORMAT = PACKED_FORMAT
+BLOOM_FORMAT = 9
+"""The number of the same layout with filters of the values of columns."""
+
+NEWEST_FORMAT = BLOOM_FORMAT
 """The highest number that this release reads and writes."""
 
 OLDEST_FORMAT = 1
@@ -113,7 +116,7 @@ def format_of(definitions: Iterable[Definition], before: int = FORMAT) -> int:
 
 def _format_of_named(definition: Definition) -> int:
     if not definition.is_paged:
-        return NAMED_FORMAT
+        return BLOOM_FORMAT if definition.kind == BLOOM_FILTER else NAMED_FORMAT
     return PACKED_FORMAT if is_textual(definition.key_type) else PAGED_FORMAT
 
 

@@ -9,7 +9,17 @@ from tailbit.errors import IndexNameTakenError, UnknownIndexError
 from tailbit.index.functions.tree import Ref
 from tailbit.index.keys import element_type, posting_type_of
 from tailbit.index.maintenance.alter import alter, change_definitions, retried
-from tailbit.index.model import BITMAP, DEFERRED, RECORD_KEY, Definition, Term, TermColumn, new_id
+from tailbit.index.model import (
+    BITMAP,
+    BLOOM_FILTER,
+    DEFERRED,
+    RECORD_KEY,
+    Definition,
+    Term,
+    TermColumn,
+    key_type_of_column,
+    new_id,
+)
 from tailbit.index.predicate.tree import Leaf, Node, Or
 from tailbit.index.predicate.walks import columns_of
 from tailbit.index.sql.bind import bind
@@ -46,6 +56,8 @@ def define(statement: CreateIndex, schema: Schema, zone: str = "UTC", table: str
         options[DEFERRED] = "true"
     only, read = ("", ()) if statement.only is None else _checked_partitions(statement.only, schema, table)
     if statement.kind not in (BITMAP, RECORD_KEY):
+        if statement.kind == BLOOM_FILTER:
+            _check_filtered(statement, [_column(term, schema, zone, table) for term in statement.terms])
         terms = _terms_by_themselves(statement, schema, zone, table)
         _check_different(statement, terms, schema)
         return Definition(new_id(), statement.name, statement.kind, terms, options, only, read)
@@ -69,6 +81,21 @@ def _check_key(statement: CreateIndex, columns: Sequence[Column | None]) -> None
             term.refuse(f"a record key is of columns, and {term} is another expression", hint)
         if element_type(posting_type_of(column.type)) is not None:
             term.refuse(f"a record key has one value a row, and {term} is an array", "Leave it out.")
+
+
+def _check_filtered(statement: CreateIndex, columns: Sequence[Column | None]) -> None:
+    """Raise if a term of Bloom filters is no stored column whose values are compared.
+
+    Raises:
+        ColumnTypeError: the values of a column have no keys.
+    """
+    for term, column in zip(statement.terms, columns, strict=True):
+        if column is None:
+            hint = f"Write USING bitmap ({term})."
+            term.refuse(f"Bloom filters are of columns, and {term} is another expression", hint)
+        if column.partition:
+            term.refuse(f"the log has the values of {term}, a partition column", "Leave it out.")
+        key_type_of_column(column)
 
 
 def _check_different(statement: CreateIndex, terms: tuple[Term, ...], schema: Schema) -> None:

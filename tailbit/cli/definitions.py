@@ -87,7 +87,9 @@ def index_group() -> None:
 @click.argument("table")
 @click.argument("name")
 @click.option("--on", "terms", metavar="TERM", multiple=True, required=True, help="A column or expression.")
-@click.option("--kind", default="bitmap", show_default=True, help="bitmap, record_key or column_stats.")
+@click.option(
+    "--kind", default="bitmap", show_default=True, help="bitmap, record_key, bloom_filter or column_stats."
+)
 @click.option("--where", metavar="CONDITION", help="Only partitions where this is true.")
 @click.option("--option", "options", metavar="KEY=VALUE", multiple=True, help="An option of the kind.")
 @click.option("--deferred", is_flag=True, help="Build it by the first `tailbit index rebuild`.")

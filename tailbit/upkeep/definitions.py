@@ -48,9 +48,9 @@ class DefinedTable(Handle):
     ) -> IndexDescription:
         """Create an index of columns or expressions, and build it, unless an indexer runs that does.
 
-        `on`: one to four terms in SQL. `kind`: "bitmap", "record_key" or "column_stats". `only`: a condition
-        on partition columns. `deferred`: its first `rebuild_index` builds it. `zone`: of terms that depend on
-        it. `options`: {"counts": "auto"}, off above 0.5 values a row. `progress`: gets files and rows left.
+        `on`: one to four terms in SQL. `kind`: "bitmap", "record_key", "bloom_filter", "column_stats".
+        `only`: a condition on partition columns. `deferred`: `rebuild_index` builds it. `zone`: of terms that
+        depend on it. `options`: {"counts": "auto"}, off above 0.5 values a row. `progress`: gets the rest.
 
         Raises:
             StatementError, PredicateError, ColumnTypeError: no such term, kind or option can be.

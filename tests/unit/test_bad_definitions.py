@@ -129,7 +129,12 @@ def test_a_term_that_cannot_be_is_refused_through_every_door_and_no_byte_changes
 ARGUMENTS: list[tuple[dict[str, object], type[TailbitError], str, str]] = [
     ({"kind": "btree"}, StatementError, "there is no kind of index btree", "Kinds: bitmap, record_key"),
     ({"kind": "bitmp"}, StatementError, "there is no kind of index bitmp", "Did you mean bitmap?"),
-    ({"kind": "bloom_filter"}, StatementError, "bloom_filter is not made yet", "USING bitmap"),
+    (
+        {"kind": "bloom_filter", "on": "lower(rider)"},
+        StatementError,
+        "Bloom filters are of columns",
+        "USING bitmap",
+    ),
     (
         {"kind": "record_key", "on": "lower(rider)"},
         StatementError,

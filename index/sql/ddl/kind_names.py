@@ -18,6 +18,7 @@ class KindRules(NamedTuple):
 KINDS = {
     "bitmap": KindRules(4, {"counts": ("auto", "on", "off")}),
     "record_key": KindRules(4, {}),
+    "bloom_filter": KindRules(4, {}),
     "column_stats": KindRules(None, {}),
 }
 """The kinds that an index can be made of, by name."""
@@ -28,17 +29,14 @@ _HIVE = "org.apache.hadoop.hive.ql.index."
 _NAMES = {
     **{kind: kind for kind in KINDS},
     **dict.fromkeys(("record_index", "record_level_index"), "record_key"),
+    **dict.fromkeys(("bloom_filters", "bloomfilter"), "bloom_filter"),
     **dict.fromkeys(("secondary_index", "expression_index", "expr_index", "functional_index"), "bitmap"),
     **dict.fromkeys(("compact", f"{_HIVE}bitmap.bitmapindexhandler"), "bitmap"),
     f"{_HIVE}compact.compactindexhandler": "bitmap",
 }
 """Our kind by each name in lower case. Hive's compact index holds blocks of a value, a bitmap holds rows."""
-_NOT_YET = "An index of kind bitmap answers = and IN on the same column: USING bitmap (...)."
 _OF_A_WRITER = "It is how a Hudi writer finds rows to update; a question is served by USING bitmap (...)."
 _REFUSED = {
-    **dict.fromkeys(
-        ("bloom_filters", "bloom_filter", "bloomfilter"), ("bloom_filter is not made yet", _NOT_YET)
-    ),
     "partition_stats": (
         "partition_stats is no index of its own: it is derived from column_stats",
         "Write USING column_stats (...).",
@@ -69,7 +67,7 @@ def kind_named(name: str) -> str:
     """Return our kind by any of its names, in any case.
 
     Raises:
-        WrongKind: there is no such kind, or it is not made yet; the error says what serves instead.
+        WrongKind: there is no such kind, or it is not made here; the error says what serves instead.
 
     >>> kind_named("BITMAP"), kind_named("Column_Stats"), kind_named("secondary_index")
     ('bitmap', 'column_stats', 'bitmap')

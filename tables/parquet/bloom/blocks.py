@@ -74,9 +74,9 @@ class Bloom:
         return self.words.astype("<u4").tobytes()
 
 
-def blocks_of(hashes: Hashes, blocks: int) -> Longs:
-    """Return the number of the block of each hash."""
-    numbers: Longs = ((hashes >> _HALF) * np.uint64(blocks) >> _HALF).astype(np.int64)
+def blocks_of(hashes: Hashes, blocks: int | Longs) -> Longs:
+    """Return the number of the block of each hash; `blocks`: how many there are, for each or for all."""
+    numbers: Longs = ((hashes >> _HALF) * np.asarray(blocks, dtype=np.uint64) >> _HALF).astype(np.int64)
     return numbers
 
 

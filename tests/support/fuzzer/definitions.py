@@ -53,7 +53,7 @@ _SOME = (
 )
 """Expressions of columns of some types, refused for others."""
 
-_KINDS = ("bitmap", "bitmap", "tuples", "tuples", "column_stats", "record_key")
+_KINDS = ("bitmap", "bitmap", "tuples", "tuples", "column_stats", "record_key", "bloom_filter")
 
 
 REFUSALS = (
@@ -85,7 +85,7 @@ def random_definition(
     if kind == "column_stats":
         chosen = (random_term(rng, columns) for _ in range(rng.randint(1, len(columns))))
         return RandomDefinition(("*",) if rng.random() < 0.4 else tuple(chosen), kind, only)
-    if kind == "record_key":
+    if kind in ("record_key", "bloom_filter"):
         return RandomDefinition(
             tuple(rng.sample(columns, min(len(columns), rng.choice((1, 1, 2))))), kind, only
         )

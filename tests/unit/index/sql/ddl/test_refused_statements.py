@@ -174,12 +174,12 @@ REFUSED = [
     (
         "CREATE INDEX i ON t USING btree (a)",
         "there is no kind of index btree at character 27",
-        "Kinds: bitmap, record_key, column_stats.",
+        "Kinds: bitmap, record_key, bloom_filter, column_stats.",
     ),
     (
         "CREATE INDEX i ON t USING bitmp (a)",
         "there is no kind of index bitmp at character 27",
-        "Kinds: bitmap, record_key, column_stats. Did you mean bitmap?",
+        "Kinds: bitmap, record_key, bloom_filter, column_stats. Did you mean bitmap?",
     ),
     (
         "CREATE INDEX i ON t USING record_index (a) OPTIONS (counts = 'on')",
@@ -187,9 +187,9 @@ REFUSED = [
         "record_key takes none. OPTIONS (expr = 'lower') applies a function to a column.",
     ),
     (
-        "CREATE INDEX i ON t USING bloom_filters(a) OPTIONS(expr='identity')",
-        "bloom_filter is not made yet at character 27",
-        "An index of kind bitmap answers = and IN on the same column: USING bitmap (...).",
+        "CREATE INDEX i ON t USING bloom_filters(a) OPTIONS(fpp='0.01')",
+        "bloom_filter takes no option fpp at character 52",
+        "bloom_filter takes none. OPTIONS (expr = 'lower') applies a function to a column.",
     ),
     (
         "CREATE INDEX i ON t USING partition_stats (a)",

@@ -1,0 +1,147 @@
+"""What filters of values say of a condition: the rows of the row groups that may hold one of its values.
+
+A row group without a filter, a file that has not been indexed, and a condition that lists no values leave all
+rows open. No filter says that a row has a value, so none is sure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from pyroaring import BitMap
+
+from tailbit.arrays import Longs, Mask
+from tailbit.index.evaluation.bounds import EMPTY, Bounds
+from tailbit.index.evaluation.row_space import Access, SpaceView, claims
+from tailbit.index.kinds.bloom_filter.reader import BloomFilters, Filters, hashes_of_values
+from tailbit.index.kinds.bloom_filter.rows import stored_type
+from tailbit.index.model import Definition
+from tailbit.index.predicate.tree import Leaf, Node
+from tailbit.once import once
+from tailbit.tables import compute as pc
+from tailbit.tables.arrow import arrow_array, numpy_of
+
+MOST_VALUES = 1024
+"""Of more values than this, one or another passes a filter by chance."""
+
+
+@dataclass(eq=False)
+class FiltersOfClaims:
+    """Filters, placed in the row spaces of one state of an index. Threads may share it.
+
+    `recorded`: the rows of kind `files` of that state.
+    """
+
+    filters: BloomFilters
+    recorded: pa.Table
+
+    def footers(self, space: SpaceView) -> list[str | None]:
+        """Return the footer of each file of a row space; None of a file that is not recorded there."""
+        known = self._by_space.get(space.space, {})
+        return [known.get(base) for base in space.bases.tolist()]
+
+    @once
+    def _by_space(self) -> dict[str, dict[int, str]]:
+        """Map row space and base to the footer of the file with rows there."""
+        table = self.recorded
+        table = table.filter(pc.and_(pc.is_valid(table["space"]), pc.greater(table["rows"], 0)))
+        out: dict[str, dict[int, str]] = {}
+        for space, base, footer in zip(
+            *(table[n].to_pylist() for n in ("space", "base", "footer")), strict=True
+        ):
+            out.setdefault(space, {})[base] = footer
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class BloomAccess(Access):
+    """The filters of one definition; `columns`: the ids of its columns."""
+
+    definition: Definition
+    of_claims: FiltersOfClaims
+    columns: frozenset[str]
+    _placed: dict[tuple[SpaceView, str], _Placed] = field(default_factory=dict)
+
+    def serves(self, node: Node) -> bool:
+        """Return whether a condition lists values of one column of the definition."""
+        if not isinstance(node, Leaf) or node.column.partition or node.column.id not in self.columns:
+            return False
+        few = len(node.true.intervals) <= MOST_VALUES
+        return few and stored_type(node.column) is not None and node.true.listed() is not None
+
+    def bounds(self, node: Node, space: SpaceView) -> Bounds:
+        """Return the rows of the row groups that may hold a value of a condition.
+
+        Raises:
+            CorruptIndexError: a file of filters is damaged.
+        """
+        if not isinstance(node, Leaf) or not self.serves(node):
+            return Bounds.between(EMPTY, space.visible)
+        filters = self.of_claims.filters.of(node.column)
+        key = space, node.column.id
+        placed = self._placed.get(key)
+        if placed is None:
+            placed = self._placed[key] = self._place(filters, space)
+        may = placed.judged(filters.may_hold(hashes_of_values(node.true.listed() or [], node.column)))
+        maybe = claims(placed.bases[may], placed.rows[may]) | placed.unknown
+        return Bounds.between(EMPTY, maybe & space.visible)
+
+    def _place(self, filters: Filters, space: SpaceView) -> _Placed:
+        built = np.array([self.definition.id in built for built in space.column_sets], dtype=bool)
+        footers = arrow_array(self.of_claims.footers(space), pa.string())
+        return _Placed.of(filters, space, footers, built[space.posted])
+
+
+class _Placed(NamedTuple):
+    """The row groups of a row space that have filters, and the rows of all others.
+
+    `order`: the rows of the filters by file and row group; `firsts`: where each row group begins there.
+    `groups`: which of these row groups is where `bases` and `rows` say.
+    """
+
+    order: Longs
+    firsts: Longs
+    groups: Longs
+    bases: Longs
+    rows: Longs
+    unknown: BitMap
+
+    @classmethod
+    def of(cls, filters: Filters, space: SpaceView, footers: pa.StringArray, built: Mask) -> _Placed:
+        """Return the row groups of a row space; `footers`: of its files, `built`: which the index has.
+
+        A file whose rows are not just those of its row groups 0, 1, 2 ... is unknown.
+        """
+        every = pc.unique(filters.footers)
+        owners = numpy_of(pc.index_in(filters.footers, value_set=every), dtype=np.int64)
+        order = np.lexsort((filters.units, owners))
+        owners, units, rows = owners[order], filters.units[order], filters.rows[order]
+        firsts = np.flatnonzero(
+            np.diff(owners, prepend=-1).astype(bool) | np.diff(units, prepend=-1).astype(bool)
+        )
+        owners, units, rows = owners[firsts], units[firsts], rows[firsts]
+        # One more owner, without row groups, stands for files that have no filters.
+        counts = np.bincount(owners, minlength=len(every) + 1)
+        starts = np.cumsum(counts) - counts
+        total = np.bincount(owners, weights=rows, minlength=len(every) + 1).astype(np.int64)
+        total[owners[units != np.arange(len(units)) - starts[owners]]] = -1
+        files = numpy_of(pc.fill_null(pc.index_in(footers, value_set=every), len(every)), dtype=np.int64)
+        known = built & (total[files] == space.rows)
+        many = np.where(known, counts[files], 0)
+        before = np.repeat(np.cumsum(many) - many, many)
+        groups = np.repeat(starts[files], many) + np.arange(len(before)) - before
+        ends = np.cumsum(rows[groups])
+        begins = ends - rows[groups]
+        bases = np.repeat(space.bases, many) + begins - begins[before]
+        unknown = claims(space.bases[~known], space.rows[~known])
+        return cls(order, firsts, groups, bases, rows[groups], unknown)
+
+    def judged(self, may: Mask) -> Mask:
+        """Return, per row group, whether it may match; `may`: whether each filter passes a value."""
+        if not len(self.firsts):
+            return np.zeros(0, dtype=np.bool_)
+        passed: Mask = np.logical_or.reduceat(may[self.order], self.firsts)[self.groups]
+        return passed

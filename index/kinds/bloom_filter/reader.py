@@ -1,0 +1,125 @@
+"""Reader of kind `bloom_filter`: which row groups of data files may hold one of some values.
+
+The filters of a column are read at once, and kept up to a limit: a question asks one block of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tailbit.arrays import Longs, Mask
+from tailbit.errors import CorruptIndexError
+from tailbit.index.keys import encode_value, key_type_of
+from tailbit.index.kinds.bloom_filter.rows import SCHEMA
+from tailbit.index.kinds.rows import conform, read_groups
+from tailbit.index.ordered import Value
+from tailbit.tables import compute as pc
+from tailbit.tables.arrow import no_rows, numpy_of
+from tailbit.tables.cache import Cache, share
+from tailbit.tables.model import Column
+from tailbit.tables.parquet.bloom.blocks import BLOCK_BYTES, WORDS, Bloom, Words, blocks_of, masks_of
+from tailbit.tables.parquet.bloom.values import hashes_of_texts
+from tailbit.tables.parquet.bloom.xxh64 import Hashes
+from tailbit.tables.storage import Storage
+
+CACHE_BYTES = share(1 / 64)
+"""Bytes of filters that one index keeps in memory."""
+
+
+@dataclass(frozen=True, eq=False)
+class Filters:
+    """The filters of one column of one key type, a row each.
+
+    `footers`: of the data file. `units`: number of the row group in it; `rows`: its rows. `starts`, `blocks`:
+    the first block of each filter in `words`, and how many blocks it has; none where the index has no filter.
+    """
+
+    footers: pa.StringArray
+    units: Longs
+    rows: Longs
+    starts: Longs
+    blocks: Longs
+    words: Words
+
+    @classmethod
+    def of(cls, table: pa.Table) -> Filters:
+        """Return the filters in some rows of the index.
+
+        Raises:
+            ValueError: a filter has no whole blocks.
+        """
+        filters = table["filter"].combine_chunks()
+        sizes = numpy_of(pc.fill_null(pc.binary_length(filters), 0), dtype=np.int64)
+        data = b"".join(part for part in filters.to_pylist() if part)
+        if (sizes % BLOCK_BYTES).any() or (numpy_of(filters.is_valid()) & (sizes == 0)).any():
+            raise ValueError("a Bloom filter has no whole blocks")
+        blocks = sizes // BLOCK_BYTES
+        units, rows = (numpy_of(table[name], dtype=np.int64) for name in ("unit", "rows"))
+        words = np.frombuffer(data, dtype="<u4").reshape(-1, WORDS)
+        return cls(table["footer"].combine_chunks(), units, rows, np.cumsum(blocks) - blocks, blocks, words)
+
+    def may_hold(self, hashes: Hashes) -> Mask:
+        """Return, per row, whether one of some values may be there."""
+        may: Mask = self.blocks == 0
+        asked = np.flatnonzero(~may)
+        starts, blocks = self.starts[asked], self.blocks[asked]
+        held = np.zeros(len(asked), dtype=np.bool_)
+        for at in range(len(hashes)):
+            masks = masks_of(hashes[at : at + 1])
+            words = self.words[starts + blocks_of(hashes[at], blocks)]
+            held |= (words & masks == masks).all(axis=1)
+        may[asked] = held
+        return may
+
+    def hold(self, numbers: Longs, hashes: Hashes) -> Mask:
+        """Return, per hash, whether one of some filters has its value, or there is a row without a filter."""
+        held: Mask = np.full(len(hashes), bool((self.blocks[numbers] == 0).any()))
+        for number in numbers.tolist():
+            start, blocks = int(self.starts[number]), int(self.blocks[number])
+            if blocks:
+                held |= Bloom(self.words[start : start + blocks]).may_hold(hashes)
+        return held
+
+
+class BloomFilters:
+    """The filters in the index files `paths`. Threads may share it."""
+
+    def __init__(self, storage: Storage, paths: Iterable[str]) -> None:
+        self._storage, self.paths = storage, frozenset(paths)
+        self._held: Cache[tuple[str, str], Filters] = Cache(CACHE_BYTES)
+
+    def of(self, column: Column) -> Filters:
+        """Return the filters of a column whose values were hashed as its values are now.
+
+        Raises:
+            CorruptIndexError: an index file is missing, truncated or altered.
+        """
+        key_type = key_type_of(column.type)
+        return self._held.get((column.id, key_type), lambda: self._read(column.id, key_type))
+
+    def table(self, path: str, column: str) -> pa.Table:
+        """Return the rows of a column in one index file."""
+        rows = conform(read_groups(self._storage, path, "column", column, SCHEMA.names), SCHEMA)
+        return rows.filter(pc.equal(rows["column"], column))
+
+    def _read(self, column: str, key_type: str) -> tuple[Filters, int]:
+        tables = []
+        for path in sorted(self.paths):
+            rows = self.table(path, column)
+            tables.append(rows.filter(pc.equal(rows["key_type"], key_type)))
+            try:
+                Filters.of(tables[-1])
+            except ValueError as damage:
+                raise CorruptIndexError(file=path, reason=str(damage)) from damage
+        filters = Filters.of(pa.concat_tables([no_rows(SCHEMA), *tables]))
+        return filters, filters.words.nbytes + 64 * len(filters.units)
+
+
+def hashes_of_values(values: Sequence[Value], column: Column) -> Hashes:
+    """Return the hashes of values that are canonical of a column's type."""
+    key_type = key_type_of(column.type)
+    return hashes_of_texts([encode_value(value, key_type) for value in values])
