@@ -9,10 +9,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyspark
 
-from support.acceleration import patient_settings
+from support import release_questions
+from support.acceleration import patient_settings, run_patiently
 from support.s3_server import free_ports, running
 from support.spark_environments import python_with
 from support.spark_session import JAVA
@@ -106,12 +108,28 @@ class Server:
             rows += json.loads(printed)
 
 
+def submitted(master: str, folder: Path, statements: list[str]) -> dict[str, Any]:
+    """Submit an application that asks some statements, of which only its settings know the index.
+
+    Return what it is told; see `support.release_questions`.
+    """
+    settings = patient_settings()
+    settings |= {"spark.jars": ",".join([settings["spark.jars"], *delta_jars()]), "spark.cores.max": "1"}
+    settings |= {"spark.executor.memory": "512m", "spark.executor.extraJavaOptions": JAVA}
+    settings |= {"spark.sql.warehouse.dir": str(folder / "warehouse")}
+    command = [str(SPARK / "bin" / "spark-submit"), "--master", master]
+    command += [part for pair in settings.items() for part in ("--conf", "=".join(pair))]
+    command += [release_questions.__file__, "{}", json.dumps(statements)]
+    told: dict[str, Any] = json.loads(run_patiently(command, folder).splitlines()[-1])
+    return told
+
+
 @contextmanager
 def sql_server(master: str, folder: Path) -> Iterator[Server]:
     """A thrift server on a master, which is a Connect server too.
 
-    Delta's jars and that of this project are on the class path of the driver too: the sessions of its clients
-    see no others.
+    Delta's jars and that of this project are on the class paths of the driver and of executors too: the
+    sessions of its clients, which may be isolated, see no others.
     """
     jdbc, connect = free_ports(2)
     settings = patient_settings()
@@ -119,6 +137,7 @@ def sql_server(master: str, folder: Path) -> Iterator[Server]:
     settings |= {
         "spark.jars": ",".join(jars),
         "spark.driver.extraClassPath": ":".join(jars),
+        "spark.executor.extraClassPath": ":".join(jars),
         "spark.executor.memory": "512m",
         "spark.executor.extraJavaOptions": JAVA,
         "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
