@@ -104,6 +104,11 @@ def mor_v9_ordering_decimal(made: MadeTable) -> None:
     every_order(made, "decimal(20,3)", [Decimal("-1"), Decimal("0"), Decimal("1.5"), Decimal("10")])
 
 
+def mor_v9_ordering_boolean(made: MadeTable) -> None:
+    """Order by a boolean."""
+    every_order(made, "boolean", [False, True])
+
+
 def mor_v9_log_compaction(made: MadeTable) -> None:
     """Merge log blocks into one as soon as there are two, also deletions; then compact, and go on."""
     made.set(
@@ -200,6 +205,7 @@ MERGING = (
     mor_v9_ordering_text,
     mor_v9_ordering_double,
     mor_v9_ordering_decimal,
+    mor_v9_ordering_boolean,
     mor_v9_log_compaction,
     mor_v9_partial,
     mor_v9_duplicates,

@@ -78,6 +78,7 @@ CLAIMS = {
         "MERGE_ON_READ",
         "ordering columns of float and double, as Java compares them",
     ),
+    "mor_v9_ordering_boolean": ("MERGE_ON_READ", "an ordering column of boolean"),
     "mor_v9_ordering_decimal": ("MERGE_ON_READ", "an ordering column of decimal"),
     "mor_v9_ordering_text": ("MERGE_ON_READ", "an ordering column of string, by code points"),
     "mor_v9_log_compaction": ("MERGE_ON_READ", "log compaction, also of deletions"),

@@ -14,13 +14,24 @@ from typing import NamedTuple
 
 from tailbit.errors import LogBlockError
 from tailbit.tables.hudi.log_files.blocks import LogBlock, read_span
-from tailbit.tables.hudi.log_files.keys import FloatOrder, OneOrdering, Ordering
+from tailbit.tables.hudi.log_files.keys import FloatOrder, OneOrdering, Ordering, Truth
 from tailbit.tables.hudi.log_files.records import refused_block
 from tailbit.tables.storage import Storage
 
 _HEAD = struct.Struct(">ii")
 _VERSION = 3
-_NONE, _INT, _LONG, _FLOAT, _DOUBLE, _TEXT, _DECIMAL, _MOMENT, _SEVERAL = 0, 2, 3, 4, 5, 7, 9, 11, 12
+_NONE, _TRUTH, _INT, _LONG, _FLOAT, _DOUBLE, _TEXT, _DECIMAL, _MOMENT, _SEVERAL = (
+    0,
+    1,
+    2,
+    3,
+    4,
+    5,
+    7,
+    9,
+    11,
+    12,
+)
 """Branches of the ordering value's union: nothing, a value in a record of one field, and several values."""
 _FLOATS = {_FLOAT: struct.Struct("<f"), _DOUBLE: struct.Struct("<d")}
 _DIGITS = 15
@@ -109,6 +120,8 @@ class _Reader:
     def _value(self, branch: int) -> OneOrdering:
         if branch in (_INT, _LONG, _MOMENT):
             return self._long()
+        if branch == _TRUTH:
+            return Truth(self._bytes(1) != b"\0")
         if branch in _FLOATS:
             form = _FLOATS[branch]
             (number,) = form.unpack(self._bytes(form.size))

@@ -35,6 +35,10 @@ class FloatOrder(int):
         return cls(bits if bits >= 0 else bits ^ _LARGEST)
 
 
+class Truth(int):
+    """A boolean: False is less than True."""
+
+
 OneOrdering = int | str | Decimal
 """The value of one ordering column; texts sort by code points, as their bytes in UTF-8 do."""
 Ordering = OneOrdering | tuple[OneOrdering, ...]
@@ -114,6 +118,7 @@ def _values(storage: Storage, rows: pa.Table, column: str, instant: str) -> list
     values, types = rows[column], pa.types
     type_ = values.type
     if values.null_count:
+        # Hudi reads 0 as an int for NULL, and fails where it compares that with a value of another type.
         if not types.is_int32(type_):
             raise unproven(storage, instant, f"NULL in the ordering column {column}")
         values = pc.fill_null(values, 0)
@@ -123,7 +128,9 @@ def _values(storage: Storage, rows: pa.Table, column: str, instant: str) -> list
         values = values.cast(pa.int32())
     elif not (types.is_signed_integer(type_) or types.is_string(type_) or types.is_decimal(type_)):
         if not (types.is_float32(type_) or types.is_float64(type_)):
-            raise unproven(storage, instant, f"the ordering column {column} of type {type_}")
+            if not types.is_boolean(type_):
+                raise unproven(storage, instant, f"the ordering column {column} of type {type_}")
+            return [Truth(value) for value in values.to_pylist()]
         return [FloatOrder.of(value) for value in values.to_pylist()]
     listed: list[Any] = values.to_pylist()
     return listed
