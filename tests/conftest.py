@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -95,6 +96,8 @@ def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     session = start_spark(tmp_path_factory.mktemp("spark"), lives_long=many)
     yield session
     session.stop()
+    if (judged := sys.modules.get("support.judged")) is not None:
+        judged.check_served()
 
 
 @pytest.fixture(scope="session")

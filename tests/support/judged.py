@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
@@ -16,9 +17,10 @@ from urllib.parse import unquote, urlparse
 import pyarrow.compute as pc
 
 import tailbit
+from support.acceleration import patiently_accelerated
 from support.drive import Drive
 from support.oracle import Positions, as_lists
-from support.profiles import chosen
+from support.profiles import PROOF, chosen
 from support.rows import as_python, canonical
 from tailbit.api import IndexedTable
 from tailbit.errors import TailbitError
@@ -31,6 +33,15 @@ REFUSED = "refused"
 _COUNTED = "monotonically_increasing_id() & ((1L << 33) - 1)"
 """The row's number in its Spark partition. Delta shows `_metadata.row_index` only where deletion vectors or
 row tracking may occur; in other tables no row is hidden, and with a file a partition both are the same."""
+
+MODES = ("files,counts,groups,rows,positions", "files", "positions", "rows")
+"""What is served of plain SQL, version by version."""
+
+ENOUGH = 500
+"""Scans of plain SQL that have been served, after which each mode must be among them."""
+
+SERVED: Counter[str] = Counter()
+"""How many scans of plain SQL each mode has served in this process."""
 
 Answers = dict[tuple[int, str], Positions | str]
 """By version and predicate; files by absolute path, since a clone's log names them so."""
@@ -113,6 +124,9 @@ class JudgedTable:
         assert tailbit.open(self.path, index=followed).verify().problems == []
         shutil.rmtree(built, ignore_errors=True)
         self._compare("followed", tailbit.open(self.path, index=followed), expected, zone)
+        if PROOF and self.index == f"{self.path}/_tailbit":
+            with self._in_zone(zone):
+                self._compare_plain_sql(expected)
         if self._opened is not None:
             self._compare("followed, and open from the first", self._opened, expected, zone)
         there = [name for name in self.indexed if self._at_head(name)]
@@ -172,6 +186,33 @@ class JudgedTable:
         for (version, predicate), positions in expected.items():
             found = self._ask(opened, predicate, version, zone)
             assert found == positions, f"{predicate}\n at version {version}, index {state}"
+
+    def _compare_plain_sql(self, expected: Answers) -> None:
+        """Count what each predicate selects by Spark's own SQL, which uses the index, in all modes in turn.
+
+        Where Spark counts otherwise without the index too, as of NaN that its own pushdown loses, that holds.
+        """
+        with patiently_accelerated(self.spark) as acceleration:
+            for version in {version for version, _ in expected}:
+                texts = [text for (at, text), found in expected.items() if at == version and found != REFUSED]
+                mode = MODES[version % len(MODES)]
+                self.spark.conf.set("spark.tailbit.serve", mode)
+                counts = self._counted(version, texts)
+                SERVED.update(scan.served for scan in acceleration.last() if scan.served)
+                others = [text for text in texts if counts[text] != _number(expected[version, text])]
+                self.spark.conf.set("spark.tailbit.enabled", "false")
+                plain = self._counted(version, others)
+                self.spark.conf.set("spark.tailbit.enabled", "true")
+                assert plain == {text: counts[text] for text in others}, f"version {version}, {mode}"
+
+    def _counted(self, version: int, texts: Sequence[str]) -> dict[str, int]:
+        """The number of rows of a version where each text is TRUE, in one statement of plain SQL."""
+        counts = (
+            f"SELECT {number}, count(*) FROM {self.name} VERSION AS OF {version} WHERE {text}"
+            for number, text in enumerate(texts)
+        )
+        rows = self.spark.sql("\nUNION ALL ".join(counts)).collect() if texts else []
+        return {texts[number]: count for number, count in rows}
 
     def _compare_rows(self, expected: Rows) -> None:
         for version, rows in expected.items():
@@ -251,6 +292,16 @@ class JudgedTable:
             raise
         assert answer.count() == sum(map(len, positions.values()))
         return {os.path.join(os.path.realpath(self.path), path): at for path, at in positions.items()}
+
+
+def check_served() -> None:
+    """Check, after many scans of plain SQL, that each mode has served some: else nothing is proven of it."""
+    missing = {"files", "counts", "rows", "positions"} - SERVED.keys()
+    assert not missing or sum(SERVED.values()) < ENOUGH, f"never served: {missing}"
+
+
+def _number(found: Positions | str) -> int:
+    return sum(map(len, found.values())) if isinstance(found, dict) else 0
 
 
 def _resolved(source: Any, *expressions: str) -> str | None:
