@@ -74,6 +74,10 @@ COUNTS, COUNTS_REASON = "counts", "counts.reason"
 """Options of a bitmap: whether its values are counted, "on" (the default) or "off"; and why they are not."""
 
 
+KEYS, HASH = "keys", "hash"
+"""Option of a record key: with the value `hash` its postings are those of a hash of the columns' values."""
+
+
 DEFERRED = "deferred"
 """Option of a definition that no file wants until the option is taken away; its value is `true`."""
 
@@ -194,6 +198,11 @@ class Definition:
     def is_paged(self) -> bool:
         """Whether the postings lie in small pages, each of which is read by itself."""
         return self.kind == RECORD_KEY
+
+    @property
+    def is_hashed(self) -> bool:
+        """Whether the postings are those of a hash of the values: they say where a value may be."""
+        return self.kind == RECORD_KEY and self.options.get(KEYS) == HASH
 
     @property
     def has_counts(self) -> bool:

@@ -13,6 +13,8 @@ from tailbit.index.model import (
     BITMAP,
     BLOOM_FILTER,
     DEFERRED,
+    HASH,
+    KEYS,
     RECORD_KEY,
     Definition,
     Term,
@@ -64,6 +66,9 @@ def define(statement: CreateIndex, schema: Schema, zone: str = "UTC", table: str
     columns = [_column(term, schema, zone, table) for term in statement.terms]
     if statement.kind == RECORD_KEY:
         _check_key(statement, columns)
+        if options.get(KEYS) == HASH:
+            hashed = (_hashed(statement, columns, schema),)
+            return Definition(new_id(), statement.name, statement.kind, hashed, options, only, read)
     if len(columns) == 1 and (alone := columns[0]) is not None:
         plain = Definition.of_column(alone)
         named = replace(plain, name=statement.name, kind=statement.kind, options=options)
@@ -81,6 +86,26 @@ def _check_key(statement: CreateIndex, columns: Sequence[Column | None]) -> None
             term.refuse(f"a record key is of columns, and {term} is another expression", hint)
         if element_type(posting_type_of(column.type)) is not None:
             term.refuse(f"a record key has one value a row, and {term} is an array", "Leave it out.")
+
+
+_HASHED_TYPES = ("byte", "short", "integer", "long", "string", "binary", "date", "timestamp", "timestamp_ntz")
+"""Types of which equal values have one form, so that they have one hash."""
+
+
+def _hashed(statement: CreateIndex, columns: Sequence[Column | None], schema: Schema) -> Term:
+    """Return the hash of 48 bits of some columns, as an expression of functions that Spark has."""
+    labels = []
+    for term, column in zip(statement.terms, columns, strict=True):
+        if column is not None and (column.type.name not in _HASHED_TYPES or column.type.char_length):
+            hint = f"Keys of {term} need no hash: leave the option out."
+            term.refuse(f"{term} is {column.type}, of which no hashes are kept", hint)
+        labels.append(column.label if column is not None else term.text)
+    once, twice = ", ".join(labels), ", ".join((*labels, *labels))
+    return term_of(HASH_OF.format(once=once, twice=twice), schema)
+
+
+HASH_OF = "CAST(hash({once}) AS BIGINT) * 65536 + pmod(hash({twice}), 65536)"
+"""The hash whose postings a record key with `keys=hash` has."""
 
 
 def _check_filtered(statement: CreateIndex, columns: Sequence[Column | None]) -> None:

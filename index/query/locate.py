@@ -30,6 +30,7 @@ from tailbit.index.functions.vectors import unscaled
 from tailbit.index.keys import MAX_KEY, encode_array, is_textual, key_type_of, scale_of
 from tailbit.index.ordered import Value
 from tailbit.index.predicate.tree import Leaf, Node, ValueSet, all_of
+from tailbit.index.query.hashed_keys import by_hash, rechecked
 from tailbit.index.query.lookup import Lookup, Places, visible_rows
 from tailbit.index.query.selection import Selection
 from tailbit.index.tuple_keys import join_parts, tuple_of
@@ -130,10 +131,11 @@ class Keys:
             if segments and same and space.unposted(posted.id) is None:
                 codes = self._ascending_in(order)
                 if codes is None:
-                    return None
+                    break
                 lookup = Lookup(space, posted.id, *codes, segments)
                 return self._scanned(space, selection) if lookup.costs_a_scan else lookup.places()
-        return None
+        found = by_hash(space, self.columns, self.values)
+        return None if found is None else rechecked(found, selection, self.columns, self._owners)
 
     def _terms(self, space: SpaceView) -> Iterator[tuple[Column, tuple[int, ...]]]:
         """Yield the columns and tuples that an index may have the keys of, with the order of their parts."""

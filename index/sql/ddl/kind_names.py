@@ -17,7 +17,7 @@ class KindRules(NamedTuple):
 
 KINDS = {
     "bitmap": KindRules(4, {"counts": ("auto", "on", "off")}),
-    "record_key": KindRules(4, {}),
+    "record_key": KindRules(4, {"keys": ("values", "hash")}),
     "bloom_filter": KindRules(4, {}),
     "column_stats": KindRules(None, {}),
 }

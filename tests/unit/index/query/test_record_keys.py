@@ -19,10 +19,13 @@ from support.tables import flipped_pages, index_files
 from tailbit.errors import IndexNameTakenError, StatementError
 from tailbit.index.kinds import settings
 from tailbit.index.kinds.settings import PACKED_FORMAT, PAGED_FORMAT
+from tailbit.index.maintenance import definitions
 from tailbit.index.postings import postings
 from tailbit.index.postings.layout import NUMBER, PAGE_ROWS
 from tailbit.index.postings.layout import UUID as UUIDS
 from tailbit.index.postings.paged import lookup
+from tailbit.index.query import locate
+from tailbit.index.query.hashed_keys import by_hash
 
 ROWS, FILES = 12_000, 3
 """Rows of the table: a row space has some 24 pages of a key."""
@@ -155,6 +158,40 @@ def test_conditions_on_record_keys_read_no_data(table: str, condition: str) -> N
     assert (answer.count(), answer.files_scanned) == (expected, 0)
 
 
+@pytest.mark.parametrize("hash_of", [definitions.HASH_OF, "pmod(hash({once}), 97) + pmod(hash({twice}), 2)"])
+@pytest.mark.parametrize("columns", ["long", "name, part", "id", "at"])
+def test_hashed_keys_are_located_where_a_join_finds_them_at_any_lag(
+    tmp_path: Path, columns: str, hash_of: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(definitions, "HASH_OF", hash_of)
+    served = []
+    monkeypatch.setattr(locate, "by_hash", lambda *of: (served.append(found := by_hash(*of)), found)[1])
+    path, names = str(tmp_path / "t"), columns.split(", ")
+
+    def rows(first: int) -> pa.Table:
+        part = rows_of(first, 700)
+        return part.append_column("long", pa.compute.binary_repeat(part["name"], 40))
+
+    write_deltalake(path, rows(0))
+    tailbit.sql(f"CREATE INDEX k ON '{path}' USING record_key ({columns}) OPTIONS (keys = 'hash')")
+    there = rows(0).select(names).slice(50, 60)
+    keys = pa.concat_tables([there, rows(900_000).select(names).slice(0, 20)]).drop_null()
+    assert located(path, keys) == joined(path, keys)
+    assert [place for place in served if place is not None]
+    answer = tailbit.open(path).locate(keys, names)
+    assert answer["path"].null_count == 20
+    write_deltalake(path, rows(350), mode="append")
+    assert located(path, keys) == joined(path, keys)
+    Drive(path, f"{path}/_tailbit").drain()
+    DeltaTable(path).delete("part = 1")
+    assert located(path, keys) == joined(path, keys)
+    value = keys[names[0]][3].as_py()
+    if len(names) == 1 and columns != "at":
+        literal = value if columns == "id" else f"'{value}'"
+        asked = tailbit.open(path).where(f"{columns} = {literal}")
+        assert asked.count() == sum(row[1] != "None" for row in located(path, keys.slice(3, 1)))
+
+
 def test_duplicated_keys_are_told_without_reading_data(table: str) -> None:
     every = tailbit.open(table).where()
     assert every.top("twice", 1) == {0: 2}
@@ -240,6 +277,8 @@ def test_a_key_is_dropped_and_rebuilt_by_name(tmp_path: Path) -> None:
         ("listed", StatementError, "is an array"),
         ("id", IndexNameTakenError, "is an index of id already"),
         ("id, name, at, part, price", StatementError, "4 terms at most"),
+        ("price) OPTIONS (keys = 'hash'", StatementError, "of which no hashes are kept"),
+        ("id) OPTIONS (keys = 'hashed'", StatementError, "keys is not 'hashed'"),
     ],
 )
 def test_what_is_no_record_key_is_refused(

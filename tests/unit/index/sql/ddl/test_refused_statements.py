@@ -184,7 +184,7 @@ REFUSED = [
     (
         "CREATE INDEX i ON t USING record_index (a) OPTIONS (counts = 'on')",
         "record_key takes no option counts at character 53",
-        "record_key takes none. OPTIONS (expr = 'lower') applies a function to a column.",
+        "Options of record_key: keys. OPTIONS (expr = 'lower') applies a function to a column.",
     ),
     (
         "CREATE INDEX i ON t USING bloom_filters(a) OPTIONS(fpp='0.01')",

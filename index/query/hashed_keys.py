@@ -1,0 +1,85 @@
+"""Rows that may have keys, by the postings of a hash of the keys: record keys with the option `keys=hash`.
+
+Rows of a hash hold one of its keys or none: whoever asks reads them. So no collision is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from tailbit.arrays import Longs
+from tailbit.index.evaluation.row_space import SpaceView
+from tailbit.index.expression.indexed_term import IndexedTerm, sources_of, values_of
+from tailbit.index.keys import encode_array, key_type_of
+from tailbit.index.query.lookup import Lookup, Places
+from tailbit.index.query.selection import Selection
+from tailbit.tables import compute as pc
+from tailbit.tables.model import Column
+from tailbit.tables.parquet.rows import fetch_files
+from tailbit.tables.schema import arrow_type
+
+
+def by_hash(space: SpaceView, columns: Sequence[Column], values: Sequence[pa.Array]) -> Places | None:
+    """Return the visible rows of a row space that have the hash of a key; None if no index has the hashes.
+
+    `values`: of each column, those of the keys. `Places.keys` are the numbers of hashes, of no use to others.
+
+    Raises:
+        CorruptIndexError: a segment is damaged.
+    """
+    term = _hashed(space, {column.id for column in columns})
+    segments = [] if term is None else space.serving(term)
+    if term is None or not segments or space.unposted(term.id) is not None:
+        return None
+    held = {column.id: _held(array, column) for column, array in zip(columns, values, strict=True)}
+    hashes, _ = values_of(term, held, len(values[0]))
+    distinct = pc.unique(encode_array(hashes, key_type_of(term.type)))
+    ascending = pc.take(distinct, pc.sort_indices(distinct))
+    return Lookup(space, term.id, ascending, np.arange(len(ascending)), segments).places()
+
+
+def rechecked(
+    places: Places,
+    selection: Selection,
+    columns: Sequence[Column],
+    owners: Callable[[Sequence[pa.ChunkedArray]], Longs],
+) -> Places:
+    """Return the rows among some that hold a key; the key columns of these rows are read from data.
+
+    `owners`: returns for values of the key columns the number of the key of each row, or -1.
+    """
+    order = np.lexsort((places.positions, places.files))
+    files, positions = places.files[order], places.positions[order]
+    starts = np.flatnonzero(np.diff(files, prepend=-1)).tolist()
+    wanted = [
+        (selection.snapshot.files[int(files[low])], positions[low:high].astype(np.uint64))
+        for low, high in pairwise([*starts, len(files)])
+    ]
+    tables = fetch_files(selection.storage, wanted, columns)
+    keys = np.concatenate([np.zeros(0, dtype=np.int64), *(owners(rows.columns) for rows in tables)])
+    return Places(keys[keys >= 0], files[keys >= 0], positions[keys >= 0])
+
+
+def _hashed(space: SpaceView, ids: set[str]) -> IndexedTerm | None:
+    """Return the hash of some columns, and no others, that definitions have postings of."""
+    for access in space.accesses:
+        term = access.values
+        if access.definition.is_hashed and isinstance(term, IndexedTerm):
+            if {column.id for column in sources_of([term])} == ids:
+                return term
+    return None
+
+
+def _held(values: pa.Array, column: Column) -> pa.Array:
+    """Return values in the type of their column; NULL for those that it cannot hold: no row has them."""
+    type_ = arrow_type(column.type, column.label)
+    if values.type == type_:
+        return values
+    cast = pc.cast(values, type_, safe=False)
+    return pc.if_else(
+        pc.equal(pc.cast(cast, values.type, safe=False), values), cast, pa.nulls(len(values), type_)
+    )
