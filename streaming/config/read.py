@@ -42,6 +42,10 @@ class ReadConfig:
         number = next(n for n, entry in enumerate(self.config.table) if entry.id == table.id)
         return ("table", number, *keys)
 
+    def line_of(self, table: TableEntry, *keys: str | int) -> str:
+        """Return file and line of a table, or of a key of the table, for people."""
+        return f"{self.problems.file}:{self.problems.line(self.place_of(table, *keys))}"
+
 
 def read_config(file: str | os.PathLike[str], environment: Mapping[str, str] = os.environ) -> ReadConfig:
     """Read and check a configuration.

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from tailbit.errors import NotATableError
+from tailbit.streaming.java.sources import innermost_cause
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,12 +20,14 @@ def place_in_catalog(spark: SparkSession, name: str) -> str:
     Raises:
         NotATableError: the catalog has no such table, or does not say where it is.
     """
+    from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
     try:
         rows = spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
-    except PySparkException as refused:
-        reason = str(refused).splitlines()[0]
+    except (PySparkException, Py4JJavaError) as refused:
+        of_java = isinstance(refused, Py4JJavaError)
+        reason = innermost_cause(refused) if of_java else str(refused).splitlines()[0]
         raise NotATableError(
             path=name, kind="table of Spark's catalog", reason=reason, log="a table"
         ) from refused

@@ -10,6 +10,7 @@ import socket
 import socketserver
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,10 @@ class Door:
     def __init__(self, folder: Path, answer: Answer) -> None:
         class Handler(socketserver.StreamRequestHandler):
             def handle(self) -> None:
-                for line in self.rfile:
-                    self.wfile.write(orjson.dumps(answer(orjson.loads(line))) + b"\n")
+                # A planner that has ended, as with its Java, needs no answer.
+                with suppress(ConnectionError):
+                    for line in self.rfile:
+                        self.wfile.write(orjson.dumps(answer(orjson.loads(line))) + b"\n")
 
         class Server(socketserver.ThreadingUnixStreamServer):
             daemon_threads = True

@@ -18,9 +18,11 @@ from tailbit.checkpoints.lease import Lease
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.errors import ConfigError, StreamError, TailbitError
 from tailbit.streaming.config.check import check_tables
+from tailbit.streaming.config.jars import check_jars
 from tailbit.streaming.config.read import ReadConfig, read_config
 from tailbit.streaming.control import Control
 from tailbit.streaming.java.collecting import collected
+from tailbit.streaming.java.sources import register
 from tailbit.streaming.life.watchdog import Supervision
 from tailbit.streaming.many.catalog import place_in_catalog
 from tailbit.streaming.many.door import Door
@@ -65,11 +67,12 @@ def read_whole(file: str, tell: Tell) -> ReadConfig:
         ConfigError: names every problem with file and line.
     """
     read = read_config(file)
+    check_jars(read)
     waiting = [found for found in check_tables(read) if found.waits]
     for warning in read.problems.warnings:
         tell(f"warning: {warning}")
     for found in waiting:
-        tell(f"{found.table.id}: waiting: {found.waits}")
+        tell(f"{read.line_of(found.table)}: {found.table.id}: waiting: {found.waits}")
     return read
 
 
@@ -203,7 +206,7 @@ def _started(
     unusable = spark_checkpoint.why_unusable(checkpoint)
     if unusable is not None:
         spark_checkpoint.reset(checkpoint, unusable, tell_nobody)
-    spark.dataSource.register(LogsSource)
+    register(spark, LogsSource)
 
     def index(rows: DataFrame, batch_id: int) -> None:
         spark.sparkContext.setJobDescription(f"{name} · batch {batch_id} · {tables.behind()}")

@@ -64,7 +64,8 @@ def _run(run: Running) -> None:
     read = read_whole(run.file, run.tell)
     view = View(run.life, run.supervision.stall_limit_s)
     address = read.config.application.metrics
-    with SeenApplication(address, view, run.supervision.announce, run.tell) as seen:
+    place = f"{run.file}:{read.problems.line(('application', 'metrics'))}"
+    with SeenApplication(address, view, run.supervision.announce, run.tell, place) as seen:
         _with_spark(replace(run, seen=seen), read)
 
 

@@ -28,6 +28,7 @@ from tailbit.index.store.place import index_path, is_made
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.control import Control
 from tailbit.streaming.filling.fill_thread import LOOK_S, REMOTE_LOOK_S, FillThread
+from tailbit.streaming.java.sources import register
 from tailbit.streaming.life.cluster import ended_by_cluster
 from tailbit.streaming.settings import REMOTE_POLL_MS, StreamSettings, milliseconds
 from tailbit.streaming.upkeep import spark_checkpoint
@@ -241,7 +242,7 @@ def _commits(spark: SparkSession, prepared: Prepared, control: Control) -> DataF
     """Return the commit log as a stream."""
     from tailbit.streaming.source.log_source import FORMAT, source_with
 
-    spark.dataSource.register(source_with(prepared.table.storage.options))
+    register(spark, source_with(prepared.table.storage.options))
     options = prepared.settings.options() | {
         "path": prepared.table.root,
         "index": prepared.index.path,

@@ -68,7 +68,8 @@ def _warm(spark: SparkSession, workers: int, ended: threading.Event) -> None:
                 return
             frame = spark.range(workers, numPartitions=workers)
             collected(frame.mapInArrow(_wait if number == 0 else _pass_on, "id bigint"))
-    except (OSError, Py4JError, PySparkException):
+    except (OSError, Py4JError, PySparkException, AttributeError):
+        # Of an attribute: a Spark that was stopped meanwhile has no Java any more.
         return
 
 

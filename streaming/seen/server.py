@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -78,13 +79,15 @@ class Pages:
                 path, _, query = self.path.partition("?")
                 page = PAGES.get(path)
                 status, kind, body = (404, _TEXT, b"no such page\n") if page is None else page(view, query)
-                self.send_response(status)
-                self.send_header("Content-Type", kind)
-                self.send_header("Content-Length", str(len(body)))
-                self.send_header("Content-Security-Policy", POLICY)
-                self.send_header("X-Content-Type-Options", "nosniff")
-                self.end_headers()
-                self.wfile.write(body)
+                # Who asked may have gone.
+                with suppress(ConnectionError):
+                    self.send_response(status)
+                    self.send_header("Content-Type", kind)
+                    self.send_header("Content-Length", str(len(body)))
+                    self.send_header("Content-Security-Policy", POLICY)
+                    self.send_header("X-Content-Type-Options", "nosniff")
+                    self.end_headers()
+                    self.wfile.write(body)
 
             def log_message(self, *_: Any) -> None:
                 return
@@ -104,8 +107,10 @@ class Pages:
 class SeenApplication:
     """The pages of an application for as long as a block lasts; without them where the address is `off`."""
 
-    def __init__(self, address: str, view: View, announce: Tell, tell: Tell) -> None:
+    def __init__(self, address: str, view: View, announce: Tell, tell: Tell, place: str = "") -> None:
+        """Prepare the pages. `place`: file and line that name the address, for people."""
         self.view, self._address, self._announce, self._tell = view, address, announce, tell
+        self._place = f"{place}: " if place else ""
         self._pages: Pages | None = None
         self._told = False
 
@@ -118,7 +123,7 @@ class SeenApplication:
         except OSError as taken:
             if not self._told:
                 reason = f"{self._address}: {taken.strerror or taken}"
-                self._tell(f"no metrics: {reason}; name another address: [application] metrics")
+                self._tell(f"{self._place}no metrics: {reason}; name another address: [application] metrics")
             self._told = True
             return
         self._announce(f"status page: {self._pages.url}/; metrics: {self._pages.url}/metrics")

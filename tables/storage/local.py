@@ -93,14 +93,16 @@ class LocalStorage(Storage):
 
     def walk(self, prefix_dir: str = "", skip: Collection[str] = ()) -> list[Entry]:
         """Return the files of a folder and of the folders in it, sorted by name: a listing per folder."""
-        with _named(prefix_dir):
-            return sorted(_walked(self.local_path(prefix_dir), "", skip))
+        folder = self.local_path(prefix_dir)
+        with _named(folder):
+            return sorted(_walked(folder, "", skip))
 
     def list(self, prefix_dir: str = "") -> list[Entry]:
         """Return the files (not folders) of a folder, sorted by name; empty if the folder does not exist."""
-        with _named(prefix_dir):
+        folder = self.local_path(prefix_dir)
+        with _named(folder):
             try:
-                items = list(os.scandir(self.local_path(prefix_dir)))
+                items = list(os.scandir(folder))
             except (FileNotFoundError, NotADirectoryError):
                 return []
             return sorted(entry for item in items if (entry := _entry(item)) is not None)

@@ -68,7 +68,7 @@ def of_table(
     yield Finding("table", State.OK, found)
     yield _data(table, snapshot.files)
     yield _clock(snapshot.timestamp_ms, table.storage.clock_ms())
-    yield _place(index_path(table.root, index), table.storage.options)
+    yield of_place("place of the index", index_path(table.root, index), table.storage.options)
     yield from _index(path, index, options, max_lag, command or f"tailbit run {path}")
 
 
@@ -94,28 +94,28 @@ def _clock(newest_ms: int, now_ms: int) -> Finding:
     return judged("clock", found, ahead <= _AHEAD_S, "clocks that agree", remedy, State.WARNING)
 
 
-def _place(index: str, options: StorageOptions) -> Finding:
-    """Check that an index can be written at its place."""
+def of_place(check: str, place: str, options: StorageOptions, named_by: str = "--index") -> Finding:
+    """Check that an index or a lease can be written at its place. `named_by`: what names another place."""
     needed = "the right to write there, and a store that tells which of two writers was first"
     try:
-        storage = open_storage(index, options)
+        storage = open_storage(place, options)
         if storage.remote:
             storage.check_commits()
-            return Finding("place of the index", State.OK, f"{index} takes commits")
+            return Finding(check, State.OK, f"{place} takes commits")
     except TailbitError as refused:
-        return Finding.of("place of the index", refused, needed)
+        return Finding.of(check, refused, needed)
     folder = Path(storage.root)
     nearest = next(parent for parent in (folder, *folder.parents) if parent.exists())
     if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
-        remedy = "Give this user the right to write there, or name another place: --index."
-        return Finding("place of the index", State.PROBLEM, f"{nearest} cannot be written to", needed, remedy)
+        remedy = f"Give this user the right to write there, or name another place: {named_by}."
+        return Finding(check, State.PROBLEM, f"{nearest} cannot be written to", needed, remedy)
     free = os.statvfs(nearest).f_bavail * os.statvfs(nearest).f_frsize
     return judged(
-        "place of the index",
-        f"{index}, {free / (1 << 30):.1f} GiB free",
+        check,
+        f"{place}, {free / (1 << 30):.1f} GiB free",
         free >= _FREE,
         f"{_FREE >> 20} MiB free",
-        "Make space there, or name another place: --index.",
+        f"Make space there, or name another place: {named_by}.",
     )
 
 

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from http.client import HTTPException
+from urllib.request import urlopen
 
 from tailbit.errors import ConfigError
 from tailbit.streaming.config.check import TOGETHER, look_at
+from tailbit.streaming.config.jars import check_jars
 from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.config.read import ReadConfig, read_config
 from tailbit.streaming.life.crew import each
-from tailbit.upkeep.doctor import of_table
+from tailbit.streaming.many.states import checkpoint_of
+from tailbit.streaming.seen.page import POLICY
+from tailbit.streaming.seen.server import OFF
+from tailbit.tables.storage import StorageOptions
+from tailbit.upkeep.doctor import of_place, of_table
 from tailbit.upkeep.finding import Finding, State
 from tailbit.wording import counted
 
 _NEEDED = "a configuration that can be run"
+
+_PAGE_S = 2.0
 
 LOOK_S = 60.0
 """Most seconds that the checks of one table may take."""
@@ -33,9 +45,45 @@ def of_config(file: str) -> Iterator[Finding]:
         remedy = "Write ${NAME} there, and set that variable of the environment."
         yield Finding("configuration", State.WARNING, str(warning), "no secrets in files", remedy)
     yield Finding("configuration", State.OK, f"{file}: {counted(len(read.config.table), 'table')}")
+    yield from _of_application(read, file)
     of_table = partial(_findings, read, f"tailbit run --config {file}")
     for findings in each(of_table, read.config.table, _late, TOGETHER, LOOK_S):
         yield from findings
+
+
+def _of_application(read: ReadConfig, file: str) -> Iterator[Finding]:
+    """Yield the findings about jars, folders and port of the application."""
+    check_jars(read)
+    for problem in read.problems.errors:
+        yield Finding(
+            "jars", State.PROBLEM, str(problem), "jars of the Spark that runs", "Correct this line."
+        )
+    given, options = read.config.application, StorageOptions.of(read.config.defaults.storage_options)
+    checkpoint = checkpoint_of(read.config, file)
+    if "://" not in checkpoint:
+        yield of_place("checkpoint", checkpoint, options, "`checkpoint` of [application]")
+    if given.lease is not None:
+        yield of_place("lease", given.lease, options, "`lease` of [application]")
+    if given.metrics != OFF:
+        yield _of_port(given.metrics)
+
+
+def _of_port(address: str) -> Finding:
+    """Check that the pages can be served; an application that serves them already is well."""
+    host, _, port = address.rpartition(":")
+    try:
+        with socket.create_server((host.strip("[]"), int(port))):
+            return Finding("port of the pages", State.OK, f"{address} is free")
+    except OSError as refused:
+        found = f"{address}: {os.strerror(refused.errno) if refused.errno else refused}"
+    with (
+        suppress(OSError, ValueError, HTTPException),
+        urlopen(f"http://{address}/status.json", timeout=_PAGE_S) as page,
+    ):
+        if page.headers["Content-Security-Policy"] == POLICY:
+            return Finding("port of the pages", State.OK, f"{address}: an application serves there")
+    remedy = "Name another address by `metrics` of [application]; without the pages, indexing goes on."
+    return Finding("port of the pages", State.WARNING, found, "a port that is free", remedy)
 
 
 def _findings(read: ReadConfig, command: str, table: TableEntry) -> list[Finding]:
@@ -55,9 +103,13 @@ def _of_entry(read: ReadConfig, table: TableEntry, command: str) -> Iterator[Fin
         known = f"{table.place} is known to Spark's catalog, and not looked at here"
         yield Finding(f"{table.id}: table", State.OK, known)
         return
-    for keys, found in look_at(table).problems:
-        line = read.problems.line(read.place_of(table, *keys))
-        where = f"{read.problems.file}:{line}: {found}"
+    look = look_at(table)
+    for keys, found in look.problems:
+        where = f"{read.line_of(table, *keys)}: {found}"
+        if keys == ("path",):
+            remedy = "Mend the table, or take it out." if look.is_of_table else "Correct this line."
+            yield Finding(f"{table.id}: table", State.PROBLEM, where, "a table that can be read", remedy)
+            return
         yield Finding(f"{table.id}: configuration", State.PROBLEM, where, _NEEDED, "Correct this line.")
     for finding in of_table(table.path, table.index, table.storage_options, table.max_lag, command):
         yield replace(finding, check=f"{table.id}: {finding.check}")

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,9 @@ from support.tables import rows, three_commits
 from support.waiting import HANG_S, wait_until
 
 pytestmark = pytest.mark.spark
+
+SOURCES = "org.apache.spark.sql.sources.DataSourceRegister"
+"""The class of which jars name the data sources that they hold."""
 
 NAMES = ("orders", "returns", "visits")
 
@@ -165,6 +169,22 @@ def test_a_wrong_configuration_ends_with_78_and_starts_nothing(application: Appl
     assert application.process.wait(HANG_S) == 78
     assert "tailbit.toml:" in application.said.read_text()
     assert not Path(application.table("orders"), "_tailbit").exists()
+
+
+def test_a_jar_that_cannot_be_loaded_ends_with_78_and_what_java_says(application: Application) -> None:
+    three_commits(application.table("orders"))
+    jar = application.folder / "of-another-spark.jar"
+    with zipfile.ZipFile(jar, "w") as sources:
+        sources.writestr(f"META-INF/services/{SOURCES}", "example.Missing\n")
+    application.configure("orders", more=f'[application.spark]\n"spark.jars" = "{jar}"')
+    application.start()
+    wait_until(lambda: application.death() or application.state("orders") == "following")
+    assert application.process is not None
+    said = application.said.read_text()
+    assert application.process.poll() == 78, said
+    assert "RequirementError: Spark cannot load the data sources of its jars: " in said
+    assert "example.Missing" in said
+    assert "Traceback" not in said
 
 
 def one_at_work_and_one_standing_by(application: Application, standby: Application) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -17,13 +18,16 @@ from deltalake import write_deltalake
 from support.faulty_proxy import Fault, Proxy
 from support.tables import index_of
 from support.waiting import HANG_S
+from tailbit.checkpoints.liveness import Liveness
 from tailbit.cli.main import cli
 from tailbit.errors import ConfigError
 from tailbit.streaming.config import check
 from tailbit.streaming.config.check import check_tables
 from tailbit.streaming.config.read import read_config
+from tailbit.streaming.seen.server import Pages
+from tailbit.streaming.seen.view import View
 from tailbit.upkeep import doctor_config
-from tailbit.upkeep.finding import State
+from tailbit.upkeep.finding import Finding, State
 
 
 @pytest.fixture
@@ -163,6 +167,62 @@ def test_doctor_of_a_configuration_looks_at_each_table_and_names_lines(folder: P
     status, text = run("doctor", "--config", str(file))
     assert status == 1
     assert f"{file}:1: there is no key tables. Did you mean table?" in text
+
+
+def application_findings(
+    folder: Path, *lines: str, tables: str = '[[table]]\npath = "a"\n'
+) -> dict[str, Finding]:
+    """What doctor finds of an application with these lines, by the name of the check."""
+    file = folder / "tailbit.toml"
+    file.write_text("\n".join(("[application]", *lines, tables)))
+    return {finding.check: finding for finding in doctor_config.of_config(str(file))}
+
+
+def test_doctor_names_places_a_port_and_jars_that_an_application_cannot_use(folder: Path) -> None:
+    (folder / "file").touch()
+    jar = folder / "io.delta_delta-spark_4.1_2.13-4.4.0.jar"
+    jar.touch()
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        address = f"127.0.0.1:{other.getsockname()[1]}"
+        found = application_findings(
+            folder,
+            f'checkpoint = "{folder}/file/c"',
+            f'lease = "{folder}/file/l"',
+            f'metrics = "{address}"',
+            f'spark = {{ "spark.jars" = "{jar}" }}',
+        )
+    told = {check: (found[check].state, found[check].found) for check in found if not check.startswith("a:")}
+    told.pop("configuration")
+    assert told == {
+        "jars": (
+            State.PROBLEM,
+            f"{folder}/tailbit.toml:5: {jar}: it is of Spark 4.1, and pyspark 4.2.0 is installed",
+        ),
+        "checkpoint": (State.PROBLEM, f"{folder}/file cannot be written to"),
+        "lease": (State.PROBLEM, f"{folder}/file cannot be written to"),
+        "port of the pages": (State.WARNING, f"{address}: Address already in use"),
+    }
+
+
+def test_doctor_takes_the_pages_of_an_application_at_work_for_well(folder: Path) -> None:
+    pages = Pages("127.0.0.1:0", View(Liveness("at work"), 60.0))
+    try:
+        found = application_findings(folder, f'metrics = "{pages.url.removeprefix("http://")}"')
+    finally:
+        pages.close()
+    assert found["port of the pages"].state is State.OK
+
+
+def test_doctor_tells_of_a_table_of_a_catalog_once_with_its_line(folder: Path) -> None:
+    commit: dict[str, dict[str, Any]] = {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7}}
+    commit["protocol"] |= {name: ["catalogManaged"] for name in ("readerFeatures", "writerFeatures")}
+    (folder / "b" / "_delta_log" / f"{1:020}.json").write_text(json.dumps(commit))
+    found = application_findings(folder, tables='[[table]]\npath = "b"\ncolumns = ["v"]\n')
+    (of_b,) = (finding for check, finding in found.items() if check.startswith("b:"))
+    assert (of_b.check, of_b.state) == ("b: table", State.PROBLEM)
+    assert of_b.found.startswith(
+        f"{folder}/tailbit.toml:3: table {folder}/b at version 1 uses catalogManaged"
+    )
 
 
 def test_status_of_a_configuration_tells_what_the_application_met(folder: Path) -> None:

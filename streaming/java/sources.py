@@ -1,0 +1,59 @@
+"""The data sources of tailbit are registered in a Spark session; a jar in the way of that is named."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tailbit.errors import RequirementError
+
+if TYPE_CHECKING:
+    from py4j.protocol import Py4JJavaError
+    from pyspark.sql import SparkSession
+    from pyspark.sql.datasource import DataSource
+
+
+def register(spark: SparkSession, source: type[DataSource]) -> None:
+    """Register a data source.
+
+    Spark first looks whether there is one of that name, among the sources of all jars. Where one of these
+    cannot be loaded, as one of a Delta for another Spark, Spark says that the name is taken.
+
+    Raises:
+        RequirementError: a jar cannot be loaded; what Java says is named.
+    """
+    from pyspark.errors import PySparkException
+
+    try:
+        spark.dataSource.register(source)
+    except PySparkException:
+        reason = _why_not_found(spark, source.name())
+        if not reason:
+            raise
+        release = ".".join(spark.version.split(".")[:2])
+        raise RequirementError(
+            reason=f"Spark cannot load the data sources of its jars: {reason}",
+            remedy=f"Name jars for Spark {release} in spark.jars, with those that they need, or "
+            f"io.delta:delta-spark_{release}_2.13:VERSION in spark.jars.packages, which brings them along.",
+        ) from None
+
+
+def _why_not_found(spark: SparkSession, name: str) -> str:
+    """Return what Java met while Spark looked for a data source; empty if it was found, or is unknown."""
+    from py4j.protocol import Py4JJavaError
+
+    jvm: Any = spark._jvm
+    try:
+        conf = spark._jsparkSession.sessionState().conf()
+        jvm.org.apache.spark.sql.execution.datasources.DataSource.lookupDataSource(name, conf)
+    except Py4JJavaError as failed:
+        unknown = "DATA_SOURCE_NOT_FOUND" in str(failed.java_exception.getMessage())
+        return "" if unknown else innermost_cause(failed)
+    return ""
+
+
+def innermost_cause(failed: Py4JJavaError) -> str:
+    """Return the first line of the cause of an error of Java that no other cause is below."""
+    cause: Any = failed.java_exception
+    while cause.getCause() is not None:
+        cause = cause.getCause()
+    return str(cause.toString()).splitlines()[0]
