@@ -16,7 +16,7 @@ def register(spark: SparkSession, source: type[DataSource]) -> None:
     """Register a data source.
 
     Spark first looks whether there is one of that name, among the sources of all jars. Where one of these
-    cannot be loaded, as one of a Delta for another Spark, Spark says that the name is taken.
+    cannot be loaded, as one that is made for another Spark, Spark says that the name is taken.
 
     Raises:
         RequirementError: a jar cannot be loaded; what Java says is named.

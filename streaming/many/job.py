@@ -85,6 +85,8 @@ def keep_indexes(run: Running, read: ReadConfig, spark: SparkSession) -> None:
         StorageError: the lease cannot be written.
         TailbitError: the query ended, again and again, for a reason that is none of a table's.
     """
+    if run.seen is not None:
+        run.seen.view.has_started = True
     while not run.stop.is_set():
         lease = _lease(run, read)
         if not lease.claim_when_free(run.stop, run.tell, run.supervision.on_up):

@@ -88,7 +88,7 @@ def _text(value: object) -> str:
 
 def _title(view: View, counts: Counter[str]) -> str:
     if not view.is_leading:
-        return "tailbit: standing by, or starting"
+        return f"tailbit: {'standing by' if view.has_started else 'starting'}"
     well = counts[TableState.FOLLOWING.value] + counts[TableState.PAUSED.value]
     troubled = counts.total() - well
     return f"tailbit: {counted(counts.total(), 'table')}, {troubled or 'none'} not well"

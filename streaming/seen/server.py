@@ -47,7 +47,7 @@ def _readyz(view: View, _: str) -> tuple[int, str, bytes]:
     lines = view.why_not_ready()
     if lines:
         return 503, _TEXT, "".join(f"{line}\n" for line in lines).encode()
-    return 200, _TEXT, b"ready\n" if view.is_leading else b"standing by, or starting\n"
+    return 200, _TEXT, b"ready\n" if view.is_leading else b"standing by\n"
 
 
 def _status(view: View, _: str) -> tuple[int, str, bytes]:

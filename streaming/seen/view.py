@@ -21,12 +21,14 @@ class View:
     """An application as others see it.
 
     `tables`: returns the accounts of the tables; None while the application stands by or starts. `stall_s`:
-    seconds without a sign of life after which it is not alive; 0 for never.
+    seconds without a sign of life after which it is not alive; 0 for never. `has_started`: Spark has, so the
+    application could take over at once.
     """
 
     life: Liveness
     stall_s: float = 0.0
     tables: Callable[[], Sequence[Account]] | None = None
+    has_started: bool = False
     clock: Callable[[], float] = time.monotonic
     _lives: int = -1
     _since: float = field(default=0.0)
@@ -53,7 +55,12 @@ class View:
         return f"no sign of life for {quiet:.0f} s: {self.life.doing}" if 0 < self.stall_s < quiet else None
 
     def why_not_ready(self) -> list[str]:
-        """Return a line for each table that does not keep to its lag contract; none while standing by."""
+        """Return a line for each table that does not keep to its lag contract; none while standing by.
+
+        While it starts, one line says so: another that is stopped for it would leave nobody at work.
+        """
+        if not self.has_started:
+            return [f"starting: {self.life.doing}"]
         return [
             f"{account['id']}: {account['state']}" + (f": {account['reason']}" if account["reason"] else "")
             for account in self.accounts()

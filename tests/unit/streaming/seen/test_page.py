@@ -88,8 +88,11 @@ def test_a_text_of_a_table_is_shown_as_text(hostile: str) -> None:
 
 
 def test_an_application_that_stands_by_says_so() -> None:
-    page = status_page(View(Liveness("standing by: host-7 is at work")))
-    assert "<title>tailbit: standing by, or starting</title>" in page
+    view = View(Liveness("standing by: host-7 is at work"))
+    assert "<title>tailbit: starting</title>" in status_page(view)
+    view.has_started = True
+    page = status_page(view)
+    assert "<title>tailbit: standing by</title>" in page
     assert "standing by: host-7 is at work" in page
 
 

@@ -45,7 +45,7 @@ def member(life: Liveness) -> Member:
 
 @pytest.fixture
 def view(life: Liveness, member: Member) -> View:
-    return View(life, stall_s=60.0, tables=lambda: [member.account()])
+    return View(life, stall_s=60.0, tables=lambda: [member.account()], has_started=True)
 
 
 @pytest.fixture
@@ -79,6 +79,15 @@ def test_an_application_that_stands_by_has_no_tables_and_is_ready(pages: Pages, 
     assert "tailbit_leading 0.0" in asked(pages, "/metrics")[1]
     assert asked(pages, "/readyz")[0] == 200
     assert live_accounts(pages.url.removeprefix("http://")) is None
+
+
+def test_an_application_whose_spark_starts_is_alive_and_not_ready(view: View, life: Liveness) -> None:
+    starting = Pages("127.0.0.1:0", View(life))
+    try:
+        assert asked(starting, "/readyz") == (503, "starting: batch 7\n")
+        assert asked(starting, "/livez")[0] == 200
+    finally:
+        starting.close()
 
 
 def test_readiness_names_the_tables_that_do_not_keep_to_their_contract(pages: Pages, member: Member) -> None:
