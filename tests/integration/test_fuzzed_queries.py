@@ -26,4 +26,5 @@ def test_random_queries_of_random_tables_are_answered_as_without_the_index_in_ev
     total = Field(accelerated, str(tmp_path), 1000 * SEED, tables=2).go(rounds=6)
     assert total.findings == []
     assert total.lagging
-    assert total.served
+    # The other modes serve some of so few queries: `make fuzz-spark` fails where one serves none.
+    assert {"files, late", "positions, late"} <= total.served.keys()

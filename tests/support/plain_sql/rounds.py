@@ -95,7 +95,7 @@ class Field:
         self.acceleration, self.spark, self.seed = acceleration, acceleration._spark, seed
         self.rng, self.tally = random.Random(seed), Tally()
         self.tables = [
-            RandomTable(self.spark, f"{folder}/t {seed} {number}", self.rng, f"t{number}", number % 2 == 1)
+            RandomTable(self.spark, f"{folder}/t {seed} {number}", self.rng, f"t{number}", number % 4 > 0)
             for number in range(tables)
         ]
 
