@@ -18,7 +18,7 @@ PACKAGES := tables index checkpoints streaming
 # As pip does for a wheel: a first question compiles nothing, also where Python may write no bytecode itself.
 COMPILED = $(BIN)/python -m compileall -q tailbit $(PACKAGES)
 
-.PHONY: help test lint audit demo demo-hudi support-page functions-page python-page cli-page site fuzz fuzz-analytics fuzz-changes fuzz-definitions fuzz-histories fuzz-hudi fuzz-predicates fuzz-properties fuzz-spark proof soak load load-definitions bench time-zones constraints hudi-env hudi-live hudi-tables clean java jar load-tables kill-tables restart-tables pictures
+.PHONY: help test lint audit demo demo-hudi support-page functions-page python-page cli-page site fuzz fuzz-analytics fuzz-changes fuzz-definitions fuzz-histories fuzz-hudi fuzz-predicates fuzz-properties fuzz-spark proof soak load load-definitions bench time-zones constraints hudi-env hudi-live hudi-tables clean java jar load-tables kill-changes kill-tables restart-tables pictures
 
 help:
 	@echo "make demo             index a live table while it changes, and answer from it"
@@ -31,6 +31,7 @@ help:
 	@echo "make load             20 commits a second for ten minutes: lag, memory, recovery; to docs/guarantees.md"
 	@echo "make load-definitions indexes made, dropped and rebuilt beside 2 commits a second: KILLS=1 SEED=1; to docs/guarantees.md"
 	@echo "make load-tables      20 tables of one application, 20 commits a second together: SECONDS=1200 SEED=1"
+	@echo "make kill-changes     a process that changes rows is killed and started again: KILLS=20 SEED=1; to docs/guarantees.md"
 	@echo "make kill-tables      an application of 5 tables is killed, and another takes over: KILLS=200 MINUTES=60 SEED=1"
 	@echo "make restart-tables   an application of 5 tables is killed and started again: RESTARTS=50 MINUTES=60 SEED=1"
 	@echo "make bench            every benchmark, an hour or so: QUICK=1 for two minutes, BENCH='count rows' for some"
@@ -120,6 +121,10 @@ load-tables: $(VENV)/.test-installed java
 kill-tables: KILLS = 200
 kill-tables: $(VENV)/.test-installed java
 	cd tests && $(BIN)/python -m support.kills_of_many --kills $(KILLS) --minutes $(MINUTES) --seed $(SEED) --record ../docs/guarantees.md
+
+kill-changes: KILLS = 20
+kill-changes: $(VENV)/.test-installed java
+	cd tests && $(BIN)/python -m support.row_changes.kills --seed $(SEED) --kills $(KILLS) --record ../docs/guarantees.md
 
 restart-tables: RESTARTS = 50
 restart-tables: $(VENV)/.test-installed java
