@@ -37,7 +37,7 @@ help:
 	@echo "make bench            every benchmark, an hour or so: QUICK=1 for two minutes, BENCH='count rows' for some"
 	@echo "make fuzz             the parsers under a coverage-guided fuzzer: SECONDS=60 each, TARGETS=all"
 	@echo "make fuzz-histories   random histories, indexes and predicates: CHECKS=200000 SEED=1"
-	@echo "make fuzz-hudi        random histories of Hudi tables of both types: CHECKS=20000 SEED=1"
+	@echo "make fuzz-hudi        random histories of Hudi tables of both types: CHECKS=20000 HISTORIES=2000 SEED=1"
 	@echo "make fuzz-analytics   random histories, and random groups, sums, histograms and transitions: CHECKS=20000 SEED=1"
 	@echo "make fuzz-changes     random tables whose rows are deleted and upserted, judged by Delta: HISTORIES=100 SEED=1 JOBS=2"
 	@echo "make fuzz-spark       Spark's own queries with the index and without, in every mode: CONDITIONS=10000 SEED=1"
@@ -148,10 +148,13 @@ fuzz-histories: $(VENV)/.test-installed
 	cd tests && $(BIN)/python -m support.fuzzer --seed $(SEED) --checks $(CHECKS) --record ../docs/guarantees.md
 
 fuzz-hudi: CHECKS = 20000
+fuzz-hudi: HISTORIES ?= 2000
 fuzz-hudi: EACH = 50
 fuzz-hudi: $(VENV)/.test-installed
 	cd tests && $(BIN)/python -m support.fuzzer --writer hudi --seed $(SEED) --checks $(CHECKS) --each $(EACH) --record ../docs/guarantees.md
 	cd tests && $(BIN)/python -m support.fuzzer --writer hudi-merged --seed $(SEED) --checks $(CHECKS) --each $(EACH) --record ../docs/guarantees.md
+	cd tests && $(BIN)/python -m support.fuzzer --readers --writer hudi --seed $(SEED) --checks $(HISTORIES) --each 1 --record ../docs/guarantees.md
+	cd tests && $(BIN)/python -m support.fuzzer --readers --writer hudi-merged --seed $(SEED) --checks $(HISTORIES) --each 1 --record ../docs/guarantees.md
 
 fuzz-analytics: CHECKS = 20000
 fuzz-analytics: $(VENV)/.test-installed

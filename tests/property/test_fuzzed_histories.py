@@ -19,10 +19,12 @@ from support.fuzzer.built import BuiltHistory
 from support.fuzzer.cells_run import run_cells
 from support.fuzzer.judge import Truth, by_duckdb, judge
 from support.fuzzer.operations import OPERATIONS
+from support.fuzzer.readers import READ, read_histories
 from support.fuzzer.run import Run, fuzz, run_history
 from support.predicates import Predicate
 from support.profiles import seeds
 from support.tables import tamper
+from tailbit.tables.hudi.log_files.hidden import MergedRows
 
 pytestmark = pytest.mark.usefixtures("outside_allowed")
 
@@ -58,6 +60,22 @@ def test_every_answer_about_any_history_of_a_merge_on_read_table_is_right(seed: 
     found = fuzz(seed, checks=150, each=75, writer="hudi-merged")
     assert found.findings == []
     assert found.checks == 150
+
+
+@pytest.mark.parametrize("writer", READ)
+@pytest.mark.parametrize("part", range(2))
+def test_readers_of_any_hudi_history_see_what_it_shows_at_every_version(writer: str, part: int) -> None:
+    """Without an index a history costs little, so there are many of them."""
+    found = read_histories(range(25 * part, 25 * (part + 1)), writer)
+    assert found.findings == []
+    assert found.histories == 25
+    assert found.checks > 250
+
+
+def test_a_reader_that_shows_a_hidden_row_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = MergedRows.read
+    monkeypatch.setattr(MergedRows, "read", lambda rows, storage: BitMap(list(read(rows, storage))[1:]))
+    assert read_histories(range(2), "hudi-merged").findings != []
 
 
 @pytest.mark.parametrize("seed", seeds(2))

@@ -1,7 +1,8 @@
 """The history fuzzer as a command: `python -m support.fuzzer --seed 1 --checks 200000`, in the folder tests.
 
 With `--analytics` groups, extremes, sums, histograms and transitions are asked for, not predicates alone;
-with `--definitions` any condition, of a table with indexes of every kind and without.
+with `--definitions` any condition, of a table with indexes of every kind and without; with `--readers`
+nothing: every version is read, and `--checks N --each 1` makes N histories.
 Histories are made by several processes. Ctrl-C stops after those that are being made, and still says what was
 found. Exit status 1 where anything was.
 """
@@ -24,7 +25,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from support.analytics.run import run_analytics
 from support.fuzzer.cells_run import run_cells
-from support.fuzzer.record import ANALYTICS, DEFINITIONS, HISTORIES, HUDI, Record, record
+from support.fuzzer.readers import READ, run_readers
+from support.fuzzer.record import ANALYTICS, DEFINITIONS, HISTORIES, HUDI, READERS, Record, record
 from support.fuzzer.run import CHECKS_A_HISTORY, WRITERS, Report, history_seeds, run_history
 
 
@@ -43,7 +45,7 @@ def main() -> int:
     found = Record(asked.seed, writer, total.histories, total.checks, len(total.findings), seconds)
     console.print(f"{found}{'' if whole else ' (stopped early)'}", highlight=False)
     if whole and asked.record is not None and asked.history is None:
-        plain = HUDI.get(asked.writer, HISTORIES)
+        plain = (READERS if asked.readers else HUDI).get(asked.writer, HISTORIES)
         marks = ANALYTICS if asked.analytics else DEFINITIONS if asked.definitions else plain
         record(asked.record, found, datetime.datetime.now(datetime.timezone.utc).date(), marks)
     return 1 if total.findings else 0
@@ -64,9 +66,15 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--definitions", action="store_true", help="ask any condition, with indexes of every kind and without"
     )
+    parser.add_argument(
+        "--readers", action="store_true", help="read every version of Hudi histories, without an index"
+    )
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--record", type=Path, metavar="FILE", help="write the result of a whole run there")
-    return parser.parse_args()
+    asked = parser.parse_args()
+    if asked.readers and asked.writer not in READ:
+        parser.error(f"--readers is for the writers {', '.join(READ)}")
+    return asked
 
 
 def _all(seeds: range, asked: argparse.Namespace, total: Report, console: Console) -> bool:
@@ -97,6 +105,8 @@ def _reports(seeds: range, asked: argparse.Namespace) -> Generator[Report, None,
             if asked.analytics
             else pool.submit(run_cells, seed, asked.each)
             if asked.definitions
+            else pool.submit(run_readers, seed, asked.writer)
+            if asked.readers
             else pool.submit(run_history, seed, asked.each, asked.writer)
             for seed in seeds
         ]

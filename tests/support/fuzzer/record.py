@@ -16,7 +16,11 @@ HUDI = {
     "hudi": ("<!-- Hudi fuzzer: begin -->", "<!-- Hudi fuzzer: end -->"),
     "hudi-merged": ("<!-- Hudi merge fuzzer: begin -->", "<!-- Hudi merge fuzzer: end -->"),
 }
-"""Where the last runs over Hudi tables stand, by the writer of the histories."""
+READERS = {
+    "hudi": ("<!-- Hudi readers: begin -->", "<!-- Hudi readers: end -->"),
+    "hudi-merged": ("<!-- Hudi merge readers: begin -->", "<!-- Hudi merge readers: end -->"),
+}
+"""Where the last runs over Hudi tables stand, by the writer of the histories: with an index, and without."""
 
 
 @dataclass(frozen=True)
