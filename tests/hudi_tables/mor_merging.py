@@ -109,6 +109,23 @@ def mor_v9_ordering_boolean(made: MadeTable) -> None:
     every_order(made, "boolean", [False, True])
 
 
+def mor_v9_ordering_null(made: MadeTable) -> None:
+    """Order by a bigint that is NULL in some rows, which meet other such rows alone; elsewhere Hudi fails."""
+    made.set(parquet__small__file__limit=0)
+
+    def write(operation: str, city: str, *changed: tuple[object, ...]) -> None:
+        rows = [(key, ts, city, bool(deletes)) for key, ts, *deletes in changed]
+        made.write(made.frame(rows, DELETABLE.format(type="bigint")), operation)
+
+    write("insert", "Oslo", *((key, None if key in (0, 1, 4, 6) else 5) for key in range(9)))
+    write("upsert", "Lima", (0, None), (2, 6), (9, None), (4, None, True), (5, 6, True))
+    write("upsert", "Pune", (0, None), (2, 5), (9, None), (4, None), (5, 7))
+    write("delete", "Pune", (6, None))
+    write("upsert", "Rome", (6, None))
+    compact(made)
+    write("upsert", "Kyiv", (0, None), (6, None, True), (2, 6))
+
+
 def mor_v9_log_compaction(made: MadeTable) -> None:
     """Merge log blocks into one as soon as there are two, also deletions; then compact, and go on."""
     made.set(
@@ -206,6 +223,7 @@ MERGING = (
     mor_v9_ordering_double,
     mor_v9_ordering_decimal,
     mor_v9_ordering_boolean,
+    mor_v9_ordering_null,
     mor_v9_log_compaction,
     mor_v9_partial,
     mor_v9_duplicates,

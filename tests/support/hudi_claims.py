@@ -79,6 +79,7 @@ CLAIMS = {
         "ordering columns of float and double, as Java compares them",
     ),
     "mor_v9_ordering_boolean": ("MERGE_ON_READ", "an ordering column of boolean"),
+    "mor_v9_ordering_null": ("MERGE_ON_READ", "NULL in an ordering column, where it meets no other value"),
     "mor_v9_ordering_decimal": ("MERGE_ON_READ", "an ordering column of decimal"),
     "mor_v9_ordering_text": ("MERGE_ON_READ", "an ordering column of string, by code points"),
     "mor_v9_log_compaction": ("MERGE_ON_READ", "log compaction, also of deletions"),

@@ -35,6 +35,13 @@ class FloatOrder(int):
         return cls(bits if bits >= 0 else bits ^ _LARGEST)
 
 
+class Missing(int):
+    """What stands for NULL in an ordering column: the int 0, whatever the type of the column.
+
+    Hudi compares it with values of other types as little as Java does: it fails where the two meet.
+    """
+
+
 class Truth(int):
     """A boolean: False is less than True."""
 
@@ -96,7 +103,8 @@ def records_of(
         ints = rule.by_time and len(rule.ordering) == 1 and pa.types.is_int32(rows[rule.ordering[0]].type)
         places = range(start, start + len(rows))
         for row, key, value, mark in zip(places, rows[KEY].to_pylist(), values, marks, strict=True):
-            yield Record(key, None if mark and ints and value == 0 else value, bool(mark), number, row)
+            wins = mark and (isinstance(value, Missing) or (ints and value == 0))
+            yield Record(key, None if wins else value, bool(mark), number, row)
         start = places.stop
 
 
@@ -104,11 +112,15 @@ def orderings(storage: Storage, rows: pa.Table, columns: Sequence[str], instant:
     """Return the ordering values of rows, or tuples of them where several columns order.
 
     Raises:
-        UnsupportedFeatureError: a column is missing, holds NULL, or is of a type whose order is not proven.
+        UnsupportedFeatureError: a column is missing, is one of several and holds NULL, or is of a type
+            whose order is not proven.
     """
     found = [_values(storage, rows, column, instant) for column in columns]
     if len(found) == 1:
         return list(found[0])
+    for column, values in zip(columns, found, strict=True):
+        if any(isinstance(value, Missing) for value in values):
+            raise unproven(storage, instant, f"NULL in {column}, one of several ordering columns")
     return list(zip(*found, strict=True)) if found else [()] * len(rows)
 
 
@@ -117,10 +129,7 @@ def _values(storage: Storage, rows: pa.Table, column: str, instant: str) -> list
         raise unproven(storage, instant, f"rows without the ordering column {column}")
     values, types = rows[column], pa.types
     type_ = values.type
-    if values.null_count:
-        # Hudi reads 0 as an int for NULL, and fails where it compares that with a value of another type.
-        if not types.is_int32(type_):
-            raise unproven(storage, instant, f"NULL in the ordering column {column}")
+    if types.is_int32(type_):
         values = pc.fill_null(values, 0)
     if types.is_timestamp(type_):
         values = values.cast(pa.timestamp("us", type_.tz)).cast(pa.int64())
@@ -130,10 +139,10 @@ def _values(storage: Storage, rows: pa.Table, column: str, instant: str) -> list
         if not (types.is_float32(type_) or types.is_float64(type_)):
             if not types.is_boolean(type_):
                 raise unproven(storage, instant, f"the ordering column {column} of type {type_}")
-            return [Truth(value) for value in values.to_pylist()]
-        return [FloatOrder.of(value) for value in values.to_pylist()]
+            return [Missing() if value is None else Truth(value) for value in values.to_pylist()]
+        return [Missing() if value is None else FloatOrder.of(value) for value in values.to_pylist()]
     listed: list[Any] = values.to_pylist()
-    return listed
+    return [Missing() if value is None else value for value in listed] if values.null_count else listed
 
 
 def unproven(storage: Storage, version: str, feature: str) -> UnsupportedFeatureError:

@@ -27,6 +27,7 @@ from tailbit.tables.hudi.log_files.blocks import Header, LogBlock, read_span
 from tailbit.tables.hudi.log_files.contents import block_of, block_parquet
 from tailbit.tables.hudi.log_files.deletes import read_deletions
 from tailbit.tables.hudi.log_files.keys import (
+    Missing,
     Ordering,
     Record,
     find_keys,
@@ -52,6 +53,7 @@ _BASE = -1
 """The place of the base file beside those of the blocks."""
 _A_RECORD, _A_ROW, _A_PLACE = 400, 100, 300
 """Bytes that a record, the row of a key and the place of a partial row take in memory."""
+_OTHER_TYPES = "ordering values of different types"
 Slot = int | str
 """What records belong to: a position in the base file, or a key."""
 
@@ -222,7 +224,9 @@ class Merging:
     def _less(self, newer: Ordering | None, older: Ordering | None, block: int) -> bool:
         less = is_less(newer, older)
         if less is None:
-            raise self._unproven(block, "ordering values of different types")
+            is_null = isinstance(newer, Missing) or isinstance(older, Missing)
+            feature = "NULL compared with a value of an ordering column" if is_null else _OTHER_TYPES
+            raise self._unproven(block, feature)
         return less
 
     def _positions(self, path: str, block: LogBlock, count: int) -> list[int] | None:

@@ -238,7 +238,10 @@ def archive(history: HudiHistory) -> bool:
     held = [write.requested for write in history.account.pending]
     held += [e.instant.requested for e in history.account.effects if _replaced_files(history, e)]
     held += [instant.requested for instant in timeline.instants if instant.action == "savepoint"]
-    held.append(max(i.requested for i in timeline.instants if i.action in ("commit", "replacecommit")))
+    writes = [i.requested for i in timeline.instants if i.action in ("commit", "replacecommit")]
+    if not writes:
+        return False
+    held.append(max(writes))
     instants = sorted(timeline.instants, key=lambda instant: instant.requested)
     old = [instant for instant in instants[:-2] if instant.requested < min(held)]
     upto = history.rng.randint(0, len(old))

@@ -246,10 +246,10 @@ def refused(made: Made, blocks: Blocks, feature: str, log: str = "") -> None:
         ),
         pytest.param(
             updates([0], None),
-            "NULL in the ordering column ts",
+            "NULL compared with a value of an ordering column",
             marks=pytest.mark.supports_hudi(
                 "MERGE_ON_READ",
-                "NULL in an ordering column of another type than int, where Hudi fails too",
+                "NULL compared with a value of an ordering column other than int, where Hudi fails too",
                 "refused",
             ),
         ),
