@@ -29,22 +29,22 @@ PREDICATES = {
 """Predicate to what it selects, and the most that the DataFrame may take of Spark's own time."""
 
 
-def table() -> pathlib.Path:
-    """The table and its index, made on first use: names and keys at random, days ascending."""
-    path = folder() / "spark_frame"
+def table(rows: int = ROWS) -> pathlib.Path:
+    """The table of so many rows a file and its index, made on first use: random keys, ascending days."""
+    path = folder() / ("spark_frame" if rows == ROWS else f"spark_frame-{rows}")
     if not (path / "_tailbit").exists():
         rng = np.random.default_rng(1)
         for n in range(FILES):
-            names = rng.choice([f"name {i}" for i in range(500)], ROWS).astype(object)
+            names = rng.choice([f"name {i}" for i in range(500)], rows).astype(object)
             names[:2] = ["a", "z"]
             if n % 14 == 0:
-                names[rng.integers(2, ROWS, 20)] = "rare"
+                names[rng.integers(2, rows, 20)] = "rare"
             columns: dict[str, Any] = {
-                "id": np.arange(n * ROWS, (n + 1) * ROWS),
-                "day": np.full(ROWS, n),
-                "key": rng.integers(0, 100_000, ROWS),
+                "id": np.arange(n * rows, (n + 1) * rows),
+                "day": np.full(rows, n),
+                "key": rng.integers(0, 100_000, rows),
                 "name": names,
-                **{f"x{i}": rng.random(ROWS) for i in range(4)},
+                **{f"x{i}": rng.random(rows) for i in range(4)},
             }
             deltalake.write_deltalake(path, pa.table(columns), mode="append")
     Upkeep(path, ["name", "key", "day"]).catch_up()
