@@ -30,7 +30,7 @@ def test_pages_of_many_files_are_estimated_by_the_footers_of_few(tmp_path: Path)
         if file not in [looked_at for looked_at, _ in wanted[:: FILES // MOST_FOOTERS + 1]]:
             (tmp_path / file.path).unlink()
     pages = pages_of(selection.storage, wanted, columns, time.monotonic() + 60)
-    assert pages.files == FILES
+    assert (pages.files, pages.rows) == (FILES, FILES * ROWS // 5)
     assert 0 < pages.touched <= pages.whole
     assert pages.whole > FILES * ROWS * 8
 
@@ -38,11 +38,12 @@ def test_pages_of_many_files_are_estimated_by_the_footers_of_few(tmp_path: Path)
 @pytest.mark.parametrize(
     ("pages", "seconds", "reason"),
     [
-        (Pages(touched=FEW_BYTES * 2, whole=FEW_BYTES * 4, files=1), 60, "many-pages"),
-        (Pages(touched=FEW_BYTES, whole=FEW_BYTES, files=1), 60, None),
-        (Pages(touched=FEW_BYTES * 2, whole=FEW_BYTES * 10, files=1), 60, None),
-        (Pages(touched=FEW_BYTES, whole=FEW_BYTES * 10, files=1000), 2, "late"),
-        (Pages(touched=2 << 30, whole=20 << 30, files=1), 2, "late"),
+        (Pages(touched=FEW_BYTES * 2, whole=FEW_BYTES * 4, files=1, rows=1000), 60, "many-pages"),
+        (Pages(touched=FEW_BYTES, whole=FEW_BYTES, files=1, rows=1000), 60, None),
+        (Pages(touched=FEW_BYTES, whole=FEW_BYTES, files=1, rows=60_000), 60, "many-pages"),
+        (Pages(touched=FEW_BYTES * 2, whole=FEW_BYTES * 10, files=1, rows=1000), 60, None),
+        (Pages(touched=FEW_BYTES, whole=FEW_BYTES * 10, files=1000, rows=1000), 2, "late"),
+        (Pages(touched=2 << 30, whole=20 << 30, files=1, rows=1000), 2, "late"),
     ],
 )
 def test_rows_in_most_pages_or_in_more_than_the_driver_waits_for_are_declined(
