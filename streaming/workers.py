@@ -5,18 +5,21 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
-from tailbit.errors import TailbitError
+from tailbit.errors import ClusterError, TailbitError
 from tailbit.streaming.java.collecting import collected
 from tailbit.streaming.upkeep.memory import FREED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_CANCELLED = "SPARK_JOB_CANCELLED"
+"""Spark's error for a job that was ended."""
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -28,20 +31,56 @@ def on_workers(
     """Return what `run` returns for each argument, each in a Spark task of its own.
 
     Arguments are data of a plan that Spark may show: options of the stores go with the code of `run` instead.
-    `at_work`: a folder of this machine, in which a file stands for each process with a task, named by its id.
+    `at_work`: a folder of this machine, in which a file stands for each process with a task, named by its id;
+    the job can be ended by its name.
 
     Raises:
+        ClusterError: the job was ended from without.
         TailbitError: as `run` raised it.
     """
     pickled = pa.array(map(pickle.dumps, arguments), pa.binary())
     table = pa.table({"n": pa.array(range(len(arguments)), pa.int32()), "argument": pickled})
     frame = spark.createDataFrame(table).repartitionById(len(arguments), "n")
-    rows = collected(frame.mapInArrow(by_pickles(run, at_work), "result binary"))
+    with nullcontext() if at_work is None else _ended_by(spark, at_work):
+        rows = collected(frame.mapInArrow(by_pickles(run, at_work), "result binary"))
     results = [pickle.loads(row.result) for row in rows]
     for result in results:
         if isinstance(result, TailbitError):
             raise result
     return results
+
+
+@contextmanager
+def _ended_by(spark: SparkSession, at_work: str) -> Iterator[None]:
+    """Let `end_jobs` end the jobs that this thread starts in the block.
+
+    Raises:
+        ClusterError: one was ended.
+    """
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    context = spark.sparkContext
+    context.addJobTag(_tag(at_work))
+    context.setInterruptOnCancel(True)
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as failed:
+        if _CANCELLED not in str(failed):
+            raise
+        reason = "a job was cancelled, as one is whose workers give no sign of life"
+        raise ClusterError(master=str(context.master), reason=reason) from None
+    finally:
+        context.removeJobTag(_tag(at_work))
+
+
+def end_jobs(spark: SparkSession, at_work: str) -> None:
+    """End the jobs of `on_workers` with this folder; workers that hang are killed, on any machine."""
+    spark.sparkContext.cancelJobsWithTag(_tag(at_work))
+
+
+def _tag(at_work: str) -> str:
+    return f"tailbit {os.path.basename(at_work)}"
 
 
 def by_pickles(

@@ -72,7 +72,8 @@ class Member:
 
     `at_work`: its part of a batch, or a look at it, goes on, as `job` once a thread has it. `given`: the
     query was given the end of a batch, and has not begun that batch. `served`: bytes that were read of late;
-    a table that got less comes first. `looked`: when the log was last looked at, by the clock of the day.
+    a table that got less comes first. `ending`: ends its jobs on Spark's workers. `looked`: when the log was
+    last looked at, by the clock of the day.
     """
 
     entry: TableEntry
@@ -90,6 +91,7 @@ class Member:
     moved: float = field(default_factory=time.monotonic)
     served: float = 0.0
     job: Job[None] | None = None
+    ending: Job[None] | None = None
     work: Done = field(default_factory=Done)
     looked: float | None = None
     cpu: Rate = field(default_factory=lambda: Rate(BUSY))

@@ -31,6 +31,7 @@ from tailbit.streaming.many.source import Ranges
 from tailbit.streaming.many.states import Standing
 from tailbit.streaming.metrics import Progress
 from tailbit.streaming.seen.table_state import TableState
+from tailbit.streaming.workers import end_jobs
 from tailbit.tables.model import after
 from tailbit.wording import counted
 
@@ -50,7 +51,8 @@ CLOSE_S = 8.0
 """Most seconds that a table has to be closed."""
 
 _UNSTUCK = (
-    "The other tables go on, and so does this one once its store answers. If the store is well, start again."
+    "The other tables go on, and so does this one once its store answers; what it had on Spark's workers is "
+    "ended and done again. If the store is well, start again."
 )
 
 
@@ -182,11 +184,17 @@ class Tables:
     def _tell_stuck(self) -> None:
         """Give up the work of tables that give no sign of life: their threads count no more."""
         for id_, member in self._members.items():
-            member.sign_if_busy(os.path.join(self._shared.at_work, id_))
+            at_work = os.path.join(self._shared.at_work, id_)
+            member.sign_if_busy(at_work)
             limit = member.entry.stuck_after
             limit = max(self._large_stall_s, limit) if member.large else limit
             seconds = member.seconds_stuck()
-            if member.job is None or seconds <= limit or member.is_stuck:
+            if member.job is None or seconds <= limit:
+                continue
+            if member.ending is None or member.ending.result.done():
+                # Other tables wait for the workers. A job may have begun only after the last time.
+                member.ending = self._looks.submit(partial(end_jobs, self._shared.spark, at_work))
+            if member.is_stuck:
                 continue
             for crew in (self._looks, self._quick, self._bulk):
                 crew.give_up(member.job)
