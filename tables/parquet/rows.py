@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from itertools import chain, islice
 
 import numpy as np
 import numpy.typing as npt
@@ -22,12 +23,15 @@ from tailbit.tables.parquet.data_file import open_layout
 from tailbit.tables.parquet.layout import Layout
 from tailbit.tables.parquet.row_selection.mask import Groups
 from tailbit.tables.parquet.row_selection.rows import read_picked
-from tailbit.tables.parquet.row_selection.ways import Group, Way, batched, planned
+from tailbit.tables.parquet.row_selection.ways import Group, Way, batched, is_loaded, load_for, planned
 from tailbit.tables.partition_values import partition_array
 from tailbit.tables.positions import positions_in
 from tailbit.tables.storage import Storage
 
 Positions = npt.NDArray[np.uint64]
+
+_WEIGHED = 16
+"""Files that are weighed together before the first one is read; a reader of a few rows opens as many."""
 
 _A_COUNT = 256
 """Bytes of memory that the row count of a file takes."""
@@ -116,7 +120,11 @@ def _batches(
     stat per file whose footer is cached, else also a read of the footer.
     """
     stored = [c for c in columns if not c.partition]
-    for chosen, parts in batched(_planned(storage, slice_, stored, at, method) for slice_, at in wanted):
+    files = iter(wanted)
+    first = [] if method or is_loaded() else list(islice(files, _WEIGHED))
+    load_for(_planned(storage, slice_, stored, at)[2] for slice_, at in first)
+    every = chain(first, files)
+    for chosen, parts in batched(_planned(storage, slice_, stored, at, method) for slice_, at in every):
         yield partial(_batch, storage, parts, columns, stored, chosen)
 
 

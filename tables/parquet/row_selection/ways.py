@@ -66,12 +66,16 @@ _missed = 0.0
 
 
 class Group(NamedTuple):
-    """A row group with wanted rows: row count, number of rows in pages that hold a wanted row, and bytes."""
+    """A row group with wanted rows: row count, number of rows in pages that hold a wanted row, and bytes.
+
+    `leaves`: how many columns of Parquet are read.
+    """
 
     number: int
     wanted: Longs
     rows: int
     touched: int
+    leaves: int
     unpacked: int
     packed: int
 
@@ -79,6 +83,11 @@ class Group(NamedTuple):
     def cut(self) -> int:
         """Decompressed bytes of the pages to be read."""
         return self.unpacked * self.touched // self.rows
+
+    @property
+    def values(self) -> int:
+        """Values of the pages to be read."""
+        return self.leaves * self.touched
 
 
 def planned(
@@ -95,12 +104,25 @@ def planned(
     """
     leaves = tuple(leaf for column in columns for leaf in _leaves(layout, column, path))
     groups = [_measured(layout, leaves, *wanted) for wanted in _wanted(layout, positions)]
-    if method is None:
-        cut, touched = sum(group.cut for group in groups), sum(group.touched for group in groups)
-        # Few pages are always looked up, since they may be cached.
-        few = touched <= FEW_PAGES * _PAGE and len(leaves) <= FEW_COLUMNS
-        method = Way.MASK if not few and quicker_by_mask(cut, len(leaves) * touched) else None
+    if method is None and not _is_few(groups) and quicker_by_mask(*_sums(groups)):
+        method = Way.MASK
     return method, groups
+
+
+def load_for(files: Iterable[Sequence[Group]]) -> None:
+    """Load Polars if that takes less than it saves for some files together, though not for one of them."""
+    many = [groups for groups in files if not _is_few(groups)]
+    quicker_by_mask(*_sums([group for groups in many for group in groups]), len(many))
+
+
+def _is_few(groups: Sequence[Group]) -> bool:
+    """Return whether the pages of a file are so few that they are always looked up: they may be cached."""
+    touched = sum(group.touched for group in groups)
+    return touched <= FEW_PAGES * _PAGE and all(group.leaves <= FEW_COLUMNS for group in groups)
+
+
+def _sums(groups: Sequence[Group]) -> tuple[int, int]:
+    return sum(group.cut for group in groups), sum(group.values for group in groups)
 
 
 T = TypeVar("T")
@@ -253,7 +275,7 @@ def _measured(layout: Layout, leaves: tuple[int, ...], group: int, wanted: Longs
     if len(wanted) < total:
         pages = wanted[:: 1 if len(wanted) < _PAGE else _SAMPLED] // _PAGE
         touched = min(total, _PAGE * (1 + int(np.count_nonzero(pages[1:] != pages[:-1]))))
-    return Group(group, wanted, total, touched, *_sizes(layout, group, leaves))
+    return Group(group, wanted, total, touched, len(leaves), *_sizes(layout, group, leaves))
 
 
 def _sizes(layout: Layout, group: int, leaves: tuple[int, ...]) -> tuple[int, int]:

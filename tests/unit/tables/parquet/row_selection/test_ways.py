@@ -24,6 +24,7 @@ from tailbit.tables.parquet.row_selection.ways import (
     Group,
     Way,
     batched,
+    load_for,
     note_pages,
     planned,
     quicker_by_mask,
@@ -103,7 +104,7 @@ def test_a_batch_by_mask_has_bounded_bytes(tmp_path: Path) -> None:
 
 
 def test_row_groups_of_several_files_are_one_batch_by_mask_and_never_by_pages() -> None:
-    group = Group(0, np.arange(3), 100, 100, 1 << 20, 1 << 19)
+    group = Group(0, np.arange(3), 100, 100, 1, 1 << 20, 1 << 19)
     files = [("a", Way.MASK, [group, group]), ("b", Way.MASK, [group]), ("c", None, [group])]
     files += [("d", None, [group]), ("e", Way.MASK, [])]
     found = [
@@ -114,7 +115,7 @@ def test_row_groups_of_several_files_are_one_batch_by_mask_and_never_by_pages() 
 
 
 def test_a_batch_of_many_files_has_bounded_bytes_too() -> None:
-    group = Group(0, np.arange(3), 100, 100, 60 << 20, 10 << 20)
+    group = Group(0, np.arange(3), 100, 100, 1, 60 << 20, 10 << 20)
     found = list(batched((n, Way.MASK, [group]) for n in range(3)))
     assert [[file for file, _ in parts] for _, parts in found] == [[0], [1], [2]]
 
@@ -174,3 +175,19 @@ def test_polars_is_loaded_once_pages_have_cost_what_loading_costs(monkeypatch: p
         times += 1
     assert times == ways._LOADING // ways._saved(size, values) == 12
     assert quicker_by_mask(400 << 20, 1)
+
+
+@pytest.mark.parametrize(("files", "is_wanted"), [(1, False), (8, True)])
+def test_polars_is_loaded_at_once_where_files_together_save_what_loading_costs(
+    monkeypatch: pytest.MonkeyPatch, files: int, is_wanted: bool
+) -> None:
+    loaded = list[bool]()
+    monkeypatch.setattr(ways, "_missed", 0.0)
+    monkeypatch.setattr(ways, "sys", SimpleNamespace(modules={}))
+    monkeypatch.setattr(ways, "polars", lambda: loaded.append(True))
+    group = Group(0, np.arange(3), 750_000, 750_000, 3, 32 << 20, 16 << 20)
+    few = Group(0, np.arange(3), 750_000, 20_000, 3, 32 << 20, 16 << 20)
+    load_for([[few]] * 100)
+    assert not loaded
+    load_for([[group]] * files)
+    assert bool(loaded) == is_wanted
