@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from tailbit.errors import CorruptIndexError
 from tailbit.index.keys import encode_value
 from tailbit.index.postings.layout import NUMBER, SCHEMA, UUID, Section, sections_of
-from tailbit.index.postings.paged_forms import uuid_text
+from tailbit.once import lazy
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
+
+    from tailbit.index.postings import paged_forms
+else:
+    paged_forms = lazy("tailbit.index.postings.paged_forms")
 
 _KEY = SCHEMA.get_field_index("key")
 
@@ -90,5 +94,7 @@ def _ends(group: pq.RowGroupMetaData) -> tuple[bytes | None, bytes | None]:
             low, high = column.statistics.min, column.statistics.max
             if column.path_in_schema == NUMBER:
                 return encode_value(low, "integer"), encode_value(high, "integer")
-            return (uuid_text(low), uuid_text(high)) if column.path_in_schema == UUID else (low, high)
+            if column.path_in_schema == UUID:
+                return paged_forms.uuid_text(low), paged_forms.uuid_text(high)
+            return low, high
     return None, None

@@ -35,7 +35,7 @@ Lows: TypeAlias = "Longs | Sixteen | list[bytes]"
 
 _TEXT_BYTES = 36
 _DASHES = (8, 13, 18, 23)
-_DIGITS = np.setdiff1d(np.arange(_TEXT_BYTES), _DASHES)
+_DIGITS = np.delete(np.arange(_TEXT_BYTES), _DASHES)
 _DASH, _NO_DIGIT = ord("-"), 0xFF
 _VALUES = np.full(256, _NO_DIGIT, dtype=np.uint8)
 _VALUES[np.frombuffer(b"0123456789abcdef", dtype=np.uint8)] = np.arange(16)

@@ -72,6 +72,11 @@ def test_a_statement_with_one_scan_is_answered_without_it(
     assert (scan.served, scan.early) == (mode, True), scan
 
 
+def test_scans_of_one_statement_share_the_time_for_rows(accelerated: Acceleration, table: str) -> None:
+    statement = "SELECT id FROM {t} WHERE k = 'k19' UNION ALL SELECT id FROM {t} WHERE k = 'k20'"
+    assert [scan.served for scan in both(accelerated, statement, table)] == ["rows", "rows"]
+
+
 LEFT = {
     "SELECT id FROM {t} WHERE k = 'k29' AND f > 3": "floating-point",
     "SELECT st FROM {t} WHERE k = 'k29'": "not-in-words",

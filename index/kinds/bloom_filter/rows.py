@@ -26,19 +26,20 @@ from tailbit.once import lazy
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import numpy_of
 from tailbit.tables.model import Column
-from tailbit.tables.parquet.bloom.blocks import Bloom
-from tailbit.tables.parquet.bloom.xxh64 import Hashes, hashes_of_bytes
 
 if TYPE_CHECKING:
     from tailbit.index.kinds.kind import Entering
     from tailbit.tables.parquet import data_file
     from tailbit.tables.parquet import layout as parquet_layout
-    from tailbit.tables.parquet.bloom import written
+    from tailbit.tables.parquet.bloom import blocks, written, xxh64
+    from tailbit.tables.parquet.bloom.xxh64 import Hashes
     from tailbit.tables.parquet.data_file import DataFile
 else:
     data_file = lazy("tailbit.tables.parquet.data_file")
     parquet_layout = lazy("tailbit.tables.parquet.layout")
+    blocks = lazy("tailbit.tables.parquet.bloom.blocks")
     written = lazy("tailbit.tables.parquet.bloom.written")
+    xxh64 = lazy("tailbit.tables.parquet.bloom.xxh64")
 
 SCHEMA = pa.schema(
     [
@@ -109,7 +110,7 @@ def _filter(file: DataFile, column: Column, key_type: str, group: int) -> bytes:
     """Return the filter of a column in one row group."""
     values = data_file.read_columns(file, [column], [group])[column.id]
     hashes = [hashes_of_keys(encode_array(chunk.drop_null(), key_type)) for chunk in values.chunks]
-    return Bloom.of(np.unique(np.concatenate([NO_HASHES, *hashes])), FALSE_POSITIVES).written()
+    return blocks.Bloom.of(np.unique(np.concatenate([NO_HASHES, *hashes])), FALSE_POSITIVES).written()
 
 
 NO_HASHES: Hashes = np.zeros(0, dtype=np.uint64)
@@ -121,7 +122,7 @@ def hashes_of_keys(keys: pa.BinaryArray) -> Hashes:
     if not len(keys) or places is None:
         return NO_HASHES
     ends = np.frombuffer(places, np.int32, len(keys) + 1, 4 * keys.offset)
-    return hashes_of_bytes(ends.astype(np.int64), np.frombuffer(data or b"", np.uint8))
+    return xxh64.hashes_of_bytes(ends.astype(np.int64), np.frombuffer(data or b"", np.uint8))
 
 
 def kept(rows: pa.Table, footers: pa.Array, columns: Iterable[str]) -> pa.Table:

@@ -91,7 +91,7 @@ final class Question {
   /** Asks for rows as long as the other scans of the query have left of the time that it waits for rows. */
   private static Helper.Reply waited(ObjectNode question) throws Declined {
     long left = Settings.budgetOfRows() - Notes.waitedForRows();
-    if (left < Settings.budget()) {
+    if (left < Math.min(Settings.budget(), Settings.budgetOfRows() / 2)) {
       throw new Declined("late", "the other scans of the query took the time");
     }
     long began = System.nanoTime();

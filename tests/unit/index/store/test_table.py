@@ -23,6 +23,8 @@ from tailbit.errors import (
     NoIndexError,
 )
 from tailbit.faults import InjectedFaultError
+from tailbit.index.kinds.bloom_filter import rows as bloom_filter
+from tailbit.index.kinds.bloom_filter.kind import BLOOM_FILTER
 from tailbit.index.kinds.column_stats.kind import COLUMN_STATS
 from tailbit.index.kinds.column_stats.rows import directory
 from tailbit.index.kinds.schemas import FILES, KINDS, LEDGER, SETTINGS
@@ -292,9 +294,11 @@ def test_other_engines_read_the_index_as_an_ordinary_delta_table(tmp_path: Path)
     index = new_index(str(tmp_path))
     file = segment(index, "a" * 32, {"c": [b"x", b"y", b"x"]})
     claim = record("f", 3, space="a" * 32, base=0, built=("c",), partition={"p": "1", "q": None})
-    stats = COLUMN_STATS.write_stream(index.storage, [directory(["f" * 32], [3])])
+    others = COLUMN_STATS.write_stream(index.storage, [directory(["f" * 32], [3])])
+    filters = pa.table([["c"], ["string"], ["f" * 32], [0], [3], [bytes(32)]], schema=bloom_filter.SCHEMA)
+    others += BLOOM_FILTER.write_stream(index.storage, [filters])
     index.commit(
-        [claim], [file, counts(index, "c", {b"x": 2}), hidden(index, {"u1": [2]}), *stats], ledger(1)
+        [claim], [file, counts(index, "c", {b"x": 2}), hidden(index, {"u1": [2]}), *others], ledger(1)
     )
     log = deltalake.DeltaTable(str(tmp_path))
     assert (log.protocol().min_reader_version, log.protocol().min_writer_version) == (1, 2)
