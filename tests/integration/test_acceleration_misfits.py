@@ -42,13 +42,14 @@ def another_jar(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
 
 
 def another_class(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    """Let Spark load a class that lacks a method."""
-    source = folder / "Acceleration.java"
-    source.write_text("package io.tailbit.spark; public class Acceleration {}")
+    """Let Spark load a class that lacks a method; another name, since this Java may know the true one."""
+    source = folder / "Lacking.java"
+    source.write_text("package io.tailbit.spark; public class Lacking {}")
+    monkeypatch.setattr(acceleration, "_CLASS", "io.tailbit.spark.Lacking")
     subprocess.run(["javac", "-d", str(folder), str(source)], check=True)
     with zipfile.ZipFile(folder / "lacking.jar", "w") as written:
         written.writestr("META-INF/tailbit-sources", jar.digest())
-        written.write(folder / "io/tailbit/spark/Acceleration.class", "io/tailbit/spark/Acceleration.class")
+        written.write(folder / "io/tailbit/spark/Lacking.class", "io/tailbit/spark/Lacking.class")
     monkeypatch.setattr(jar, "_JAR", folder / "lacking.jar")
 
 

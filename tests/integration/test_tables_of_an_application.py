@@ -137,4 +137,4 @@ def test_a_worker_that_hangs_is_ended_after_the_limit_of_its_table_and_its_work_
     while covered(table) != DeltaTable(table).version():
         offset = take_a_batch(tables, offset)
     wait_until(lambda: account(tables)["state"] == "following")
-    assert not any(map(psutil.pid_exists, stopped))
+    wait_until(lambda: not any(map(psutil.pid_exists, stopped)))
