@@ -71,11 +71,9 @@ class HiddenRowsKind(Kind["KnownHiddenRows"]):
         written = self.write_stream(view.storage, kept)
         return merging.Merged(tuple(written), forgotten=frozenset(forgotten))
 
-    def may_commit(self, view: View, group: merging.MergeGroup, merged: merging.Merged | None) -> bool:
-        """Return whether a merge may be committed; not if a dropped identity is in use again (a restore)."""
-        live = super().may_commit(view, group, merged)
-        lost = merged.forgotten if merged is not None else frozenset()
-        return live and (not lost or lost.isdisjoint(view.reader(FILES).identities()))
+    def in_use(self, view: View) -> Iterable[str]:
+        """Return the identities in use; a restore brings some back."""
+        return view.reader(FILES).identities()
 
     def check(self, view: View, source: CheckedSource) -> Iterator[Problem]:
         """Yield the hidden rows of the index that differ from those of the source.

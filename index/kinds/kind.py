@@ -19,7 +19,7 @@ from pyroaring import BitMap
 
 from tailbit.errors import CorruptIndexError
 from tailbit.index.kinds.rows import conform, reading, row_groups
-from tailbit.index.model import IndexFile, Settings
+from tailbit.index.model import Definition, IndexFile, Settings
 from tailbit.index.parquet.index_file import open_index_file, write_index_file, write_parquet
 from tailbit.index.parquet.sorted_rows import aligned, regrouped, sort
 from tailbit.once import lazy
@@ -198,8 +198,21 @@ class Kind(ABC, Generic[R]):
         return merging.Merged(tuple(self.write_stream(view.storage, rows)))
 
     def may_commit(self, view: View, group: merging.MergeGroup, merged: merging.Merged | None) -> bool:
-        """Return whether a merge may be written (`merged` is None) or committed, as the index is now."""
-        return all(path in view.files for path in group.inputs)
+        """Return whether a merge may be written (`merged` is None) or committed, as the index is now.
+
+        Not if something of which the merge dropped all rows is in use again.
+        """
+        forgotten = merged.forgotten if merged is not None else frozenset()
+        live = all(path in view.files for path in group.inputs)
+        return live and (not forgotten or forgotten.isdisjoint(self.in_use(view)))
+
+    def in_use(self, view: View) -> Iterable[str]:
+        """Return what must have rows of this kind, of what a merge may drop (`Merged.forgotten`)."""
+        return ()
+
+    def definitions(self, view: View) -> list[Definition]:
+        """Return the definitions of this kind, of a kind that has some (`defined`)."""
+        return [made for made in view.settings.definitions if made.kind == self.name]
 
     def check(self, view: View, source: CheckedSource) -> Iterator[Problem]:
         """Yield the rows that contradict the source. Damage ends the check with CorruptIndexError."""

@@ -44,6 +44,12 @@ def size_class(size: int, members: int = 0) -> int:
     return max((max(1, size // _SMALLEST).bit_length() - 1) // 3, (max(1, members).bit_length() - 1) // 3)
 
 
+def due_at_once(kind: str, files: Iterable[IndexFile]) -> Iterator[MergeGroup]:
+    """Yield all files, if there are any, as one group."""
+    if paths := tuple(file.path for file in files):
+        yield MergeGroup(kind, paths)
+
+
 def due_by_size(kind: str, files: Iterable[IndexFile]) -> Iterator[MergeGroup]:
     """Yield the size classes that have FAN_IN files or more."""
     classes: dict[int, list[str]] = {}

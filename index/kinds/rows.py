@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from tailbit.errors import CorruptIndexError
+from tailbit.errors import ColumnTypeError, CorruptIndexError
+from tailbit.index.keys import key_type_of
 from tailbit.index.parquet.index_file import open_index_file
+from tailbit.tables.model import Column
 from tailbit.tables.storage import Storage
 
 if TYPE_CHECKING:
@@ -19,6 +21,14 @@ if TYPE_CHECKING:
 def kind_of(path: str) -> str:
     """Return the name of the kind of an index file, by its folder `kind=<kind>`."""
     return path.partition("/")[0].removeprefix("kind=")
+
+
+def stored_type(column: Column) -> str | None:
+    """Return the key type of what is kept of a column's values; None if nothing can be."""
+    try:
+        return None if column.partition else key_type_of(column.type)
+    except ColumnTypeError:
+        return None
 
 
 @contextmanager

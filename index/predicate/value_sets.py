@@ -134,9 +134,11 @@ class ValueSet:
             known.gaps = _inverted(known.spans)
         return known.gaps
 
-    def listed(self) -> list[Value] | None:
-        """Return the values of a set that lists them, without NULL; None for other sets."""
-        if self.complement or self.nulls or not all(map(_is_point, self.intervals)):
+    def listed(self, most: int) -> list[Value] | None:
+        """Return the values of a set that lists at most `most`, none of them NULL; None for other sets."""
+        if self.complement or self.nulls or len(self.intervals) > most:
+            return None
+        if not all(map(_is_point, self.intervals)):
             return None
         return [interval.lo for interval in self.intervals if interval.lo is not None]
 

@@ -10,13 +10,11 @@ from tailbit.index.predicate.statistics import ColumnBounds
 from tailbit.index.predicate.tree import Computed, Leaf, Node
 from tailbit.index.predicate.truth import partition_value_matches
 from tailbit.tables.model import FileSlice
+from tailbit.tables.parquet.bloom.blocks import MOST_VALUES
 from tailbit.tables.parquet.bloom.pruning import groups_with_any
 from tailbit.tables.parquet.bounds import row_group_bounds
 from tailbit.tables.parquet.layout import Layout
 from tailbit.tables.storage import Storage
-
-_MOST_VALUES = 1024
-"""Of more values than this, one or another passes a filter by chance."""
 
 
 def can_match(node: Node, layout: Layout, slice_: FileSlice, storage: Storage) -> Mask:
@@ -46,9 +44,7 @@ class _RowGroups(Pruning):
             bounds = row_group_bounds(self._layout, self._slice.path, column)
             self._bounds[column.id] = ColumnBounds.of(column, bounds)
         may = self._bounds[column.id].can_match(leaf)
-        if not may.any() or len(leaf.true.intervals) > _MOST_VALUES:
-            return may
-        values = leaf.true.listed()
+        values = leaf.true.listed(MOST_VALUES) if may.any() else None
         if values is None:
             return may
         left = np.flatnonzero(may)

@@ -120,12 +120,26 @@ def _batches(
     stat per file whose footer is cached, else also a read of the footer.
     """
     stored = [c for c in columns if not c.partition]
+    for chosen, parts in batched(_plans(storage, wanted, stored, method)):
+        yield partial(_batch, storage, parts, columns, stored, chosen)
+
+
+def _plans(
+    storage: Storage,
+    wanted: Iterable[tuple[FileSlice, Positions | None]],
+    stored: Sequence[Column],
+    method: Way | None,
+) -> Iterator[tuple[FileSlice, Way | None, Sequence[Group]]]:
+    """Yield the plan of each file; while Polars is not loaded, the first ones decide together if it is."""
     files = iter(wanted)
     first = [] if method or is_loaded() else list(islice(files, _WEIGHED))
-    load_for(_planned(storage, slice_, stored, at)[2] for slice_, at in first)
-    every = chain(first, files)
-    for chosen, parts in batched(_planned(storage, slice_, stored, at, method) for slice_, at in every):
-        yield partial(_batch, storage, parts, columns, stored, chosen)
+    plans = [_planned(storage, slice_, stored, at) for slice_, at in first]
+    if load_for(groups for _, _, groups in plans):
+        files = chain(first, files)
+    else:
+        yield from plans
+    for slice_, at in files:
+        yield _planned(storage, slice_, stored, at, method)
 
 
 def _planned(

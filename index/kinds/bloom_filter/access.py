@@ -17,51 +17,22 @@ from tailbit.arrays import Longs, Mask
 from tailbit.index.evaluation.bounds import EMPTY, Bounds
 from tailbit.index.evaluation.row_space import Access, SpaceView, claims
 from tailbit.index.kinds.bloom_filter.reader import BloomFilters, Filters, hashes_of_values
-from tailbit.index.kinds.bloom_filter.rows import stored_type
+from tailbit.index.kinds.files.places import RecordedPlaces
+from tailbit.index.kinds.rows import stored_type
 from tailbit.index.model import Definition
 from tailbit.index.predicate.tree import Leaf, Node
-from tailbit.once import once
 from tailbit.tables import compute as pc
-from tailbit.tables.arrow import arrow_array, numpy_of
-
-MOST_VALUES = 1024
-"""Of more values than this, one or another passes a filter by chance."""
-
-
-@dataclass(eq=False)
-class FiltersOfClaims:
-    """Filters, placed in the row spaces of one state of an index. Threads may share it.
-
-    `recorded`: the rows of kind `files` of that state.
-    """
-
-    filters: BloomFilters
-    recorded: pa.Table
-
-    def footers(self, space: SpaceView) -> list[str | None]:
-        """Return the footer of each file of a row space; None of a file that is not recorded there."""
-        known = self._by_space.get(space.space, {})
-        return [known.get(base) for base in space.bases.tolist()]
-
-    @once
-    def _by_space(self) -> dict[str, dict[int, str]]:
-        """Map row space and base to the footer of the file with rows there."""
-        table = self.recorded
-        table = table.filter(pc.and_(pc.is_valid(table["space"]), pc.greater(table["rows"], 0)))
-        out: dict[str, dict[int, str]] = {}
-        for space, base, footer in zip(
-            *(table[n].to_pylist() for n in ("space", "base", "footer")), strict=True
-        ):
-            out.setdefault(space, {})[base] = footer
-        return out
+from tailbit.tables.arrow import numpy_of
+from tailbit.tables.parquet.bloom.blocks import MOST_VALUES
 
 
 @dataclass(frozen=True, eq=False)
 class BloomAccess(Access):
-    """The filters of one definition; `columns`: the ids of its columns."""
+    """The filters of one definition, placed where files are; `columns`: the ids of its columns."""
 
     definition: Definition
-    of_claims: FiltersOfClaims
+    filters: BloomFilters
+    places: RecordedPlaces
     columns: frozenset[str]
     _placed: dict[tuple[SpaceView, str], _Placed] = field(default_factory=dict)
 
@@ -69,8 +40,7 @@ class BloomAccess(Access):
         """Return whether a condition lists values of one column of the definition."""
         if not isinstance(node, Leaf) or node.column.partition or node.column.id not in self.columns:
             return False
-        few = len(node.true.intervals) <= MOST_VALUES
-        return few and stored_type(node.column) is not None and node.true.listed() is not None
+        return stored_type(node.column) is not None and node.true.listed(MOST_VALUES) is not None
 
     def bounds(self, node: Node, space: SpaceView) -> Bounds:
         """Return the rows of the row groups that may hold a value of a condition.
@@ -80,18 +50,20 @@ class BloomAccess(Access):
         """
         if not isinstance(node, Leaf) or not self.serves(node):
             return Bounds.between(EMPTY, space.visible)
-        filters = self.of_claims.filters.of(node.column)
+        filters = self.filters.of(node.column)
         key = space, node.column.id
         placed = self._placed.get(key)
         if placed is None:
             placed = self._placed[key] = self._place(filters, space)
-        may = placed.judged(filters.may_hold(hashes_of_values(node.true.listed() or [], node.column)))
+        values = node.true.listed(MOST_VALUES) or []
+        may = placed.judged(filters.may_hold(hashes_of_values(values, node.column)))
         maybe = claims(placed.bases[may], placed.rows[may]) | placed.unknown
         return Bounds.between(EMPTY, maybe & space.visible)
 
     def _place(self, filters: Filters, space: SpaceView) -> _Placed:
         built = np.array([self.definition.id in built for built in space.column_sets], dtype=bool)
-        footers = arrow_array(self.of_claims.footers(space), pa.string())
+        at = self.places.rows_at(space)
+        footers = self.places.recorded["footer"].combine_chunks().take(pa.array(at, mask=at < 0))
         return _Placed.of(filters, space, footers, built[space.posted])
 
 

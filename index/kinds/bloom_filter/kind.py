@@ -16,10 +16,10 @@ from tailbit.index.kinds.bloom_filter.rows import (
     grouped,
     hashes_of_keys,
     kept,
-    stored_type,
 )
 from tailbit.index.kinds.files.kind import FILES
 from tailbit.index.kinds.kind import Blame, CheckedSource, Entering, Kind, Problem, View
+from tailbit.index.kinds.rows import stored_type
 from tailbit.index.model import Definition, IndexFile
 from tailbit.index.parquet.index_file import write_index_file, write_parquet
 from tailbit.index.parquet.sorted_rows import aligned
@@ -66,16 +66,17 @@ class BloomFilterKind(Kind["BloomFilters"]):
 
     def accesses(self, view: View, columns: Sequence[Column]) -> Sequence[Access]:
         """Return the access of each definition; none if it is not recorded which files the index has."""
-        from tailbit.index.kinds.bloom_filter.access import BloomAccess, FiltersOfClaims
+        from tailbit.index.kinds.bloom_filter.access import BloomAccess
+        from tailbit.index.kinds.files.places import RecordedPlaces
 
-        definitions = _definitions(view)
+        definitions = self.definitions(view)
         if not definitions:
             return ()
         try:
-            of_claims = FiltersOfClaims(view.reader(self), view.reader(FILES).table())
+            places = RecordedPlaces(view.reader(FILES).table())
         except CorruptIndexError:
             return ()
-        return [BloomAccess(made, of_claims, _ids([made])) for made in definitions]
+        return [BloomAccess(made, view.reader(self), places, _ids([made])) for made in definitions]
 
     def build(self, entering: Sequence[Entering], columns: Sequence[Column]) -> Iterator[pa.Table]:
         """Yield the filters of columns in data files. Cost: their values are read and hashed."""
@@ -93,14 +94,14 @@ class BloomFilterKind(Kind["BloomFilters"]):
 
     def due(self, view: View, earliest: int | None) -> Iterator[merging.MergeGroup]:
         """Yield the size classes that are full; all files, if there is no definition of this kind."""
-        if not _definitions(view) and view.files_of(self):
-            yield merging.MergeGroup(self.name, tuple(file.path for file in view.files_of(self)))
+        if not self.definitions(view):
+            yield from merging.due_at_once(self.name, view.files_of(self))
             return
         yield from merging.due_by_size(self.name, view.files_of(self))
 
     def merge(self, view: View, group: merging.MergeGroup, earliest: int | None) -> merging.Merged:
         """Write the filters of footers that a claim has and of columns that a definition names."""
-        footers, named = view.reader(FILES).footers(), _ids(_definitions(view))
+        footers, named = view.reader(FILES).footers(), _ids(self.definitions(view))
         inputs = [self.batches(view.storage, path) for path in group.inputs]
         held = pa.concat_arrays([pa.array([], pa.string()), *self._footers(view, group.inputs)])
         gone = held.filter(pc.invert(pc.is_in(held, value_set=footers)))
@@ -113,15 +114,14 @@ class BloomFilterKind(Kind["BloomFilters"]):
             for batch in self.batches(view.storage, path):
                 yield pc.unique(batch["footer"].combine_chunks())
 
-    def may_commit(self, view: View, group: merging.MergeGroup, merged: merging.Merged | None) -> bool:
-        """Return whether a merge may be committed; not if a dropped footer has a claim again."""
-        live = super().may_commit(view, group, merged)
-        lost = merged.forgotten if merged is not None else frozenset()
-        return live and lost.isdisjoint(view.reader(FILES).footers().to_pylist() if lost else ())
+    def in_use(self, view: View) -> Iterable[str]:
+        """Return the footers that have a claim."""
+        footers: list[str] = view.reader(FILES).footers().to_pylist()
+        return footers
 
     def check(self, view: View, source: CheckedSource) -> Iterator[Problem]:
         """Yield the filters that do not hold a value of some files."""
-        definitions = _definitions(view)
+        definitions = self.definitions(view)
         filters, ids = view.reader(self), {definition.id for definition in definitions}
         records = {record.path: record for record in view.reader(FILES).live()} if ids else {}
         mine = [s for s in source.slices if (r := records.get(s.path)) and r.is_of(s) and ids & {*r.built}]
@@ -153,10 +153,6 @@ def _lacking(
     every = np.unique(np.concatenate([np.zeros(0, np.uint64), *hashes]))
     if not held.hold(np.flatnonzero(own), every).all():
         yield Problem(where, "they do not hold a value of the file", Blame.FILE, blamed)
-
-
-def _definitions(view: View) -> list[Definition]:
-    return [made for made in view.settings.definitions if made.kind == BloomFilterKind.name]
 
 
 def _ids(definitions: Iterable[Definition]) -> frozenset[str]:

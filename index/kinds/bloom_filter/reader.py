@@ -52,12 +52,8 @@ class Filters:
         Raises:
             ValueError: a filter has no whole blocks.
         """
-        filters = table["filter"].combine_chunks()
-        sizes = numpy_of(pc.fill_null(pc.binary_length(filters), 0), dtype=np.int64)
-        data = b"".join(part for part in filters.to_pylist() if part)
-        if (sizes % BLOCK_BYTES).any() or (numpy_of(filters.is_valid()) & (sizes == 0)).any():
-            raise ValueError("a Bloom filter has no whole blocks")
-        blocks = sizes // BLOCK_BYTES
+        blocks = _blocks(table)
+        data = b"".join(part for part in table["filter"].to_pylist() if part)
         units, rows = (numpy_of(table[name], dtype=np.int64) for name in ("unit", "rows"))
         words = np.frombuffer(data, dtype="<u4").reshape(-1, WORDS)
         return cls(table["footer"].combine_chunks(), units, rows, np.cumsum(blocks) - blocks, blocks, words)
@@ -83,6 +79,20 @@ class Filters:
             if blocks:
                 held |= Bloom(self.words[start : start + blocks]).may_hold(hashes)
         return held
+
+
+def _blocks(table: pa.Table) -> Longs:
+    """Return how many blocks the filter of each row has; 0 of a row without one.
+
+    Raises:
+        ValueError: a filter has no whole blocks.
+    """
+    filters = table["filter"].combine_chunks()
+    sizes = numpy_of(pc.fill_null(pc.binary_length(filters), 0), dtype=np.int64)
+    if (sizes % BLOCK_BYTES).any() or (numpy_of(filters.is_valid()) & (sizes == 0)).any():
+        raise ValueError("a Bloom filter has no whole blocks")
+    blocks: Longs = sizes // BLOCK_BYTES
+    return blocks
 
 
 class BloomFilters:
@@ -112,7 +122,7 @@ class BloomFilters:
             rows = self.table(path, column)
             tables.append(rows.filter(pc.equal(rows["key_type"], key_type)))
             try:
-                Filters.of(tables[-1])
+                _blocks(tables[-1])
             except ValueError as damage:
                 raise CorruptIndexError(file=path, reason=str(damage)) from damage
         filters = Filters.of(pa.concat_tables([no_rows(SCHEMA), *tables]))

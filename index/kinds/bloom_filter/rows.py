@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from tailbit.errors import ColumnTypeError
-from tailbit.index.keys import encode_array, key_type_of
+from tailbit.index.keys import encode_array
+from tailbit.index.kinds.rows import stored_type
 from tailbit.index.parquet.sorted_rows import sort
 from tailbit.once import lazy
 from tailbit.tables import compute as pc
@@ -59,14 +59,6 @@ FALSE_POSITIVES = 0.01
 
 GROUP_BYTES = 4 << 20
 """Bytes of filters in a row group of an index file, about: a column's are read alone."""
-
-
-def stored_type(column: Column) -> str | None:
-    """Return the key type of the values in the filters of a column; None if it can have none."""
-    try:
-        return None if column.partition else key_type_of(column.type)
-    except ColumnTypeError:
-        return None
 
 
 def built(entering: Sequence[Entering], columns: Sequence[Column]) -> Iterator[pa.Table]:

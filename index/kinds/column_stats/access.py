@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.arrays import Longs, Mask
@@ -26,14 +25,15 @@ from tailbit.index.evaluation.row_space import Access, SpaceView, claims
 from tailbit.index.expression.indexed_term import IndexedTerm
 from tailbit.index.implication.implied import implied, implies
 from tailbit.index.kinds.column_stats.reader import ColumnStats
-from tailbit.index.kinds.column_stats.rows import stored_type
+from tailbit.index.kinds.files.places import RecordedPlaces
+from tailbit.index.kinds.rows import stored_type
 from tailbit.index.model import Definition
 from tailbit.index.ordered import SIGN
 from tailbit.index.predicate.statistics import ColumnBounds
 from tailbit.index.predicate.tree import And, Constant, Leaf, Node, Or
 from tailbit.once import once
 from tailbit.tables import compute as pc
-from tailbit.tables.arrow import arrow_array, filled, numpy_of
+from tailbit.tables.arrow import filled, numpy_of
 from tailbit.tables.cache import Cache
 from tailbit.tables.model import Column
 
@@ -56,13 +56,10 @@ class Placed(NamedTuple):
 
 @dataclass(eq=False)
 class StatsOfClaims:
-    """Column statistics, placed in the row spaces of one state of an index. Threads may share it.
-
-    `recorded`: the rows of kind `files` of that state.
-    """
+    """Column statistics, placed in the row spaces of one state of an index. Threads may share it."""
 
     stats: ColumnStats
-    recorded: pa.Table
+    places: RecordedPlaces
     _placed: dict[SpaceView, Placed] = field(default_factory=dict)
     _bounds: dict[Column, ColumnBounds | None] = field(default_factory=dict)
     _judged: Cache[Leaf, tuple[Mask, Mask]] = field(default_factory=lambda: Cache(_LEAVES))
@@ -159,29 +156,14 @@ class StatsOfClaims:
 
     def _files_at(self, space: SpaceView) -> Longs:
         """Return the number in `stats.footers` of each file of a row space; -1 if it has no statistics."""
-        known = self._by_space.get(space.space)
-        if known is None:
-            return np.full(len(space.bases), -1, dtype=np.int64)
-        bases, files = known
-        at = np.minimum(np.searchsorted(bases, space.bases), len(bases) - 1)
-        # A file without rows begins where the next one does.
-        return np.where((bases[at] == space.bases) & (space.rows > 0), files[at], -1)
+        at = self.places.rows_at(space)
+        return np.where(at >= 0, self._numbers[at], -1) if len(self._numbers) else at
 
     @once
-    def _by_space(self) -> dict[str, tuple[Longs, Longs]]:
-        """Map row space to the bases of its claims, ascending, and the number of the footer of each."""
-        table = self.recorded
-        table = table.filter(pc.and_(pc.is_valid(table["space"]), pc.greater(table["rows"], 0)))
-        if not len(table):
-            return {}
-        spaces = pc.dictionary_encode(table["space"].combine_chunks())
-        codes, bases = numpy_of(spaces.indices, dtype=np.int64), numpy_of(table["base"], dtype=np.int64)
-        files = numpy_of(filled(pc.index_in(table["footer"], value_set=self.stats.footers), -1), np.int64)
-        order = np.lexsort((bases, codes))
-        cuts = np.flatnonzero(np.diff(codes[order])) + 1
-        names = spaces.dictionary.take(arrow_array(codes[order][np.r_[0, cuts]])).to_pylist()
-        parts = zip(np.split(bases[order], cuts), np.split(files[order], cuts), strict=True)
-        return dict(zip(names, parts, strict=True))
+    def _numbers(self) -> Longs:
+        """The number in `stats.footers` of each recorded file, or -1."""
+        footers = self.places.recorded["footer"]
+        return numpy_of(filled(pc.index_in(footers, value_set=self.stats.footers), -1), np.int64)
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,11 +18,11 @@ from tailbit.index.kinds.column_stats.rows import (
     built,
     directory,
     packed,
-    stored_type,
     united,
 )
 from tailbit.index.kinds.files.kind import FILES
 from tailbit.index.kinds.kind import Blame, CheckedSource, Entering, Kind, Problem, View
+from tailbit.index.kinds.rows import stored_type
 from tailbit.index.model import TERM, Definition, IndexFile
 from tailbit.index.parquet.index_file import write_index_file, write_parquet
 from tailbit.index.parquet.sorted_rows import aligned
@@ -83,12 +83,13 @@ class ColumnStatsKind(Kind["ColumnStats"]):
     def accesses(self, view: View, columns: Sequence[Column]) -> Sequence[Access]:
         """Return the access of each definition; none if it is not recorded which files the index has."""
         from tailbit.index.kinds.column_stats.access import StatsAccess, StatsOfClaims, TermStatsAccess
+        from tailbit.index.kinds.files.places import RecordedPlaces
 
-        definitions = _definitions(view)
+        definitions = self.definitions(view)
         if not definitions:
             return ()
         try:
-            of_claims = StatsOfClaims(view.reader(self), view.reader(FILES).table())
+            of_claims = StatsOfClaims(view.reader(self), RecordedPlaces(view.reader(FILES).table()))
         except CorruptIndexError:
             return ()
         terms = [column for column in columns if isinstance(column, indexed_term.IndexedTerm)]
@@ -132,8 +133,8 @@ class ColumnStatsKind(Kind["ColumnStats"]):
 
         Without any definition of this kind, all files are due, and merged into none.
         """
-        if not _definitions(view) and view.files_of(self):
-            yield merging.MergeGroup(self.name, tuple(file.path for file in view.files_of(self)))
+        if not self.definitions(view):
+            yield from merging.due_at_once(self.name, view.files_of(self))
             return
         classes: dict[int, list[str]] = {}
         for file in view.files_of(self):
@@ -151,7 +152,7 @@ class ColumnStatsKind(Kind["ColumnStats"]):
         stats = stored.ColumnStats(view.storage, group.inputs)
         in_use = numpy_of(pc.is_in(stats.footers, value_set=view.reader(FILES).footers()), dtype=bool)
         forgotten = frozenset(stats.footers.filter(arrow_array(~in_use)).to_pylist())
-        definitions = _definitions(view)
+        definitions = self.definitions(view)
         if not in_use.any() or not definitions:
             return merging.Merged((), forgotten=forgotten)
         kept = np.repeat(in_use, np.diff(stats.starts))
@@ -164,15 +165,14 @@ class ColumnStatsKind(Kind["ColumnStats"]):
         files = self.write_stream(view.storage, chain([_directory(stats, kept)], columns))
         return merging.Merged(tuple(files), forgotten=forgotten)
 
-    def may_commit(self, view: View, group: merging.MergeGroup, merged: merging.Merged | None) -> bool:
-        """Return whether a merge may be committed; not if a dropped footer has a claim again."""
-        live = super().may_commit(view, group, merged)
-        lost = merged.forgotten if merged is not None else frozenset()
-        return live and lost.isdisjoint(view.reader(FILES).footers().to_pylist() if lost else ())
+    def in_use(self, view: View) -> Iterable[str]:
+        """Return the footers that have a claim."""
+        footers: list[str] = view.reader(FILES).footers().to_pylist()
+        return footers
 
     def check(self, view: View, source: CheckedSource) -> Iterator[Problem]:
         """Yield the statistics that are missing, or that differ from the footers or values of some files."""
-        ids = {definition.id for definition in _definitions(view)}
+        ids = {definition.id for definition in self.definitions(view)}
         if not ids:
             return
         recorded, stats = view.reader(FILES), view.reader(self)
@@ -194,7 +194,7 @@ class ColumnStatsKind(Kind["ColumnStats"]):
             if number is not None:
                 held = [
                     id_
-                    for made in _definitions(view)
+                    for made in self.definitions(view)
                     if made.id in record.built
                     for id_ in made.expression_ids
                 ]
@@ -248,10 +248,6 @@ def _directory(stats: ColumnStats, kept: Mask) -> pa.Table:
     """Return the directory of the units that stay."""
     files = np.repeat(np.arange(len(stats.footers)), np.diff(stats.starts))[kept]
     return directory(stats.footers.take(arrow_array(files)).to_pylist(), stats.rows[kept].tolist())
-
-
-def _definitions(view: View) -> list[Definition]:
-    return [made for made in view.settings.definitions if made.kind == ColumnStatsKind.name]
 
 
 def _ids(definition: Definition) -> frozenset[str] | None:

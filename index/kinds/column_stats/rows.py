@@ -28,8 +28,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from tailbit.errors import ColumnTypeError, DataFileError
-from tailbit.index.keys import is_textual, key_type_of
+from tailbit.errors import DataFileError
+from tailbit.index.keys import is_textual
+from tailbit.index.kinds.rows import stored_type
 from tailbit.index.parquet.sorted_rows import GROUP_ROWS, sort, starts
 from tailbit.index.predicate.value_sets import beyond_prefix
 from tailbit.once import lazy
@@ -112,14 +113,6 @@ def built(footers: Sequence[Footer], columns: Sequence[Column]) -> Iterator[pa.T
 def directory(footers: Sequence[str], rows: Sequence[int]) -> pa.Table:
     """Return the directory of units, numbered from 0."""
     return _table(footer=footers, rows=rows, unit=range(len(rows)), length=len(rows))
-
-
-def stored_type(column: Column) -> str | None:
-    """Return the key type that statistics of a column are stored with; None if there are none."""
-    try:
-        return None if column.partition else key_type_of(column.type)
-    except ColumnTypeError:
-        return None
 
 
 def _rows_of_values(

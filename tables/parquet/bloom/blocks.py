@@ -20,6 +20,9 @@ Words = npt.NDArray[np.uint32]
 
 WORDS, BLOCK_BYTES = 8, 32
 
+MOST_VALUES = 1024
+"""Most values that filters are asked for: of more, one or another passes by chance."""
+
 _SALT = np.array(
     [
         0x47B6137B,
