@@ -26,7 +26,7 @@ COSTLY = frozenset(
 )
 """Calls whose values are cached; all others are computed as quickly as they are looked up."""
 
-_LIMIT = share(1 / 16)
+_LIMIT = share(3 / 64)
 _VALUES: Cache[Hashable, Vector] = Cache(_LIMIT)
 
 

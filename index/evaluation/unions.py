@@ -38,7 +38,7 @@ _READ = 1024
 _A_RANGE = 300
 """Bytes that a range occupies in Python, for the cache's accounting."""
 
-UNIONS: Cache[tuple[str, str, Hashable], BitMap] = Cache(share(3 / 64))
+UNIONS: Cache[tuple[str, str, Hashable], BitMap] = Cache(share(1 / 32))
 """Unions of this process, by segment, column and question; a segment never changes."""
 
 

@@ -31,7 +31,7 @@ from tailbit.tables.cache import Cache, share
 from tailbit.tables.date_text import date_texts
 from tailbit.tables.model import Column
 
-_KEPT_BYTES = share(1 / 16)
+_KEPT_BYTES = share(3 / 64)
 
 DICTIONARIES: Cache[tuple[str, str, tuple[str, ...]], Dictionary] = Cache(_KEPT_BYTES)
 """Dictionaries of segments, by column, key type and segments."""

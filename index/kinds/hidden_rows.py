@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 else:
     merging = lazy("tailbit.index.kinds.merging")
 
-CACHE_BYTES = share(1 / 16)
-"""Bytes of serialized bitmaps of hidden rows that one index keeps in memory."""
+_HELD: Cache[tuple[str, str, int], dict[str, bytes]] = Cache(share(1 / 32))
+"""Serialized bitmaps of hidden rows that this process has read, by root of the index, file and row group."""
 
 _OTHERS = "the rows in the index are not those that the source hides"
 
@@ -54,7 +54,7 @@ class HiddenRowsKind(Kind["KnownHiddenRows"]):
     def renewed(
         self, reader: KnownHiddenRows, view: View, added: Sequence[IndexFile], removed: Sequence[str]
     ) -> KnownHiddenRows:
-        """Return the same reader, without its cache of removed files."""
+        """Return the same reader, without the footers of removed files."""
         reader.forget(removed)
         return reader
 
@@ -126,7 +126,6 @@ class KnownHiddenRows:
         self._footers: dict[str, pq.FileMetaData] = {}
         self._latest = ""
         """The file that held what was asked for last: rows hidden together are asked for together."""
-        self._groups: Cache[tuple[str, int], dict[str, bytes]] = Cache(CACHE_BYTES)
 
     def get(self, identity: str) -> BitMap | None:
         """Return a new bitmap of hidden positions, or None if no file holds the identity.
@@ -145,10 +144,9 @@ class KnownHiddenRows:
         return None
 
     def forget(self, paths: Iterable[str]) -> None:
-        """Drop what is cached of files that are no longer live."""
-        gone = {path for path in paths if self._footers.pop(path, None) is not None}
-        if gone:
-            self._groups.forget(lambda key: key[0] in gone)
+        """Drop the footers of files that are no longer live."""
+        for path in paths:
+            self._footers.pop(path, None)
 
     def _footer(self, path: str) -> pq.FileMetaData:
         footer = self._footers.get(path)
@@ -158,7 +156,8 @@ class KnownHiddenRows:
         return footer
 
     def _group(self, path: str, group: int) -> dict[str, bytes]:
-        return self._groups.get((path, group), lambda: self._read(path, group))
+        key = str(self._view.storage.root), path, group
+        return _HELD.get(key, lambda: self._read(path, group))
 
     def _read(self, path: str, group: int) -> tuple[dict[str, bytes], int]:
         with reading(path), open_index_file(self._view.storage, path) as file:

@@ -41,7 +41,7 @@ STORED = (*_DENSE, *gaps.COLUMNS)
 _WORTH_A_THREAD = 2 << 20
 """Bytes of postings in the file whose reading takes some ten times as long as starting a thread."""
 
-CACHE_BYTES = share(9 / 32)
+CACHE_BYTES = share(7 / 32)
 """Bytes of postings that one process caches, serialized and decoded together."""
 
 ALL_KEYS: KeyRange = (None, False, None, False)

@@ -29,6 +29,9 @@ from tailbit.index.predicate.tree import Leaf
 from tailbit.index.predicate.value_sets import Rank, Span, closed, meets, rank_of
 from tailbit.tables.model import Column, FileBounds, FileSlice
 
+_A_RANK = 40
+"""Bytes that a bound takes in Python, about."""
+
 
 def file_bounds(slices: Sequence[FileSlice], columns: Sequence[Column]) -> dict[str, ColumnBounds]:
     """Return the bounds of columns in files, by `Column.id`. Cost: one parse of the statistics per file."""
@@ -51,6 +54,12 @@ class ColumnBounds:
     def __init__(self, values: list[Any], low: Longs, high: Longs, nulls: Mask, only_nulls: Mask) -> None:
         self._values, self._low, self._high = values, low, high
         self._nulls, self._only_nulls = nulls, only_nulls
+
+    @property
+    def size(self) -> int:
+        """The bytes that the bounds take in memory, about: of texts a few more."""
+        arrays = (self._low, self._high, self._nulls, self._only_nulls)
+        return sum(array.nbytes for array in arrays) + _A_RANK * len(self._values)
 
     @classmethod
     def of(cls, column: Column, bounds_of_files: Sequence[FileBounds | None]) -> ColumnBounds:

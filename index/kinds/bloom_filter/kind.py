@@ -17,6 +17,7 @@ from tailbit.index.kinds.bloom_filter.rows import (
     hashes_of_keys,
     kept,
 )
+from tailbit.index.kinds.files import recorded
 from tailbit.index.kinds.files.kind import FILES
 from tailbit.index.kinds.kind import Blame, CheckedSource, Entering, Kind, Problem, View
 from tailbit.index.kinds.rows import stored_type
@@ -123,10 +124,8 @@ class BloomFilterKind(Kind["BloomFilters"]):
         """Yield the filters that do not hold a value of some files."""
         definitions = self.definitions(view)
         filters, ids = view.reader(self), {definition.id for definition in definitions}
-        records = {record.path: record for record in view.reader(FILES).live()} if ids else {}
-        mine = [s for s in source.slices if (r := records.get(s.path)) and r.is_of(s) and ids & {*r.built}]
-        for slice_ in mine[:: max(1, len(mine) // _SAMPLED)]:
-            record = records[slice_.path]
+        mine = view.reader(FILES).built(source.slices, ids) if ids else []
+        for slice_, record in recorded.sample(mine, _SAMPLED):
             named = _ids([made for made in definitions if made.id in record.built])
             for column in source.columns:
                 if column.id in named and stored_type(column) and not source.is_gone(slice_):

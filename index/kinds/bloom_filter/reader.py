@@ -26,9 +26,6 @@ from tailbit.tables.parquet.bloom.values import hashes_of_texts
 from tailbit.tables.parquet.bloom.xxh64 import Hashes
 from tailbit.tables.storage import Storage
 
-CACHE_BYTES = share(1 / 64)
-"""Bytes of filters that one index keeps in memory."""
-
 
 @dataclass(frozen=True, eq=False)
 class Filters:
@@ -95,12 +92,15 @@ def _blocks(table: pa.Table) -> Longs:
     return blocks
 
 
+_HELD: Cache[tuple[str, frozenset[str], str, str], Filters] = Cache(share(1 / 32))
+"""The filters that this process has read: by the root of the index, its files, column and key type."""
+
+
 class BloomFilters:
     """The filters in the index files `paths`. Threads may share it."""
 
     def __init__(self, storage: Storage, paths: Iterable[str]) -> None:
         self._storage, self.paths = storage, frozenset(paths)
-        self._held: Cache[tuple[str, str], Filters] = Cache(CACHE_BYTES)
 
     def of(self, column: Column) -> Filters:
         """Return the filters of a column whose values were hashed as its values are now.
@@ -109,7 +109,8 @@ class BloomFilters:
             CorruptIndexError: an index file is missing, truncated or altered.
         """
         key_type = key_type_of(column.type)
-        return self._held.get((column.id, key_type), lambda: self._read(column.id, key_type))
+        key = str(self._storage.root), self.paths, column.id, key_type
+        return _HELD.get(key, lambda: self._read(column.id, key_type))
 
     def table(self, path: str, column: str) -> pa.Table:
         """Return the rows of a column in one index file."""

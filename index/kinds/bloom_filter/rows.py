@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from tailbit.arrays import Mask
 from tailbit.index.keys import encode_array
 from tailbit.index.kinds.rows import stored_type
 from tailbit.index.parquet.sorted_rows import sort
 from tailbit.once import lazy
 from tailbit.tables import compute as pc
-from tailbit.tables.arrow import numpy_of
+from tailbit.tables.arrow import arrow_array, numpy_of
 from tailbit.tables.model import Column
 
 if TYPE_CHECKING:
@@ -121,12 +122,22 @@ def kept(rows: pa.Table, footers: pa.Array, columns: Iterable[str]) -> pa.Table:
     """Return the rows of some footers and columns, sorted, of equal rows one."""
     named = pc.is_in(rows["column"], value_set=pa.array(sorted(columns), pa.string()))
     rows = sort(rows.filter(pc.and_(named, pc.is_in(rows["footer"], value_set=footers))), SORTED_BY)
+    again = np.logical_and.reduce([_as_before(rows[name].combine_chunks()) for name in SORTED_BY])
     seen: set[tuple[object, ...]] = set()
-    first = []
-    for row in zip(*(rows[name].to_pylist() for name in SCHEMA.names), strict=True):
-        first.append(row not in seen)
+    first = np.ones(len(rows), dtype=np.bool_)
+    # Only rows of one row group of one footer can be equal, so no other filters become objects.
+    for at in np.flatnonzero(again | np.append(again[1:], False)[: len(again)]).tolist():
+        row = tuple(rows[name][at].as_py() for name in SCHEMA.names)
+        first[at] = row not in seen
         seen.add(row)
-    return rows.filter(pa.array(first, pa.bool_()))
+    return rows if first.all() else rows.filter(arrow_array(first))
+
+
+def _as_before(values: pa.Array) -> Mask:
+    """Return, per value, whether the one before is equal; none of them is null."""
+    out = np.zeros(len(values), dtype=np.bool_)
+    out[1:] = numpy_of(pc.equal(values[1:], values[:-1]), dtype=np.bool_)
+    return out
 
 
 def grouped(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:

@@ -29,7 +29,6 @@ from tailbit.index.kinds.files.places import RecordedPlaces
 from tailbit.index.kinds.rows import stored_type
 from tailbit.index.model import Definition
 from tailbit.index.ordered import SIGN
-from tailbit.index.predicate.statistics import ColumnBounds
 from tailbit.index.predicate.tree import And, Constant, Leaf, Node, Or
 from tailbit.once import once
 from tailbit.tables import compute as pc
@@ -61,7 +60,6 @@ class StatsOfClaims:
     stats: ColumnStats
     places: RecordedPlaces
     _placed: dict[SpaceView, Placed] = field(default_factory=dict)
-    _bounds: dict[Column, ColumnBounds | None] = field(default_factory=dict)
     _judged: Cache[Leaf, tuple[Mask, Mask]] = field(default_factory=lambda: Cache(_LEAVES))
 
     def judged(self, node: Node) -> tuple[Mask, Mask]:
@@ -78,10 +76,7 @@ class StatsOfClaims:
         return joined.reduce([may for may, _ in parts]), joined.reduce([surely for _, surely in parts])
 
     def _judge(self, leaf: Leaf) -> tuple[Mask, Mask]:
-        column = leaf.column
-        if column not in self._bounds:
-            self._bounds[column] = self.stats.bounds(column)
-        bounds = self._bounds[column]
+        bounds = self.stats.bounds(leaf.column)
         return self._nothing_known if bounds is None else (bounds.can_match(leaf), bounds.all_match(leaf))
 
     @once

@@ -20,6 +20,7 @@ from tailbit.index.kinds.column_stats.rows import (
     packed,
     united,
 )
+from tailbit.index.kinds.files import recorded
 from tailbit.index.kinds.files.kind import FILES
 from tailbit.index.kinds.kind import Blame, CheckedSource, Entering, Kind, Problem, View
 from tailbit.index.kinds.rows import stored_type
@@ -75,10 +76,9 @@ class ColumnStatsKind(Kind["ColumnStats"]):
 
     def renewed(
         self, reader: ColumnStats, view: View, added: Sequence[IndexFile], removed: Sequence[str]
-    ) -> ColumnStats:
-        """Return a reader that keeps what was read of the files that stay."""
-        paths = view.paths_of(self)
-        return reader if paths == reader.paths else reader.renewed(paths)
+    ) -> ColumnStats | None:
+        """Return the same reader if no file of statistics came or went."""
+        return reader if view.paths_of(self) == reader.paths else None
 
     def accesses(self, view: View, columns: Sequence[Column]) -> Sequence[Access]:
         """Return the access of each definition; none if it is not recorded which files the index has."""
@@ -175,21 +175,18 @@ class ColumnStatsKind(Kind["ColumnStats"]):
         ids = {definition.id for definition in self.definitions(view)}
         if not ids:
             return
-        recorded, stats = view.reader(FILES), view.reader(self)
+        mine, stats = view.reader(FILES).built(source.slices, ids), view.reader(self)
         known = {footer: n for n, footer in enumerate(stats.footers.to_pylist())}
-        records = {record.path: record for record in recorded.live() if not ids.isdisjoint(record.built)}
-        mine = [slice_ for slice_ in source.slices if (r := records.get(slice_.path)) and r.is_of(slice_)]
         blamed = min(stats.paths, default="")
-        for slice_ in mine:
-            if records[slice_.path].footer not in known:
+        for slice_, record in mine:
+            if record.footer not in known:
                 where = f"column statistics of {slice_.path}"
                 yield Problem(where, "there are none", Blame.FILE, blamed)
-        for slice_ in mine[:: max(1, len(mine) // _SAMPLED)]:
-            number = known.get(records[slice_.path].footer)
+        for slice_, record in recorded.sample(mine, _SAMPLED):
+            number = known.get(record.footer)
             if number is not None:
                 yield from _differences(stats, number, slice_, source, source.columns, blamed)
-        for slice_ in mine[:: max(1, len(mine) // _COMPUTED)]:
-            record = records[slice_.path]
+        for slice_, record in recorded.sample(mine, _COMPUTED):
             number = known.get(record.footer)
             if number is not None:
                 held = [

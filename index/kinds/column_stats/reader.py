@@ -6,10 +6,10 @@ reads the directories of the index files once and of each only the row groups of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from threading import Lock
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -30,8 +30,11 @@ from tailbit.tables.model import Column
 from tailbit.tables.parquet.file import ParquetFile
 from tailbit.tables.storage import Storage
 
-CACHE_BYTES = share(1 / 64)
-"""Bytes of column statistics that one index keeps in memory."""
+_HELD: Cache[tuple[str, Hashable, Hashable], Any] = Cache(share(3 / 64))
+"""What this process has read of column statistics, by the root of the index and what was read of which files.
+
+Of one file, the rows of a column, or its directory; of all files together, the cells and bounds of a column.
+"""
 
 _OPEN = 8
 """Index files that stay open between the columns of a question: in an object store, opening is a request."""
@@ -44,10 +47,8 @@ A smaller file takes one request.
 
 _CELLS = ("column", "key_type", "unit", "low", "high", "low_text", "high_text", "nulls", "bytes", "exact")
 
-Parts = Cache[tuple[str, str], pa.Table]
-"""Rows of index files by path and column id; the directories under no column."""
-
 _DIRECTORY = ""
+"""In place of a column: the directory of an index file."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +67,11 @@ class Cells:
     nulls: Longs
     packed: Longs
     exact: Mask
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all arrays."""
+        return sum(getattr(self, made.name).nbytes for made in fields(self) if made.name != "key_type")
 
     def same(self, units: slice, other: Cells) -> bool:
         """Return whether the statistics of some units are those of all units of another column."""
@@ -118,17 +124,10 @@ _COMPARED = ("known", "bounded", "nulls", "packed", "exact")
 class ColumnStats:
     """Column statistics of the index files `paths`. Threads may share it."""
 
-    def __init__(self, storage: Storage, paths: Iterable[str], parts: Parts | None = None) -> None:
+    def __init__(self, storage: Storage, paths: Iterable[str]) -> None:
         self._storage, self.paths = storage, frozenset(paths)
-        self._parts: Parts = Cache(CACHE_BYTES) if parts is None else parts
-        self._cells: dict[str, list[Cells]] = {}
+        self._root = str(storage.root)
         self._lock, self._open = Lock(), Cache[str, ParquetFile](_OPEN, dropped=ParquetFile.close)
-
-    def renewed(self, paths: Iterable[str]) -> ColumnStats:
-        """Return a reader of other index files, which reads only what this one has not read."""
-        kept = set(paths)
-        self._parts.forget(lambda key: key[0] not in kept)
-        return ColumnStats(self._storage, kept, self._parts)
 
     @property
     def units(self) -> int:
@@ -187,6 +186,14 @@ class ColumnStats:
         Raises:
             CorruptIndexError: an index file is missing, truncated or altered.
         """
+        (bounds,) = _HELD.get((self._root, self.paths, column), lambda: self._bounds(column))
+        return cast("ColumnBounds | None", bounds)
+
+    def _bounds(self, column: Column) -> tuple[tuple[ColumnBounds | None], int]:
+        bounds = self._bounds_of_cells(column)
+        return (bounds,), 1 if bounds is None else bounds.size
+
+    def _bounds_of_cells(self, column: Column) -> ColumnBounds | None:
         cells = [part for part in self.cells(column.id) if widens(part.key_type, column.type)]
         if not cells:
             return None
@@ -217,20 +224,27 @@ class ColumnStats:
 
     def cells(self, column_id: str) -> list[Cells]:
         """Return the stored statistics of a column, for each key type that it had."""
-        if column_id not in self._cells:
-            tables = [
-                table.set_column(2, "unit", arrow_array(common[numpy_of(table["unit"], dtype=np.int64)]))
-                for path, common in self.numbers.items()
-                if len(table := self._part(path, column_id))
-            ]
-            every = pa.concat_tables(tables).combine_chunks() if tables else None
-            key_types = [] if every is None else pc.unique(every["key_type"]).to_pylist()
-            distinct = None if every is None else united(every)
-            self._cells[column_id] = [cells_of(distinct, key_type, self.units) for key_type in key_types]
-        return self._cells[column_id]
+        cells: list[Cells] = _HELD.get(
+            (self._root, self.paths, column_id), lambda: self._read_cells(column_id)
+        )
+        return cells
+
+    def _read_cells(self, column_id: str) -> tuple[list[Cells], int]:
+        tables = [
+            table.set_column(2, "unit", arrow_array(common[numpy_of(table["unit"], dtype=np.int64)]))
+            for path, common in self.numbers.items()
+            if len(table := self._part(path, column_id))
+        ]
+        if not tables:
+            return [], 1
+        every = pa.concat_tables(tables).combine_chunks()
+        key_types, distinct = pc.unique(every["key_type"]).to_pylist(), united(every)
+        cells = [cells_of(distinct, key_type, self.units) for key_type in key_types]
+        return cells, sum(part.nbytes for part in cells)
 
     def _part(self, path: str, column_id: str) -> pa.Table:
-        return self._parts.get((path, column_id), lambda: self._read(path, column_id))
+        rows: pa.Table = _HELD.get((self._root, path, column_id), lambda: self._read(path, column_id))
+        return rows
 
     def _read(self, path: str, column_id: str) -> tuple[pa.Table, int]:
         """Read the rows of one column, or the directory, of an index file."""

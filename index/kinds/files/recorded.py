@@ -6,7 +6,7 @@ caller needs the whole table. So a commit costs what it records, and a query nev
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
 import numpy as np
 import pyarrow as pa
@@ -16,12 +16,21 @@ from tailbit.index.model import FileRecord
 from tailbit.once import once
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, numpy_of
+from tailbit.tables.model import FileSlice
 
 _MANY = 256
 """At least this many newer rows are folded into the base at once instead of becoming objects."""
 
 _SHARE = 4
 """The base is folded again when newer rows exceed a quarter of its rows: amortised, a constant per record."""
+
+Claimed = list[tuple[FileSlice, FileRecord]]
+"""File slices, each with the record of its file."""
+
+
+def sample(files: Claimed, count: int) -> Claimed:
+    """Return some `count` of the files, spread over all of them."""
+    return files[:: max(1, len(files) // count)]
 
 
 class RecordedFiles:
@@ -56,6 +65,12 @@ class RecordedFiles:
     def live(self) -> Iterator[FileRecord]:
         """Yield the records of the files that are still in the source."""
         return (record for record in self.records() if record.left is None)
+
+    def built(self, slices: Sequence[FileSlice], ids: Set[str]) -> Claimed:
+        """Return the slices that have been indexed for one of some definitions, with their records."""
+        records = {record.path: record for record in self.live() if not ids.isdisjoint(record.built)}
+        named = ((slice_, records.get(slice_.path)) for slice_ in slices)
+        return [(slice_, record) for slice_, record in named if record is not None and record.is_of(slice_)]
 
     def table(self) -> pa.Table:
         """Return one row per path, all columns of kind `files`, in one chunk.

@@ -3,9 +3,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
+import tailbit
 from tailbit.errors import UsageError
 from tailbit.tables.cache import VARIABLE, Cache, memory
 
@@ -90,20 +94,53 @@ def test_a_limit_that_is_no_size_is_refused_by_name(given: str, monkeypatch: pyt
         memory()
 
 
-LIMITS = """
-import gc, importlib, pkgutil, tailbit.index, tailbit.tables
-from tailbit.tables.cache import Cache
+SHARES = """
+import importlib, pkgutil, sys
+import tailbit.index, tailbit.tables
+from tailbit.tables import cache
+shares, share = [cache.HANDLES_BYTES], cache.share
+def told(of):
+    shares.append(0 if sys._getframe(1).f_globals["__name__"].endswith("spilling") else share(of))
+    return share(of)
+cache.share = told
 for room in (tailbit.index, tailbit.tables):
     for module in pkgutil.walk_packages(room.__path__, room.__name__ + "."):
         importlib.import_module(module.name)
-print(sum(c._limit for c in gc.get_objects() if isinstance(c, Cache) and c._limit > 1 << 20))
+print(sum(shares))
 """
-"""The limits of all caches of a process; those that count things and not bytes are small."""
+"""Adds up the shares of all caches of a process that asks; what a task sorts in memory is none."""
+
+PER_INDEX = """
+import gc, sys, tailbit
+from tailbit.tables.cache import Cache
+def limits():
+    return sum(made._limit for made in gc.get_objects() if isinstance(made, Cache) and made._limit > 1 << 20)
+counts = []
+for path in sys.argv[1:]:
+    assert tailbit.open(path).where("k = 1").count() == 2
+    counts.append(limits())
+print(counts[0], counts[-1])
+"""
+"""The limits of all caches that count bytes, after questions to one table and to several."""
 
 
-def test_all_caches_of_a_process_hold_no_more_than_the_limit() -> None:
+def of_process(program: str, *arguments: str) -> list[int]:
     environment = {**os.environ, VARIABLE: "256MiB"}
-    told = subprocess.run(
-        [sys.executable, "-c", LIMITS], env=environment, capture_output=True, text=True, check=True, cwd="/"
-    )
-    assert 128 << 20 < int(told.stdout) <= 256 << 20
+    command = [sys.executable, "-c", program, *arguments]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, cwd="/")
+    return [int(word) for word in done.stdout.split()]
+
+
+def test_the_caches_of_a_process_share_exactly_the_limit() -> None:
+    assert of_process(SHARES) == [256 << 20]
+
+
+def test_more_tables_of_every_kind_of_index_hold_no_more_than_one(tmp_path: Path) -> None:
+    paths = [str(tmp_path / name) for name in "ab"]
+    for path in paths:
+        write_deltalake(path, pa.table({"k": [1, 2, 1, 3]}))
+        write_deltalake(path, pa.table({"k": [5]}), mode="append")
+        for kind in ("bloom_filter", "column_stats"):
+            tailbit.sql(f"CREATE INDEX {kind} ON '{path}' USING {kind} (k)")
+    one, several = of_process(PER_INDEX, *paths)
+    assert 0 < one == several

@@ -18,6 +18,7 @@ import tailbit
 from support.drive import Drive
 from support.tables import flipped_pages, index_files
 from tailbit.errors import ColumnTypeError, StatementError
+from tailbit.index.kinds.bloom_filter.rows import SCHEMA, kept
 from tailbit.index.kinds.settings import BLOOM_FORMAT
 
 ROWS, GROUP = 1200, 200
@@ -139,6 +140,27 @@ def test_filters_in_the_files_are_not_built_again(tmp_path: Path) -> None:
         assert all(row["filter"] for row in rows if row["column"] == "i")
         check(where, 7, 2)
     assert sum(rows_left(str(own), f"l = {n * 2**35 + 5}") for n in range(5)) == 5 * ROWS
+
+
+def test_of_equal_rows_one_is_kept_and_of_equal_footers_every_filter() -> None:
+    a, b = bytes(32), bytes(31) + b"1"
+    footers = [
+        ("x", 1, a),
+        ("x", 0, b),
+        ("x", 1, b),
+        ("x", 1, a),
+        ("y", 0, None),
+        ("y", 0, None),
+        ("z", 0, a),
+    ]
+    columns = [("k", "integer", footer, unit, 9, held) for footer, unit, held in footers]
+    rows = pa.table([pa.array(values) for values in zip(*columns, strict=True)], schema=SCHEMA)
+    left = kept(rows, pa.array(["x", "y"]), ["k"])
+    assert left.select(["footer", "unit", "filter"]).to_pylist() == [
+        {"footer": footer, "unit": unit, "filter": held}
+        for footer, unit, held in (("x", 0, b), ("x", 1, a), ("x", 1, b), ("y", 0, None))
+    ]
+    assert not len(kept(rows, pa.array([], pa.string()), ["k"]))
 
 
 def test_damage_is_set_aside_and_told(table: str) -> None:

@@ -202,11 +202,10 @@ def test_a_column_of_more_rows_than_a_row_group_holds_is_whole(index: StatsOfFil
     assert index.stats.units == 40_001
 
 
-def test_a_renewed_reader_reads_only_the_files_that_came(index: StatsOfFiles, tmp_path: Path) -> None:
+def test_a_reader_of_more_files_reads_only_those_that_came(index: StatsOfFiles, tmp_path: Path) -> None:
     index.add([index.data("a", {"k": [1]})], [column("k")])
-    reader = index.stats
-    assert reader.bounds(column("k")) is not None
+    assert index.stats.bounds(column("k")) is not None
     (first,) = index.live
     Path(tmp_path, first).unlink()
     index.add([index.data("b", {"k": [2]})], [column("k")])
-    assert judged(reader.renewed(index.live), "k = 1")[0].count("x") == 1
+    assert judged(index.stats, "k = 1")[0].count("x") == 1
