@@ -1,8 +1,9 @@
 """How long from a commit of a Hudi table to its being covered, beside a commit of a Delta table?
 
 Usage: python workloads/freshness_hudi.py [COMMITS]. One application, a process of its own, keeps the indexes
-of three tables; this process writes a commit of 100 rows to each in turn and watches the log of its index.
-The Hudi tables are written by hand: COPY_ON_WRITE a file a commit, MERGE_ON_READ a log block a commit.
+of the tables; this process writes a commit of 100 rows to each in turn and watches the log of its index.
+The Hudi tables are written by hand: COPY_ON_WRITE a file a commit, MERGE_ON_READ a log block a commit, of new
+rows as in tables with buckets, and of rows that replace others of a base file, with their positions.
 """
 
 from __future__ import annotations
@@ -21,12 +22,13 @@ from typing import Any
 
 import deltalake
 import pyarrow as pa
+import pyarrow.compute as pc
 from freshness import await_index, rows_of, seconds_until_covered
 from timing import tell
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests"))
 from support.hudi_builder import META, HudiBuilder, avro_fields, avro_schema
-from support.hudi_logs import avro_block
+from support.hudi_logs import BASE_INSTANT, POSITIONS, avro_block, positions
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables.open import open_table
 
@@ -48,9 +50,10 @@ def main(commits: int = 60) -> None:
     writers: dict[str, Callable[[pa.Table], None]] = {
         "Delta": _delta(folder / "delta"),
         "COPY_ON_WRITE": _copied(folder / "cow"),
-        "MERGE_ON_READ": _merged(folder / "mor"),
+        "MERGE_ON_READ, new rows": _merged(folder / "mor"),
+        "MERGE_ON_READ, updates": _merged(folder / "mor-updated", WARM_UP + commits + 1),
     }
-    paths = dict(zip(writers, ("delta", "cow", "mor"), strict=True))
+    paths = dict(zip(writers, ("delta", "cow", "mor", "mor-updated"), strict=True))
     for write in writers.values():
         write(rows_of(0))
     text = CONFIGURATION.format(folder=folder)
@@ -97,20 +100,30 @@ def _copied(path: pathlib.Path) -> Callable[[pa.Table], None]:
     return write
 
 
-def _merged(path: pathlib.Path) -> Callable[[pa.Table], None]:
-    """Return a writer of a base file and then of log blocks in its file group."""
+def _merged(path: pathlib.Path, updates: int = 0) -> Callable[[pa.Table], None]:
+    """Return a writer of a base file and then of log blocks in its file group.
+
+    `updates`: how many times rows are written that the base file then holds already; 0: none is.
+    """
     said = {"hoodie.table.type": "MERGE_ON_READ", "hoodie.record.merge.mode": "COMMIT_TIME_ORDERING"}
     builder = HudiBuilder(str(path), 9, random.Random(2), **said)
-    group, written = builder.new_group(), [0]
+    written: list[Any]
+    group, written = builder.new_group(), [0, ""]
 
     def write(rows: pa.Table) -> None:
+        if updates and not written[0]:
+            rows = pa.concat_tables([rows_of(commit) for commit in range(updates)])
+        elif updates:
+            rows = rows.set_column(1, "kind", pc.binary_join_element_wise(rows["kind"], "new", ""))
         keyed = rows.add_column(0, META[2], rows["id"].cast(pa.string()))
         requested = builder.timeline.request("deltacommit")
         if written[0]:
             name = f".{group}_{requested}.log.1_0-{written[0]}-1"
             schema = {"type": "record", "name": "t_record", "fields": avro_fields(keyed.schema, "t")}
-            (path / name).write_bytes(avro_block(requested, schema, keyed.to_pylist()))
+            more = {POSITIONS: positions(rows["id"].to_pylist()), BASE_INSTANT: written[1]} if updates else {}
+            (path / name).write_bytes(avro_block(requested, schema, keyed.to_pylist(), more))
         else:
+            written[1] = requested
             name = builder.data_file(keyed, requested, group, "")[0].name
         written[0] += 1
         metadata: dict[str, Any] = {

@@ -91,6 +91,20 @@ def test_a_reader_that_follows_a_merge_on_read_table_sees_what_a_new_one_sees(
         assert {*shown(table.snapshot())} == {path_of(path) for path in state.files}
 
 
+@pytest.mark.parametrize("seed", range(40, 46))
+def test_hidden_rows_of_one_identity_are_the_same_rows_at_every_version(seed: int, tmp_path: Path) -> None:
+    known: dict[tuple[str, str], set[int]] = {}
+    kept = 0
+    for history in histories(seed, tmp_path):
+        table = open_table(history.path)
+        for slice_ in table.snapshot().files:
+            if slice_.hidden is not None:
+                rows, key = set(slice_.hidden.read(table.storage)), (slice_.path, slice_.hidden_id)
+                kept += key in known
+                assert known.setdefault(key, rows) == rows
+    assert kept
+
+
 @pytest.mark.parametrize("seed", range(30, 36))
 def test_changes_of_a_merge_on_read_table_lead_from_each_version_to_the_head(
     seed: int, tmp_path: Path

@@ -8,11 +8,15 @@ its first bytes. Source: Hudi technical specification, Log format; HoodieLogFile
 
 from __future__ import annotations
 
+import base64
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import lru_cache
+
+from pyroaring import BitMap64
 
 from tailbit.errors import LogBlockError
 from tailbit.tables.cache import Cache
@@ -31,6 +35,8 @@ _AT_ONCE = 16
 _MOST_HEADERS = 64
 _LARGEST_TEXT = 64
 """Bytes of the longest header that is kept: instants and flags; of others only the place is."""
+_LARGEST_POSITIONS = 1 << 12
+"""Bytes of the longest header of positions that is kept too."""
 
 
 class BlockType(IntEnum):
@@ -98,10 +104,28 @@ class LogBlock:
         """Whether the rows hold some columns alone; the others are those of the row before."""
         return self.texts.get(Header.PARTIAL, "").lower() == "true"
 
+    def rows_of(self, base: str | None) -> BitMap64 | None:
+        """Return the rows of a base file, by the time of its instant, that the block's records belong to.
+
+        None: the headers do not say, or not briefly, and the keys of the records tell.
+        """
+        text = self.texts.get(Header.POSITIONS)
+        if base is None or text is None or self.texts.get(Header.BASE_INSTANT) != base:
+            return None
+        try:
+            return _positions(text) or None
+        except (ValueError, IndexError, MemoryError):
+            return None
+
     @property
     def undoes(self) -> str:
         """The requested time of the instant whose blocks this block takes back; empty for none."""
         return self.texts.get(Header.TARGET, "") if self.type is BlockType.COMMAND else ""
+
+
+@lru_cache(512)
+def _positions(text: str) -> BitMap64:
+    return BitMap64.deserialize(base64.b64decode(text))
 
 
 _BLOCKS: Cache[tuple[Storage, str, Stat], tuple[LogBlock, ...]] = Cache(20_000)
@@ -242,7 +266,9 @@ class _Headers:
             if length < 0 or at + length > end:
                 raise ValueError(f"header {key} of {length} bytes goes beyond the end")
             self.places[key] = Span(at, length)
-            if length <= _LARGEST_TEXT:
+            if key == Header.POSITIONS and length <= _LARGEST_POSITIONS:
+                self.texts[key] = data.read(at, length).decode("latin-1")
+            elif length <= _LARGEST_TEXT:
                 self.texts[key] = data.read(at, length).decode()
             at += length
         return at

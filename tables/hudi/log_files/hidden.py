@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyroaring import BitMap
 
@@ -26,17 +26,19 @@ _OVERHEAD = 256
 class MergedRows:
     """The rows of one file or block that lose against others of its group, or are deleted by them.
 
-    `path`: the slice's own; `plan`: the text of the plan that merges the group.
+    `path`: the slice's own; `plan`: the text of the plan that merges the group. `id`: of the path and of the
+    plan as far as it decides about the slice, so blocks that do not concern it leave it.
     """
 
     id: str
     path: str
-    plan: str
+    plan: str = field(compare=False)
 
     @classmethod
-    def of(cls, path: str, plan: MergePlan) -> MergedRows:
-        """Return the descriptor of the hidden rows of one slice of a group."""
-        return cls(hashlib.sha256(f"{plan.text}\0{path}".encode()).hexdigest()[:32], path, plan.text)
+    def of(cls, path: str, plan: MergePlan, deciding: MergePlan | None = None) -> MergedRows:
+        """Return the descriptor of the hidden rows of one slice of a group; see `MergePlan.deciding`."""
+        text = (deciding or plan).text
+        return cls(hashlib.sha256(f"{text}\0{path}".encode()).hexdigest()[:32], path, plan.text)
 
     @property
     def cardinality(self) -> None:

@@ -8,11 +8,13 @@ with the names of those files, each after a `~`.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import orjson
+from pyroaring import BitMap64
 
 from tailbit.tables.hudi.log_files.blocks import BlockType, LogBlock
 
@@ -86,6 +88,27 @@ class MergePlan:
     def upto(self, number: int) -> MergePlan:
         """Return the plan of the blocks up to one of them, which is included."""
         return replace(self, blocks=self.blocks[: number + 1])
+
+    def deciding(self, rows: Sequence[BitMap64 | None]) -> list[MergePlan]:
+        """Return, for each block, the plan up to the last block that may hide or show rows of it.
+
+        `rows`: the rows of the base file that the records of each block belong to, None where that is not
+        known. Records of other rows of the base file never meet. Cost: a union and a comparison per block,
+        and for a block that others meet one comparison with each of those after it.
+        """
+        if any(block.is_partial for block in self.blocks):
+            return [self] * len(rows)
+        known = [each for each in rows if each is not None]
+        if len(known) < len(rows):
+            return [self] * len(rows)
+        plans, later = [], BitMap64()
+        for number in reversed(range(len(known))):
+            mine, last = known[number], number
+            if mine.intersect(later):
+                last = next(n for n in reversed(range(len(known))) if mine.intersect(known[n]))
+            plans.append(self.upto(last))
+            later |= mine
+        return plans[::-1]
 
     def slice_path(self, number: int) -> str:
         """Return the path of the slice of a block by its place among the blocks."""

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tailbit.errors import LogBlockError
-from tailbit.tables.hudi.groups import LogFile
+from tailbit.tables.hudi.groups import LogFile, requested_of
 from tailbit.tables.hudi.log_files.blocks import BlockType, Header, LogBlock, list_blocks
 from tailbit.tables.hudi.log_files.hidden import MergedRows
-from tailbit.tables.hudi.log_files.plan import BlockName, MergePlan, MergeRule, block_name
+from tailbit.tables.hudi.log_files.plan import MergePlan, MergeRule, block_name
 from tailbit.tables.hudi.log_files.records import refused_block
 from tailbit.tables.model import FileSlice
 from tailbit.tables.storage import Storage
@@ -47,17 +47,21 @@ class GroupReader:
         if not blocks:
             return [] if base is None else [base]
         name = None if base is None else base.path.rpartition("/")[2]
-        plan = MergePlan(ordered[0].group.folder, name, self.rule, tuple(blocks))
+        names = tuple(block_name(log, block) for log, block in blocks)
+        plan = MergePlan(ordered[0].group.folder, name, self.rule, names)
         out = [] if base is None else [replace(base, hidden=MergedRows.of(base.path, plan))]
-        for number, block in enumerate(blocks):
+        instant = None if base is None else requested_of(base.path)
+        deciding = plan.deciding([block.rows_of(instant) for _, block in blocks])
+        for number, block in enumerate(names):
             if not block.is_deletes:
                 path = plan.slice_path(number)
-                out.append(FileSlice(path, block.size, 0, None, hidden=MergedRows.of(path, plan)))
+                hidden = MergedRows.of(path, plan, deciding[number])
+                out.append(FileSlice(path, block.size, 0, None, hidden=hidden))
         return out
 
-    def _in_force(self, logs: Sequence[LogFile]) -> list[BlockName]:
-        """Return the blocks of rows and of deletions that no other block takes back."""
-        found: list[BlockName] = []
+    def _in_force(self, logs: Sequence[LogFile]) -> list[tuple[str, LogBlock]]:
+        """Return the blocks of rows and of deletions that no other block takes back, with their log files."""
+        found: list[tuple[str, LogBlock]] = []
         undone, compacted = set(), None
         for log in logs:
             for block in self._complete(log):
@@ -65,11 +69,11 @@ class GroupReader:
                     undone.add(self._undone(log, block))
                 elif block.type is not BlockType.CDC:
                     self._check(log, block)
-                    found.append(block_name(log.name, block))
+                    found.append((log.name, block))
                     compacted = block if Header.COMPACTED in block.places else compacted
-        if compacted is not None and any(block.is_partial for block in found):
+        if compacted is not None and any(block.is_partial for _, block in found):
             raise refused_block(self.storage, compacted, "log compaction of partial updates")
-        return [block for block in found if block.instant not in undone]
+        return [each for each in found if each[1].instant not in undone]
 
     def _complete(self, log: LogFile) -> Iterator[LogBlock]:
         """Yield the blocks of instants that had completed, and those that take others back.

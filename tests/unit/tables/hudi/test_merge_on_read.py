@@ -117,6 +117,17 @@ def deletions(*pairs: tuple[str, Written | None], version: int = 3) -> Blocks:
     return lambda instant: [delete_block(instant, pairs, version=version)]
 
 
+def test_a_log_block_changes_the_base_file_and_the_blocks_of_the_same_rows_alone(tmp_path: Path) -> None:
+    made, logs, changed = Made(tmp_path), list[str](), list[set[str]]()
+    table = open_table(made.path)
+    for keys in ([0, 1], [2, 3], [1, 4], [3]):
+        more: Headers = {POSITIONS: positions(keys), BASE_INSTANT: made.base.requested}
+        logs.append(f"{made.write(updates(keys, 9, more=more))}!0")
+        changed.append({change.path for change in table.changes(table.head(), table.head()).slices})
+    own = [{made.base.path, log} for log in logs]
+    assert changed == [own[0], own[1], own[2] | {logs[0]}, own[3] | {logs[1]}]
+
+
 @pytest.mark.parametrize("version", [6, 8, 9])
 def test_rows_are_merged_by_their_ordering_values(version: int, tmp_path: Path) -> None:
     made = Made(tmp_path, version)
