@@ -116,7 +116,7 @@ load-tables: SECONDS = 1200
 load-tables: RATE = 20
 load-tables: $(VENV)/.test-installed java
 	cd tests && $(BIN)/python -m support.load.many --seconds $(SECONDS) --rate $(RATE) $(if $(TABLES),--tables $(TABLES)) \
-		--seed $(SEED) --record ../docs/guarantees.md
+		$(if $(COMPACT),--compact $(COMPACT)) --seed $(SEED) --record ../docs/guarantees.md
 
 kill-tables: KILLS = 200
 kill-tables: $(VENV)/.test-installed java

@@ -112,7 +112,8 @@ class Counting:
             if footer_hash(self._source, record.path) != record.footer:
                 return False
             start = 0
-            for table in fetch(self._source, slice_, sources_of(c for c, _ in columns), at.astype(np.uint64)):
+            stored = sources_of(c for c, _ in columns)
+            for table in fetch(self._source, slice_, stored, at.astype(np.uint64), cached=False):
                 rows = at[start : start + table.num_rows]
                 start += table.num_rows
                 values, raising = with_terms(table, [column for column, _ in columns])

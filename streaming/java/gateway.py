@@ -47,10 +47,11 @@ thousands of batches: see docs/decisions.md.
 _COLLECTED = re.compile(r"-XX:\+Use\w+GC\b")
 
 
-def quick_java() -> str:
-    """Return options for a short-lived Java process: the quick compiler, one garbage collection thread.
+def small_java() -> str:
+    """Return options for a Java process with a small heap: the quick compiler, and the serial collector.
 
-    If the environment chooses another collector, no collector is set: Java accepts only one.
+    The heap of that collector follows what is alive; that of Java's default collector grows for an hour (see
+    docs/decisions.md). If the environment chooses another, no collector is set: Java accepts only one.
     """
     chosen = any(_COLLECTED.search(os.environ.get(name, "")) for name in OPTIONS_OF_JAVA)
     return QUICK_COMPILER if chosen else f"{QUICK_COMPILER} -XX:+UseSerialGC"
@@ -175,7 +176,7 @@ def launch_java(settings: Mapping[str, str], variables: Mapping[str, str]) -> tu
     from pyspark.java_gateway import launch_gateway
 
     # What makes up the command line is a Java process too, for a moment.
-    launcher = {"SPARK_LAUNCHER_OPTS": os.environ.get("SPARK_LAUNCHER_OPTS") or quick_java()}
+    launcher = {"SPARK_LAUNCHER_OPTS": os.environ.get("SPARK_LAUNCHER_OPTS") or small_java()}
     errors, gateway = JavaErrors(), None
     try:
         # In a session of its own a signal to our process group leaves it alone: it ends when we do, since

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from tailbit.errors import RequirementError
 from tailbit.streaming.java.class_archive import use_archive
-from tailbit.streaming.java.gateway import QUICK_COMPILER, JavaErrors, launch_java, quick_java
+from tailbit.streaming.java.gateway import QUICK_COMPILER, JavaErrors, launch_java, small_java
 from tailbit.streaming.java.quiet import hush_accumulators, hush_python
 from tailbit.streaming.java.workers import CHOSEN, variables_of_workers
 
@@ -90,12 +90,13 @@ def session_settings(
     master: str, ui: bool = True, extra: Mapping[str, str] | None = None, short: bool = False
 ) -> dict[str, str]:
     """Return Spark's settings for a master; `extra` overrides. `short`: for a run that ends by itself."""
-    ours = dict(_EVERYWHERE)
-    ours["spark.driver.extraJavaOptions"] += f" {quick_java() if short else QUICK_COMPILER}"
+    ours, given = dict(_EVERYWHERE), dict(extra or {})
+    small = short or (on_one_machine(master) and "spark.driver.memory" not in given)
+    ours["spark.driver.extraJavaOptions"] += f" {small_java() if small else QUICK_COMPILER}"
     if on_one_machine(master):
         ours |= _ONE_MACHINE
     ours["spark.ui.enabled"] = str(ui).lower()
-    return ours | dict(extra or {})
+    return ours | given
 
 
 def on_one_machine(master: str) -> bool:

@@ -23,7 +23,7 @@ from tailbit.tables.model import UNKNOWN_SIZE, Column
 from tailbit.tables.parquet.decode import Decoder, field_id, find_field
 from tailbit.tables.parquet.file import EncryptedParquet, ParquetFile, open_shaped, read_footer, read_leaves
 from tailbit.tables.parquet.int96 import check_int96, int96_leaves
-from tailbit.tables.parquet.layout import Layout, keep_layout, known_layout
+from tailbit.tables.parquet.layout import Layout, keep_layout, known_layout, layout_of
 from tailbit.tables.parquet.leaves import ParquetNode
 from tailbit.tables.schema import arrow_type
 from tailbit.tables.storage import Stat, Storage
@@ -66,10 +66,13 @@ def open_data_file(
     return file
 
 
-def open_layout(storage: Storage, slice_path: str, expect_size: int | None = None) -> Layout:
+def open_layout(
+    storage: Storage, slice_path: str, expect_size: int | None = None, cached: bool = True
+) -> Layout:
     """Return the layout of a data file from its footer, checked as `open_data_file` does.
 
-    Cost: one stat, if this process has already read the footer of this file in this state.
+    `cached=False`: for a file that is read once, so nothing of it is cached. Cost: one stat, if this process
+    has already read the footer of this file in this state.
 
     Raises:
         DataFileError: the file is missing, not of the expected size, or not Parquet.
@@ -80,7 +83,8 @@ def open_layout(storage: Storage, slice_path: str, expect_size: int | None = Non
         known = known_layout(storage, path, stat)
         if known is None:
             file = open_data_file(storage, slice_path, expect_size)
-            known = keep_layout(storage, path, stat, file.metadata, file.tree, file.head)
+            footer = (file.metadata, file.tree, file.head)
+            known = keep_layout(storage, path, stat, *footer) if cached else layout_of(*footer)
         return known
 
 

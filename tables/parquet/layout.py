@@ -130,7 +130,8 @@ class Layout:
     `head`: the bytes of the footer that hold version and schema. `starts`: the first row of each row group,
     and the row count of the file as the last item. `number`: unique per layout, so caches keyed by it do not
     keep the footer alive. `bounds`: cached statistics per column (see `bounds`). `derived`: cached results of
-    column lookups (see `data_file`) and the like.
+    column lookups (see `data_file`) and the like. `cached`: whether this process holds the layout for later
+    reads, and with it what else is found out about the file.
     """
 
     metadata: pq.FileMetaData
@@ -140,7 +141,9 @@ class Layout:
     number: int = field(default_factory=itertools.count().__next__)
     bounds: dict[str, Any] = field(default_factory=dict, repr=False)
     derived: dict[tuple[object, ...], Any] = field(default_factory=dict, repr=False)
+    cached: bool = False
     _chunks: dict[tuple[int, int], Chunk] = field(default_factory=dict, repr=False)
+    _found: dict[tuple[int, int], tuple[Pages | None]] = field(default_factory=dict, repr=False)
 
     @once
     def form(self) -> tuple[object, ...]:
@@ -190,13 +193,16 @@ class Layout:
     def pages(self, source: pa.NativeFile, group: int, leaf: int) -> Pages | None:
         """Return the pages of a column chunk, cached; None if undeterminable. Cost: one read per page."""
         key = (self.number, group, leaf)
-        held = _PAGES.held(key)
+        held = _PAGES.held(key) if self.cached else self._found.get((group, leaf))
         if held is None:
             try:
                 held = (_find_pages(source, self, group, leaf),)
             except (ValueError, KeyError, TypeError, AttributeError, OSError):
                 held = (None,)
-            _PAGES.hold(key, held, 1 if held[0] is None else 1 + len(held[0].starts))
+            if self.cached:
+                _PAGES.hold(key, held, 1 if held[0] is None else _OF_A_CHUNK + len(held[0].starts))
+            else:
+                self._found[group, leaf] = held
         return held[0]
 
 
@@ -205,7 +211,9 @@ _LAYOUTS: Cache[tuple[Storage, str, Stat], Layout] = Cache(share(5 / 64))
 _PARSED = 12
 """Bytes of memory per byte of a footer: pyarrow's objects take nine of them."""
 _PAGES: Cache[tuple[int, int, int], tuple[Pages | None]] = Cache(share(1 / 32) // 50)
-"""Pages by layout number, row group and leaf; a chunk counts its pages, of some 50 bytes each."""
+"""Pages by layout number, row group and leaf, in units of 50 bytes, of which a page takes one."""
+_OF_A_CHUNK = 26
+"""Units that the pages of a chunk take besides: the objects of eight arrays."""
 
 CACHES = (_LAYOUTS, _PAGES)
 """The caches of data file layouts and pages."""
@@ -216,17 +224,17 @@ def known_layout(storage: Storage, name: str, stat: Stat) -> Layout | None:
     return _LAYOUTS.held((storage, name, stat))
 
 
-def layout_of(metadata: pq.FileMetaData, tree: ParquetNode, head: bytes) -> Layout:
-    """Return the layout of a file from its checked footer, without caching it."""
+def layout_of(metadata: pq.FileMetaData, tree: ParquetNode, head: bytes, cached: bool = False) -> Layout:
+    """Return the layout of a file from its checked footer; `cached`: the caller caches it."""
     rows = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
-    return Layout(metadata, tree, head, np.concatenate([[0], np.cumsum(rows, dtype=np.int64)]))
+    return Layout(metadata, tree, head, np.concatenate([[0], np.cumsum(rows, dtype=np.int64)]), cached=cached)
 
 
 def keep_layout(
     storage: Storage, name: str, stat: Stat, metadata: pq.FileMetaData, tree: ParquetNode, head: bytes
 ) -> Layout:
     """Cache the layout of a file whose footer has been checked."""
-    layout = layout_of(metadata, tree, head)
+    layout = layout_of(metadata, tree, head, cached=True)
     return _LAYOUTS.hold((storage, name, stat), layout, 1 + _PARSED * metadata.serialized_size)
 
 

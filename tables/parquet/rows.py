@@ -81,16 +81,18 @@ def fetch(
     columns: Sequence[Column],
     positions: Positions | None,
     method: Way | None = None,
+    cached: bool = True,
 ) -> Iterator[pa.Table]:
     """Yield tables of `columns` (named by column id) at ascending positions (None: all rows), in batches.
 
-    `method` sets how the rows are decoded, instead of the method with the lower estimated cost. Cost and
-    memory: a table holds some 16 MB of pages with wanted rows, or row groups of some 64 MB, or one.
+    `method` sets how the rows are decoded, instead of the method with the lower estimated cost.
+    `cached=False`: for a file that is read once, so nothing of it is cached. Cost and memory: a table holds
+    some 16 MB of pages with wanted rows, or row groups of some 64 MB, or one.
 
     Raises:
         DataFileError: the file is missing, not of the size in the log, or not readable Parquet.
     """
-    for batch in _batches(storage, [(slice_, positions)], columns, method):
+    for batch in _batches(storage, [(slice_, positions)], columns, method, cached):
         yield batch(False)
 
 
@@ -112,6 +114,7 @@ def _batches(
     wanted: Iterable[tuple[FileSlice, Positions | None]],
     columns: Sequence[Column],
     method: Way | None = None,
+    cached: bool = True,
 ) -> Iterator[partial[pa.Table]]:
     """Yield functions that each read one batch as a table.
 
@@ -120,7 +123,7 @@ def _batches(
     stat per file whose footer is cached, else also a read of the footer.
     """
     stored = [c for c in columns if not c.partition]
-    for chosen, parts in batched(_plans(storage, wanted, stored, method)):
+    for chosen, parts in batched(_plans(storage, wanted, stored, method, cached)):
         yield partial(_batch, storage, parts, columns, stored, chosen)
 
 
@@ -129,17 +132,18 @@ def _plans(
     wanted: Iterable[tuple[FileSlice, Positions | None]],
     stored: Sequence[Column],
     method: Way | None,
+    cached: bool,
 ) -> Iterator[tuple[FileSlice, Way | None, Sequence[Group]]]:
     """Yield the plan of each file; while Polars is not loaded, the first ones decide together if it is."""
     files = iter(wanted)
     first = [] if method or is_loaded() else list(islice(files, _WEIGHED))
-    plans = [_planned(storage, slice_, stored, at) for slice_, at in first]
+    plans = [_planned(storage, slice_, stored, at, cached=cached) for slice_, at in first]
     if load_for(groups for _, _, groups in plans):
         files = chain(first, files)
     else:
         yield from plans
     for slice_, at in files:
-        yield _planned(storage, slice_, stored, at, method)
+        yield _planned(storage, slice_, stored, at, method, cached)
 
 
 def _planned(
@@ -148,8 +152,9 @@ def _planned(
     stored: Sequence[Column],
     positions: Positions | None,
     method: Way | None = None,
+    cached: bool = True,
 ) -> tuple[FileSlice, Way | None, Sequence[Group]]:
-    layout = open_layout(storage, slice_.path, slice_.size)
+    layout = open_layout(storage, slice_.path, slice_.size, cached)
     return (slice_, *planned(layout, slice_.path, stored, positions, method))
 
 

@@ -64,7 +64,12 @@ def _plain(values: pa.Array) -> pa.Array:
 
 
 def is_asked_again(layout: Layout, cut: Cut, groups: Groups) -> bool:
-    """Return whether few rows are wanted, all of chunks that were read before; record these chunks."""
+    """Return whether few rows are wanted, all of chunks that were read before; record these chunks.
+
+    Of a file whose layout is not cached, nothing is asked again.
+    """
+    if not layout.cached:
+        return False
     size = pages = 0
     for cut_pages, (_, rows) in zip(cut.pages, groups, strict=True):
         numbers = cut_pages.holding(rows)

@@ -16,7 +16,6 @@ import sys
 import tempfile
 import time
 from bisect import bisect_left
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from statistics import median, quantiles
@@ -36,6 +35,9 @@ BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
 
 SAMPLE_S = 5.0
 """Seconds between two looks at the memory."""
+
+PARTS = ("command", "Java", "workers")
+"""What the processes of an application are, in the order of the figures of their memory."""
 
 
 class Commit(NamedTuple):
@@ -79,7 +81,8 @@ class Load:
         self._writers = {name: Appender(application.table(name)) for name in names}
         self.told = Told(application, names)
         self.commits: list[Commit] = []
-        self.memory: list[float] = []
+        self.memory: list[tuple[float, ...]] = []
+        self._appended = dict.fromkeys(names, 0)
         self.cpu = 0.0
 
     def run(self) -> None:
@@ -90,8 +93,7 @@ class Load:
             self.told.read()
             if now >= due:
                 name = self._chance.choice(list(self._writers))
-                version = self._writers[name].append(rows(self._rng))
-                self.commits.append(Commit(name, version, time.monotonic()))
+                self.commits.append(Commit(name, self._written(name), time.monotonic()))
                 due = max(due + 1 / self._asked.rate, now - 1.0)
             if now >= sampled:
                 self.memory.append(self._memory_mb())
@@ -105,19 +107,34 @@ class Load:
             self.told.read()
             time.sleep(0.01)
 
-    def _memory_mb(self) -> float:
-        return self._sum(lambda process: process.memory_full_info().pss) / 1e6
+    def _written(self, name: str) -> int:
+        """Commit to a table: rows, or its small files made one where it has as many as asked for."""
+        self._appended[name] += 1
+        if self._asked.compact and self._appended[name] % self._asked.compact == 0:
+            return self._writers[name].compact()
+        return self._writers[name].append(rows(self._rng))
+
+    def rows_of(self, name: str) -> int:
+        """How many rows a table has in the end."""
+        compacted = self._appended[name] // self._asked.compact if self._asked.compact else 0
+        return ROWS * (1 + self._appended[name] - compacted)
+
+    def _memory_mb(self) -> tuple[float, ...]:
+        """Return the memory of the command, of Java, and of the workers that Java started."""
+        command, *started = self._application.processes()
+        sums = dict.fromkeys(PARTS, 0.0) | {"command": command.memory_full_info().pss / 1e6}
+        for process in started:
+            with suppress(psutil.NoSuchProcess):
+                part = "Java" if process.name() == "java" else "workers"
+                sums[part] += process.memory_full_info().pss / 1e6
+        return tuple(sums.values())
 
     def _cpu(self) -> float:
         """CPU seconds of the application; what a process that has ended took is counted by its parent."""
-        return self._sum(lambda process: sum(process.cpu_times()[:4]))
-
-    def _sum(self, of: Callable[[psutil.Process], float]) -> float:
-        """A sum over the processes of the application; one that ends meanwhile counts nothing."""
         total = 0.0
         for process in self._application.processes():
             with suppress(psutil.NoSuchProcess):
-                total += of(process)
+                total += sum(process.cpu_times()[:4])
         return total
 
 
@@ -150,7 +167,7 @@ def _findings(application: Application, load: Load, names: list[str]) -> list[st
     for name in names:
         opened = tailbit.open(application.table(name))
         answer = opened.where("v >= ''")
-        wanted = ROWS * (1 + sum(commit.table == name for commit in load.commits))
+        wanted = load.rows_of(name)
         if (answer.count(), answer.files_scanned) != (wanted, 0):
             found.append(
                 f"{name}: {answer.count()} rows, {wanted} written; {answer.files_scanned} files scanned"
@@ -161,8 +178,11 @@ def _findings(application: Application, load: Load, names: list[str]) -> list[st
 
 def _cells(asked: argparse.Namespace, load: Load) -> dict[str, object]:
     lags = [lag for commit in load.commits if (lag := load.told.lag(commit)) is not None]
-    tenth = max(1, len(load.memory) // 10)
-    early, late = median(load.memory[tenth : 2 * tenth] or load.memory), median(load.memory[-tenth:])
+    parts = np.array(load.memory)
+    memory = np.column_stack([parts, parts.sum(axis=1)])
+    tenth = max(1, len(memory) // 10)
+    early, late = (np.median(period, axis=0) for period in (memory[tenth : 2 * tenth], memory[-tenth:]))
+    parts_and_all = [f"{a:.0f} → {b:.0f}" for a, b in zip(early, late, strict=True)]
     return {
         "date": datetime.datetime.now(datetime.timezone.utc).date(),
         "seed": asked.seed,
@@ -171,7 +191,8 @@ def _cells(asked: argparse.Namespace, load: Load) -> dict[str, object]:
         "commits": f"{len(load.commits):,}",
         "a second (asked)": f"{len(load.commits) / load.seconds:.1f} ({asked.rate:g})",
         "lag s: median, p99, most": f"{median(lags):.2f}, {_p99(lags):.2f}, {max(lags):.2f}",
-        "MB in all: second tenth, last tenth, most": f"{early:.0f}, {late:.0f}, {max(load.memory):.0f}",
+        "compacted after": f"{asked.compact or 'never'}",
+        f"MB of {', '.join(PARTS)}, all; most": f"{', '.join(parts_and_all)}; {memory[:, -1].max():.0f}",
         "cores": f"{load.cpu:.2f}",
         "load of the machine, cores": f"{os.getloadavg()[2]:.1f}, {psutil.cpu_count()}",
     }
@@ -186,6 +207,13 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=1200)
     parser.add_argument("--rate", type=float, default=20, help="commits a second to all tables together")
     parser.add_argument("--tables", type=int, default=20)
+    parser.add_argument(
+        "--compact",
+        type=int,
+        default=200,
+        metavar="N",
+        help="each N-th commit of a table makes its files one; 0: none",
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--record", type=Path, metavar="FILE", help="write the result of a sound run there")
     return parser.parse_args()

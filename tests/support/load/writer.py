@@ -57,6 +57,13 @@ class Appender:
             DeltaTable(self._table).create_checkpoint()
         return self._next
 
+    def compact(self) -> int:
+        """Write the rows of all small files to one file, in one commit; the version it became."""
+        written = DeltaTable(self._table)
+        written.optimize.compact()
+        self._next = int(written.version()) + 1
+        return self._next - 1
+
     def _put(self, commit: Path) -> bool:
         try:
             os.link(commit, self._log / f"{self._next:020d}.json")

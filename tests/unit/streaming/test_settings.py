@@ -69,10 +69,14 @@ def test_one_machine_gets_few_partitions_and_a_cluster_its_own(monkeypatch: pyte
     assert session_settings("local[2]", ui=False)["spark.ui.enabled"] == "false"
     for name in ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"):
         monkeypatch.delenv(name, raising=False)
-    options = [session_settings("local[2]", short=s)["spark.driver.extraJavaOptions"] for s in (False, True)]
+    larger = session_settings("local[2]", extra={"spark.driver.memory": "4g"})
+    assert larger["spark.driver.memory"] == "4g"
+    sessions = (session_settings("local[2]"), larger, session_settings("spark://host:7077"))
+    options = [settings["spark.driver.extraJavaOptions"] for settings in sessions]
     assert all("-XX:TieredStopAtLevel=1" in given for given in options)
-    assert ["GC" in given for given in options] == [False, True]
-    assert session_settings("local[2]", extra={"spark.driver.memory": "4g"})["spark.driver.memory"] == "4g"
+    assert ["GC" in given for given in options] == [True, False, False]
+    short = session_settings("spark://host:7077", short=True)
+    assert "GC" in short["spark.driver.extraJavaOptions"]
 
 
 def java(folder: Path, version: str) -> str:

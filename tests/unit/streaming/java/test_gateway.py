@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tailbit.streaming.java.gateway import JavaErrors, is_noise, paragraphs, quick_java, without_noise
+from tailbit.streaming.java.gateway import JavaErrors, is_noise, paragraphs, small_java, without_noise
 
 LOST = [
     "Traceback (most recent call last):\n",
@@ -102,9 +102,9 @@ def test_a_collector_that_the_environment_chose_is_left_to_it(
     """Java ends with an error where two are chosen."""
     for name in ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"):
         monkeypatch.delenv(name, raising=False)
-    assert "-XX:+UseSerialGC" in quick_java()
+    assert "-XX:+UseSerialGC" in small_java()
     monkeypatch.setenv(variable, "-Dx=y -XX:+UseG1GC -Xmx1g")
-    assert "GC" not in quick_java()
+    assert "GC" not in small_java()
 
 
 def test_java_is_started_without_python_in_a_copy_of_this_process_and_has_variables_of_its_own() -> None:
