@@ -53,13 +53,14 @@ class Counting:
         hidden: BitMap,
         sign: int,
         overwritten: bool = False,
+        leaves: bool = False,
     ) -> None:
         """Count the rows `among` (None: all) of a file minus the `hidden` rows, in the wanted columns.
 
         `sign`: +1 for rows that become visible, -1 for rows that are no longer visible. Values come from
         the data file. They come from the postings instead if the table no longer has the column, if it
         has become a partition column or is none any more, or if the file was `overwritten` (even if old and
-        new footer are equal).
+        new footer are equal). Of a file that `leaves` the table nothing is cached.
 
         Raises:
             CorruptIndexError, CommitConflictError: the values are only in lost postings.
@@ -79,7 +80,7 @@ class Counting:
                 stored.append(columns[name])
             else:
                 left.append(name)
-        if stored and (overwritten or not self._add_from_data(record, stored, bits, sign)):
+        if stored and (overwritten or not self._add_from_data(record, stored, bits, sign, not leaves)):
             left += [c.id for c, _ in stored]
         if left:
             self._add_from_postings(record, left, bits, sign)
@@ -102,7 +103,12 @@ class Counting:
         return True
 
     def _add_from_data(
-        self, record: FileRecord, columns: Sequence[tuple[Column, str]], bits: BitMap, sign: int
+        self,
+        record: FileRecord,
+        columns: Sequence[tuple[Column, str]],
+        bits: BitMap,
+        sign: int,
+        cached: bool,
     ) -> bool:
         """Count by the values in the data file; return False if the file is gone or is another one."""
         slice_ = FileSlice(record.path, record.size, record.mtime, record.rows, record.partition)
@@ -113,7 +119,7 @@ class Counting:
                 return False
             start = 0
             stored = sources_of(c for c, _ in columns)
-            for table in fetch(self._source, slice_, stored, at.astype(np.uint64), cached=False):
+            for table in fetch(self._source, slice_, stored, at.astype(np.uint64), cached=cached):
                 rows = at[start : start + table.num_rows]
                 start += table.num_rows
                 values, raising = with_terms(table, [column for column, _ in columns])

@@ -200,7 +200,7 @@ class _Run:
                 hidden = self._hidden.of_record(record)
                 other = isinstance(work, Replace) and not record.is_as_written(work.target)
                 counted = self._counted(record)
-                self._counting.add(record, counted, columns, None, hidden, -1, overwritten=other)
+                self._counting.add(record, counted, columns, None, hidden, -1, overwritten=other, leaves=True)
             return
         stay = tuple(c for c in self._counted(record) if c not in to_post(work))
         now = self._hidden.of_slice(self._source, work.target)

@@ -22,6 +22,7 @@ from tailbit.index.postings.postings import Postings, write_segment
 from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.run import run_task
 from tailbit.tables.parquet.data_file import footer_hash
+from tailbit.tables.parquet.layout import CACHES
 from tailbit.tables.storage import LocalStorage
 
 SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.string())])
@@ -124,6 +125,17 @@ def test_a_file_that_leaves_takes_its_visible_rows_with_it(built: Built, table: 
     built.check()
     assert (record.counted, record.hidden, record.left) == (False, "", 3)
     assert record.space is not None
+
+
+def test_only_files_that_stay_are_cached_when_their_rows_are_counted(
+    built: Built, table: DeltaBuilder
+) -> None:
+    hide(table, "a", [1, 2])
+    table.commit([table.remove("b")])
+    assert {record.path for record in built.run().records} == {"a", "b"}
+    cached = [Path(name).name for storage, name, _ in dict(CACHES[0].items()) if storage.root == table.path]
+    built.check()
+    assert cached == ["a"]
 
 
 def test_values_of_a_vacuumed_file_come_from_its_postings(built: Built, table: DeltaBuilder) -> None:
