@@ -22,7 +22,7 @@ from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.data_file import open_layout
 from tailbit.tables.parquet.layout import Layout
 from tailbit.tables.parquet.row_selection.mask import Groups
-from tailbit.tables.parquet.row_selection.rows import read_picked
+from tailbit.tables.parquet.row_selection.rows import OpenFile, read_picked
 from tailbit.tables.parquet.row_selection.ways import Group, Way, batched, is_loaded, load_for, planned
 from tailbit.tables.partition_values import partition_array
 from tailbit.tables.positions import positions_in
@@ -133,7 +133,7 @@ def _plans(
     stored: Sequence[Column],
     method: Way | None,
     cached: bool,
-) -> Iterator[tuple[FileSlice, Way | None, Sequence[Group]]]:
+) -> Iterator[tuple[OpenFile, Way | None, Sequence[Group]]]:
     """Yield the plan of each file; while Polars is not loaded, the first ones decide together if it is."""
     files = iter(wanted)
     first = [] if method or is_loaded() else list(islice(files, _WEIGHED))
@@ -153,14 +153,14 @@ def _planned(
     positions: Positions | None,
     method: Way | None = None,
     cached: bool = True,
-) -> tuple[FileSlice, Way | None, Sequence[Group]]:
+) -> tuple[OpenFile, Way | None, Sequence[Group]]:
     layout = open_layout(storage, slice_.path, slice_.size, cached)
-    return (slice_, *planned(layout, slice_.path, stored, positions, method))
+    return (OpenFile(slice_, layout), *planned(layout, slice_.path, stored, positions, method))
 
 
 def _batch(
     storage: Storage,
-    parts: Sequence[tuple[FileSlice, Groups]],
+    parts: Sequence[tuple[OpenFile, Groups]],
     columns: Sequence[Column],
     stored: Sequence[Column],
     method: Way | None,
@@ -174,8 +174,8 @@ def _batch(
         tables = read_picked(storage, parts, stored, method, threads)
     if columns:
         tables = [
-            _with_partitions(table, slice_, columns, n)
-            for table, (slice_, _), n in zip(tables, parts, sizes, strict=True)
+            _with_partitions(table, file.slice, columns, n)
+            for table, (file, _), n in zip(tables, parts, sizes, strict=True)
         ]
     return tables[0] if len(tables) == 1 else pa.concat_tables(tables)
 
@@ -220,9 +220,9 @@ def pieces(
     The function takes whether it may use all cores (see `in_order`).
     """
     stored = [c for c in columns if not c.partition]
-    layout = open_layout(storage, slice_.path, slice_.size)
-    for method, parts in batched([_planned(storage, slice_, stored, positions)]):
-        at = _positions(layout, [group for _, groups in parts for group in groups])
+    plan = _planned(storage, slice_, stored, positions)
+    for method, parts in batched([plan]):
+        at = _positions(plan[0].layout, [group for _, groups in parts for group in groups])
         yield at.view(np.uint64), partial(_batch, storage, parts, columns, stored, method)
 
 

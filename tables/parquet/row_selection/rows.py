@@ -25,7 +25,6 @@ from tailbit.tables.parquet.data_file import (
     may_be_coded,
     named_file,
     open_data_file,
-    open_layout,
     read_columns,
 )
 from tailbit.tables.parquet.layout import Layout, Pages
@@ -40,9 +39,16 @@ _MANY = 8
 """If more than one row in 8 is wanted, filtering by a mask is quicker than taking row numbers."""
 
 
+class OpenFile(NamedTuple):
+    """A data file that rows are read from: its slice, and its layout as planned with."""
+
+    slice: FileSlice
+    layout: Layout
+
+
 def read_picked(
     storage: Storage,
-    parts: Sequence[tuple[FileSlice, Groups]],
+    parts: Sequence[tuple[OpenFile, Groups]],
     columns: Sequence[Column],
     method: Way | None,
     threads: bool,
@@ -54,14 +60,11 @@ def read_picked(
     Raises:
         DataFileError, LegacyCalendarError, ColumnTypeError: a value cannot be decoded (see `read_columns`).
     """
-    layouts = [open_layout(storage, slice_.path, slice_.size) for slice_, _ in parts]
-    known = [
-        Part(layout, slice_.path, groups) for layout, (slice_, groups) in zip(layouts, parts, strict=True)
-    ]
+    known = [Part(file.layout, file.slice.path, groups) for file, groups in parts]
     masked = read_masked(storage, known, columns) if method is Way.MASK else [{} for _ in parts]
     return [
-        _completed(storage, slice_, part, columns, decoded, threads, method is None)
-        for (slice_, _), part, decoded in zip(parts, known, masked, strict=True)
+        _completed(storage, file.slice, part, columns, decoded, threads, method is None)
+        for (file, _), part, decoded in zip(parts, known, masked, strict=True)
     ]
 
 
