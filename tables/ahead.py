@@ -1,7 +1,4 @@
-"""Run work on all cores and yield the results in the order of the work.
-
-Threads are imported only when they are started: most first questions of a process need none.
-"""
+"""Run work on all cores and yield the results in the order of the work."""
 
 from __future__ import annotations
 
@@ -10,10 +7,8 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, chain, islice, pairwise
-from typing import TYPE_CHECKING, TypeVar
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future
+from threading import Lock, Thread
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -52,18 +47,82 @@ def in_order(work: Iterable[Callable[[bool], T]]) -> Iterator[T]:
     if len(begun) < 2:
         yield from (piece(True) for piece in begun)
         return
-    from concurrent.futures import ThreadPoolExecutor
-
-    threads = min(os.cpu_count() or 1, _MOST) + _AHEAD
-    with ThreadPoolExecutor(threads) as pool:
-        waiting: deque[Future[T]] = deque()
-        try:
-            for piece in chain(begun, pieces):
-                waiting.append(pool.submit(piece, False))
-                if len(waiting) > threads:
-                    yield waiting.popleft().result()
-            while waiting:
+    most = min(os.cpu_count() or 1, _MOST) + _AHEAD
+    threads, waiting = _Threads(most), deque[_Piece[T]]()
+    try:
+        for piece in chain(begun, pieces):
+            waiting.append(threads.started(piece))
+            if len(waiting) > most:
                 yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        for running in islice(waiting, len(waiting) - threads.cancel()):
+            running.done.acquire()
+
+
+class _Piece(Generic[T]):
+    """A piece of work; `done` is a lock that is free once a thread has run the piece."""
+
+    def __init__(self, work: Callable[[bool], T]) -> None:
+        self._work = work
+        self._error: BaseException | None = None
+        self.done = Lock()
+        self.done.acquire()
+
+    def run(self) -> None:
+        try:
+            self._value = self._work(False)
+        except BaseException as error:
+            self._error = error
         finally:
-            for left in waiting:
-                left.cancel()
+            self.done.release()
+
+    def result(self) -> T:
+        """Wait for the piece; return what it returned, or raise what it raised."""
+        self.done.acquire()
+        if self._error is not None:
+            raise self._error
+        return self._value
+
+
+class _Threads:
+    """At most `most` threads that run pieces in their order.
+
+    A thread ends when no piece is left, so that threads of an iteration that is never ended keep no process
+    alive. An executor of the standard library does the same with a module that takes a first question as long
+    to import as Arrow's readers.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._lock = Lock()
+        self._running = 0
+        self._left: deque[_Piece[Any]] = deque()
+
+    def started(self, work: Callable[[bool], T]) -> _Piece[T]:
+        """Return a piece of work that a thread will run."""
+        piece = _Piece(work)
+        with self._lock:
+            self._left.append(piece)
+            starts = self._running < self._most
+            self._running += starts
+        if starts:
+            Thread(target=self._run).start()
+        return piece
+
+    def cancel(self) -> int:
+        """Forget the pieces that have not begun, and return their number."""
+        with self._lock:
+            cancelled = len(self._left)
+            self._left.clear()
+        return cancelled
+
+    def _run(self) -> None:
+        while True:
+            with self._lock:
+                if not self._left:
+                    self._running -= 1
+                    return
+                piece = self._left.popleft()
+            piece.run()

@@ -1,9 +1,8 @@
 """Attributes that are computed, and modules that are imported, when they are first used.
 
-`once`: an attribute that is the same for every thread. `functools.cached_property` will not do for what
-threads share. Up to Python 3.11 it holds one lock for all objects of a class, so that one slow answer keeps
-all others waiting. From 3.12 on it holds none, and of two threads the later one replaces what the earlier has
-already used: an index file that is deleted in between makes the two differ.
+`once`: an attribute that is the same for every thread. `functools.cached_property` holds one lock for all
+objects of a class up to Python 3.11, so that one slow answer keeps all others waiting. From 3.12 on it holds
+none, and the later of two threads replaces a value that the earlier one has already used.
 
 `lazy`: a first question in a fresh process pays for every module that it imports, used or not. A module that
 most questions do not need is named by `lazy` in place of an `import` statement:
@@ -63,7 +62,7 @@ class _LazyModule:
         self._name = name
 
     def __getattr__(self, attribute: str) -> Any:
-        value = getattr(import_module(self._name), attribute)
+        value = getattr(quickly_imported(self._name), attribute)
         # Found in the object itself from now on, ahead of this method.
         setattr(self, attribute, value)
         return value
@@ -90,6 +89,8 @@ def quickly_imported(name: str) -> ModuleType:
 
     If numpy is imported here, the threads of its linear algebra sleep sooner; they are as many as otherwise.
     """
+    if name in sys.modules:
+        return import_module(name)
     briefly = "numpy" not in sys.modules and _SPINNING not in os.environ
     collecting = gc.isenabled()
     gc.disable()
@@ -101,4 +102,15 @@ def quickly_imported(name: str) -> ModuleType:
         if briefly:
             os.environ.pop(_SPINNING, None)
         if collecting:
+            _age_objects()
             gc.enable()
+
+
+def _age_objects() -> None:
+    """Move all objects to the oldest generation, so that no young collection examines what was imported.
+
+    A process that has objects frozen itself is left alone, since `gc.unfreeze` would undo that.
+    """
+    if not gc.get_freeze_count():
+        gc.freeze()
+        gc.unfreeze()

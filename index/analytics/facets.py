@@ -12,7 +12,6 @@ import numpy.typing as npt
 from tailbit.errors import UsageError
 from tailbit.index.analytics.terms import count_groups, key_counts
 from tailbit.index.grouping.dictionary import all_texts, python_values
-from tailbit.index.grouping.groups import GroupCounts
 from tailbit.index.grouping.key_counts import KeyCounts
 from tailbit.index.grouping.rows import Rows
 from tailbit.index.keys import is_textual
@@ -25,6 +24,7 @@ from tailbit.wording import counted
 
 if TYPE_CHECKING:
     from tailbit.index.grouping import tuples
+    from tailbit.index.grouping.groups import GroupCounts
 else:
     tuples = lazy("tailbit.index.grouping.tuples")
 

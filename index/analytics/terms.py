@@ -14,16 +14,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from tailbit.arrays import Mask
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.expression.indexed_term import IndexedTerm, sources_of, values_of
-from tailbit.index.grouping import counting, groups
+from tailbit.index.grouping import counting
 from tailbit.index.grouping.dictionary import coded, python_values
 from tailbit.index.grouping.folding import FEW, Coded, fold
-from tailbit.index.grouping.groups import GroupCounts
 from tailbit.index.grouping.key_counts import KeyCounts
 from tailbit.index.grouping.rows import Rows, raise_first
 from tailbit.index.grouping.tally import Tally
@@ -32,9 +32,15 @@ from tailbit.index.model import key_type_of_column
 from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.selection import Selection
 from tailbit.index.roaring.coding import order_with_nulls
+from tailbit.once import lazy
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.model import Column
 from tailbit.tables.schema import arrow_type
+
+if TYPE_CHECKING:
+    from tailbit.index.grouping import groups
+else:
+    groups = lazy("tailbit.index.grouping.groups")
 
 
 def is_counted(spaces: Sequence[SpaceView], column: Column) -> bool:
@@ -105,7 +111,7 @@ def key_counts(
     return KeyCounts(column, key_type, term_keys, sums, listed, steps, ordered)
 
 
-def count_groups(rows: Rows, columns: Sequence[Column]) -> GroupCounts:
+def count_groups(rows: Rows, columns: Sequence[Column]) -> groups.GroupCounts:
     """Count rows per combination of keys of columns and terms, as `groups.count_groups` does.
 
     Raises:
@@ -123,7 +129,7 @@ def count_groups(rows: Rows, columns: Sequence[Column]) -> GroupCounts:
     by_id |= {id_: _coded(rows, term, by_id) for id_, term in terms.items()}
     parts = [by_id[column.id] for column in columns]
     codes, counts = fold([part.codes for part in parts], [len(part.keys) for part in parts], found.counts)
-    return GroupCounts(columns, [part.keys for part in parts], codes, counts, found.steps)
+    return groups.GroupCounts(columns, [part.keys for part in parts], codes, counts, found.steps)
 
 
 def _coded(rows: Rows, term: IndexedTerm, by_id: dict[str, Coded]) -> Coded:

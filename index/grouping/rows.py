@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -24,16 +24,21 @@ from tailbit.index.keys import MAX_KEY, encode_value
 from tailbit.index.model import key_type_of_column
 from tailbit.index.predicate.computed import Computed
 from tailbit.index.predicate.tree import And, Constant, Leaf, Node
-from tailbit.index.predicate.truth import raise_error
 from tailbit.index.predicate.value_sets import ValueSet
 from tailbit.index.query.damages import Damages
 from tailbit.index.query.selection import Selection
 from tailbit.index.values.literals import FLOATING
+from tailbit.once import lazy
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.column_codes.numbered import Numbered, numbered
 from tailbit.tables.parquet.rows import Positions, fetch_files
 from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.storage import Storage
+
+if TYPE_CHECKING:
+    from tailbit.index.predicate import truth
+else:
+    truth = lazy("tailbit.index.predicate.truth")
 
 Read = tuple[FileSlice, Positions]
 """A file slice and ascending positions of rows in it."""
@@ -170,4 +175,4 @@ def _raise(
     (term,) = (column for column in columns if column.id == id_)
     assert isinstance(term, IndexedTerm)
     condition = Computed(term.expression, show(term.expression))
-    raise_error(condition, table.slice(first, 1), slice_.partition, slice_.path, position)
+    truth.raise_error(condition, table.slice(first, 1), slice_.partition, slice_.path, position)

@@ -7,6 +7,7 @@ every position's value; it returns, per segment, a count for each key.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -15,15 +16,20 @@ from pyroaring import BitMap
 from tailbit.arrays import Longs
 from tailbit.index.grouping.choice import CountingWay
 from tailbit.index.keys import KeyRange, key_type_of
-from tailbit.index.postings.codes import codes_of
 from tailbit.index.postings.segment import Segment
 from tailbit.index.predicate.key_ranges import key_ranges
 from tailbit.index.predicate.value_sets import ValueSet
 from tailbit.index.tuple_keys import truncated
+from tailbit.once import lazy
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.model import Column
 from tailbit.tables.positions import BitPositions, positions_in
+
+if TYPE_CHECKING:
+    from tailbit.index.postings import codes as row_codes
+else:
+    row_codes = lazy("tailbit.index.postings.codes")
 
 
 def _by_cardinality(
@@ -37,7 +43,7 @@ def _by_codes(
 ) -> list[Longs]:
     """Count by stored key: look up the code of each row in vectors."""
     positions: BitPositions = positions_in(bits)
-    return [codes_of(segment, column.id).counts(positions)[1:] for segment in segments]
+    return [row_codes.codes_of(segment, column.id).counts(positions)[1:] for segment in segments]
 
 
 def _by_intersections(

@@ -38,13 +38,13 @@ from tailbit.index.roaring.collected import (
 )
 from tailbit.index.roaring.containers import BLOCK, Block, containers
 from tailbit.index.roaring.leading import order_of_texts
-from tailbit.index.roaring.spilled import Keys
 from tailbit.once import lazy
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, numpy_of
 
 if TYPE_CHECKING:
     from tailbit.index.roaring import tuples
+    from tailbit.index.roaring.spilled import Keys
 else:
     tuples = lazy("tailbit.index.roaring.tuples")
 

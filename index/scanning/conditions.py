@@ -11,21 +11,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from tailbit.arrays import Mask
 from tailbit.errors import ColumnTypeError
-from tailbit.index.functions.texts.at_once import constant_text
-from tailbit.index.functions.texts.patterns import like_parts
 from tailbit.index.functions.tree import Call, Expression, Ref
 from tailbit.index.keys import is_textual, key_type_of, scale_of
 from tailbit.index.ordered import SIGN, WORD_DIGITS, float_at, ordered_int
 from tailbit.index.predicate.computed import IS_FALSE, IS_TRUE, Computed, judge
-from tailbit.index.predicate.membership import ends_of, in_values
 from tailbit.index.predicate.tree import And, Compare, Constant, Interval, Leaf, Node, Or, all_of
-from tailbit.index.predicate.truth import partition_value_matches, partition_values_match
 from tailbit.index.values.literals import WHOLE
+from tailbit.once import lazy
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.value_search.condition import (
     AllOf,
@@ -39,6 +37,15 @@ from tailbit.tables.parquet.value_search.condition import (
 )
 from tailbit.tables.parquet.value_search.formula import Formula, Op
 from tailbit.tables.schema import arrow_type
+
+if TYPE_CHECKING:
+    from tailbit.index.functions.texts import at_once, patterns
+    from tailbit.index.predicate import membership, truth
+else:
+    truth = lazy("tailbit.index.predicate.truth")
+    membership = lazy("tailbit.index.predicate.membership")
+    patterns = lazy("tailbit.index.functions.texts.patterns")
+    at_once = lazy("tailbit.index.functions.texts.at_once")
 
 _MOST_TESTS = 32
 """Limit of tests in one condition; each test assembles a column."""
@@ -105,7 +112,7 @@ def _condition(node: Node, partition: Constants, budget: _Budget) -> Condition |
         return None
     if isinstance(node, Leaf):
         if node.column.partition:
-            return partition_value_matches(node, partition.get(node.column.physical[0]))
+            return truth.partition_value_matches(node, partition.get(node.column.physical[0]))
         return _test_of_leaf(node)
     formula = budget.formulas.get(id(node))
     if isinstance(node, Compare):
@@ -115,7 +122,7 @@ def _condition(node: Node, partition: Constants, budget: _Budget) -> Condition |
         return formula if budget.left >= 0 else None
     if isinstance(node, Computed) and node.column is not None:
         if node.column.partition:
-            true, raised = partition_values_match(node, [partition.get(node.column.physical[0])])
+            true, raised = truth.partition_values_match(node, [partition.get(node.column.physical[0])])
             return None if raised[0] else bool(true[0])
         return _test_of_computed(node, node.column)
     return None
@@ -163,7 +170,7 @@ def _test_of_leaf(leaf: Leaf) -> Test:
 
 
 def _of_leaf(leaf: Leaf, values: pa.Array) -> Mask:
-    return in_values(values, leaf.true, leaf.column.type)
+    return membership.in_values(values, leaf.true, leaf.column.type)
 
 
 def _stored(leaf: Leaf) -> Numbers | Floats | Texts | None:
@@ -183,7 +190,7 @@ def _stored(leaf: Leaf) -> Numbers | Floats | Texts | None:
         return Texts([(i.lo, i.lo_closed, i.hi, i.hi_closed) for i in intervals])  # type: ignore[misc]
     if scale_of(key_type) is not None:
         return Numbers(_whole(intervals)) if type_.precision <= WORD_DIGITS else None
-    ends = list(zip(*(places.tolist() for places in ends_of(leaf.true, type_)), strict=True))
+    ends = list(zip(*(places.tolist() for places in membership.ends_of(leaf.true, type_)), strict=True))
     return _floats(ends) if key_type == "double" else Numbers(ends)
 
 
@@ -236,10 +243,10 @@ def _part(call: Expression, column: Column) -> Part | None:
         return None
     if not isinstance(call.args[0], Ref) or column.type.name != "string" or column.type.char_length:
         return None
-    text = constant_text(call, 1)
+    text = at_once.constant_text(call, 1)
     if text is None:
         return None
     if call.name in _SEARCHES:
         return Part(**{_SEARCHES[call.name]: text.encode()})
-    parts = like_parts(text, str(call.setting[0]))
+    parts = patterns.like_parts(text, str(call.setting[0]))
     return None if parts is None else Part(*(part.encode() for part in parts))

@@ -7,18 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tailbit.index.functions.tree import Ref
 from tailbit.index.predicate.computed import Computed, TruthValue
 from tailbit.index.predicate.tree import Compare, Node
 from tailbit.index.predicate.walks import nodes_of
-from tailbit.index.scanning.terms import NoFormula, Terms, span_of
+from tailbit.once import lazy
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.bounds import row_group_bounds
 from tailbit.tables.parquet.data_file import flat_column
 from tailbit.tables.parquet.layout import Layout
 from tailbit.tables.parquet.value_search.formula import TEXTUAL, Formula, Span, fits
+
+if TYPE_CHECKING:
+    from tailbit.index.scanning import terms as formula_terms
+else:
+    formula_terms = lazy("tailbit.index.scanning.terms")
 
 _PASSING: Mapping[TruthValue, bool | None] = {
     TruthValue.TRUE: True,
@@ -29,12 +34,12 @@ _PASSING: Mapping[TruthValue, bool | None] = {
 
 def formula_of(node: Computed | Compare) -> Formula | None:
     """Return the formula of a condition, or None."""
-    terms = Terms()
+    terms = formula_terms.Terms()
     try:
         if isinstance(node, Compare):
             return Formula(terms.compared(node.op, Ref(node.left), Ref(node.right)), frozenset({True}))
         return Formula(terms.truth(node.expression), frozenset(_PASSING[value] for value in node.true))
-    except NoFormula:
+    except formula_terms.NoFormula:
         return None
 
 
@@ -80,7 +85,7 @@ def _span_in(layout: Layout, path: str, column: Column, groups: Sequence[int]) -
         return (0, longest) if physical == "BYTE_ARRAY" else None
     if physical not in ("INT32", "INT64"):
         return None
-    least, most = span_of(column.type)
+    least, most = formula_terms.span_of(column.type)
     group_bounds = row_group_bounds(layout, path, column)
     known = [bounds for group in groups if (bounds := group_bounds[group]) is not None]
     if len(known) < len(groups) or not known:

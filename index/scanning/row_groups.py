@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from tailbit.arrays import Mask
 from tailbit.index.predicate.pruning import Pruning
 from tailbit.index.predicate.statistics import ColumnBounds
 from tailbit.index.predicate.tree import Computed, Leaf, Node
-from tailbit.index.predicate.truth import partition_value_matches
+from tailbit.once import lazy
 from tailbit.tables.model import FileSlice
 from tailbit.tables.parquet.bloom.blocks import MOST_VALUES
-from tailbit.tables.parquet.bloom.pruning import groups_with_any
 from tailbit.tables.parquet.bounds import row_group_bounds
 from tailbit.tables.parquet.layout import Layout
 from tailbit.tables.storage import Storage
+
+if TYPE_CHECKING:
+    from tailbit.index.predicate import truth
+    from tailbit.tables.parquet.bloom import pruning as bloom_pruning
+else:
+    bloom_pruning = lazy("tailbit.tables.parquet.bloom.pruning")
+    truth = lazy("tailbit.index.predicate.truth")
 
 
 def can_match(node: Node, layout: Layout, slice_: FileSlice, storage: Storage) -> Mask:
@@ -49,7 +57,7 @@ class _RowGroups(Pruning):
             return may
         left = np.flatnonzero(may)
         file = self._storage, self._layout, self._slice.path
-        may[left] = groups_with_any(*file, column, left.tolist(), values)
+        may[left] = bloom_pruning.groups_with_any(*file, column, left.tolist(), values)
         return may
 
     def partition(self, node: Leaf | Computed) -> tuple[Mask, Mask]:
@@ -58,4 +66,4 @@ class _RowGroups(Pruning):
             return self.every(False), self.every(True)
         assert node.column is not None
         text = self._slice.partition.get(node.column.physical[0])
-        return self.every(partition_value_matches(node, text)), self.every(False)
+        return self.every(truth.partition_value_matches(node, text)), self.every(False)

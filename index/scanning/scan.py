@@ -10,17 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.index.predicate.tree import Constant, Node
-from tailbit.index.predicate.truth import judged, raise_error
 from tailbit.index.predicate.walks import columns_of
 from tailbit.index.scanning.conditions import Formulas, condition_of
 from tailbit.index.scanning.formulas import fitting_in, formulas_in
 from tailbit.index.scanning.row_groups import can_match
+from tailbit.once import lazy
 from tailbit.tables.ahead import in_order
 from tailbit.tables.model import FileSlice
 from tailbit.tables.parquet.data_file import open_layout
@@ -39,6 +40,11 @@ from tailbit.tables.parquet.value_search.condition import Condition
 from tailbit.tables.parquet.value_search.find import Sought, count_passing, find
 from tailbit.tables.parquet.value_search.needles import narrowed
 from tailbit.tables.storage import Storage
+
+if TYPE_CHECKING:
+    from tailbit.index.predicate import truth
+else:
+    truth = lazy("tailbit.index.predicate.truth")
 
 _TRUE = Constant(True)
 _NONE: Positions = np.zeros(0, np.uint64)
@@ -198,7 +204,7 @@ def _judged(storage: Storage, scans: Sequence[Scan]) -> list[Positions]:
     for number, hits, raising, row in in_order(_work(storage, scans)):
         scan = scans[number]
         if len(raising):
-            raise_error(scan.node, row, scan.slice_.partition, scan.slice_.path, int(raising[0]))
+            truth.raise_error(scan.node, row, scan.slice_.partition, scan.slice_.path, int(raising[0]))
         hits_of_scans[number].append(hits)
     return [parts[0] if len(parts) == 1 else np.concatenate(parts) for parts in hits_of_scans]
 
@@ -218,7 +224,7 @@ def _work(storage: Storage, scans: Sequence[Scan]) -> Iterator[partial[_Judged]]
 
 def _piece(number: int, scan: Scan, at: Positions, read: Callable[[bool], pa.Table], alone: bool) -> _Judged:
     table = read(alone)
-    true, open_ = judged(scan.node, table, scan.slice_.partition)
+    true, open_ = truth.judged(scan.node, table, scan.slice_.partition)
     raising = at[:0] if open_ is None else without(at[open_], scan.hidden)
     row = table.slice(int(np.searchsorted(at, raising[0])), 1) if len(raising) else table.slice(0, 0)
     return number, at[true], raising, row

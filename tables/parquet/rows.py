@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain, islice
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -16,17 +17,22 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.arrays import Longs
+from tailbit.once import lazy
 from tailbit.tables.ahead import in_order
 from tailbit.tables.cache import Cache, share
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.data_file import open_layout
 from tailbit.tables.parquet.layout import Layout
-from tailbit.tables.parquet.row_selection.mask import Groups
-from tailbit.tables.parquet.row_selection.rows import OpenFile, read_picked
 from tailbit.tables.parquet.row_selection.ways import Group, Way, batched, is_loaded, load_for, planned
 from tailbit.tables.partition_values import partition_array
 from tailbit.tables.positions import positions_in
 from tailbit.tables.storage import Storage
+
+if TYPE_CHECKING:
+    from tailbit.tables.parquet.row_selection import rows as picked_rows
+    from tailbit.tables.parquet.row_selection.mask import Groups
+else:
+    picked_rows = lazy("tailbit.tables.parquet.row_selection.rows")
 
 Positions = npt.NDArray[np.uint64]
 
@@ -133,7 +139,7 @@ def _plans(
     stored: Sequence[Column],
     method: Way | None,
     cached: bool,
-) -> Iterator[tuple[OpenFile, Way | None, Sequence[Group]]]:
+) -> Iterator[tuple[picked_rows.OpenFile, Way | None, Sequence[Group]]]:
     """Yield the plan of each file; while Polars is not loaded, the first ones decide together if it is."""
     files = iter(wanted)
     first = [] if method or is_loaded() else list(islice(files, _WEIGHED))
@@ -153,14 +159,14 @@ def _planned(
     positions: Positions | None,
     method: Way | None = None,
     cached: bool = True,
-) -> tuple[OpenFile, Way | None, Sequence[Group]]:
+) -> tuple[picked_rows.OpenFile, Way | None, Sequence[Group]]:
     layout = open_layout(storage, slice_.path, slice_.size, cached)
-    return (OpenFile(slice_, layout), *planned(layout, slice_.path, stored, positions, method))
+    return (picked_rows.OpenFile(slice_, layout), *planned(layout, slice_.path, stored, positions, method))
 
 
 def _batch(
     storage: Storage,
-    parts: Sequence[tuple[OpenFile, Groups]],
+    parts: Sequence[tuple[picked_rows.OpenFile, Groups]],
     columns: Sequence[Column],
     stored: Sequence[Column],
     method: Way | None,
@@ -171,7 +177,7 @@ def _batch(
     if not stored:
         tables = [_rows_alone(n) for n in sizes]
     else:
-        tables = read_picked(storage, parts, stored, method, threads)
+        tables = picked_rows.read_picked(storage, parts, stored, method, threads)
     if columns:
         tables = [
             _with_partitions(table, file.slice, columns, n)

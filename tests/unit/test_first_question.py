@@ -47,9 +47,11 @@ NEVER = {
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """An indexed table of 3,000 rows; not to be changed."""
+    """A table of 3,000 rows, whose columns k and v are indexed; not to be changed."""
     path = str(tmp_path_factory.mktemp("first") / "t")
-    rows = pa.table({"k": pa.array(range(3000), pa.int64()), "v": [f"v{n % 7}" for n in range(3000)]})
+    rows = pa.table(
+        {"k": pa.array(range(3000), pa.int64()), "v": [f"v{n % 7}" for n in range(3000)], "f": range(3000)}
+    )
     write_deltalake(path, rows)
     index_of(path, ["k", "v"])
     return path
@@ -91,6 +93,38 @@ def test_a_function_imports_its_own_kernels_alone(table: str) -> None:
     assert "tailbit.index.functions.texts.at_once" in modules
     others = ("spans", "arithmetic", "nested", "texts.each", "texts.hashing", "texts.digests")
     assert sorted({f"tailbit.index.functions.{name}" for name in others} & modules) == []
+
+
+SCANNED = [("f < 100", "100"), ("f = 7", "1"), ("f = 7 OR v = 'v1'", "430")]
+
+
+@pytest.mark.parametrize(("where", "answer"), SCANNED, ids=[where for where, _ in SCANNED])
+def test_a_first_scan_imports_no_functions_and_no_executor(table: str, where: str, answer: str) -> None:
+    printed, modules = imported(f"import tailbit; print(tailbit.open({table!r}).where({where!r}).count())")
+    assert printed == answer
+    others = {f"tailbit.index.functions.{name}" for name in ("casting", "dates", "texts.patterns", "vectors")}
+    assert sorted({*others, "logging", "concurrent.futures", "polars"} & modules) == []
+
+
+@pytest.mark.parametrize("column", ["v", "f"])
+def test_first_facets_import_no_groups_of_several_columns(table: str, column: str) -> None:
+    question = f"tailbit.open({table!r}).where('k < 100').facets({column!r})"
+    printed, modules = imported(f"import tailbit; print(len({question}))")
+    assert printed == {"v": "7", "f": "100"}[column]
+    others = {f"tailbit.index.grouping.{name}" for name in ("groups", "lookups", "tuples", "by_tuples")}
+    assert sorted({*others, "tailbit.index.predicate.truth", "logging", "polars"} & modules) == []
+
+
+def test_the_collector_examines_nothing_of_what_a_first_question_imports(table: str) -> None:
+    program = (
+        "import gc, time, tailbit; spent, began = [], []; "
+        "note = lambda phase, _: (began if phase == 'start' else spent).append(time.thread_time()); "
+        f"gc.callbacks.append(note); print(tailbit.open({table!r}).where('f < 100').count()); "
+        "assert gc.isenabled() and gc.get_freeze_count() == 0; "
+        "print(sum(end - start for start, end in zip(began, spent)) < 0.01)"
+    )
+    printed, _ = imported(program.replace("print(tailbit", "_ = (tailbit"))
+    assert printed == "True"
 
 
 def test_every_module_that_a_first_count_may_not_import_exists() -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import ctypes
 import io
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import groupby
@@ -130,6 +129,8 @@ class Assembly:
             view[self._size :] = end
             fill = partial(_fill, storage, view)
             if storage.remote and len(by_file) > 1:
+                from concurrent.futures import ThreadPoolExecutor
+
                 with ThreadPoolExecutor(min(len(by_file), _AT_ONCE)) as pool:
                     list(pool.map(fill, by_file))
             else:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from tailbit.once import quickly_imported
 from tailbit.tables.parquet.row_assembly.footer import CODECS, written_leaf
 
 if TYPE_CHECKING:
@@ -48,10 +49,10 @@ def polars() -> ModuleType | None:
     if _forked:
         return None
     try:
-        import polars
+        library = quickly_imported("polars")
     except ImportError:
         return None
-    return polars if int(polars.__version__.split(".")[0]) >= _OLDEST else None
+    return library if int(library.__version__.split(".")[0]) >= _OLDEST else None
 
 
 def failures(library: ModuleType) -> tuple[type[BaseException], ...]:

@@ -8,7 +8,7 @@ question takes its rows from the cache. Questions for many rows do not evict cac
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,9 @@ from tailbit.tables.arrow import arrow_array
 from tailbit.tables.cache import Cache, share
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.layout import Layout, Pages
-from tailbit.tables.parquet.row_selection.mask import Groups
+
+if TYPE_CHECKING:
+    from tailbit.tables.parquet.row_selection.mask import Groups
 
 FEW_PAGES, _FEW_BYTES = 8, 16 << 20
 """Most pages, and most decompressed bytes, of a column in a file that are cached for one question."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import enum
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,9 @@ from tailbit.tables.parquet.data_file import field_of
 from tailbit.tables.parquet.layout import Layout
 from tailbit.tables.parquet.row_assembly.by_polars import polars
 from tailbit.tables.parquet.row_selection.kept import FEW_COLUMNS, FEW_PAGES
-from tailbit.tables.parquet.row_selection.mask import Groups
+
+if TYPE_CHECKING:
+    from tailbit.tables.parquet.row_selection.mask import Groups
 
 
 class Way(enum.Enum):

@@ -18,9 +18,9 @@ import pyarrow as pa
 
 from tailbit.arrays import Ints, Longs
 from tailbit.errors import DataFileError, LegacyCalendarError, StorageError
+from tailbit.once import lazy
 from tailbit.tables.ahead import in_order
 from tailbit.tables.model import FileSlice
-from tailbit.tables.parquet.column_codes.dictionaries import Used, values_of
 from tailbit.tables.parquet.column_codes.row_groups import in_batches
 from tailbit.tables.parquet.data_file import named_file, open_layout
 from tailbit.tables.parquet.layout import DictionaryPage, Layout, Pages
@@ -41,6 +41,10 @@ from tailbit.tables.storage import Storage
 
 if TYPE_CHECKING:
     from types import ModuleType
+
+    from tailbit.tables.parquet.column_codes import dictionaries
+else:
+    dictionaries = lazy("tailbit.tables.parquet.column_codes.dictionaries")
 
 T = TypeVar("T")
 
@@ -276,7 +280,7 @@ def _tested(
     storage: Storage, batch: Sequence[_Group], place: int, test: Test
 ) -> list[tuple[Pages, Ints]] | None:
     """Return per row group a column's pages and the test result of each value of its dictionary, or None."""
-    known: list[tuple[Pages, DictionaryPage, Used]] = []
+    known: list[tuple[Pages, DictionaryPage, dictionaries.Used]] = []
     for group in batch:
         leaf, path = group.forms[place].leaf, group.search.slice_.path
         with storage.open(storage.resolve(path)) as source:
@@ -284,9 +288,9 @@ def _tested(
         if pages is None or pages.dictionary is None:
             return None
         codec, codes = group.layout.chunk(group.number, leaf).codec, np.arange(pages.dictionary.values)
-        known.append((pages, pages.dictionary, Used(path, pages.dictionary, codec, codes)))
+        known.append((pages, pages.dictionary, dictionaries.Used(path, pages.dictionary, codec, codes)))
     used = [column for _, _, column in known if len(column.codes)]
-    values = values_of(storage, batch[0].layout, batch[0].forms[place].leaf, test.column, used)
+    values = dictionaries.values_of(storage, batch[0].layout, batch[0].forms[place].leaf, test.column, used)
     sizes = [page.values for _, page, _ in known]
     passes = test.passes(values) if len(values) == sum(sizes) else None
     if passes is None:

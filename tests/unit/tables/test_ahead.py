@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
@@ -67,3 +70,29 @@ def test_work_is_shared_out_to_cores_in_parts_that_are_worth_it(monkeypatch: pyt
     assert list(shared_out("abcdef", [10] * 6, 1)) == ["ab", "cd", "ef"]
     assert list(shared_out("ab", [100, 1], 1)) == ["a", "b"]
     assert list(shared_out("abcd", [0, 0, 0, 0], 1)) == ["abcd"]
+
+
+def test_an_iteration_that_stops_cancels_what_has_not_begun_and_waits_for_the_rest() -> None:
+    ended: list[int] = []
+    may_end = threading.Event()
+
+    def piece(number: int, alone: bool) -> int:
+        if number:
+            may_end.wait(60)
+        ended.append(number)
+        return number
+
+    results = in_order(partial(piece, number) for number in range(1000))
+    assert next(results) == 0
+    threading.Timer(0.05, may_end.set).start()
+    results.close()  # type: ignore[attr-defined]
+    at_its_end = len(ended)
+    assert 1 <= at_its_end < 20
+    assert len(ended) == at_its_end
+
+
+def test_an_iteration_that_nobody_ends_keeps_no_process_alive() -> None:
+    question = "rows = in_order([lambda alone: 7] * 20); print(next(rows))"
+    program = f"from tailbit.tables.ahead import in_order; {question}"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "7\n", "")
