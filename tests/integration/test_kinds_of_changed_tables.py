@@ -14,7 +14,7 @@ from pyspark.sql import functions
 
 import tailbit
 import tailbit.spark
-from support.row_changes.table import REFUSALS
+from support.row_changes.copy import REFUSALS
 from support.tables import index_of
 from tailbit.errors import UsageError
 from tailbit.spark.writing.target import Target

@@ -1,4 +1,4 @@
-"""Random changes of rows: as tailbit makes them, and as Delta's own statements do on the copy."""
+"""Random changes of rows: as tailbit makes them, and as the judge does."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from support.row_changes.table import Pair
 
 @dataclass(frozen=True)
 class Change:
-    """A change as tailbit makes it and as Delta's own statement does; `ours` takes more arguments by name."""
+    """A change as tailbit makes it and as the judge does; `ours` takes more arguments by name."""
 
     told: str
     ours: Callable[..., Any]
-    theirs: Callable[[], Any]
+    theirs: Callable[[], tuple[int, ...]]
     refusal: str | None = None
     reads_itself: bool = False
 
@@ -36,7 +36,7 @@ class Changes:
         return Change(
             f"delete {condition}",
             lambda **more: tailbit.spark.delete(pair.path, condition, spark=self._spark, **more),
-            lambda: self._spark.sql(f"DELETE FROM delta.`{pair.twin}` WHERE {condition}").first(),
+            lambda: pair.judge.delete(condition),
         )
 
     def delete_keys(self) -> Change:
@@ -49,13 +49,11 @@ class Changes:
         rows = [tuple(row.values()) for row in frame.toArrow().to_pylist()]
         bad = any(value is None for row in rows for value in row)
         form: Any = rng.choice((frame, frame.toArrow(), rows))
-        same = " AND ".join(f"t.`{name}` = s.`{name}`" for name in pair.key)
-        merge = f"MERGE INTO delta.`{pair.twin}` t USING {{keys}} s ON {same} WHEN MATCHED THEN DELETE"
         on = None if hasattr(form, "select") else list(pair.key)
         return Change(
             f"delete keys of {type(form).__name__} {rows}",
             lambda **more: tailbit.spark.delete(pair.path, form, on, spark=self._spark, **more),
-            lambda: self._spark.sql(merge, keys=frame.dropDuplicates()).first(),
+            lambda: pair.judge.delete_keys(pair.key, frame),
             "NULL" if bad else None,
         )
 
@@ -68,12 +66,10 @@ class Changes:
         frame = self._spark.sql(query)
         if kind == "target":
             chosen = pair.condition(1)
-            frames = tuple(
-                self._spark.sql(f"SELECT * FROM delta.`{path}` WHERE {chosen}").withColumn("v", _again())
-                for path in (pair.path, pair.twin)
-            )
-            keys = [tuple(row[name] for name in pair.key) for row in frames[0].collect()]
-            return f"rows of the table, {chosen}", (frames[0], frames[1]), keys
+            ours = self._spark.sql(f"SELECT * FROM delta.`{pair.path}` WHERE {chosen}")
+            frames = ours.withColumn("v", _again()), pair.judge.frame(chosen).withColumn("v", _again())
+            keys = [tuple(row[name] for name in pair.key) for row in frames[1].collect()]
+            return f"rows of the table, {chosen}", frames, keys
         keys = [tuple(row[name] for name in pair.key) for row in frame.collect()]
         if kind == "kept":
             frame = self._kept_frame(frame)
@@ -103,20 +99,10 @@ class Changes:
             bad = "twice"
         columns = [name for name in pair.columns if name not in pair.key]
         chosen = rng.sample(columns, rng.randrange(1, len(columns) + 1)) if rng.random() < 0.1 else None
-        update, insert = "*", "*"
-        if chosen is not None:
-            update = ", ".join(f"t.`{name}` = s.`{name}`" for name in chosen)
-            every = [f"`{name}`" for name in theirs.columns]
-            insert = f"({', '.join(every)}) VALUES ({', '.join(f's.{name}' for name in every)})"
-        same = " AND ".join(f"t.`{name}` = s.`{name}`" for name in pair.key)
-        merge = (
-            f"MERGE INTO delta.`{pair.twin}` t USING {{rows}} s ON {same}"
-            f" WHEN MATCHED THEN UPDATE SET {update} WHEN NOT MATCHED THEN INSERT {insert}"
-        )
         return Change(
             f"upsert {told} set {chosen}",
             lambda **more: tailbit.spark.upsert(pair.path, ours, pair.key, chosen, spark=self._spark, **more),
-            lambda: self._spark.sql(merge, rows=theirs).first(),
+            lambda: pair.judge.upsert(pair.key, theirs, chosen),
             bad,
             reads_itself=told.startswith("rows of the table"),
         )

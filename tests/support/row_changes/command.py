@@ -13,13 +13,14 @@ import shutil
 import sys
 import tempfile
 import time
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
 from support.fuzzer.turns import gather, tallies
 from support.marks import write_row
-from support.row_changes.history import History, Tally
+from support.row_changes.history import ALIKE, History, Tally, made_for
+from support.row_changes.table import Made
 from support.spark_session import start_spark
 
 MARKS = "<!-- changes fuzzer: begin -->", "<!-- changes fuzzer: end -->"
@@ -49,8 +50,9 @@ def _so_far(total: Tally) -> str:
 
 def _told(total: Tally) -> str:
     return (
-        f"{total.histories} histories: {total.changes} changes, {total.by_index} by the index,"
-        f" {total.refused} refused by both, {total.conflicts} conflicts, {len(total.findings)} findings"
+        f"{total.histories} histories, {total.by_delta} of them judged by Delta too: {total.changes} changes,"
+        f" {total.by_index} by the index, {total.refused} refused by both, {total.conflicts} conflicts,"
+        f" {len(total.findings)} findings"
     )
 
 
@@ -58,6 +60,7 @@ def record(page: Path, seed: int, total: Tally, minutes: float) -> None:
     """Put the result of a whole run between the marks of a page."""
     day = datetime.datetime.now(datetime.timezone.utc).date()
     cells: dict[str, object] = {"date": day, "seed": seed, "histories": f"{total.histories:,}"}
+    cells["judged by Delta too"] = total.by_delta
     cells |= {"changes": f"{total.changes:,}", "by the index": f"{total.by_index:,}"}
     cells |= {"refused by both": total.refused, "conflicts": total.conflicts}
     write_row(page, *MARKS, cells | {"findings": len(total.findings), "minutes": f"{minutes:.0f}"})
@@ -77,6 +80,11 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
+@lru_cache(maxsize=1)
+def _made(folder: str, number: int) -> Made:
+    return made_for(_spark(folder), folder, number * ALIKE)
+
+
 @cache
 def _spark(folder: str) -> Any:
     session = start_spark(Path(folder), lives_long=True)
@@ -89,7 +97,7 @@ def _history(folder: str, seed: int) -> Tally:
     place = tempfile.mkdtemp(dir=folder)
     spark = _spark(folder)
     try:
-        return History(spark, place, seed).go()
+        return History(spark, place, seed, _made(folder, seed // ALIKE)).go()
     finally:
         spark.catalog.clearCache()
         spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()

@@ -1,4 +1,4 @@
-"""A random history of changes of rows, each judged by Delta's own statement on a copy of the table."""
+"""A random history of changes of rows, each judged by rows in memory or by Delta's own statements too."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from unittest.mock import patch
 import tailbit
 import tailbit.spark
 from support.row_changes.changes import Change, Changes
+from support.row_changes.copy import REFUSALS, told
+from support.row_changes.judge import Difference
 from support.row_changes.others import Others
-from support.row_changes.table import REFUSALS, Pair, last_version
+from support.row_changes.table import Made, Pair, last_version
 from support.tables import index_of
 from tailbit.errors import UsageError
 from tailbit.spark.writing.target import Target
@@ -21,15 +23,25 @@ STEPS = 8
 """Changes of a history, those of other writers among them."""
 
 SPARK_READS = 0.2
-"""The share of the changes after which Spark reads both tables; after the others deltalake does, which is ten
+"""The share of the changes after which Spark reads the table; after the others deltalake does, which is ten
 times as quick. At the end both read."""
+
+BY_DELTA = 10
+"""One history in so many has a copy in Delta, which Delta's own statements change."""
+
+ALIKE = 10
+"""So many histories in a row begin with the same table, since to make one costs as much as two changes."""
 
 
 @dataclass
 class Tally:
-    """What histories did: changes by who made them, those refused by both sides, conflicts, and findings."""
+    """What histories did: changes by who made them, those refused by both sides, conflicts, and findings.
+
+    `by_delta`: histories that a copy in Delta judged too.
+    """
 
     histories: int = 0
+    by_delta: int = 0
     changes: int = 0
     by_index: int = 0
     refused: int = 0
@@ -37,22 +49,25 @@ class Tally:
     findings: list[str] = field(default_factory=list)
 
     def __iadd__(self, other: Tally) -> Tally:
-        for name in ("histories", "changes", "by_index", "refused", "conflicts", "findings"):
+        for name in ("histories", "by_delta", "changes", "by_index", "refused", "conflicts", "findings"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         return self
 
 
-class Difference(AssertionError):
-    """What the table and its copy do not have in common."""
+def made_for(spark: Any, folder: str, seed: int) -> Made:
+    """Make the table with which the history of a seed begins, and those of the seeds beside it."""
+    number = seed // ALIKE
+    return Pair(spark, f"{folder}/made {number}", random.Random(f"table {number}")).make()
 
 
 class History:
-    """A table and its copy through some changes; `go` returns what was done and found."""
+    """A table through some changes, and what it must be; `go` returns what was done and found."""
 
-    def __init__(self, spark: Any, folder: str, seed: int, steps: int = STEPS) -> None:
+    def __init__(self, spark: Any, folder: str, seed: int, made: Made | None = None, *, steps: int = STEPS):
         self.spark, self.seed, self.rng = spark, seed, random.Random(seed)
         self.pair = Pair(spark, f"{folder}/t {seed}", self.rng)
-        self.tally, self.done = Tally(histories=1), list[str]()
+        self._made = made or made_for(spark, folder, seed)
+        self.tally, self.done = Tally(1, int(seed % BY_DELTA == 0)), list[str]()
         self._changes = Changes(spark, self.pair, f"{folder}/stage {seed}")
         self._others = Others(self.pair, self.done)
         self._number, self._steps = 0, steps
@@ -60,7 +75,8 @@ class History:
     def go(self) -> Tally:
         """Make the history; what differs is a finding, told with all that led there."""
         try:
-            self.done.append(self.pair.make())
+            self.done.append(self._made.told)
+            self.pair.begin(self._made, by_delta=bool(self.tally.by_delta))
             self._index()
             for _ in range(self._steps):
                 self._step()
@@ -89,14 +105,16 @@ class History:
             self._index()
 
     def _compare_rows(self, read: Callable[[str], list[str]]) -> list[str]:
-        """Compare the rows of both as something reads them; return them."""
-        ours, theirs = read(self.pair.path), read(self.pair.twin)
-        if ours != theirs:
-            only = [row for row in ours if row not in theirs], [row for row in theirs if row not in ours]
-            raise Difference(
-                f"ours only {only[0]}, theirs only {only[1]}; {len(ours)} and {len(theirs)} rows"
-            )
-        return ours
+        """Compare the rows as something reads them with those that must be there; return them."""
+        theirs = told(self.pair.judge.rows.table)
+        for path in filter(None, (self.pair.path, self.pair.judge.twin)):
+            ours = read(path)
+            if ours != theirs:
+                only = [row for row in ours if row not in theirs], [row for row in theirs if row not in ours]
+                raise Difference(
+                    f"{path}: only there {only[0]}, not there {only[1]}; {len(ours)} and {len(theirs)} rows"
+                )
+        return theirs
 
     def _index(self) -> None:
         """Build the index of some columns, or follow the table; sometimes there is none."""
@@ -143,7 +161,7 @@ class History:
             except (*REFUSALS, UsageError):
                 self.tally.refused += 1
                 return
-            raise Difference(f"{done}, and Delta refuses: {str(refusal)[:300]}") from refusal
+            raise Difference(f"{done}, and the judge refuses: {str(refusal)[:300]}") from refusal
         application = (f"app {self.seed}", self._number) if self.rng.random() < 0.3 else None
         plan = change.ours(dry_run=True) if self.rng.random() < 0.3 else None
         self._number += 1
@@ -156,16 +174,11 @@ class History:
             if again.version is not None and done.version is not None:
                 raise Difference(f"replayed: {again}")
 
-    def _compare(self, done: Any, theirs: Any) -> None:
+    def _compare(self, done: Any, theirs: tuple[int, ...]) -> None:
         self.done[-1] += f" -> {done}"
         self.tally.by_index += done.by == "index"
-        told = {name: theirs[name] for name in theirs.__fields__}
-        names = (
-            ("num_updated_rows", "num_inserted_rows") if hasattr(done, "updated") else ("num_deleted_rows",)
-        )
-        expected = tuple(told.get(name, told["num_affected_rows"]) for name in names)
-        if counts(done) != expected:
-            raise Difference(f"{done}, and Delta tells {expected}")
+        if counts(done) != theirs:
+            raise Difference(f"{done}, and the judge tells {theirs}")
 
     def _judge_overtaken(self, change: Change) -> None:
         """Another writer commits between the look-up and the commit: a conflict, or some order of the two.
@@ -173,7 +186,7 @@ class History:
         Rows that are inserted in between come after the change, as they do under Delta's isolation; whatever
         else does not conflict may as well have come before.
         """
-        rival, told = self._rival()
+        rival, rival_judged, name = self._rival()
         acted = list[bool]()
 
         def begin(target: Target) -> Any:
@@ -181,9 +194,9 @@ class History:
 
         def act() -> None:
             acted.append(True)
-            rival(self.pair.path)
+            rival()
 
-        self.done[-1] += f" overtaken by {told}"
+        self.done[-1] += f" overtaken by {name}"
         try:
             with patch.object(Target, "begin", begin):
                 done = change.ours()
@@ -193,14 +206,14 @@ class History:
             else:
                 self.tally.conflicts += 1
             if acted:
-                rival(self.pair.twin)
+                rival_judged()
             return
-        comes_after = told.startswith("INSERT") and done.by == "index"
+        comes_after = name.startswith("INSERT") and done.by == "index"
         if acted and not comes_after:
-            rival(self.pair.twin)
+            rival_judged()
         self._compare(done, change.theirs())
         if acted and comes_after:
-            rival(self.pair.twin)
+            rival_judged()
 
     def _refused_by_delta_too(self, change: Change, refusal: Exception) -> None:
         """Check, where tailbit has refused a change, that Delta does."""
@@ -209,19 +222,16 @@ class History:
         except REFUSALS:
             self.tally.refused += 1
             return
-        raise Difference(f"refused, and Delta does {done}: {str(refusal)[:1500]}")
+        raise Difference(f"refused, and the judge does {done}: {str(refusal)[:1500]}")
 
-    def _rival(self) -> tuple[Callable[[str], object], str]:
-        """Return what another writer does to the table of a path, and how that is told."""
+    def _rival(self) -> tuple[Callable[[], object], Callable[[], object], str]:
+        """Return what another writer does to the table, the judge with it, and how that is told."""
         pair, condition = self.pair, self.pair.condition(1)
+        judge = pair.judge
 
-        def deleted(path: str) -> None:
+        def deleted() -> None:
             with patch.object(Target, "begin", _BEGIN):
-                tailbit.spark.delete(path, condition, spark=self.spark)
-
-        def optimized(path: str) -> None:
-            if path == pair.path:
-                pair.run("OPTIMIZE THIS_TABLE", path)
+                tailbit.spark.delete(pair.path, condition, spark=self.spark)
 
         statements = (
             pair.insertion(2),
@@ -229,9 +239,12 @@ class History:
             f"UPDATE THIS_TABLE SET n = n + 1 WHERE {condition}",
         )
         draw = self.rng.randrange(5)
-        if draw < 2:
-            return (deleted, f"tailbit: {condition}") if draw else (optimized, "OPTIMIZE")
-        return lambda path: pair.run(statements[draw - 2], path), statements[draw - 2]
+        if draw == 0:
+            return lambda: pair.run("OPTIMIZE THIS_TABLE"), lambda: None, "OPTIMIZE"
+        if draw == 1:
+            return deleted, lambda: judge.delete(condition), f"tailbit: {condition}"
+        statement = statements[draw - 2]
+        return lambda: pair.run(statement), lambda: judge.run(statement), statement
 
     def _version(self) -> int:
         return last_version(self.pair.path)
@@ -245,7 +258,7 @@ class History:
             raise Difference(f"tailbit counts {count} of {rows} rows")
         self._index()
         condition = pair.condition()
-        theirs = self.spark.sql(f"SELECT * FROM delta.`{pair.twin}` WHERE {condition}").count()
+        theirs = sum(pair.judge.rows.selected(condition))
         if (count := tailbit.open(pair.path).where(condition).count()) != theirs:
             raise Difference(f"tailbit counts {count} where {condition}, Spark {theirs}")
         if self._compare_rows(pair.quick_contents) != contents:

@@ -1,6 +1,8 @@
-"""What other writers do to a table between the changes of a history, and to its copy."""
+"""What other writers do to a table between the changes of a history, and the judge with them."""
 
 from __future__ import annotations
+
+import pyarrow as pa
 
 from support.row_changes.table import Pair, last_version
 
@@ -13,12 +15,13 @@ class Others:
 
     def __init__(self, pair: Pair, done: list[str]) -> None:
         self._pair, self._done = pair, done
-        self._kept: list[tuple[int, int, dict[str, str]]] = []
+        self._kept: list[tuple[int, int | None, pa.Table, dict[str, str]]] = []
 
     def keep_versions(self) -> None:
-        """Keep in mind that the rows of both are the same now, for a RESTORE."""
-        pair = self._pair
-        self._kept.append((last_version(pair.path), last_version(pair.twin), {**pair.columns}))
+        """Keep in mind that the rows are those of the judge now, for a RESTORE."""
+        pair, twin = self._pair, self._pair.judge.twin
+        twins = None if twin is None else last_version(twin)
+        self._kept.append((last_version(pair.path), twins, pair.judge.rows.table, {**pair.columns}))
 
     def other(self) -> None:
         """Another writer's statement."""
@@ -28,7 +31,7 @@ class Others:
             pair.both(self._done[-1])
         elif rng.random() < 0.4:
             self._done.append("OPTIMIZE")
-            pair.run("OPTIMIZE THIS_TABLE", pair.path)
+            pair.run("OPTIMIZE THIS_TABLE")
         else:
             condition = pair.condition()
             form = rng.choice(("UPDATE THIS_TABLE SET n = 2 WHERE {}", "DELETE FROM THIS_TABLE WHERE {}"))
@@ -36,22 +39,20 @@ class Others:
             pair.both(self._done[-1])
 
     def maintenance(self) -> None:
-        """An older version is put back in both, or nothing is left of them but the newest."""
+        """An older version is put back, or nothing is left of the table but the newest."""
         pair = self._pair
         if self._kept and pair.rng.random() < 0.7:
-            ours, theirs, columns = pair.rng.choice(self._kept)
+            ours, theirs, rows, columns = pair.rng.choice(self._kept)
             self._done.append(f"RESTORE to {ours}, the copy to {theirs}")
-            restored = [
-                pair.run(f"RESTORE THIS_TABLE TO VERSION AS OF {version}", path)
-                for path, version in ((pair.path, ours), (pair.twin, theirs))
-            ]
-            assert restored == [True, True], restored
-            pair.columns = {**columns}
+            for path, version in ((pair.path, ours), (pair.judge.twin, theirs)):
+                if path is not None:
+                    pair.spark.sql(f"RESTORE delta.`{path}` TO VERSION AS OF {version}")
+            pair.judge.rows.table, pair.columns = rows, {**columns}
         else:
             self._done.append("VACUUM")
             pair.spark.conf.set(UNCHECKED, "false")
             try:
-                assert pair.both("VACUUM THIS_TABLE RETAIN 0 HOURS"), "refused"
+                pair.spark.sql(f"VACUUM delta.`{pair.path}` RETAIN 0 HOURS")
             finally:
                 pair.spark.conf.unset(UNCHECKED)
             self._kept.clear()

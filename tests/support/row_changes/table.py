@@ -1,10 +1,10 @@
-"""A random Delta table and its copy, the values of its columns, and conditions on them."""
+"""A random Delta table beside its judge, the values of its columns, and conditions on them."""
 
 from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,9 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 
-REFUSALS = (PySparkException, Py4JError)
-"""How Delta and Spark refuse."""
+from support.row_changes.copy import MOST, REFUSALS, told
+from support.row_changes.judge import Judge, of_table
 
 LONG = f"'{'x' * 300}'"
 """A text that is longer than the keys of an index."""
@@ -59,9 +57,21 @@ LEFT_TO_DELTA: tuple[tuple[str, ...], ...] = (
 """What a table may have, and what leaves its changes to Delta's own statements."""
 
 
+@dataclass(frozen=True)
+class Made:
+    """A table with which histories begin, each with a copy of its own; `told`: how it was made."""
+
+    path: str
+    told: str
+    columns: Mapping[str, str]
+    key: tuple[str, ...]
+    is_mapped: bool
+    constrained: bool
+
+
 @dataclass
 class Pair:
-    """A table whose rows tailbit changes, and a copy that Delta's own statements change.
+    """A table whose rows tailbit changes, and the judge of what it must be.
 
     `columns`: the types by name, generated ones not among them; `key`: the names of the key columns.
     """
@@ -73,25 +83,32 @@ class Pair:
     key: tuple[str, ...] = ()
     is_mapped: bool = False
     deltalake_reads: bool = True
+    judge: Judge = field(init=False)
 
-    @property
-    def twin(self) -> str:
-        """The path of the copy."""
-        return f"{self.path} twin"
+    def begin(self, made: Made, by_delta: bool) -> None:
+        """Begin with a copy of a table; `by_delta`: another one, which Delta changes, judges too."""
+        twin = f"{self.path} twin" if by_delta else None
+        for path in filter(None, (self.path, twin)):
+            shutil.copytree(made.path, path)
+        self.columns, self.key, self.is_mapped = {**made.columns}, made.key, made.is_mapped
+        self.judge = of_table(self.spark, self.path, made.constrained, twin)
 
-    def make(self) -> str:
-        """Make both with rows in some files; return how the table is made."""
+    def make(self) -> Made:
+        """Make the table, with rows in some files."""
         rng = self.rng
         self.columns = {"k": rng.choice(KEY_TYPES), "j": rng.choice(KEY_TYPES), "n": "INT", "v": "STRING"}
         self.key = rng.choice((("k",), ("k",), ("k", "j"), ("j", "k")))
-        made = self._statement()
-        self.spark.sql(made)
+        told = self._statement()
+        self.spark.sql(told)
+        if constrained := rng.random() < 0.2:
+            self.spark.sql(f"ALTER TABLE delta.`{self.path}` ADD CONSTRAINT small CHECK (n < {MOST})")
         if rng.random() < 0.2:
-            self.spark.sql(f"ALTER TABLE delta.`{self.path}` ADD CONSTRAINT small CHECK (n < 1000)")
-        for _ in range(rng.randrange(1, 4)):
-            self.run(self.insertion(rng.randrange(1, 9)), self.path)
-        shutil.copytree(self.path, self.twin)
-        return made
+            for _ in range(rng.randrange(1, 4)):
+                self.run(self.insertion(rng.randrange(1, 9)))
+        else:
+            files = f"SELECT /*+ REPARTITION({rng.randrange(1, 5)}) */"
+            self.run(self.insertion(rng.randrange(1, 20)).replace("SELECT", files, 1))
+        return Made(self.path, told, self.columns, self.key, self.is_mapped, constrained)
 
     def _statement(self) -> str:
         rng = self.rng
@@ -180,39 +197,32 @@ class Pair:
         Raises:
             AssertionError: one side refuses it alone.
         """
-        done = [self.run(statement, path) for path in (self.path, self.twin)]
+        done = self.run(statement), self.judge.run(statement)
         assert done[0] == done[1], f"{statement}: {done}"
         return done[0]
 
-    def run(self, statement: str, path: str) -> bool:
+    def run(self, statement: str) -> bool:
         """Run a statement in which THIS_TABLE stands for the table; False if it is refused."""
         try:
-            self.spark.sql(statement.replace("THIS_TABLE", f"delta.`{path}`"))
+            self.spark.sql(statement.replace("THIS_TABLE", f"delta.`{self.path}`"))
         except REFUSALS:
             return False
         return True
 
     def contents(self, path: str) -> list[str]:
         """Return every row as text, sorted, with the names of the columns."""
-        frame = self.spark.read.format("delta").load(path)
-        return _told(frame.columns, [tuple(row) for row in frame.toArrow().to_pydict().values()])
+        return told(self.spark.read.format("delta").load(path).toArrow())
 
     def quick_contents(self, path: str) -> list[str]:
         """Return every row as `contents` does, read by deltalake; by Spark, where deltalake cannot."""
         if self.deltalake_reads:
             try:
-                rows = pa.table(QueryBuilder().register("t", DeltaTable(path)).execute("SELECT * FROM t"))
-                return _told(rows.column_names, [*rows.to_pydict().values()])
+                query = QueryBuilder().register("t", DeltaTable(path))
+                return told(pa.table(query.execute("SELECT * FROM t")))
             except DeltaError:
                 # Only features that deltalake does not have end here.
                 self.deltalake_reads = False
         return self.contents(path)
-
-
-def _told(names: Sequence[str], columns: Sequence[Sequence[Any]]) -> list[str]:
-    """Return rows as texts, sorted, with the names of their columns."""
-    order = sorted(range(len(names)), key=names.__getitem__)
-    return sorted(repr([(names[at], row[at]) for at in order]) for row in zip(*columns, strict=True))
 
 
 def last_version(path: str) -> int:
