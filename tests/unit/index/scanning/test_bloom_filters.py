@@ -12,7 +12,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import convert_to_deltalake
+from deltalake import (
+    BloomFilterProperties,
+    ColumnProperties,
+    DeltaTable,
+    WriterProperties,
+    convert_to_deltalake,
+    write_deltalake,
+)
 
 import tailbit
 from tailbit.index.scanning.row_groups import can_match
@@ -148,3 +155,21 @@ def test_filters_of_duckdb_are_read(tmp_path: Path) -> None:
     footer = pq.read_metadata(path / "f.parquet")
     assert footer.row_group(0).column(0).bloom_filter_offset is not None
     assert sum(left(str(path), f"b = {n}") for n in range(101, 111)) == 0
+
+
+def test_filters_of_delta_rs_are_read(tmp_path: Path) -> None:
+    path, filters = str(tmp_path / "t"), BloomFilterProperties(True, fpp=0.01, ndv=ROWS)
+    properties = WriterProperties(
+        max_row_group_size=ROWS // GROUPS,
+        default_column_properties=ColumnProperties(bloom_filter_properties=filters),
+    )
+    write_deltalake(path, rows(), writer_properties=properties)
+    (file,) = DeltaTable(path).file_uris()
+    for name in COLUMNS:
+        for number in (*NUMBERS[:3].tolist(), 10 * ROWS):
+            ours, theirs = conditions(name, number)
+            found = duckdb.sql(f"SELECT count(*) FROM '{file}' WHERE {theirs}").fetchall()[0][0]
+            assert tailbit.open(path).where(ours).count() == found
+    footer = pq.read_metadata(file)
+    assert footer.row_group(0).column(3).bloom_filter_offset is not None
+    assert sum(left(path, f"s = '{n:x}!'") for n in range(20)) < 20
