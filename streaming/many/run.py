@@ -45,8 +45,8 @@ def run_config(
         NotDrainedError: the application was killed because it did not end in time.
         TailbitError: another named error ended the application.
     """
-    check_requirements()
     take_from_the_system()
+    check_requirements()
     life, reload = Liveness("checking the configuration"), threading.Event()
     supervision = supervision or Supervision()
     try:

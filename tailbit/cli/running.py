@@ -77,12 +77,15 @@ def run(
     tailbit run flights --once                                 # catch up and stop
     tailbit run --config tailbit.toml                          # many tables; SIGHUP reads the file again
     """
+    _take_from_the_system()
     if config is not None:
         _only_config((table, columns, queries, *filter(_is_given, of_one)), index)
         return _run_config(config, stall_limit, quiet=quiet, as_json=as_json)
     if table is None:
         raise click.UsageError("name a table, or a configuration: --config FILE")
-    _made_ready()
+    from tailbit.streaming.java.requirements import check_requirements
+
+    check_requirements()
     from tailbit.streaming import job
 
     return job.run(
@@ -115,10 +118,11 @@ def _only_config(given: tuple[Any, ...], index: str | None) -> None:
 def _run_config(file: str, stall_limit: str, *, quiet: bool, as_json: bool) -> int:
     """Run all tables of a configuration; `--stall-limit` on the command line overrides the file's limit."""
     from tailbit.streaming.config.read import read_config
+    from tailbit.streaming.java.requirements import check_requirements
 
     if not _is_given("stall_limit"):
         stall_limit = f"{read_config(file).config.application.stall_limit or 'off'}"
-    _made_ready()
+    check_requirements()
     from tailbit.streaming.many.run import run_config
 
     return run_config(file, **_reporting(stall_limit, quiet=quiet, as_json=as_json))
@@ -155,14 +159,11 @@ def _noted_by(systemd: ServiceManager, on_progress: OnProgress | None) -> OnProg
     return note
 
 
-def _made_ready() -> None:
-    """Check the machine's requirements first; from then on freed memory is returned to the system."""
+def _take_from_the_system() -> None:
+    """Configure Arrow and delta-rs to keep no freed memory, before anything imports them."""
     from tailbit.streaming.upkeep.memory import take_from_the_system
 
     take_from_the_system()
-    from tailbit.streaming.java.requirements import check_requirements
-
-    check_requirements()
 
 
 @click.command("archive-classes")

@@ -180,9 +180,9 @@ def _cells(asked: argparse.Namespace, load: Load) -> dict[str, object]:
     lags = [lag for commit in load.commits if (lag := load.told.lag(commit)) is not None]
     parts = np.array(load.memory)
     memory = np.column_stack([parts, parts.sum(axis=1)])
-    tenth = max(1, len(memory) // 10)
-    early, late = (np.median(period, axis=0) for period in (memory[tenth : 2 * tenth], memory[-tenth:]))
-    parts_and_all = [f"{a:.0f} → {b:.0f}" for a, b in zip(early, late, strict=True)]
+    tenths = np.array_split(memory, 10) if len(memory) >= 10 else [memory] * 10
+    seen = [np.median(tenths[number], axis=0) for number in SEEN]
+    parts_and_all = [" → ".join(f"{mb:.0f}" for mb in part) for part in np.transpose(seen)]
     return {
         "date": datetime.datetime.now(datetime.timezone.utc).date(),
         "seed": asked.seed,
@@ -192,10 +192,14 @@ def _cells(asked: argparse.Namespace, load: Load) -> dict[str, object]:
         "a second (asked)": f"{len(load.commits) / load.seconds:.1f} ({asked.rate:g})",
         "lag s: median, p99, most": f"{median(lags):.2f}, {_p99(lags):.2f}, {max(lags):.2f}",
         "compacted after": f"{asked.compact or 'never'}",
-        f"MB of {', '.join(PARTS)}, all; most": f"{', '.join(parts_and_all)}; {memory[:, -1].max():.0f}",
+        f"MB of {', '.join(PARTS)}, all (second, fifth, last tenth); most": f"{', '.join(parts_and_all)}; {memory[:, -1].max():.0f}",
         "cores": f"{load.cpu:.2f}",
         "load of the machine, cores": f"{os.getloadavg()[2]:.1f}, {psutil.cpu_count()}",
     }
+
+
+SEEN = (1, 4, 9)
+"""The tenths of the time whose memory is reported."""
 
 
 def _p99(values: list[float]) -> float:

@@ -70,7 +70,8 @@ def test_arrow_takes_memory_from_the_system_unless_somebody_has_chosen(chosen: s
     assert run(code, environment) == [used, used]
 
 
-def test_the_command_chooses_before_arrow_is_imported() -> None:
+@pytest.mark.parametrize("of", [["/no/such/table", "--columns", "a"], ["--config", "/no/such/file.toml"]])
+def test_the_command_chooses_before_arrow_is_imported(of: list[str]) -> None:
     # Arrow chooses once what it takes for itself: it kept 24 MB of a merge.
     code = (
         "import os, sys\n"
@@ -80,7 +81,7 @@ def test_the_command_chooses_before_arrow_is_imported() -> None:
         f"            print(name, os.environ.get('{POOL}'), '_RJEM_MALLOC_CONF' in os.environ)\n"
         "sys.meta_path.insert(0, Told())\n"
         "from tailbit.cli.main import main\n"
-        "sys.argv = ['tailbit', 'run', '/no/such/table', '--columns', 'a']\n"
+        f"sys.argv = ['tailbit', 'run', *{of!r}]\n"
         "main()"
     )
     done = subprocess.run(
