@@ -77,7 +77,9 @@ def run(
     tailbit run flights --once                                 # catch up and stop
     tailbit run --config tailbit.toml                          # many tables; SIGHUP reads the file again
     """
-    _take_from_the_system()
+    from tailbit.streaming.upkeep.memory import take_from_the_system
+
+    take_from_the_system()
     if config is not None:
         _only_config((table, columns, queries, *filter(_is_given, of_one)), index)
         return _run_config(config, stall_limit, quiet=quiet, as_json=as_json)
@@ -157,13 +159,6 @@ def _noted_by(systemd: ServiceManager, on_progress: OnProgress | None) -> OnProg
             on_progress(progress)
 
     return note
-
-
-def _take_from_the_system() -> None:
-    """Configure Arrow and delta-rs to keep no freed memory, before anything imports them."""
-    from tailbit.streaming.upkeep.memory import take_from_the_system
-
-    take_from_the_system()
 
 
 @click.command("archive-classes")

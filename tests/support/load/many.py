@@ -192,7 +192,8 @@ def _cells(asked: argparse.Namespace, load: Load) -> dict[str, object]:
         "a second (asked)": f"{len(load.commits) / load.seconds:.1f} ({asked.rate:g})",
         "lag s: median, p99, most": f"{median(lags):.2f}, {_p99(lags):.2f}, {max(lags):.2f}",
         "compacted after": f"{asked.compact or 'never'}",
-        f"MB of {', '.join(PARTS)}, all (second, fifth, last tenth); most": f"{', '.join(parts_and_all)}; {memory[:, -1].max():.0f}",
+        f"MB of {', '.join(PARTS)}, all: second, fifth, last tenth": ", ".join(parts_and_all),
+        "MB of all, most": f"{memory[:, -1].max():.0f}",
         "cores": f"{load.cpu:.2f}",
         "load of the machine, cores": f"{os.getloadavg()[2]:.1f}, {psutil.cpu_count()}",
     }
