@@ -209,8 +209,8 @@ def _announce_ui(spark: SparkSession, announce: Tell) -> None:
 
 def _ready(master: str) -> None:
     """Check the requirements of an indexer; from now on freed memory is returned to the system."""
-    check_requirements()
     take_from_the_system()
+    check_requirements()
     if not is_submitted():
         check_master(master)
 
