@@ -10,12 +10,20 @@ import click
 
 from tailbit.cli.advice import columns_of_run
 from tailbit.cli.options import config_option, index_option, json_option, only_config, storage_options
+from tailbit.once import lazy
 from tailbit.streaming.settings import DEFAULT_TRIGGER
 
 if TYPE_CHECKING:
+    from tailbit.streaming import job
     from tailbit.streaming.batch import OnProgress
+    from tailbit.streaming.java import requirements
     from tailbit.streaming.life.service_manager import ServiceManager
     from tailbit.streaming.metrics import Progress
+    from tailbit.streaming.upkeep import memory
+else:
+    job = lazy("tailbit.streaming.job")
+    memory = lazy("tailbit.streaming.upkeep.memory")
+    requirements = lazy("tailbit.streaming.java.requirements")
 
 
 @click.command()
@@ -77,19 +85,13 @@ def run(
     tailbit run flights --once                                 # catch up and stop
     tailbit run --config tailbit.toml                          # many tables; SIGHUP reads the file again
     """
-    from tailbit.streaming.upkeep.memory import take_from_the_system
-
-    take_from_the_system()
+    memory.take_from_the_system()
     if config is not None:
         _only_config((table, columns, queries, *filter(_is_given, of_one)), index)
         return _run_config(config, stall_limit, quiet=quiet, as_json=as_json)
     if table is None:
         raise click.UsageError("name a table, or a configuration: --config FILE")
-    from tailbit.streaming.java.requirements import check_requirements
-
-    check_requirements()
-    from tailbit.streaming import job
-
+    requirements.check_requirements()
     return job.run(
         table,
         columns=columns_of_run(table, index, columns, queries, as_json=as_json),
@@ -120,11 +122,10 @@ def _only_config(given: tuple[Any, ...], index: str | None) -> None:
 def _run_config(file: str, stall_limit: str, *, quiet: bool, as_json: bool) -> int:
     """Run all tables of a configuration; `--stall-limit` on the command line overrides the file's limit."""
     from tailbit.streaming.config.read import read_config
-    from tailbit.streaming.java.requirements import check_requirements
 
     if not _is_given("stall_limit"):
         stall_limit = f"{read_config(file).config.application.stall_limit or 'off'}"
-    check_requirements()
+    requirements.check_requirements()
     from tailbit.streaming.many.run import run_config
 
     return run_config(file, **_reporting(stall_limit, quiet=quiet, as_json=as_json))
