@@ -61,7 +61,7 @@ help:
 # Spark's classes are archived beside the tests that come first: every JVM that is started later maps them.
 test: lint java jar
 	@cd tests && nice $(BIN)/python -m support.shared_classes >/dev/null 2>&1 & \
-	$(BIN)/pytest -n 2 --dist loadscope --no-loadscope-reorder -q $(PYTEST_ARGS)
+	$(BIN)/pytest -n 3 --dist loadscope --no-loadscope-reorder -q $(PYTEST_ARGS)
 
 # mypy and import-linter need the packages under their import names: a copied tree gives them that.
 lint: $(VENV)/.test-installed

@@ -32,12 +32,19 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-FOLDERS = ("integration", "unit", "property")
-"""What starts first. The first worker takes all of `integration`; the other has what needs no JVM for
-minutes, so a plain mistake shows within seconds."""
+FIRST = "integration"
+"""What starts first: all of it is one worker's, which has the shared Spark and is busy with it to the end."""
 
-LONGEST = ("test_demo.py", "test_kill_spark.py", "test_kill_points.py", "test_always_on.py")
-"""Files that take longest of the rest. They start first, so that no worker idles in the end."""
+COMPUTING = ("unit", "property")
+"""What computes. The other folders mostly wait, for Spark to start or for a limit. Files of both kinds
+take turns, so that of the other workers one waits while one computes, and a plain mistake shows soon."""
+
+LONGEST = (
+    *("test_many_tables.py", "test_kill_points.py", "test_hangs.py", "test_demo.py"),
+    *("test_spark_deployments.py", "test_spark_releases.py", "test_kill_spark.py", "test_silent_cluster.py"),
+    *("test_packed_hudi_tables.py", "test_fuzzed_histories.py", "test_fuzzed_keys.py"),
+)
+"""Files that take longest of their kind. They start first, so that no worker idles in the end."""
 
 MANY = 40
 """More tests with Spark than these are worth the optimising compiler."""
@@ -67,19 +74,20 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Folders in their order, then long files; a test that asks for `spark` carries the marker."""
-    here = Path(__file__).parent
+    """Put files in the order in which they start; a test that asks for `spark` carries the marker."""
+    folders = {item.path: item.path.relative_to(Path(__file__).parent).parts[0] for item in items}
+    ranks = {name: n for n, name in enumerate(LONGEST)}
+    starting = sorted(
+        folders, key=lambda path: (folders[path] == "property", ranks.get(path.name, len(ranks)))
+    )
+    turns = dict.fromkeys(folders, 0.0)
+    for computes in (True, False):
+        kind = [p for p in starting if folders[p] != FIRST and (folders[p] in COMPUTING) is computes]
+        turns |= {path: n / len(kind) for n, path in enumerate(kind)}
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
-    folders = {name: n for n, name in enumerate(FOLDERS)}
-    files = {name: n for n, name in enumerate(LONGEST)}
-
-    def place(item: pytest.Item) -> tuple[int, int]:
-        folder = item.path.relative_to(here).parts[0]
-        return folders.get(folder, len(folders)), files.get(item.path.name, len(files))
-
-    items.sort(key=place)
+    items.sort(key=lambda item: (folders[item.path] != FIRST, turns[item.path]))
 
 
 def pytest_runtest_setup() -> None:

@@ -12,7 +12,7 @@ from tailbit.index.query import lookup
 pytestmark = pytest.mark.usefixtures("outside_allowed")
 
 
-@pytest.mark.parametrize("seed", seeds(3))
+@pytest.mark.parametrize("seed", seeds(2))
 @pytest.mark.parametrize("writer", ["built", "deltalake"])
 def test_keys_are_located_where_a_join_finds_them(seed: int, writer: str) -> None:
     report = run_keys(seed, 60, writer)
