@@ -48,14 +48,13 @@ class Merger:
         table: Table,
         index: MetadataTable,
         spark: SparkSession,
-        inline_bytes: int = INLINE_BYTES,
         mender: Mender | None = None,
         workers: AbstractContextManager[object] | None = None,
         at_work: SpacesAtWork | None = None,
     ) -> None:
         self._at_work = at_work or SpacesAtWork()
         self._mender, self._workers = mender or Mender(table, index), workers or nullcontext()
-        self._table, self._index, self._spark, self._inline_bytes = table, index, spark, inline_bytes
+        self._table, self._index, self._spark = table, index, spark
         self._earliest: tuple[float, int] | None = None
         self._thread: threading.Thread | None = None
         self.failure: TailbitError | None = None
@@ -103,7 +102,7 @@ class Merger:
     def _merge_due(self) -> None:
         for plan in merge_due(self._index.state, self._earliest_version()):
             free = [group for group in plan.groups if self._at_work.filling.isdisjoint(group.spaces)]
-            large = [group for group in free if self._bytes(group) > self._inline_bytes]
+            large = [group for group in free if self._bytes(group) > INLINE_BYTES]
             for number, portion in enumerate(self._portions(free)):
                 if number and self._is_behind():
                     break
@@ -117,7 +116,7 @@ class Merger:
         left = 0
         for group in sorted(groups, key=self._bytes, reverse=True):
             size = self._bytes(group)
-            if size > self._inline_bytes:
+            if size > INLINE_BYTES:
                 continue
             if not portions or size > left:
                 portions.append([])

@@ -38,7 +38,7 @@ _BLOCKS = 3
 """Blocks of a sample. The first one decides for most columns."""
 
 
-def decided(table: Table, definitions: Sequence[Definition], seed: int = 0) -> tuple[Definition, ...]:
+def decided(table: Table, definitions: Sequence[Definition]) -> tuple[Definition, ...]:
     """Return new definitions with the counts of each decided, from a sample of the table where it is open.
 
     Cost: the first rows of at most three row groups; nothing for a small table. A table that is empty, or
@@ -51,7 +51,7 @@ def decided(table: Table, definitions: Sequence[Definition], seed: int = 0) -> t
     if open_ and sum(snapshot.files.core["size"].to_pylist()) >= _LEAST_BYTES:
         try:
             known = [column for column in columns if column is not None and not column.partition]
-            sample = sampled(table.storage, snapshot.files, known, _BLOCKS, seed)
+            sample = sampled(table.storage, snapshot.files, known, _BLOCKS, seed=0)
         except DataFileError:
             sample = Sample((), 0)
         ratios = {column.id: _keys_a_row(sample, column) for column in known}

@@ -75,12 +75,11 @@ def _late(table: TableEntry) -> Found:
     return Found(table, waits=f"no answer within {LOOK_S:.0f} s")
 
 
-def look_at(table: TableEntry, path: str | None = None) -> Found:
-    """Return what is wrong with a table. `path`: of a table by name, where its catalog says that it is."""
-    where = path or table.path
-    assert where is not None
+def look_at(table: TableEntry) -> Found:
+    """Return what is wrong with a table that has a path."""
+    assert table.path is not None
     try:
-        source = open_table(where, StorageOptions.of(table.storage_options))
+        source = open_table(table.path, StorageOptions.of(table.storage_options))
         source.snapshot()
     except NotATableError as nothing:
         return Found(table, waits=str(nothing))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 EVERY_S = 1.0
 """Seconds between two looks at the CPU time."""
@@ -15,16 +14,16 @@ BUSY = 0.02
 class Rate:
     """Whether a sum of CPU seconds grows by more than a fraction of a core, over a second or more."""
 
-    def __init__(self, part: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._part, self._clock = part, clock
-        self._from, self._at = 0.0, clock()
+    def __init__(self, part: float) -> None:
+        self._part = part
+        self._from, self._at = 0.0, time.monotonic()
 
     def is_busy(self, cpu: float) -> bool:
         """Return whether the sum has grown that fast since the last time it did, or since it last shrank.
 
         The sum shrinks when processes end.
         """
-        now = self._clock()
+        now = time.monotonic()
         if cpu < self._from:
             self._from, self._at = cpu, now
             return False

@@ -26,19 +26,20 @@ LOADED = (merge, run, log_source)
 """Modules that a Python worker imports as soon as it runs anything of this module."""
 
 _GROUP = "tailbit-warm-up"
+_WORKERS = 2
 _ENDS_S = 5.0
 _ROUNDS = 6
 _TOGETHER_S = 0.3
 
 
 @contextmanager
-def warming_up(spark: SparkSession, workers: int = 2) -> Iterator[None]:
-    """Start `workers` Python workers and compile a batch's path, in a thread beside the block.
+def warming_up(spark: SparkSession) -> Iterator[None]:
+    """Start the Python workers and compile a batch's path, in a thread beside the block.
 
     Warm-up work still running when the block ends is cancelled before Spark stops.
     """
     ended = threading.Event()
-    thread = threading.Thread(target=_warm, args=(spark, workers, ended), name="tailbit-warm-up", daemon=True)
+    thread = threading.Thread(target=_warm, args=(spark, ended), name="tailbit-warm-up", daemon=True)
     thread.start()
     try:
         yield
@@ -56,7 +57,7 @@ def _cut_off(spark: SparkSession) -> None:
         spark.sparkContext.cancelJobGroup(_GROUP)
 
 
-def _warm(spark: SparkSession, workers: int, ended: threading.Event) -> None:
+def _warm(spark: SparkSession, ended: threading.Event) -> None:
     """Warm up the workers; the first jobs occupy all workers at once, so that each is started."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -66,7 +67,7 @@ def _warm(spark: SparkSession, workers: int, ended: threading.Event) -> None:
         for number in range(_ROUNDS):
             if ended.is_set():
                 return
-            frame = spark.range(workers, numPartitions=workers)
+            frame = spark.range(_WORKERS, numPartitions=_WORKERS)
             collected(frame.mapInArrow(_wait if number == 0 else _pass_on, "id bigint"))
     except (OSError, Py4JError, PySparkException, AttributeError):
         # Of an attribute: a Spark that was stopped meanwhile has no Java any more.

@@ -57,10 +57,9 @@ class Planner:
         control: Control | None = None,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
-        wall: Callable[[], float] = time.time,
     ) -> None:
         self._table, self._index, self._settings, self._control = table, index, settings, control
-        self._sleep, self._clock, self._wall = sleep, clock, wall
+        self._sleep, self._clock = sleep, clock
         self._backlog = Backlog(table)
         self._agreed: Agreement | None = None
         self._initial: Offset | None = None
@@ -213,7 +212,7 @@ class Planner:
             files, size = files + commit.files_added + commit.files_removed, size + commit.bytes_added
             if last is not None and (files > limits.files or size > limits.bytes):
                 break
-            if commit.blank and version == head and self._wall() * 1000 - commit.timestamp_ms < BLANK_MS:
+            if commit.blank and version == head and time.time() * 1000 - commit.timestamp_ms < BLANK_MS:
                 break
             last = version
         return base if last is None else log_start(base.round, self._table.fingerprint(last), last)

@@ -9,7 +9,7 @@ import shutil
 import socket
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -29,19 +29,19 @@ _PAGES = 4040
 """The port of Spark's pages."""
 
 
-def machine(environment: Mapping[str, str] = os.environ) -> Iterator[Finding]:
+def machine() -> Iterator[Finding]:
     """Yield a finding for each thing that this machine must have, whatever the table is."""
     yield _python()
     yield _packages()
     yield _java()
     yield _spark()
-    yield _other_spark(environment)
-    yield _interpreter(environment)
+    yield _other_spark()
+    yield _interpreter()
     yield _memory()
     yield _cores()
     yield _open_files()
     yield _temporary_files()
-    yield _state(environment)
+    yield _state()
     yield _loopback()
     yield _port()
     yield _text()
@@ -125,9 +125,9 @@ def _spark() -> Finding:
     return Finding("spark", State.OK, f"pyspark {installed('pyspark')}, pandas {installed('pandas')}")
 
 
-def _other_spark(environment: Mapping[str, str]) -> Finding:
+def _other_spark() -> Finding:
     """Compare the Spark of SPARK_HOME, which pyspark starts, with pyspark."""
-    home, ours = environment.get("SPARK_HOME"), installed("pyspark")
+    home, ours = os.environ.get("SPARK_HOME"), installed("pyspark")
     if not home:
         return Finding("SPARK_HOME", State.OK, "not set: Spark comes with pyspark")
     remedy = "unset SPARK_HOME, or let it name a Spark of the release of pyspark."
@@ -140,9 +140,9 @@ def _other_spark(environment: Mapping[str, str]) -> Finding:
     return judged("SPARK_HOME", found, same, "the same release of both", remedy)
 
 
-def _interpreter(environment: Mapping[str, str]) -> Finding:
+def _interpreter() -> Finding:
     """Check the interpreter that Spark's workers are told to use."""
-    given = environment.get("PYSPARK_PYTHON")
+    given = os.environ.get("PYSPARK_PYTHON")
     if not given:
         return Finding("PYSPARK_PYTHON", State.OK, "not set: workers run this Python")
     path = shutil.which(given)
@@ -219,9 +219,9 @@ def _temporary_files() -> Finding:
     return judged("temporary files", found, free >= FREE, needed, "Make space there, or set TMPDIR.")
 
 
-def _state(environment: Mapping[str, str]) -> Finding:
+def _state() -> Finding:
     """Check the folder of this user, where progress over object stores and Java's archive lie."""
-    folder = own_state(environment)
+    folder = own_state()
     nearest = next(parent for parent in (folder, *folder.parents) if parent.exists())
     usable = nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)
     return judged(

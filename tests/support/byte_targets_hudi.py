@@ -32,7 +32,7 @@ from tailbit.tables.hudi.log.timeline import TimelineReader
 from tailbit.tables.hudi.log_files.blocks import BlockType, LogBlock, list_blocks, read_span
 from tailbit.tables.hudi.log_files.by_polars import is_plain
 from tailbit.tables.hudi.log_files.deletes import read_deletions
-from tailbit.tables.hudi.log_files.records import read_rows, schema_of
+from tailbit.tables.hudi.log_files.records import read_pieces, schema_of
 from tailbit.tables.storage import Entry, LocalStorage
 
 TEXTS = ("string", "long", "int", "boolean")
@@ -138,8 +138,8 @@ class HudiBytes:
             assert b"#HUDI#".startswith(data[block.offset : block.offset + 6])
             if block.type is BlockType.DELETE:
                 assert all(deletion.key is not None for deletion in read_deletions(self.storage, name, block))
-            elif block.holds_rows:
-                self._compare(name, block, read_rows(self.storage, name, block))
+            elif block.type in (BlockType.AVRO, BlockType.PARQUET):
+                self._compare(name, block, pa.concat_tables(read_pieces(self.storage, name, block)))
         return bool(blocks)
 
     def _compare(self, name: str, block: LogBlock, rows: pa.Table) -> None:

@@ -186,11 +186,6 @@ class _Earlier:
         return everything
 
 
-def read_timeline(storage: Storage) -> Timeline:
-    """Read the timeline of the table below a root, once. Raises what `TimelineReader.look` raises."""
-    return TimelineReader(storage).look()
-
-
 def _moment(instant: Instant) -> tuple[str, str, str]:
     return instant.completed, *instant.key
 

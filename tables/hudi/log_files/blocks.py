@@ -95,11 +95,6 @@ class LogBlock:
         return self.texts.get(Header.INSTANT, "")
 
     @property
-    def holds_rows(self) -> bool:
-        """Whether the block holds rows of the table."""
-        return self.type in (BlockType.AVRO, BlockType.PARQUET)
-
-    @property
     def is_partial(self) -> bool:
         """Whether the rows hold some columns alone; the others are those of the row before."""
         return self.texts.get(Header.PARTIAL, "").lower() == "true"

@@ -58,11 +58,6 @@ def read_pieces(storage: Storage, path: str, block: LogBlock) -> Iterator[pa.Tab
         raise refused_block(storage, block, kind) from wrong
 
 
-def read_rows(storage: Storage, path: str, block: LogBlock) -> pa.Table:
-    """Return the rows of a data block as one table; raises what `read_pieces` raises."""
-    return pa.concat_tables(read_pieces(storage, path, block))
-
-
 def read_parquet(storage: Storage, path: str, block: LogBlock) -> pa.Buffer | None:
     """Return the content of a block of Parquet as it is; None for a block of another type."""
     if block.type is not BlockType.PARQUET:

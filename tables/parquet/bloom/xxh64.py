@@ -28,7 +28,7 @@ _STRIPE, _LANES = 32, 4
 """Bytes of a stripe, and words in it, each of which has an accumulator."""
 
 
-def hashes_of_words(values: npt.NDArray[np.integer], seed: Hashes | int = 0) -> Hashes:
+def hashes_of_words(values: npt.NDArray[np.integer]) -> Hashes:
     """Return the hashes of integers of four or eight bytes, by their bytes as they are stored.
 
     >>> hashes_of_words(np.array([0], np.int64)).tolist()
@@ -36,11 +36,11 @@ def hashes_of_words(values: npt.NDArray[np.integer], seed: Hashes | int = 0) -> 
     """
     width = values.dtype.itemsize
     words = values.view(f"u{width}").astype(np.uint64)
-    start = _filled(seed, len(values)) + _P5 + np.uint64(width)
+    start = np.full(len(values), _P5 + np.uint64(width))
     return _final(_with_word(start, words) if width == 8 else _with_half(start, words))
 
 
-def hashes_of_bytes(places: Longs, data: Bytes, seed: Hashes | int = 0) -> Hashes:
+def hashes_of_bytes(places: Longs, data: Bytes) -> Hashes:
     """Return the hashes of texts; `places`: where each begins in `data`, and where the last one ends.
 
     Cost: a few operations per word of the longest text, each over the texts that are as long.
@@ -49,12 +49,11 @@ def hashes_of_bytes(places: Longs, data: Bytes, seed: Hashes | int = 0) -> Hashe
     [17241709254077376921, 4952883123889572249]
     """
     starts, lengths = places[:-1].astype(np.int64), np.diff(places).astype(np.int64)
-    seeds = _filled(seed, len(starts))
     padded = np.concatenate([data, np.zeros(8, np.uint8)])
-    hashes, at = seeds + _P5, starts.copy()
+    hashes, at = np.full(len(starts), _P5), starts.copy()
     long = np.flatnonzero(lengths >= _STRIPE)
     if len(long):
-        hashes[long] = _of_stripes(padded, starts[long], lengths[long] // _STRIPE, seeds[long])
+        hashes[long] = _of_stripes(padded, starts[long], lengths[long] // _STRIPE)
         at[long] += lengths[long] // _STRIPE * _STRIPE
     hashes += lengths.astype(np.uint64)
     ends = places[1:].astype(np.int64)
@@ -71,9 +70,10 @@ def hashes_of_bytes(places: Longs, data: Bytes, seed: Hashes | int = 0) -> Hashe
     return _final(hashes)
 
 
-def _of_stripes(data: Bytes, starts: Longs, stripes: Longs, seeds: Hashes) -> Hashes:
-    """Return what the whole stripes of texts, at least one of each, make of the seeds."""
-    lanes = [seeds + _P1 + _P2, seeds + _P2, seeds.copy(), seeds - _P1]
+def _of_stripes(data: Bytes, starts: Longs, stripes: Longs) -> Hashes:
+    """Return the hashes of the whole stripes of texts, at least one stripe of each."""
+    zeros = np.zeros(len(starts), np.uint64)
+    lanes = [zeros + _P1 + _P2, zeros + _P2, zeros, zeros - _P1]
     for stripe in range(int(stripes.max())):
         rows = np.flatnonzero(stripes > stripe)
         for lane, sums in enumerate(lanes):
@@ -89,10 +89,6 @@ def _words(data: Bytes, at: Longs, width: int) -> Hashes:
     """Return the little-endian words of some bytes at some places."""
     windows = np.lib.stride_tricks.sliding_window_view(data, width)
     return windows[at].view(f"<u{width}")[:, 0].astype(np.uint64)
-
-
-def _filled(seed: Hashes | int, count: int) -> Hashes:
-    return np.full(count, seed, dtype=np.uint64) if isinstance(seed, int) else seed
 
 
 def _turned(words: Hashes, by: int) -> Hashes:

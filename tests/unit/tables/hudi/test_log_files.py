@@ -28,7 +28,7 @@ from tailbit.errors import LogBlockError, UnsupportedFeatureError
 from tailbit.tables.hudi.log_files import blocks
 from tailbit.tables.hudi.log_files.blocks import BlockType, LogBlock, list_blocks
 from tailbit.tables.hudi.log_files.deletes import Deletion, read_deletions
-from tailbit.tables.hudi.log_files.records import read_rows
+from tailbit.tables.hudi.log_files.records import read_pieces
 from tailbit.tables.storage import Storage, open_storage
 
 LOG = ".f1-0_20260101000000000.log.1_0-1-1"
@@ -76,7 +76,7 @@ def test_rows_of_avro_are_those_that_were_written(columns: dict[str, Any], tmp_p
     row = {**ROW, "words": ["x", None]}
     rows = [{name: row[name] for name in names}, dict.fromkeys(names)]
     storage, (block,) = written(tmp_path, avro_block(FIRST, columns, rows))
-    found = read_rows(storage, LOG, block)
+    found = pa.concat_tables(read_pieces(storage, LOG, block))
     numbered = found["at"].cast(pa.int64()).to_pylist()
     assert (found["k"].to_pylist(), numbered) == (["a", None], [5, None])
     if "words" in names:
@@ -86,7 +86,7 @@ def test_rows_of_avro_are_those_that_were_written(columns: dict[str, Any], tmp_p
 def test_rows_of_parquet_are_those_that_were_written(tmp_path: Path) -> None:
     rows = pa.table({"k": ["a", "b"]})
     storage, (block,) = written(tmp_path, parquet_block(FIRST, schema(k="string"), rows))
-    assert read_rows(storage, LOG, block).equals(rows)
+    assert pa.concat_tables(read_pieces(storage, LOG, block)).equals(rows)
 
 
 def test_deletions_are_read_with_their_ordering_values(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_blocks_of_forms_that_are_not_read_are_refused_by_name(tmp_path: Path) -
     with pytest.raises(UnsupportedFeatureError, match="delete blocks of version 2"):
         read_deletions(storage, LOG, deletions)
     with pytest.raises(UnsupportedFeatureError, match="HFILE"):
-        read_rows(storage, LOG, rows)
+        pa.concat_tables(read_pieces(storage, LOG, rows))
 
 
 @pytest.mark.parametrize("kept", [8, 20, 60, 200, -3])
@@ -141,8 +141,8 @@ def read_all(storage: Storage, path: str) -> list[object]:
     found: list[object] = []
     for block in list_blocks(storage, path):
         found.append((block.type, block.instant, block.undoes, block.is_partial))
-        if block.holds_rows:
-            rows = read_rows(storage, path, block)
+        if block.type in (BlockType.AVRO, BlockType.PARQUET):
+            rows = pa.concat_tables(read_pieces(storage, path, block))
             found.append(rows.to_pydict())
         elif block.type is BlockType.DELETE:
             found.append(read_deletions(storage, path, block))

@@ -18,7 +18,7 @@ from tailbit.errors import (
     UnsafePathError,
     UnsupportedFeatureError,
 )
-from tailbit.tables.hudi.log.timeline import Timeline, read_timeline
+from tailbit.tables.hudi.log.timeline import Timeline, TimelineReader
 from tailbit.tables.storage import open_storage
 
 CHANGES = 15
@@ -26,7 +26,7 @@ CHANGES = 15
 
 
 def timeline_of(table: HudiTable) -> Timeline:
-    return read_timeline(open_storage(table.path))
+    return TimelineReader(open_storage(table.path)).look()
 
 
 def written_files(metadata: dict[str, Any]) -> set[str]:
@@ -79,19 +79,19 @@ def test_archived_instants_keep_their_bytes_and_their_order(version: int, tmp_pa
     }
     for _ in range(12):
         made.complete(made.request(), "commit", metadata)
-    before = read_timeline(open_storage(str(tmp_path)))
+    before = TimelineReader(open_storage(str(tmp_path))).look()
     bytes_before = {instant.key: before.content(instant) for instant in before.completed}
     for _ in range(5):
         made.archive(made.instants[:2])
     made.request()
-    after = read_timeline(open_storage(str(tmp_path)))
+    after = TimelineReader(open_storage(str(tmp_path))).look()
     assert [i.completed for i in after.completed] == [i.completed for i in before.completed]
     assert {i.key: after.content(i) for i in after.completed} == bytes_before
     assert (len(before.pending), len(after.pending)) == (0, 1)
     last = sorted(made.history.glob("*.parquet"))[-1]
     last.unlink()
     with pytest.raises(CommitGapError, match="manifest_"):
-        read_timeline(open_storage(str(tmp_path)))
+        TimelineReader(open_storage(str(tmp_path))).look()
 
 
 def test_an_instant_that_is_being_archived_counts_once(tmp_path: Path) -> None:
