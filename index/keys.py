@@ -356,7 +356,7 @@ def _integers(keys: pa.BinaryArray) -> Longs:
 
 
 def _words(keys: pa.BinaryArray, width: int) -> npt.NDArray[np.uint64]:
-    """Return the keys as native 64-bit words; null keys are zero bytes."""
+    """Return keys of whole words as native 64-bit words; the words of a null key are 0."""
     dense = filled(keys, bytes(width))
     dense = pa.concat_arrays([dense]) if dense.offset else dense
     body = dense.buffers()[2]

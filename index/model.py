@@ -17,7 +17,7 @@ from tailbit.index.keys import key_type_of, posting_type_of
 from tailbit.tables.model import Column, FileSlice, Fingerprint, Version
 
 ROWS_PER_SPACE = 1 << 26
-"""Most rows that a task or a merge puts into one row space; a larger file has a row space alone."""
+"""Most rows that a task or a merge puts into one row space; a larger file has a row space of its own."""
 
 
 def key_type_of_column(column: Column, reason: str | None = None) -> str:

@@ -108,7 +108,7 @@ class Cache(Generic[K, V]):
         return value
 
     def take(self, key: K) -> V | None:
-        """Drop a key, and return its value, which the caller alone has then; None if there is none."""
+        """Drop a key and return its value, which nobody else has then; None if the key is not cached."""
         with self._lock:
             held = self._held.pop(key, None)
             if held is None:

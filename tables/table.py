@@ -15,7 +15,7 @@ from tailbit.tables.storage import Storage
 
 
 class FormatWords(NamedTuple):
-    """The words of a table format: an error about a table holds those of the table's own format alone.
+    """The words of a table format: an error about a table uses only the words of the table's own format.
 
     `kind`: what a table of the format is called. `log`: the folder of the log, which marks the format.
     `cleaner`: what deletes the files that newer versions no longer name. `remedies`: hints in the format's

@@ -73,7 +73,9 @@ def of_keys(segment: Segment, column: str, wanted: Mask) -> BitMap:
 
 
 def of_ranges(segment: Segment, column: str, ranges: Sequence[KeyRange]) -> BitMap | None:
-    """Return the cached union of many ranges; None if they are few, or the keys are dense or far more.
+    """Return the union of the postings of many ranges, cached; None where no union is cached.
+
+    None: the ranges are few, the keys are dense, or unread postings of far more keys would have to be read.
 
     Raises:
         CorruptIndexError: the segment is damaged.

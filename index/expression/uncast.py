@@ -12,7 +12,10 @@ from tailbit.index.values.unwrapping import CAST_TO_INSTANTS, as_given, by_day
 def uncast(
     op: str, value: Expression, constant: Expression, zone: str
 ) -> list[tuple[str, Expression, Literal]] | None:
-    """Return comparisons that must all be TRUE in place of `value op constant`; None if Spark casts."""
+    """Return comparisons without a cast that replace `value op constant`: all of them must be TRUE.
+
+    None: Spark keeps the cast, or there is none.
+    """
     if not isinstance(constant, Literal) or not isinstance(value, Call):
         return None
     if value.name not in ("cast", "try_cast"):

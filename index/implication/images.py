@@ -95,10 +95,10 @@ class _Edges(NamedTuple):
 
 
 class _Cut(NamedTuple):
-    """A place between two arguments, where a range of them begins or ends.
+    """A boundary between two neighbouring arguments of a function: a range of arguments begins or ends there.
 
-    `inner`: of the values in the range, the nearest to those outside. `outer`: of the values outside, the
-    nearest to those in the range. None: the function raises there.
+    `inner`: the function's value at the argument inside the range. `outer`: its value at the other one. None:
+    the function raises there.
     """
 
     inner: Number | None

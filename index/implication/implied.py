@@ -38,7 +38,7 @@ T = TypeVar("T", bound=IndexedTerm)
 
 @dataclass(frozen=True, slots=True)
 class Implied:
-    """Conditions on a term alone: `sure` implies the original condition, which implies `maybe`.
+    """Conditions on only a term: `sure` implies the original condition, which implies `maybe`.
 
     `sure` is None if no value of the term makes the condition surely TRUE.
     """

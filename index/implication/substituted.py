@@ -57,7 +57,7 @@ def _with_terms(e: Call, terms: Mapping[str, Ref], known: dict[int, Expression])
 
 
 def over_term(node: Computed | Compare, term: IndexedTerm) -> Node | None:
-    """Return the same condition, asked of the term alone; None if it reads anything else."""
+    """Return the condition with the term as its only column; None if the condition reads other columns."""
     if isinstance(node, Compare):
         return _of_comparison(node, term)
     expression = substituted(node.expression, [term])

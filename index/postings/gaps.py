@@ -116,7 +116,7 @@ class _Plane(NamedTuple):
         return cls(numbers - numbers[0], own[numbers[0] : numbers[-1]])
 
     def only(self, wanted: Mask) -> _Plane:
-        """Return the bytes of some keys alone. Cost: a pass over the bytes of all keys.
+        """Return the bytes of only some keys. Cost: a pass over the bytes of all keys.
 
         Raises:
             ValueError: the plane has fewer bytes than the offsets say.
@@ -193,7 +193,7 @@ class Gaps:
         return first, others
 
     def only(self, wanted: Mask) -> Gaps:
-        """Return some of the keys alone.
+        """Return the gaps of some keys.
 
         Raises:
             ValueError: bytes of gaps are missing.

@@ -64,7 +64,7 @@ class Keys:
 
     @staticmethod
     def of(columns: Sequence[Column], given: pa.Table) -> Keys:
-        """Return the keys that the rows of a table are; `given`: a column for each key column, in order.
+        """Return the keys of a table whose rows are keys; `given` has a column per key column, in order.
 
         Raises:
             ColumnTypeError: values of a key column have no order, so it cannot be one.

@@ -51,7 +51,7 @@ class HitSource(enum.Enum):
     """The source by which the matching positions of a file are determined."""
 
     INDEX = "index"
-    """The bitmaps alone."""
+    """Only bitmaps were read."""
 
     RECHECK = "recheck"
     """The bitmaps, and the data of the rows that the bitmaps left open."""

@@ -35,7 +35,7 @@ def log_of(path: str, storage: Storage) -> Table:
 
 
 def refuse_foreign(path: str, storage: Storage) -> None:
-    """Refuse a file, or a folder that holds anything but what an index puts there.
+    """Refuse a place for an index that is a file, or a folder with files of anything else.
 
     The remains of an interrupted creation (folders `kind=...`), the Spark checkpoint and heartbeat files
     belong to the index.

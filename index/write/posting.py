@@ -198,7 +198,7 @@ def _sizes(file: DataFile, column: Column) -> list[int]:
 
 
 def _together(sizes: Sequence[int]) -> Iterator[list[int]]:
-    """Yield the numbers of the row groups that are decoded together; a large row group is alone."""
+    """Yield the numbers of the row groups that are decoded together; a large one by itself."""
     groups: list[int] = []
     rows = 0
     for number, size in enumerate(sizes):

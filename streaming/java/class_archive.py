@@ -89,7 +89,7 @@ def with_size(stem: Path, size: int) -> Path:
 
 
 def archive_stem(java: Path, environment: Mapping[str, str]) -> Path | None:
-    """Return the archive's path for a Java and the installed Spark, without the size at its end.
+    """Return the archive's path for a Java and the installed Spark, without the suffix that states its size.
 
     None if archives are switched off, or if Spark would split the folder's name into several arguments.
     """

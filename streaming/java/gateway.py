@@ -38,7 +38,7 @@ _LOST = ("BrokenPipeError", "ConnectionResetError", "EOFError")
 
 
 QUICK_COMPILER = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
-"""Java options for the quick compiler alone, with a code cache as large as for both compilers.
+"""Java options for the quick compiler only, with a code cache as large as for both compilers.
 
 Spark plans every batch anew, in code so large that the optimising compiler is busy with it for the first
 thousands of batches: see docs/decisions.md.
@@ -111,9 +111,9 @@ def paragraphs(lines: Iterable[str]) -> Iterator[str]:
 
 
 def without_noise(pieces: Iterable[str]) -> Iterator[str]:
-    """Yield the pieces that a person needs.
+    """Yield the pieces of Java's error output that a person needs.
 
-    The line that joins a dropped traceback to its cause is dropped too.
+    The line that joins a dropped traceback to the traceback of its cause is dropped too.
     """
     left_out = False
     for text in pieces:

@@ -212,7 +212,7 @@ def _join_context(settings: dict[str, str]) -> None:
 
 
 def _variables(master: str, host: str | None) -> dict[str, str]:
-    """Return the environment variables for Java alone: for its workers, and for its own address."""
+    """Return the environment variables that only Java gets: for its workers, and for its own address."""
     variables = variables_of_workers(on_one_machine(master))
     if host:
         variables["SPARK_LOCAL_IP"] = os.environ.get("SPARK_LOCAL_IP") or host

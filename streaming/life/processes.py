@@ -107,7 +107,7 @@ def _all() -> Iterator[Process]:
 
 
 def _parsed(stat: Path) -> Process | None:
-    """Return a process by its line in `/proc`; None if the process has gone."""
+    """Parse a process from its `stat` file in `/proc`; None if the process has ended."""
     try:
         text = stat.read_text(encoding="utf-8", errors="replace")
     except OSError:

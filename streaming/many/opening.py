@@ -53,7 +53,7 @@ def _prepared(entry: TableEntry, table: Table, anew: bool) -> MetadataTable:
 
 
 def _first_index(entry: TableEntry, table: Table) -> Definition:
-    """Return the definition of the first index by name of an entry."""
+    """Return the definition of the first named index in a table's entry of the configuration."""
     definition = define(statement_of(entry.indexes[0], table.root), table.snapshot().schema)
     return decided(table, [definition])[0]
 

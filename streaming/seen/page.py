@@ -63,7 +63,7 @@ _HEADS = (
 
 
 def status_page(view: View, query: str = "") -> str:
-    """Return the page; `query`: of its URL, where `state=behind` shows the tables in that state alone."""
+    """Return the page; `query`: of its URL, where `state=behind` shows only the tables in that state."""
     accounts = view.accounts()
     counts = Counter(account["state"] for account in accounts)
     wanted = parse_qs(query).get("state", [""])[0]

@@ -86,7 +86,7 @@ def _of_delta(snapshot: DeltaSnapshot) -> ViewTable:
 
 
 def _features(source: Protocol, configuration: Mapping[str, str]) -> frozenset[str]:
-    """Return the source's reader features, without the one that concerns VACUUM alone."""
+    """Return the source's reader features, without the one that concerns only VACUUM."""
     features = set(source.reader_features) - {"vacuumProtocolCheck"}
     if configuration.get("delta.columnMapping.mode", "none") != "none":
         features.add("columnMapping")

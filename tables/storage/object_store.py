@@ -143,7 +143,10 @@ class ObjectStorage(Storage):
         return sorted(path.rpartition("/")[2] for path in [*(o["path"] for o in objects), *folders])
 
     def walk(self, prefix_dir: str = "", skip: Collection[str] = ()) -> list[Entry]:
-        """Return the objects below a prefix, sorted by name: a request per thousand, skipped ones too."""
+        """Return the objects below a prefix, sorted by name.
+
+        Cost: one request per thousand objects, skipped ones included.
+        """
         folder = self._key(prefix_dir)
         start = len(folder) + 1 if folder else 0
 

@@ -220,7 +220,7 @@ def serve(table: FlightsTable, commands: Iterable[str], answer: Callable[[dict[s
 
 
 def main(path: str) -> None:
-    """Serve commands from stdin; Spark's output goes to stderr, so stdout holds answers alone."""
+    """Serve commands from stdin; Spark's output goes to stderr, so stdout holds only answers."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
 

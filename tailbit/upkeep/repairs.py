@@ -86,7 +86,7 @@ def made_anew(
 ) -> Repaired:
     """Rebuild the index at `path` from nothing, and return the result of the repair.
 
-    `columns`: those to index if the settings are lost. `problems`: go into the result.
+    `columns`: the columns to index if the settings are lost. `problems`: the problems that the result lists.
 
     Raises:
         TailbitError: the settings are lost and no columns given, the columns differ, another process

@@ -77,7 +77,7 @@ class ColumnStatsKind(Kind["ColumnStats"]):
     def renewed(
         self, reader: ColumnStats, view: View, added: Sequence[IndexFile], removed: Sequence[str]
     ) -> ColumnStats | None:
-        """Return the same reader if no file of statistics came or went."""
+        """Return the reader if no statistics file was added or removed; else None."""
         return reader if view.paths_of(self) == reader.paths else None
 
     def accesses(self, view: View, columns: Sequence[Column]) -> Sequence[Access]:

@@ -96,7 +96,7 @@ class LogBlock:
 
     @property
     def is_partial(self) -> bool:
-        """Whether the rows hold some columns alone; the others are those of the row before."""
+        """Whether the rows hold only some columns; the other columns keep the values of the row before."""
         return self.texts.get(Header.PARTIAL, "").lower() == "true"
 
     def rows_of(self, base: str | None) -> BitMap64 | None:

@@ -39,7 +39,7 @@ _DIGITS = 15
 
 
 class Deletion(NamedTuple):
-    """A deleted key. `ordering`: None if the deletion wins by its place in the log alone."""
+    """A deleted key. `ordering`: None if the deletion wins only by its place in the log."""
 
     key: str
     ordering: Ordering | None

@@ -65,7 +65,7 @@ def _types(value: Ordering | None) -> list[type]:
 
 
 class Record(NamedTuple):
-    """A row of a log block. `ordering`: None of a deletion that wins by its place in the log alone.
+    """A row of a log block. `ordering`: None of a deletion that wins only by its place in the log.
 
     `block`: the place of the block among those that are merged; `row`: of the block.
     """

@@ -208,7 +208,7 @@ class Merging:
             self.before[place] = Place(older.block, older.row)
 
     def _wins(self, newer: Record, older: Record, block: int) -> bool:
-        """Return whether a record wins against the one of its key that is left of the log before it."""
+        """Return whether a record replaces the older record of its key, by the merge rule of the table."""
         if not self.plan.rule.by_time:
             return True
         if self.plan.blocks[block].is_deletes:

@@ -1,4 +1,4 @@
-"""The rows of a block that holds some columns alone, made whole from the rows that the block updates.
+"""The rows of a block that holds only some columns, completed from the rows that the block updates.
 
 A row that lost when it came is made whole by NULL: no later record brings it back.
 """

@@ -58,7 +58,7 @@ def block_name(log: str, block: LogBlock) -> BlockName:
 
 @dataclass(frozen=True)
 class MergePlan:
-    """The base file of a group (None: the group has log files alone), and its blocks in order.
+    """The base file of a group (None: the group has only log files), and its blocks in order.
 
     `folder`: in which all of them lie. Plans that are equal hide the same rows.
     """

@@ -34,7 +34,7 @@ from tailbit.tables.parquet.value_search.formula import Formula
 
 
 def is_testable(condition: Condition) -> bool:
-    """Return whether a condition consists of tests alone."""
+    """Return whether a condition consists only of tests."""
     if isinstance(condition, (Test, Formula)):
         return isinstance(condition, Test)
     return all(map(is_testable, condition.parts))

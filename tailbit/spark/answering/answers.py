@@ -202,7 +202,7 @@ def rows(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], bytes]
 
 
 def sent(table: pa.Table) -> tuple[dict[str, Any], bytes]:
-    """Return a table as the bytes that follow a reply, and the reply that tells of them."""
+    """Return the reply that announces a table, and the table as Arrow bytes, which follow the reply."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)

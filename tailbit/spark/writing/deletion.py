@@ -95,7 +95,7 @@ class Deleting:
 
     @once
     def _rows(self) -> DataFrame:
-        """Return the rows of the condition as Spark understands it."""
+        """Return the rows that Spark selects by the condition."""
         assert self.condition is not None
         return self.target.frame.where(self.condition)
 
