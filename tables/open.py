@@ -48,21 +48,21 @@ def open_table(path: str, options: StorageOptions = NO_OPTIONS, alone: bool = Tr
     """
     storage, formats = open_storage(path, options), _wanted(options)
     possible = [*formats]
-    for each in formats:
+    for table_format in formats:
         try:
-            table = each.open(open_source(path, each.words.log, options))
+            table = table_format.open(open_source(path, table_format.words.log, options))
         except NotATableError:
-            if storage.exists(each.words.log):
-                _check_alone(storage, each, possible)
+            if storage.exists(table_format.words.log):
+                _check_alone(storage, table_format, possible)
                 raise
-            possible.remove(each)
+            possible.remove(table_format)
         else:
             if alone:
-                _check_alone(storage, each, possible)
+                _check_alone(storage, table_format, possible)
             return table
-    logs = [each.words.log for each in formats]
+    logs = [table_format.words.log for table_format in formats]
     reason = f"it has no {' and no '.join(logs)}" if storage.exists("") else "there is no such folder"
-    kinds = " and no ".join(each.words.kind for each in formats)
+    kinds = " and no ".join(table_format.words.kind for table_format in formats)
     raise NotATableError(path=path, reason=reason, kind=kinds, log=" or ".join(logs))
 
 
@@ -72,10 +72,10 @@ def check_alone(table: Table) -> None:
     Raises:
         TwoFormatsError: it does.
     """
-    for each in FORMATS:
-        if each.words is table.words:
+    for table_format in FORMATS:
+        if table_format.words is table.words:
             _check_alone(
-                open_storage(table.root, table.storage.options), each, _wanted(table.storage.options)
+                open_storage(table.root, table.storage.options), table_format, _wanted(table.storage.options)
             )
 
 
@@ -95,9 +95,9 @@ def _wanted(options: StorageOptions) -> Sequence[Format]:
         UsageError: the options name a format that is not known.
     """
     wanted = options.table_format
-    formats = [each for each in FORMATS if wanted in ("", each.name)]
+    formats = [table_format for table_format in FORMATS if wanted in ("", table_format.name)]
     if not formats:
-        known = " or ".join(each.name for each in FORMATS)
+        known = " or ".join(table_format.name for table_format in FORMATS)
         raise UsageError(reason=f"{wanted!r} is no table format", hint=f"Write {known}.")
     return formats
 
@@ -110,11 +110,11 @@ def _check_alone(storage: Storage, present: Format, formats: Sequence[Format]) -
     """
     for other in formats:
         if other is not present and storage.exists(other.words.log):
-            both = [each for each in FORMATS if each in (present, other)]
+            both = [table_format for table_format in FORMATS if table_format in (present, other)]
             raise TwoFormatsError(
                 path=storage.root,
-                logs=" and ".join(each.words.log for each in both),
-                kinds=" or ".join(f"a {each.words.kind}" for each in both),
+                logs=" and ".join(table_format.words.log for table_format in both),
+                kinds=" or ".join(f"a {table_format.words.kind}" for table_format in both),
                 example=both[-1].name,
             )
 

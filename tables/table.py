@@ -209,4 +209,4 @@ class Table(ABC):
 
 def _escaped(text: str | None) -> str:
     """Return a name or value as it stands in a folder's name."""
-    return _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", text) if text else NULL_FOLDER
+    return _ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", text) if text else NULL_FOLDER

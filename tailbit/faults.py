@@ -55,12 +55,12 @@ def fault_point(fault: Fault) -> None:
     wanted = os.environ.get("TAILBIT_FAULT")
     if not wanted:
         return
-    asked = [part.partition("=")[2] for part in wanted.split(",") if part.partition("=")[0] == fault.value]
-    if not asked:
+    modes = [part.partition("=")[2] for part in wanted.split(",") if part.partition("=")[0] == fault.value]
+    if not modes:
         return
     name = fault.value
     _passes[name] = _passes.get(name, 0) + 1
-    for action, _, nth in (part.partition("@") for part in asked):
+    for action, _, nth in (part.partition("@") for part in modes):
         if _passes[name] == int(nth or 1):
             _act(fault, action)
 

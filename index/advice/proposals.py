@@ -106,10 +106,10 @@ class Asked:
     @classmethod
     def of(cls, questions: Iterable[Question]) -> Asked:
         """Return what some questions ask about."""
-        asked = cls()
+        collected = cls()
         for question in questions:
-            asked.add(question)
-        return asked
+            collected.add(question)
+        return collected
 
     def add(self, question: Question) -> None:
         """Add a question: what it names more than once counts once."""
@@ -153,10 +153,10 @@ class Proposer:
     def proposals(self) -> tuple[Proposal, ...]:
         """Return what is proposed and does not exist. Cost: measures the terms on the sample."""
         out = []
-        taken = {definition.name.lower() for definition in self.existing}
+        used_names = {definition.name.lower() for definition in self.existing}
         for name, kind, terms, questions, sizes, left in self._candidates():
-            unused = next(n for n in _numbered(name) if n.lower() not in taken)
-            taken.add(unused.lower())
+            unused = next(n for n in _numbered(name) if n.lower() not in used_names)
+            used_names.add(unused.lower())
             written = tuple(map(WrittenExpression, terms))
             statement = CreateIndex(unused, TableReference("path", (self.path,)), written, kind)
             reads = (sizes.bytes, sizes.question_bytes, sizes.scan_bytes)

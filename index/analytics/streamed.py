@@ -70,18 +70,18 @@ def _stated_ends(selection: Selection, column: Column, key_type: str) -> tuple[l
     None: all files are left.
     """
     try:
-        found = [(space, stated(column, space)) for space, _ in selection.bounds]
+        stated_by_space = [(space, stated(column, space)) for space, _ in selection.bounds]
     except CorruptIndexError as damage:
         selection.damages.note(damage)
         return [], None
-    known = [(space, of_space) for space, of_space in found if of_space is not None]
+    known = [(space, of_space) for space, of_space in stated_by_space if of_space is not None]
     sure = [of_space for _, of_space in known if (of_space.tight & of_space.bounded).any()]
     if not known:
         return [], None
     low = min((int(s.low[s.tight & s.bounded].min()) for s in sure), default=None)
     high = max((int(s.high[s.tight & s.bounded].max()) for s in sure), default=None)
     left = {int(n) for n in selection.to_scan}
-    left |= {int(n) for space, of_space in found if of_space is None for n in space.files.tolist()}
+    left |= {int(n) for space, of_space in stated_by_space if of_space is None for n in space.files.tolist()}
     for space, s in known:
         done = s.tight
         if low is not None and high is not None:

@@ -91,9 +91,11 @@ def key_counts(
         by_key = counting.key_counts(selection, sources[0], recorded, ordered=False)
         keys, counts, steps = [by_key.keys], by_key.counts, by_key.steps
     else:
-        found = groups.count_groups(Rows.of(selection), sources)
-        keys = [k.take(arrow_array(at)) for k, at in zip(found.keys, found.codes, strict=True)]
-        counts, steps = found.counts, found.steps
+        counted_groups = groups.count_groups(Rows.of(selection), sources)
+        keys = [
+            k.take(arrow_array(at)) for k, at in zip(counted_groups.keys, counted_groups.codes, strict=True)
+        ]
+        counts, steps = counted_groups.counts, counted_groups.steps
     values, raised = _values(column, keys)
     if raised is not None:
         rows = Rows.of(selection)
@@ -124,12 +126,16 @@ def count_groups(rows: Rows, columns: Sequence[Column]) -> groups.GroupCounts:
         return groups.count_groups(rows, columns)
     read = [source for c in columns for source in (sources_of([c]) if c.id in terms else [c])]
     counted = list({column.id: column for column in read}.values())
-    found = groups.count_groups(rows, counted)
-    by_id = {c.id: Coded(*of) for c, *of in zip(counted, found.keys, found.codes, strict=True)}
+    counted_groups = groups.count_groups(rows, counted)
+    by_id = {
+        c.id: Coded(*of) for c, *of in zip(counted, counted_groups.keys, counted_groups.codes, strict=True)
+    }
     by_id |= {id_: _coded(rows, term, by_id) for id_, term in terms.items()}
     parts = [by_id[column.id] for column in columns]
-    codes, counts = fold([part.codes for part in parts], [len(part.keys) for part in parts], found.counts)
-    return groups.GroupCounts(columns, [part.keys for part in parts], codes, counts, found.steps)
+    codes, counts = fold(
+        [part.codes for part in parts], [len(part.keys) for part in parts], counted_groups.counts
+    )
+    return groups.GroupCounts(columns, [part.keys for part in parts], codes, counts, counted_groups.steps)
 
 
 def _coded(rows: Rows, term: IndexedTerm, by_id: dict[str, Coded]) -> Coded:

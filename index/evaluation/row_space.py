@@ -245,8 +245,8 @@ class SpaceView:
 
     def _raised(self, id_: str) -> BitMap | None:
         raised = raised_id(id_)
-        found = [s.lookup(raised, RAISED_KEY) for s in self.segments if raised in s.columns]
-        return BitMap.union(BitMap(), *(bits for bits in found if bits)) if found else None
+        lookups = [s.lookup(raised, RAISED_KEY) for s in self.segments if raised in s.columns]
+        return BitMap.union(BitMap(), *(bits for bits in lookups if bits)) if lookups else None
 
     def where_partition(self, leaf: Leaf | Computed) -> BitMap:
         """Return the claims of the files whose partition value makes a leaf TRUE.

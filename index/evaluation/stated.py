@@ -15,8 +15,8 @@ def stated(column: Column, space: SpaceView) -> Stated | None:
     Raises:
         CorruptIndexError: an index file is damaged.
     """
-    found = (access.stated(column, space) for access in space.accesses)
-    return next((statement for statement in found if statement is not None), None)
+    stated_sets = (access.stated(column, space) for access in space.accesses)
+    return next((statement for statement in stated_sets if statement is not None), None)
 
 
 def count_of_nulls(node: Node, space: SpaceView) -> int | None:

@@ -93,15 +93,15 @@ def _of_comparison(node: Compare, term: IndexedTerm) -> Node | None:
     if not isinstance(held, Call) or held.name not in MIRRORED or len(held.args) != 2:
         return None
     sides = [_column(arg, node) for arg in held.args]
-    asked = [node.left.id, node.right.id]
-    if sides not in (asked, asked[::-1]):
+    column_ids = [node.left.id, node.right.id]
+    if sides not in (column_ids, column_ids[::-1]):
         return None
     true = ValueSet.points([not negated])
     condition = Leaf(
         term, true, ValueSet.points([negated]), f"{node.left.label} {node.op} {node.right.label}"
     )
     compared = Compare(
-        node.left, held.name if sides == asked else MIRRORED[held.name], node.right, node.common
+        node.left, held.name if sides == column_ids else MIRRORED[held.name], node.right, node.common
     )
     if compared.op == node.op:
         return condition

@@ -212,7 +212,7 @@ class Kind(ABC, Generic[R]):
 
     def definitions(self, view: View) -> list[Definition]:
         """Return the definitions of this kind, of a kind that has some (`defined`)."""
-        return [made for made in view.settings.definitions if made.kind == self.name]
+        return [definition for definition in view.settings.definitions if definition.kind == self.name]
 
     def check(self, view: View, source: CheckedSource) -> Iterator[Problem]:
         """Yield the rows that contradict the source. Damage ends the check with CorruptIndexError."""

@@ -92,9 +92,9 @@ def _attempt(index: MetadataTable, add: Sequence[Definition], drop: Sequence[str
 
 def _freely_named(definition: Definition, known: Iterable[Definition]) -> Definition:
     """Return a definition under its name, or under that and a number where another one has the name."""
-    taken = {other.name.lower() for other in known}
-    names = (definition.name, *(f"{definition.name}_{number}" for number in range(2, len(taken) + 2)))
-    return replace(definition, name=next(name for name in names if name.lower() not in taken))
+    used_names = {other.name.lower() for other in known}
+    names = (definition.name, *(f"{definition.name}_{number}" for number in range(2, len(used_names) + 2)))
+    return replace(definition, name=next(name for name in names if name.lower() not in used_names))
 
 
 def change_definitions(

@@ -228,9 +228,9 @@ def check_free(definitions: Iterable[Definition], definition: Definition, schema
         IndexNameTakenError: another definition has the name, or is of the same terms, however written.
     """
     known = tuple(definitions)
-    taken = find(known, definition.name)
-    if taken is not None:
-        raise IndexNameTakenError(name=definition.name, reason=f"it is an index of {taken.label}")
+    existing = find(known, definition.name)
+    if existing is not None:
+        raise IndexNameTakenError(name=definition.name, reason=f"it is an index of {existing.label}")
     meanings = meanings_of(definition.terms, schema)
     for other in known:
         alike = other.kind == definition.kind or (other.has_postings and definition.has_postings)

@@ -78,8 +78,12 @@ def promoted_since(definitions: Iterable[Definition], schema: Schema) -> list[De
     Postings and counts of files that the batch does not touch are then of values that nobody reads any more.
     """
     present = {column.id: column.type for column in every_column(schema)}
-    plain = ((made, made.terms[0]) for made in definitions if made.is_of_column)
-    return [made for made, term in plain if made.id in present and _has_other_values(term, present[made.id])]
+    plain = ((definition, definition.terms[0]) for definition in definitions if definition.is_of_column)
+    return [
+        definition
+        for definition, term in plain
+        if definition.id in present and _has_other_values(term, present[definition.id])
+    ]
 
 
 def _has_other_values(then: Term, now: DataType) -> bool:

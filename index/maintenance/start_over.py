@@ -102,10 +102,12 @@ def check_columns(path: str, remembered: Sequence[Definition], wanted: Sequence[
     Raises:
         SettingsError: the columns differ.
     """
-    found, asked = ([c for c in columns if c.is_of_column] for columns in (remembered, wanted))
-    plain = {c.id for c in found if c.kind == BITMAP and c.name == c.label and not c.only}
-    if not plain <= {c.id for c in asked} <= {c.id for c in found}:
-        labels = [", ".join(c.label for c in columns) for columns in (found, asked)]
+    remembered_columns, wanted_columns = (
+        [c for c in columns if c.is_of_column] for columns in (remembered, wanted)
+    )
+    plain = {c.id for c in remembered_columns if c.kind == BITMAP and c.name == c.label and not c.only}
+    if not plain <= {c.id for c in wanted_columns} <= {c.id for c in remembered_columns}:
+        labels = [", ".join(c.label for c in columns) for columns in (remembered_columns, wanted_columns)]
         raise SettingsError(path=path, found=labels[0], asked=labels[1])
 
 

@@ -23,12 +23,12 @@ def candidate_numbers(selection: Selection) -> list[int]:
     files, numbers = selection.snapshot.files, list(selection.to_scan)
     uncovered = files.at(numbers)
     truths = FileTruths(selection.pruning, uncovered)
-    found = {number for number, can in zip(numbers, truths.can_match, strict=True) if can}
+    candidates = {number for number, can in zip(numbers, truths.can_match, strict=True) if can}
     for space, bounds in selection.bounds:
         open_files = space.files[np.flatnonzero(space.counts_by_file(bounds.maybe))]
         if not bounds.exact:
             # The log may say more than the index, as of timestamps whose footers have no statistics.
             slices = files.at(open_files.tolist())
             open_files = open_files[FileTruths(selection.pruning, slices).can_match]
-        found.update(open_files.tolist())
-    return sorted(found)
+        candidates.update(open_files.tolist())
+    return sorted(candidates)

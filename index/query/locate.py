@@ -134,8 +134,8 @@ class Keys:
                     break
                 lookup = Lookup(space, posted.id, *codes, segments)
                 return self._scanned(space, selection) if lookup.costs_a_scan else lookup.places()
-        found = by_hash(space, self.columns, self.values)
-        return None if found is None else rechecked(found, selection, self.columns, self._owners)
+        hashed = by_hash(space, self.columns, self.values)
+        return None if hashed is None else rechecked(hashed, selection, self.columns, self._owners)
 
     def _terms(self, space: SpaceView) -> Iterator[tuple[Column, tuple[int, ...]]]:
         """Yield the columns and tuples that an index may have the keys of, with the order of their parts."""
@@ -154,18 +154,18 @@ class Keys:
         if all(column.partition for column in self.columns):
             return None
         (stored, numbers), (partitions, parts) = self._split
-        found = stored._posted_in(space, selection)
-        if found is None or not len(found.keys):
-            return found
-        files, at = np.unique(found.files, return_inverse=True)
+        posted = stored._posted_in(space, selection)
+        if posted is None or not len(posted.keys):
+            return posted
+        files, at = np.unique(posted.files, return_inverse=True)
         slices = [selection.snapshot.files[number] for number in files.tolist()]
         owners = partitions._owners_of_files(slices)[at]
         codes = numbers * len(partitions.given) + parts
         order = np.argsort(codes)
-        wanted = found.keys * len(partitions.given) + owners
+        wanted = posted.keys * len(partitions.given) + owners
         match = np.minimum(np.searchsorted(codes, wanted, sorter=order), len(codes) - 1)
         some = (owners >= 0) & (codes[order[match]] == wanted)
-        return Places(order[match][some], found.files[some], found.positions[some])
+        return Places(order[match][some], posted.files[some], posted.positions[some])
 
     @once
     def _split(self) -> tuple[tuple[Keys, Longs], tuple[Keys, Longs]]:

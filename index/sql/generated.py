@@ -31,8 +31,8 @@ def with_generated(node: Node, schema: Schema) -> Node:
 
 def _condition(node: Node, column: Column, schema: Schema) -> Node | None:
     term = _term(column, schema)
-    found = None if term is None else implied(node, term)
-    return None if found is None else _asked_of(found.maybe, column)
+    implication = None if term is None else implied(node, term)
+    return None if implication is None else _asked_of(implication.maybe, column)
 
 
 def _term(column: Column, schema: Schema) -> IndexedTerm | None:

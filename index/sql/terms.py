@@ -125,8 +125,8 @@ def value_type(text: str, expression: Expression, hint: str, at: int | None = No
 
 def indexed_columns_of(definitions: Iterable[Definition], schema: Schema) -> list[Column]:
     """Return the columns and terms whose values bitmaps keep, those that the schema has values of."""
-    found = (column_of(definition, schema) for definition in definitions)
-    return [column for column in found if column is not None]
+    columns = (column_of(definition, schema) for definition in definitions)
+    return [column for column in columns if column is not None]
 
 
 def column_of(definition: Definition, schema: Schema) -> Column | None:

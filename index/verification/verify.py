@@ -105,7 +105,9 @@ def _source(coverage: Coverage, storage: Storage, at_head: bool) -> CheckedSourc
         assert vector is not None
         hidden[vector.id] = partial(hidden_of, number)
     schema = snapshot.schema
-    expressions = [term for made in coverage.definitions for term in kept_expressions(made, schema)]
+    expressions = [
+        term for definition in coverage.definitions for term in kept_expressions(definition, schema)
+    ]
     return CheckedSource(storage, snapshot.files, hidden, at_head, schema.leaves(), expressions)
 
 

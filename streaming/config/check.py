@@ -62,11 +62,11 @@ def check_tables(read: ReadConfig) -> list[Found]:
     """
     tables = [table for table in read.config.table if table.path is not None]
     results = each(look_at, tables, _late, TOGETHER, LOOK_S)
-    others_go_on = len(read.config.table) > sum(found.is_of_table for found in results)
-    for found in results:
-        note = read.problems.warn if found.is_of_table and others_go_on else read.problems.add
-        for keys, reason in found.problems:
-            note(read.place_of(found.table, *keys), f"{found.table.id}: {reason}")
+    others_go_on = len(read.config.table) > sum(result.is_of_table for result in results)
+    for result in results:
+        note = read.problems.warn if result.is_of_table and others_go_on else read.problems.add
+        for keys, reason in result.problems:
+            note(read.place_of(result.table, *keys), f"{result.table.id}: {reason}")
     read.problems.refuse()
     return results
 

@@ -25,8 +25,8 @@ def check_jars(read: ReadConfig) -> None:
     """
     for key in (FILES, PACKAGES):
         for jar in filter(None, map(str.strip, read.config.application.spark.get(key, "").split(","))):
-            for found in _misfits(jar, is_file=key == FILES):
-                read.problems.add(("application", "spark", key), f"{jar}: {found}")
+            for misfit in _misfits(jar, is_file=key == FILES):
+                read.problems.add(("application", "spark", key), f"{jar}: {misfit}")
 
 
 def _misfits(jar: str, is_file: bool) -> Iterator[str]:

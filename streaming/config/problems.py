@@ -35,17 +35,17 @@ class Problems:
         """Return the line of a place, or of the nearest place above it."""
         return line_of(self.lines, place)
 
-    def add(self, place: Place, found: str) -> None:
+    def add(self, place: Place, problem: str) -> None:
         """Note an error at the line of a place."""
-        self.errors.append(Problem(self.line(place), found, self.file))
+        self.errors.append(Problem(self.line(place), problem, self.file))
 
-    def add_of_variable(self, variable: str, found: str) -> None:
+    def add_of_variable(self, variable: str, problem: str) -> None:
         """Note an error of a variable of the environment."""
-        self.errors.append(Problem(0, found, f"environment variable {variable}"))
+        self.errors.append(Problem(0, problem, f"environment variable {variable}"))
 
-    def warn(self, place: Place, found: str) -> None:
+    def warn(self, place: Place, problem: str) -> None:
         """Note a warning at the line of a place."""
-        self.warnings.append(Problem(self.line(place), found, self.file))
+        self.warnings.append(Problem(self.line(place), problem, self.file))
 
     def refuse(self) -> None:
         """Raise if there is an error.

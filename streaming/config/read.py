@@ -194,16 +194,16 @@ def _check_between(config: Config, problems: Problems, folder: str) -> None:
         ("id", lambda table: table.id.lower(), "a second table has the id {}: give it an id of its own"),
         ("index", place, "a second table has its index at {}: give it a place of its own"),
     )
-    told: set[int] = set()
-    for key, value_of, found in checks:
+    told_lines: set[int] = set()
+    for key, value_of, problem in checks:
         first: dict[str, int] = {}
         for number, table in enumerate(config.table):
             value = value_of(table)
-            if value is None or first.setdefault(value, number) == number or number in told:
+            if value is None or first.setdefault(value, number) == number or number in told_lines:
                 continue
-            told.add(number)
+            told_lines.add(number)
             line = problems.line(("table", first[value]))
-            problems.add(("table", number, key), f"{found.format(value)} (the first is in line {line})")
+            problems.add(("table", number, key), f"{problem.format(value)} (the first is in line {line})")
 
 
 def _whole_path(path: str, folder: str) -> str:

@@ -43,7 +43,7 @@ def check_master(master: str) -> None:
         UsageError: the text is no such URL.
     """
     hosts = master.removeprefix("spark://").split(",") if master.startswith("spark://") else []
-    ported = [found for found in map(_HOST.match, hosts) if found is not None and found[3]]
+    ported = [match for match in map(_HOST.match, hosts) if match is not None and match[3]]
     if len(ported) < len(hosts) or not _MASTER.fullmatch("spark://" if hosts else master):
         raise UsageError(
             reason=f"Spark takes no master {master!r}",
@@ -61,12 +61,12 @@ def addresses(master: str) -> list[tuple[str, int]]:
     if scheme not in ("spark", "k8s"):
         return []
     port = 7077 if scheme == "spark" else 80 if rest.startswith("http://") else 443
-    found = []
+    listed = []
     for part in re.sub(r"^https?://", "", rest).split("/")[0].split(","):
         host = _HOST.match(part.strip())
         if host is not None:
-            found.append((host[1] or host[2], int(host[3] or port)))
-    return found
+            listed.append((host[1] or host[2], int(host[3] or port)))
+    return listed
 
 
 def why_silent(master: str) -> str | None:
@@ -90,23 +90,23 @@ def await_master(master: str, stop: threading.Event, life: Liveness, tell: Tell,
     Raises:
         ClusterError: the master accepted no connection for `limit_s` seconds.
     """
-    began, told = time.monotonic(), False
+    began, is_told = time.monotonic(), False
     while not stop.is_set() and (why := why_silent(master)) is not None:
         waited = time.monotonic() - began
         if waited >= limit_s:
             raise ClusterError(
                 master=master, reason=f"the master does not answer for {length(waited)}: {why}"
             )
-        if not told:
-            told = True
+        if not is_told:
+            is_told = True
             tell(f"the master at {master} does not answer ({why}); waiting for it, up to {length(limit_s)}")
         life.pause(stop, _PAUSE_S, f"waiting for the master at {master} to answer: {why}")
 
 
 def ended_by_cluster(text: str, master: str) -> ClusterError | None:
     """Return Spark's message, with all causes, as a ClusterError if the cluster ended the query, or None."""
-    found = None if on_one_machine(master) else _ENDED.search(text)
-    return None if found is None else ClusterError(master=master, reason=found[0].rstrip("."))
+    match = None if on_one_machine(master) else _ENDED.search(text)
+    return None if match is None else ClusterError(master=master, reason=match[0].rstrip("."))
 
 
 def executors(spark: SparkSession) -> int:

@@ -51,12 +51,12 @@ def below_this() -> list[Process]:
     listed = {process.pid: process for process in _all() if process.state not in "ZX"}
     own = os.getpid()
     root = os.getppid() if _SUBMITTED in os.environ else own
-    reached, found = [root], {root}
+    reached, below = [root], {root}
     for pid in reached:
         sessions = {pid} if listed.get(pid) is not None and listed[pid].is_java else set()
         for process in listed.values():
-            if process.pid not in found and (process.parent == pid or process.session in sessions):
-                found.add(process.pid)
+            if process.pid not in below and (process.parent == pid or process.session in sessions):
+                below.add(process.pid)
                 reached.append(process.pid)
     return [listed[pid] for pid in reached if pid != own and pid in listed]
 

@@ -68,11 +68,11 @@ def read_whole(file: str, tell: Tell) -> ReadConfig:
     """
     read = read_config(file)
     check_jars(read)
-    waiting = [found for found in check_tables(read) if found.waits]
+    waiting = [result for result in check_tables(read) if result.waits]
     for warning in read.problems.warnings:
         tell(f"warning: {warning}")
-    for found in waiting:
-        tell(f"{read.line_of(found.table)}: {found.table.id}: waiting: {found.waits}")
+    for result in waiting:
+        tell(f"{read.line_of(result.table)}: {result.table.id}: waiting: {result.waits}")
     return read
 
 

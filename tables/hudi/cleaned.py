@@ -148,8 +148,8 @@ def _planned(timeline: Timeline) -> Iterator[BaseFile | LogFile]:
             for part, files in (paths or {}).items():
                 check_folder(part, root, name)
                 listed = (str(file.get("filePath")).rpartition("/")[2] for file in files or ())
-                found = (_data_file(part, own) for own in listed)
-                yield from (file for file in found if file is not None)
+                data_files = (_data_file(part, own) for own in listed)
+                yield from (file for file in data_files if file is not None)
 
 
 def _data_file(folder: str, name: str) -> BaseFile | LogFile | None:

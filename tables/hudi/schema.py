@@ -99,8 +99,8 @@ def _floats(type_: Any, path: str) -> Iterator[str]:
     if type_ == "float":
         yield path
     elif isinstance(type_, list):
-        for each in type_:
-            yield from _floats(each, path)
+        for member in type_:
+            yield from _floats(member, path)
     elif isinstance(type_, dict):
         for field_ in type_.get("fields") or ():
             yield from _floats(field_.get("type"), f"{path}.{field_.get('name')}")
@@ -121,11 +121,11 @@ class _SchemaReader:
         if not isinstance(listed, list) or len(above) > _MAX_DEPTH:
             raise self._wrong("a record of the schema has no list of fields")
         columns = []
-        for each in listed:
-            name = each.get("name") if isinstance(each, dict) else None
+        for entry in listed:
+            name = entry.get("name") if isinstance(entry, dict) else None
             if not isinstance(name, str) or not name:
                 raise self._wrong("a field of the schema has no name")
-            columns.append(self._column(name, each.get("type"), above))
+            columns.append(self._column(name, entry.get("type"), above))
         names = [column.name[-1].lower() for column in columns]
         if len(set(names)) != len(names):
             twice = next(name for name in names if names.count(name) > 1)
@@ -136,7 +136,7 @@ class _SchemaReader:
         path = (*above, name)
         nullable = isinstance(type_, list)
         if nullable:
-            others = [each for each in type_ if each != "null"]
+            others = [member for member in type_ if member != "null"]
             if len(others) > 1:
                 return Column(path, path, DataType("union", raw=type_))
             nullable, type_ = "null" in type_, others[0] if others else "null"

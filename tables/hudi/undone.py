@@ -44,7 +44,7 @@ def _undone(timeline: Timeline, instant: Instant) -> set[str]:
         return set()
     metadata = timeline.metadata(instant) or {}
     undone = metadata.get("commitsRollback") or metadata.get("instantsToRollback") or ()
-    return {str(each.get("commitTime") if isinstance(each, dict) else each) for each in undone}
+    return {str(entry.get("commitTime") if isinstance(entry, dict) else entry) for entry in undone}
 
 
 def lineage(versions: Versions, at: int) -> tuple[tuple[str, str], ...]:

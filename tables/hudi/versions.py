@@ -49,7 +49,9 @@ class Versions:
 
     @classmethod
     def of(cls, timeline: Timeline, known: Versions | None = None) -> Versions:
-        """Number the instants of a timeline. `known`: an earlier look, which is extended if it still holds.
+        """Return the versions of the instants of a timeline.
+
+        `known`: the versions of an earlier look, which are extended if they still hold.
 
         Cost: of an extension, that of the active timeline.
         """

@@ -129,10 +129,11 @@ def print_advice(advice: Advice) -> None:
 
 def _gain(proposal: Proposal) -> str:
     """Return what a proposed index costs and saves."""
-    asked = f"{counted(proposal.questions, 'question')}, " if proposal.questions else ""
+    questions = f"{counted(proposal.questions, 'question')}, " if proposal.questions else ""
     return (
-        f"{asked}about {proposal.bytes:,} bytes; a question reads {proposal.question_bytes:,} in place of "
-        f"{proposal.scan_bytes:,}, and {proposal.files_scanned} of {counted(proposal.files, 'data file')}"
+        f"{questions}about {proposal.bytes:,} bytes; a question reads {proposal.question_bytes:,} "
+        f"in place of {proposal.scan_bytes:,}, "
+        f"and {proposal.files_scanned} of {counted(proposal.files, 'data file')}"
     )
 
 

@@ -207,8 +207,8 @@ def _print_dropped(name: str, was_there: bool, as_json: bool | None) -> None:
     if as_json:
         emit({"dropped": was_there})
     else:
-        told = f"dropped: {name}" if was_there else f"there is no index {name}"
-        click.echo(visible(told), err=as_json is None)
+        message = f"dropped: {name}" if was_there else f"there is no index {name}"
+        click.echo(visible(message), err=as_json is None)
 
 
 def _print_listed(described: Sequence[IndexDescription], as_json: bool) -> None:
@@ -218,7 +218,8 @@ def _print_listed(described: Sequence[IndexDescription], as_json: bool) -> None:
         _print_described(described, as_json)
         return
     rows = [
-        [one.name, one.kind, ", ".join(one.terms), one.only, _state(one), one.files_left] for one in described
+        [index.name, index.kind, ", ".join(index.terms), index.only, _state(index), index.files_left]
+        for index in described
     ]
     print_table(["name", "kind", "terms", "where", "state", "files left"], rows)
 

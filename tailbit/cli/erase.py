@@ -55,12 +55,12 @@ def erase(
     columns = split_columns(on)
     rows: Any = where if file is None else keys_of_file(file)
     count, files, version = _found(table, rows, columns, index)
-    told = f"{counted(count, 'row')} in {counted(files, 'file')} of version {version}"
+    summary = f"{counted(count, 'row')} in {counted(files, 'file')} of version {version}"
     if dry_run or not count:
-        _tell({"rows": count, "files": files, "version": None}, f"would delete {told}", as_json)
+        _tell({"rows": count, "files": files, "version": None}, f"would delete {summary}", as_json)
         return
     if not yes:
-        click.confirm(f"Delete {told}?", abort=True, err=True)
+        click.confirm(f"Delete {summary}?", abort=True, err=True)
     _tell_done(table, _deleted(table, rows, columns, master, index), as_json)
 
 

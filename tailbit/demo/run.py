@@ -266,10 +266,12 @@ class Demo:
         rows, equal = [], []
         for sql, version in QUESTIONS:
             at = head if version is None else version
-            told = [self._ask("plain_sql", where=sql, version=at) for _ in range(2)]
-            equal.append({answer["count"] for answer in told} == {self._count(sql, at)})
-            took = _ms(min(answer["seconds"] for answer in told))
-            rows.append([sql, str(at), f"{told[-1]['count']:,}", took, told[-1]["served"], _mark(equal[-1])])
+            answers = [self._ask("plain_sql", where=sql, version=at) for _ in range(2)]
+            equal.append({answer["count"] for answer in answers} == {self._count(sql, at)})
+            took = _ms(min(answer["seconds"] for answer in answers))
+            rows.append(
+                [sql, str(at), f"{answers[-1]['count']:,}", took, answers[-1]["served"], _mark(equal[-1])]
+            )
         header = ("SELECT count(*) FROM … WHERE", "version", "Spark", "ms", "served by", "equal")
         self.console.print("\nThe same in Spark's own SQL, after one line: tailbit.spark.accelerate(spark)")
         self.console.print(comparison(header, rows))

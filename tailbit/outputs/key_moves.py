@@ -36,8 +36,8 @@ def with_changes(now: pa.Table, before: pa.Table) -> pa.Table:
     stays = np.isin(rows[: len(keys)], rows[len(keys) :])
     cases = [~is_there & key_was_there, ~is_there, stays, key_was_there]
     words = arrow_array([GONE, None, SAME, MOVED, NEW], pa.string())
-    told = pc.take(words, arrow_array(np.select(cases, range(4), default=4).astype(np.int64)))
-    return now.append_column(change_column(now.column_names[:-2]), told)
+    kinds = pc.take(words, arrow_array(np.select(cases, range(4), default=4).astype(np.int64)))
+    return now.append_column(change_column(now.column_names[:-2]), kinds)
 
 
 def _column(located: pa.Table, at: int) -> pa.Array:

@@ -49,7 +49,9 @@ def described(
 ) -> list[IndexDescription]:
     """Describe some definitions. Cost: one pass over the records of the files."""
     left = lacking(index.state, wanted_of(definitions, schema)).left()
-    return [_description(one, left.get(one.id, (0, 0))[0], schema) for one in definitions]
+    return [
+        _description(definition, left.get(definition.id, (0, 0))[0], schema) for definition in definitions
+    ]
 
 
 def _description(definition: Definition, left: int, schema: Schema) -> IndexDescription:

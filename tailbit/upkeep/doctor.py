@@ -64,8 +64,8 @@ def of_table(
     except TailbitError as unreadable:
         yield Finding.of("table", unreadable)
         return
-    found = f"{table.root}: version {table.name_of(snapshot.version)}, {counted(len(snapshot.files), 'file')}"
-    yield Finding("table", State.OK, found)
+    text = f"{table.root}: version {table.name_of(snapshot.version)}, {counted(len(snapshot.files), 'file')}"
+    yield Finding("table", State.OK, text)
     yield _data(table, snapshot.files)
     yield _clock(snapshot.timestamp_ms, table.storage.clock_ms())
     yield of_place("place of the index", index_path(table.root, index), table.storage.options)
@@ -87,11 +87,9 @@ def _data(table: Table, files: Any) -> Finding:
 def _clock(newest_ms: int, now_ms: int) -> Finding:
     """Compare the time of the newest commit with the clock of the store."""
     ahead = (newest_ms - now_ms) / 1000
-    found = (
-        "no commit is of the future" if ahead <= 0 else f"the newest commit is {ahead:.0f} s in the future"
-    )
+    text = "no commit is of the future" if ahead <= 0 else f"the newest commit is {ahead:.0f} s in the future"
     remedy = "Set the clocks of this machine and of the writer, as by chrony: lag in seconds is wrong."
-    return judged("clock", found, ahead <= _AHEAD_S, "clocks that agree", remedy, State.WARNING)
+    return judged("clock", text, ahead <= _AHEAD_S, "clocks that agree", remedy, State.WARNING)
 
 
 def of_place(check: str, place: str, options: StorageOptions, named_by: str = "--index") -> Finding:
@@ -138,8 +136,8 @@ def _index(
         )
         return
     indexer = account["indexer"]
-    found = f"{account['state']}, version {account['covered_version']} of {account['head']}"
-    yield Finding("index", State.OK, f"{found}, {'kept by ' + indexer if indexer else 'no indexer runs'}")
+    text = f"{account['state']}, version {account['covered_version']} of {account['head']}"
+    yield Finding("index", State.OK, f"{text}, {'kept by ' + indexer if indexer else 'no indexer runs'}")
     lag = account["lag"]
     late = f"{counted(lag['versions'], 'version')} behind, the oldest for {lag['seconds']:.0f} s"
     late = late if lag["versions"] else "nothing waits"
@@ -149,6 +147,6 @@ def _index(
     errors = account.get("not_covered") or {}
     if errors:
         reason = next(iter(errors))
-        found = f"{counted(sum(errors.values()), 'file')} cannot be indexed: {reason}"
+        text = f"{counted(sum(errors.values()), 'file')} cannot be indexed: {reason}"
         remedy = f"tailbit status {path} names the reasons; questions read such files."
-        yield Finding("files", State.WARNING, found, "files that can be read", remedy)
+        yield Finding("files", State.WARNING, text, "files that can be read", remedy)

@@ -75,7 +75,7 @@ def _of_port(address: str) -> Finding:
         with socket.create_server((host.strip("[]"), int(port))):
             return Finding("port of the pages", State.OK, f"{address} is free")
     except OSError as refused:
-        found = f"{address}: {os.strerror(refused.errno) if refused.errno else refused}"
+        text = f"{address}: {os.strerror(refused.errno) if refused.errno else refused}"
     with (
         suppress(OSError, ValueError, HTTPException),
         urlopen(f"http://{address}/status.json", timeout=_PAGE_S) as page,
@@ -83,7 +83,7 @@ def _of_port(address: str) -> Finding:
         if page.headers["Content-Security-Policy"] == POLICY:
             return Finding("port of the pages", State.OK, f"{address}: an application serves there")
     remedy = "Name another address by `metrics` of [application]; without the pages, indexing goes on."
-    return Finding("port of the pages", State.WARNING, found, "a port that is free", remedy)
+    return Finding("port of the pages", State.WARNING, text, "a port that is free", remedy)
 
 
 def _findings(read: ReadConfig, command: str, table: TableEntry) -> list[Finding]:
@@ -92,9 +92,9 @@ def _findings(read: ReadConfig, command: str, table: TableEntry) -> list[Finding
 
 def _late(table: TableEntry) -> list[Finding]:
     """Return the finding about a table whose store does not answer in time."""
-    found = f"{table.place}: no answer within {LOOK_S:.0f} s"
+    text = f"{table.place}: no answer within {LOOK_S:.0f} s"
     remedy = "See whether the store can be reached from this machine. An application goes on with the others."
-    return [Finding(f"{table.id}: table", State.PROBLEM, found, "a store that answers", remedy)]
+    return [Finding(f"{table.id}: table", State.PROBLEM, text, "a store that answers", remedy)]
 
 
 def _of_entry(read: ReadConfig, table: TableEntry, command: str) -> Iterator[Finding]:
@@ -104,8 +104,8 @@ def _of_entry(read: ReadConfig, table: TableEntry, command: str) -> Iterator[Fin
         yield Finding(f"{table.id}: table", State.OK, known)
         return
     look = look_at(table)
-    for keys, found in look.problems:
-        where = f"{read.line_of(table, *keys)}: {found}"
+    for keys, problem in look.problems:
+        where = f"{read.line_of(table, *keys)}: {problem}"
         if keys == ("path",):
             remedy = "Mend the table, or take it out." if look.is_of_table else "Correct this line."
             yield Finding(f"{table.id}: table", State.PROBLEM, where, "a table that can be read", remedy)

@@ -49,9 +49,9 @@ def machine() -> Iterator[Finding]:
 
 def _python() -> Finding:
     version = ".".join(map(str, sys.version_info[:3]))
-    found = f"Python {version}, {sys.executable}"
+    text = f"Python {version}, {sys.executable}"
     return judged(
-        "python", found, sys.version_info >= (3, 10), "Python 3.10 or newer", "Install a newer Python."
+        "python", text, sys.version_info >= (3, 10), "Python 3.10 or newer", "Install a newer Python."
     )
 
 
@@ -135,9 +135,9 @@ def _other_spark() -> Finding:
     version = re.search(r"spark-core_[\d.]+-(\d+(?:\.\d+)*)", cores[0].name) if cores else None
     if version is None:
         return Finding("SPARK_HOME", State.PROBLEM, f"{home} holds no Spark", "a Spark, or nothing", remedy)
-    found = f"Spark {version[1]} at {home}, and pyspark {ours}"
+    text = f"Spark {version[1]} at {home}, and pyspark {ours}"
     same = ours is None or release(version[1]) == release(ours)
-    return judged("SPARK_HOME", found, same, "the same release of both", remedy)
+    return judged("SPARK_HOME", text, same, "the same release of both", remedy)
 
 
 def _interpreter() -> Finding:
@@ -212,11 +212,11 @@ def _temporary_files() -> Finding:
         remedy = "Set TMPDIR to a folder that this user may write to."
         return Finding("temporary files", State.PROBLEM, str(refused.strerror or refused), needed, remedy)
     free = shutil.disk_usage(folder).free
-    found = f"{folder}, {free / (1 << 30):.1f} GiB free"
+    text = f"{folder}, {free / (1 << 30):.1f} GiB free"
     if hasattr(os, "statvfs") and os.statvfs(folder).f_flag & getattr(os, "ST_NOEXEC", 0):
         remedy = "Set TMPDIR, and JAVA_TOOL_OPTIONS=-Djava.io.tmpdir=, to a folder of another mount."
         return Finding("temporary files", State.PROBLEM, f"{folder} is mounted noexec", needed, remedy)
-    return judged("temporary files", found, free >= FREE, needed, "Make space there, or set TMPDIR.")
+    return judged("temporary files", text, free >= FREE, needed, "Make space there, or set TMPDIR.")
 
 
 def _state() -> Finding:
@@ -250,8 +250,8 @@ def _port() -> Finding:
         with socket.create_server(("127.0.0.1", _PAGES)):
             return Finding("port of Spark's pages", State.OK, f"{_PAGES} is free")
     except OSError:
-        found = f"{_PAGES} is in use: the pages are at the next free port, which `tailbit run` prints"
-        return Finding("port of Spark's pages", State.OK, found)
+        text = f"{_PAGES} is in use: the pages are at the next free port, which `tailbit run` prints"
+        return Finding("port of Spark's pages", State.OK, text)
 
 
 def _text() -> Finding:

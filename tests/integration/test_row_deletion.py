@@ -20,7 +20,7 @@ from pyspark.errors import PySparkException
 import tailbit
 import tailbit.spark
 from support.judged_definitions import RandomTable, answered
-from support.profiles import seeds
+from support.profiles import variants
 from support.tables import index_of
 from support.waiting import HANG_S
 from tailbit.errors import UsageError
@@ -60,7 +60,7 @@ def last_commit(spark: Any, path: str) -> Any:
     return spark.sql(f"DESCRIBE HISTORY delta.`{path}`").first()
 
 
-@pytest.mark.parametrize("seed", seeds(1))
+@pytest.mark.parametrize("seed", variants([1, 2], 1))
 def test_any_condition_deletes_what_delta_deletes(spark: Any, tmp_path: Path, seed: int) -> None:
     answers = answered(RandomTable(seed, 60, tmp_path))
     spark.sql(

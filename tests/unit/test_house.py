@@ -23,6 +23,9 @@ ROOM_MODULES, ROOM_LINES, FILE_LINES, FUNCTION_LINES = 13, 2400, 400, 40
 What always changes together stands together; a file that is two things is split long before the limit.
 """
 
+VAGUE = frozenset("found its asked told picked sought taken made one each way what it them they".split())
+"""Names of arguments and variables that say nothing of what these hold: at most one in a thousand lines."""
+
 
 def texts(*more: str) -> Iterator[tuple[Path, str]]:
     """Every module by its path in the repository, with its text; `more` folders are looked into too."""
@@ -60,6 +63,18 @@ def test_no_room_is_larger_than_its_limit() -> None:
         for room, (modules, lines) in sizes.items()
         if modules > ROOM_MODULES or lines > ROOM_LINES
     } == {}
+
+
+def test_hardly_a_variable_has_a_name_that_says_nothing_of_what_it_holds() -> None:
+    names, lines = list[str](), 0
+    for _, text in texts():
+        lines += len(text.splitlines())
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.arg):
+                names.append(node.arg)
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                names.append(node.id)
+    assert 1000 * sum(name in VAGUE for name in names) <= lines
 
 
 def test_a_number_or_a_unit_is_named() -> None:

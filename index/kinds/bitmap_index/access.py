@@ -35,8 +35,8 @@ class TermAccess(Access):
         """Return the condition on the term that is TRUE for the same rows; None if there is no other."""
         if all(column.id == self.term.id for column in columns_of(node)):
             return None
-        found = implied(node, self.term)
-        return found.maybe if found is not None and found.exact else None
+        implication = implied(node, self.term)
+        return implication.maybe if implication is not None and implication.exact else None
 
     def serves(self, node: Node) -> bool:
         """Return whether a condition implies anything for the term; of an AND, more than its parts do."""
@@ -48,10 +48,10 @@ class TermAccess(Access):
         Raises:
             CorruptIndexError: a segment is damaged.
         """
-        found = implied(node, self.term)
-        if found is None:
+        implication = implied(node, self.term)
+        if implication is None:
             return Bounds.between(EMPTY, space.visible)
-        maybe = Evaluation(Choice(found.maybe), space).whole().maybe
-        if found.sure is None:
+        maybe = Evaluation(Choice(implication.maybe), space).whole().maybe
+        if implication.sure is None:
             return Bounds.between(EMPTY, maybe)
-        return Bounds.between(Evaluation(Choice(found.sure), space).whole().sure, maybe)
+        return Bounds.between(Evaluation(Choice(implication.sure), space).whole().sure, maybe)

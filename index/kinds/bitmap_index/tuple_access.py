@@ -41,8 +41,8 @@ class TupleAccess(Access):
 
     def same(self, node: Node) -> Node | None:
         """Return the condition on the tuples that is TRUE for the same rows, with what they do not serve."""
-        found = _served(Asked(node, self.term))
-        return found.whole if found is not None and found.exact else None
+        served = _served(Asked(node, self.term))
+        return served.whole if served is not None and served.exact else None
 
     def serves(self, node: Node) -> bool:
         """Return whether a condition says anything of the tuples; of an AND, several parts of it."""
@@ -54,11 +54,11 @@ class TupleAccess(Access):
         Raises:
             CorruptIndexError: a segment is damaged.
         """
-        found = _served(Asked(node, self.term))
-        if found is None:
+        served = _served(Asked(node, self.term))
+        if served is None:
             return Bounds.between(EMPTY, space.visible)
-        bounds = Evaluation(Choice(found.leaf), space).whole()
-        return bounds if found.exact and found.whole is found.leaf else Bounds.between(EMPTY, bounds.maybe)
+        bounds = Evaluation(Choice(served.leaf), space).whole()
+        return bounds if served.exact and served.whole is served.leaf else Bounds.between(EMPTY, bounds.maybe)
 
 
 @dataclass(frozen=True, eq=False)

@@ -77,7 +77,10 @@ class BloomFilterKind(Kind["BloomFilters"]):
             places = RecordedPlaces(view.reader(FILES).table())
         except CorruptIndexError:
             return ()
-        return [BloomAccess(made, view.reader(self), places, _ids([made])) for made in definitions]
+        return [
+            BloomAccess(definition, view.reader(self), places, _ids([definition]))
+            for definition in definitions
+        ]
 
     def build(self, entering: Sequence[Entering], columns: Sequence[Column]) -> Iterator[pa.Table]:
         """Yield the filters of columns in data files. Cost: their values are read and hashed."""
@@ -156,4 +159,4 @@ def _lacking(
 
 def _ids(definitions: Iterable[Definition]) -> frozenset[str]:
     """Return the ids of the columns that definitions name."""
-    return frozenset(term.columns[0].id for made in definitions for term in made.terms)
+    return frozenset(term.columns[0].id for definition in definitions for term in definition.terms)

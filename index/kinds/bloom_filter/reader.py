@@ -58,14 +58,14 @@ class Filters:
     def may_hold(self, hashes: Hashes) -> Mask:
         """Return, per row, whether one of some values may be there."""
         may: Mask = self.blocks == 0
-        asked = np.flatnonzero(~may)
-        starts, blocks = self.starts[asked], self.blocks[asked]
-        held = np.zeros(len(asked), dtype=np.bool_)
+        left = np.flatnonzero(~may)
+        starts, blocks = self.starts[left], self.blocks[left]
+        held = np.zeros(len(left), dtype=np.bool_)
         for at in range(len(hashes)):
             masks = masks_of(hashes[at : at + 1])
             words = self.words[starts + blocks_of(hashes[at], blocks)]
             held |= (words & masks == masks).all(axis=1)
-        may[asked] = held
+        may[left] = held
         return may
 
     def hold(self, numbers: Longs, hashes: Hashes) -> Mask:

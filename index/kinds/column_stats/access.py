@@ -156,7 +156,7 @@ class StatsOfClaims:
 
     @once
     def _numbers(self) -> Longs:
-        """The number in `stats.footers` of each recorded file, or -1."""
+        """Return, per recorded file, the number of its footer in `stats.footers`, or -1."""
         footers = self.places.recorded["footer"]
         return numpy_of(filled(pc.index_in(footers, value_set=self.stats.footers), -1), np.int64)
 

@@ -94,12 +94,15 @@ class ColumnStatsKind(Kind["ColumnStats"]):
             return ()
         terms = [column for column in columns if isinstance(column, indexed_term.IndexedTerm)]
         of_terms = (
-            TermStatsAccess(made, of_claims, term)
-            for made in definitions
+            TermStatsAccess(definition, of_claims, term)
+            for definition in definitions
             for term in terms
-            if term.id in made.expression_ids
+            if term.id in definition.expression_ids
         )
-        return [*(StatsAccess(made, of_claims, _ids(made)) for made in definitions), *of_terms]
+        return [
+            *(StatsAccess(definition, of_claims, _ids(definition)) for definition in definitions),
+            *of_terms,
+        ]
 
     def build(self, entering: Sequence[Entering], columns: Sequence[Column]) -> Iterator[pa.Table]:
         """Yield the statistics of columns in data files; of no column, that these files have none.

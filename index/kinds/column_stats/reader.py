@@ -71,7 +71,7 @@ class Cells:
     @property
     def nbytes(self) -> int:
         """The bytes of all arrays."""
-        return sum(getattr(self, made.name).nbytes for made in fields(self) if made.name != "key_type")
+        return sum(getattr(self, field_.name).nbytes for field_ in fields(self) if field_.name != "key_type")
 
     def same(self, units: slice, other: Cells) -> bool:
         """Return whether the statistics of some units are those of all units of another column."""
@@ -98,7 +98,7 @@ class Cells:
         )
 
     def _only(self, unit: int) -> Cells:
-        parts = [getattr(self, made.name) for made in fields(self) if made.name != "key_type"]
+        parts = [getattr(self, field_.name) for field_ in fields(self) if field_.name != "key_type"]
         return Cells(self.key_type, *(part[unit : unit + 1] for part in parts))
 
     def _wider(self, unit: int, other: Cells, theirs: int) -> bool:
@@ -108,7 +108,7 @@ class Cells:
         if not (self.bounded[unit] and other.bounded[theirs]):
             return True
         low, high = (
-            (side[unit], its[theirs]) for side, its in ((self.low, other.low), (self.high, other.high))
+            (side[unit], others[theirs]) for side, others in ((self.low, other.low), (self.high, other.high))
         )
         return bool(_plain(low[0]) <= _plain(low[1]) and _plain(high[0]) >= _plain(high[1]))
 

@@ -158,14 +158,14 @@ def united(rows: pa.Table) -> pa.Table:
 _UNIT = ["column", "key_type", "unit"]
 
 
-def _both(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+def _both(first: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     """Return the statistics that hold for the rows of both of two rows of one unit."""
-    out = dict(one, exact=False)
+    out = dict(first, exact=False)
     for low, high in (("low", "high"), ("low_text", "high_text")):
-        bounded = one[low] is not None and other[low] is not None
-        out[low] = min(one[low], other[low]) if bounded else None
-        out[high] = max(one[high], other[high]) if bounded else None
-    if one["nulls"] != other["nulls"]:
+        bounded = first[low] is not None and other[low] is not None
+        out[low] = min(first[low], other[low]) if bounded else None
+        out[high] = max(first[high], other[high]) if bounded else None
+    if first["nulls"] != other["nulls"]:
         out["nulls"] = None
     return out
 

@@ -118,10 +118,12 @@ def placed(segment: Segment, column: str, spans: Spans, codes: pa.BinaryArray) -
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, IndexError) as damage:
         raise CorruptIndexError(file=segment.path, reason=str(damage)) from damage
     several = np.sort(np.concatenate([part.several for part in parts]))
-    found = [(part.owners, part.positions) for part in parts] + list(
+    placed_parts = [(part.owners, part.positions) for part in parts] + list(
         _of_several(segment, spans, codes, several)
     )
-    return np.concatenate([owners for owners, _ in found]), np.concatenate([at for _, at in found])
+    return np.concatenate([owners for owners, _ in placed_parts]), np.concatenate(
+        [at for _, at in placed_parts]
+    )
 
 
 def _group_of(segment: Segment, source: pa.NativeFile, number: int, key_type: str) -> Group:
@@ -235,9 +237,11 @@ def decoded(
 def _matched(form: Form, keys: pa.Array, wanted: Lows) -> tuple[Longs, Longs]:
     """Return the numbers of the wanted keys that there are, and their rows; int64."""
     if form is Form.TEXT:
-        found = numpy_of(filled(pc.index_in(keys, value_set=arrow_array(wanted, pa.binary())), -1), np.int64)
-        at = np.flatnonzero(found >= 0)
-        return found[at], at
+        matches = numpy_of(
+            filled(pc.index_in(keys, value_set=arrow_array(wanted, pa.binary())), -1), np.int64
+        )
+        at = np.flatnonzero(matches >= 0)
+        return matches[at], at
     begin = keys.null_count
     held = numpy_of(keys.slice(begin)) if form is Form.NUMBER else values_of(keys.slice(begin))
     if not len(held):
@@ -248,8 +252,8 @@ def _matched(form: Form, keys: pa.Array, wanted: Lows) -> tuple[Longs, Longs]:
 
 
 def _taken(column: pa.Array, at: Longs) -> Longs:
-    taken: Longs = numpy_of(filled(column, 0))[at]
-    return taken
+    numbers: Longs = numpy_of(filled(column, 0))[at]
+    return numbers
 
 
 def _of_several(

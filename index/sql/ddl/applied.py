@@ -83,7 +83,7 @@ def applied(
     written = call.replace("[", "").replace("]", "").format(column=column.text, **values)
     rest = {key: value for key, value in options.items() if key not in names and key not in FUNCTION}
     takes = sorted(set(_OPTION.findall(_template(name))) - {"column"})
-    of_functions = {option for one in _APPLIED.values() for option in _OPTION.findall(one)}
+    of_functions = {option for template in _APPLIED.values() for option in _OPTION.findall(template)}
     for key in rest:
         if key in of_functions:
             said = f"It takes {either(takes)}." if takes else "It takes none."

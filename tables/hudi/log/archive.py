@@ -35,7 +35,7 @@ def list_archive(storage: Storage, folder: str) -> list[Instant]:
         MalformedLogError: a file of the archive is damaged.
     """
     numbered = [(int(m[1]), e.name) for e in storage.list(folder) if (m := _FILE.fullmatch(e.name))]
-    found: dict[tuple[str, str], Instant] = {}
+    instants: dict[tuple[str, str], Instant] = {}
     for _, name in sorted(numbered):
         file = f"{folder}/{name}"
         for row, record in enumerate(_records(storage.read(file), file)):
@@ -45,8 +45,8 @@ def list_archive(storage: Storage, folder: str) -> list[Instant]:
             if not (isinstance(requested, str) and isinstance(action, str)):
                 raise MalformedLogError(file=file, reason="a completed instant lacks a time or an action")
             instant = Instant(requested, record.get("stateTransitionTime") or "", action, 0, file, row)
-            found[instant.key] = instant
-    return sorted(found.values(), key=lambda instant: (instant.completed, *instant.key))
+            instants[instant.key] = instant
+    return sorted(instants.values(), key=lambda instant: (instant.completed, *instant.key))
 
 
 def read_archived_record(storage: Storage, instant: Instant) -> dict[str, Any] | None:

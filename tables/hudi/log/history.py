@@ -43,14 +43,14 @@ def list_history(storage: Storage, folder: str) -> list[Instant]:
         if number is None:
             return []
         try:
-            found = [i for file in _files(storage, folder, number) for i in _instants(storage, file)]
+            instants = [i for file in _files(storage, folder, number) for i in _instants(storage, file)]
         except FileNotFoundError as missing:
             if look + 1 < _LOOKS and _manifest_number(storage, folder) != number:
                 continue
             raise CommitGapError(
                 version="of the history", path=storage.root, found=f"manifest_{number}, but not {missing}"
             ) from missing
-        return sorted(found, key=lambda instant: (instant.completed, *instant.key))
+        return sorted(instants, key=lambda instant: (instant.completed, *instant.key))
     raise AssertionError("the last look returns or raises")
 
 

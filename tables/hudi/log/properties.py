@@ -130,12 +130,12 @@ def parse_properties(data: bytes) -> dict[str, str]:
     >>> parse_properties(b"#saved\na\\:b=c\\=d\n")
     {'a:b': 'c=d'}
     """
-    found = {}
+    values = {}
     for line in _logical_lines(data.decode("latin-1")):
         match = _ENTRY.fullmatch(line)
         if match is not None:
-            found[_unescaped(match[1])] = _unescaped(match[2])
-    return found
+            values[_unescaped(match[1])] = _unescaped(match[2])
+    return values
 
 
 def _logical_lines(text: str) -> Iterator[str]:

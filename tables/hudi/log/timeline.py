@@ -190,6 +190,6 @@ def _moment(instant: Instant) -> tuple[str, str, str]:
     return instant.completed, *instant.key
 
 
-def _twice(one: Instant, other: Instant) -> MalformedLogError:
-    reason = f"{one.requested} completes twice, at {one.completed} and {other.completed}"
+def _twice(first: Instant, other: Instant) -> MalformedLogError:
+    reason = f"{first.requested} completes twice, at {first.completed} and {other.completed}"
     return MalformedLogError(file=other.file, reason=reason)

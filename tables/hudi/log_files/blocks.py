@@ -331,7 +331,7 @@ def _unpacked(data: _Bytes, form: struct.Struct, at: int, end: int) -> tuple[int
     Raises:
         ValueError: they go beyond the end.
     """
-    found = data.read(at, form.size) if at + form.size <= end else b""
-    if len(found) < form.size:
+    packed = data.read(at, form.size) if at + form.size <= end else b""
+    if len(packed) < form.size:
         raise ValueError(f"it ends at byte {at}")
-    return form.unpack(found)
+    return form.unpack(packed)

@@ -23,7 +23,7 @@ def is_plain(root: Any) -> bool:
 
 def _is_plain(type_: Any) -> bool:
     if isinstance(type_, list):
-        others = [each for each in type_ if each != "null"]
+        others = [member for member in type_ if member != "null"]
         return len(type_) == 2 and len(others) == 1 and type_[0] == "null" and _is_plain(others[0])
     if isinstance(type_, dict):
         logical, stored = type_.get("logicalType"), type_.get("type")
@@ -57,7 +57,7 @@ def decode_plain(records: list[memoryview], root: Any) -> pa.Table:
 def numbered(type_: Any) -> Any:
     """Return a schema in which dates and times in microseconds are the numbers that they are stored as."""
     if isinstance(type_, list):
-        return [numbered(each) for each in type_]
+        return [numbered(member) for member in type_]
     if not isinstance(type_, dict):
         return type_
     dropped = "logicalType" if type_.get("logicalType") in _MICROS else ""

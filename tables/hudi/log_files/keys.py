@@ -51,13 +51,13 @@ OneOrdering = int | str | Decimal
 Ordering = OneOrdering | tuple[OneOrdering, ...]
 
 
-def is_less(one: Ordering | None, other: Ordering | None) -> bool | None:
+def is_less(first: Ordering | None, other: Ordering | None) -> bool | None:
     """Return whether an ordering value is less than another; None if the two are of different types.
 
     >>> is_less(FloatOrder.of(-0.0), FloatOrder.of(0.0)), is_less(1, "1")
     (True, None)
     """
-    return one < other if _types(one) == _types(other) else None  # type: ignore[operator]
+    return first < other if _types(first) == _types(other) else None  # type: ignore[operator]
 
 
 def _types(value: Ordering | None) -> list[type]:
@@ -115,13 +115,13 @@ def orderings(storage: Storage, rows: pa.Table, columns: Sequence[str], instant:
         UnsupportedFeatureError: a column is missing, is one of several and holds NULL, or is of a type
             whose order is not proven.
     """
-    found = [_values(storage, rows, column, instant) for column in columns]
-    if len(found) == 1:
-        return list(found[0])
-    for column, values in zip(columns, found, strict=True):
+    by_column = [_values(storage, rows, column, instant) for column in columns]
+    if len(by_column) == 1:
+        return list(by_column[0])
+    for column, values in zip(columns, by_column, strict=True):
         if any(isinstance(value, Missing) for value in values):
             raise unproven(storage, instant, f"NULL in {column}, one of several ordering columns")
-    return list(zip(*found, strict=True)) if found else [()] * len(rows)
+    return list(zip(*by_column, strict=True)) if by_column else [()] * len(rows)
 
 
 def _values(storage: Storage, rows: pa.Table, column: str, instant: str) -> list[OneOrdering]:

@@ -284,9 +284,9 @@ class Merging:
                 log = self.plan.path(self.plan.blocks[0].log)
                 raise LogBlockError(file=log, offset=0, reason=reason)
             lost = self._lost(file, slots)
-        found = ((slot, self._row_of(slot)) for slot in slots)
+        rows_of_slots = ((slot, self._row_of(slot)) for slot in slots)
         self.hidden.setdefault(_BASE, BitMap()).update(
-            row for slot, row in found if row is not None and slot not in lost
+            row for slot, row in rows_of_slots if row is not None and slot not in lost
         )
         self.hidden[_BASE].difference_update(
             BitMap([row for row in map(self._row_of, lost) if row is not None])
@@ -300,8 +300,10 @@ class Merging:
         """Return the positions or keys of the rows of the base file that win by their ordering values."""
         if not self.plan.rule.by_time or not self.plan.rule.ordering:
             return set()
-        found = ((slot, self._row_of(slot)) for slot in slots if self.winners[slot].ordering is not None)
-        timed = {row: slot for slot, row in found if row is not None}
+        rows_of_slots = (
+            (slot, self._row_of(slot)) for slot in slots if self.winners[slot].ordering is not None
+        )
+        timed = {row: slot for slot, row in rows_of_slots if row is not None}
         instant = requested_of(self.plan.base or "")
         lost = set[Slot]()
         for part, chosen in _taken(file, sorted(timed), self.plan.rule.ordering):

@@ -57,8 +57,10 @@ def _completed(storage: Storage, plan: MergePlan, number: int, rows: pa.Table) -
         instant = plan.blocks[number].instant
         raise unproven(storage, instant, "a partial update over columns of changed types") from wrong
     at = arrow_array([place if place >= 0 else None for place in places], pa.int64())
-    taken = {name: pc.take(kept[name], at) for name in kept.column_names if name not in rows.column_names}
-    return pa.table({**{name: rows[name] for name in rows.column_names}, **taken})
+    kept_columns = {
+        name: pc.take(kept[name], at) for name in kept.column_names if name not in rows.column_names
+    }
+    return pa.table({**{name: rows[name] for name in rows.column_names}, **kept_columns})
 
 
 def _read_source(storage: Storage, plan: MergePlan, source: int) -> pa.Table:

@@ -167,7 +167,7 @@ def _value(value: Any, type_: pa.DataType) -> Any:
     if pa.types.is_struct(type_):
         return {field.name: _value(value[field.name], field.type) for field in type_}
     if pa.types.is_list(type_):
-        return [_value(each, type_.value_type) for each in value]
+        return [_value(item, type_.value_type) for item in value]
     if pa.types.is_map(type_):
-        return [(key, _value(each, type_.item_type)) for key, each in value.items()]
+        return [(key, _value(item, type_.item_type)) for key, item in value.items()]
     return value

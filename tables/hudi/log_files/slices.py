@@ -61,7 +61,7 @@ class GroupReader:
 
     def _in_force(self, logs: Sequence[LogFile]) -> list[tuple[str, LogBlock]]:
         """Return the blocks of rows and of deletions that no other block takes back, with their log files."""
-        found: list[tuple[str, LogBlock]] = []
+        named: list[tuple[str, LogBlock]] = []
         undone, compacted = set(), None
         for log in logs:
             for block in self._complete(log):
@@ -69,11 +69,11 @@ class GroupReader:
                     undone.add(self._undone(log, block))
                 elif block.type is not BlockType.CDC:
                     self._check(log, block)
-                    found.append((log.name, block))
+                    named.append((log.name, block))
                     compacted = block if Header.COMPACTED in block.places else compacted
-        if compacted is not None and any(block.is_partial for _, block in found):
+        if compacted is not None and any(block.is_partial for _, block in named):
             raise refused_block(self.storage, compacted, "log compaction of partial updates")
-        return [each for each in found if each[1].instant not in undone]
+        return [(log, block) for log, block in named if block.instant not in undone]
 
     def _complete(self, log: LogFile) -> Iterator[LogBlock]:
         """Yield the blocks of instants that had completed, and those that take others back.

@@ -65,10 +65,10 @@ class HudiStorage(Storage):
 
     def _stat(self, name: SliceName) -> Stat | None:
         """Return the stat of a block: the size of its content, and the time and inode of the log file."""
-        found = self.inner.locate(name.path)[1]
-        if found is None:
+        stat = self.inner.locate(name.path)[1]
+        if stat is None:
             return None
-        return found._replace(size=block_of(self.inner, name.path, name.number).content.length)
+        return stat._replace(size=block_of(self.inner, name.path, name.number).content.length)
 
     def _parquet(self, name: SliceName) -> pa.Buffer:
         """Return a block as a Parquet file."""

@@ -115,9 +115,9 @@ def _told(located: pa.Table, since: str | None) -> str:
     distinct = keys.group_by(keys.column_names).aggregate([([], "count_all")])
     several = sum(count > 1 for count in distinct["count_all"].to_pylist())
     absent = located.column(located.num_columns - of_places).null_count
-    told = f"{counted(len(distinct), 'key')}: {absent} without a row, {several} with several"
+    summary = f"{counted(len(distinct), 'key')}: {absent} without a row, {several} with several"
     if since is None:
-        return told
+        return summary
     changes = located.column(located.num_columns - 1).to_pylist()
     since_then = ", ".join(f"{changes.count(change)} {change}" for change in ("moved", "new", "gone"))
-    return f"{told}; since version {since} {since_then}"
+    return f"{summary}; since version {since} {since_then}"

@@ -39,13 +39,13 @@ def positions(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], b
     files = selection.snapshot.files
     _check_number(selection)
     kept = {*kept_files(selection)["path"].to_pylist()}
-    found = _found(selection, kept)
+    located = _found(selection, kept)
     columns = selection.schema.resolve_all(request.columns)
-    check_pages(pages_of(selection.storage, found, columns, end))
-    paths = pa.array([file.path for file, _ in found], pa.string())
-    bitmaps = pa.array([BitMap(at).serialize() for _, at in found], pa.binary())
+    check_pages(pages_of(selection.storage, located, columns, end))
+    paths = pa.array([file.path for file, _ in located], pa.string())
+    bitmaps = pa.array([BitMap(at).serialize() for _, at in located], pa.binary())
     head, data = sent(pa.table({"path": paths, "positions": bitmaps}))
-    number = sum(len(at) for _, at in found)
+    number = sum(len(at) for _, at in located)
     return {**head, "keep": [*kept], "used": used, "total": len(files), "found": number}, data
 
 
@@ -63,7 +63,7 @@ def _found(selection: Selection, kept: set[str]) -> list[tuple[FileSlice, Positi
         Declined: none is told.
     """
     parts = [part for space, bounds in selection.bounds for part in selection.by_slice(space, bounds.maybe)]
-    found = [(file, at) for file, at in parts if file.path in kept]
-    if not found and kept:
+    located = [(file, at) for file, at in parts if file.path in kept]
+    if not located and kept:
         raise Declined("not-covered", "no file with a row is covered")
-    return found
+    return located

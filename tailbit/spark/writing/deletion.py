@@ -75,23 +75,23 @@ class Deleting:
         if located is None:
             return self._by_delta(reason, dry)
         places, hidden = located
-        found = Deletion(None, sum(map(len, places.values())), len(places), "index")
+        deletion = Deletion(None, sum(map(len, places.values())), len(places), "index")
         if dry or not places:
-            return found
+            return deletion
         if not changes.delete(packed(places, hidden)):
             return self._by_delta("the log does not say how many rows its files have", dry)
         fault_point(Fault.VECTORS_WRITTEN)
         version = self._committed(changes)
         fault_point(Fault.CHANGE_COMMITTED)
         self.target.refresh()
-        return replace(found, version=version)
+        return replace(deletion, version=version)
 
     def _committed(self, changes: Any) -> int:
         """Commit the deletion; return the version."""
         if self.keys is None:
             return int(changes.commitDelete(self._rows._jdf, *self.target.transaction))
-        told = f"{', '.join(self.keys[0])} in {self.keys[1].num_rows} keys"
-        return int(changes.commitDeleteOfKeys(told, *self.target.transaction))
+        description = f"{', '.join(self.keys[0])} in {self.keys[1].num_rows} keys"
+        return int(changes.commitDeleteOfKeys(description, *self.target.transaction))
 
     @once
     def _rows(self) -> DataFrame:
@@ -157,8 +157,8 @@ class Deleting:
         """Run Delta's own statement; without its run nobody knows how many rows it finds."""
         if dry:
             return Deletion(None, None, None, "delta", reason)
-        told, version = self.target.by_delta(self._statement)
-        rows = told["num_affected_rows" if self.keys is None else "num_deleted_rows"]
+        row, version = self.target.by_delta(self._statement)
+        rows = row["num_affected_rows" if self.keys is None else "num_deleted_rows"]
         return Deletion(version, rows, None, "delta", reason)
 
     def _statement(self) -> Row:

@@ -90,19 +90,19 @@ class Upserting:
         """Hide the rows of the keys and append those of the source."""
         places, hidden = located
         updated = sum(map(len, places.values()))
-        found = Upsert(None, updated, keys - updated, len(places), "index")
+        upsert = Upsert(None, updated, keys - updated, len(places), "index")
         if dry or not keys:
-            return found
+            return upsert
         if not changes.delete(packed(places, hidden)):
             return self._by_delta("the log does not say how many rows its files have", dry)
         fault_point(Fault.VECTORS_WRITTEN)
         changes.append(self._rows._jdf)
         fault_point(Fault.ROWS_APPENDED)
-        told = f"{', '.join(self.on)} in {keys} keys"
-        version = changes.commitUpsert(told, keys - updated, *self.target.transaction)
+        description = f"{', '.join(self.on)} in {keys} keys"
+        version = changes.commitUpsert(description, keys - updated, *self.target.transaction)
         fault_point(Fault.CHANGE_COMMITTED)
         self.target.refresh()
-        return replace(found, version=version)
+        return replace(upsert, version=version)
 
     def _obstacle(self, changes: Any) -> str | None:
         """Return why the rows of the source are not whole rows of the table; None if they are."""
@@ -157,8 +157,8 @@ class Upserting:
         """Run MERGE; without its run nobody knows how many rows it finds."""
         if dry:
             return Upsert(None, None, None, None, "delta", reason)
-        told, version = self.target.by_delta(self._statement)
-        return Upsert(version, told["num_updated_rows"], told["num_inserted_rows"], None, "delta", reason)
+        row, version = self.target.by_delta(self._statement)
+        return Upsert(version, row["num_updated_rows"], row["num_inserted_rows"], None, "delta", reason)
 
     def _statement(self) -> Row:
         same = " AND ".join(_SAME.format(column_name(name)) for name in self.on)
