@@ -6,7 +6,9 @@ import os
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import accumulate, chain, islice, pairwise
+from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from typing import Any, Generic, TypeVar
 
@@ -16,6 +18,8 @@ _MOST = 8
 """Most threads that decode; with more, they wait for each other longer than they decode."""
 _AHEAD = 2
 """Extra threads: while the caller reads and assembles the results of some pieces, the cores decode others."""
+_IDLE_S = 0.2
+"""Seconds that a thread waits for its next piece before it ends."""
 
 
 def shared_out(work: Sequence[T], sizes: Sequence[int], least: int) -> Iterator[Sequence[T]]:
@@ -57,7 +61,7 @@ def in_order(work: Iterable[Callable[[bool], T]]) -> Iterator[T]:
         while waiting:
             yield waiting.popleft().result()
     finally:
-        for running in islice(waiting, len(waiting) - threads.cancel()):
+        for running in islice(waiting, len(waiting) - threads.end()):
             running.done.acquire()
 
 
@@ -89,40 +93,47 @@ class _Piece(Generic[T]):
 class _Threads:
     """At most `most` threads that run pieces in their order.
 
-    A thread ends when no piece is left, so that threads of an iteration that is never ended keep no process
-    alive. An executor of the standard library does the same with a module that takes a first question as long
-    to import as Arrow's readers.
+    A thread that waits in vain for a piece ends, so that threads of an iteration that nobody ends keep no
+    process alive. An executor of the standard library would cost a first question the import of `logging`.
     """
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._lock = Lock()
         self._running = 0
-        self._left: deque[_Piece[Any]] = deque()
+        self._left: SimpleQueue[_Piece[Any] | None] = SimpleQueue()
 
     def started(self, work: Callable[[bool], T]) -> _Piece[T]:
         """Return a piece of work that a thread will run."""
         piece = _Piece(work)
         with self._lock:
-            self._left.append(piece)
+            self._left.put(piece)
             starts = self._running < self._most
             self._running += starts
         if starts:
             Thread(target=self._run).start()
         return piece
 
-    def cancel(self) -> int:
-        """Forget the pieces that have not begun, and return their number."""
-        with self._lock:
-            cancelled = len(self._left)
-            self._left.clear()
+    def end(self) -> int:
+        """End the threads after their present pieces; return the number of pieces that have not begun."""
+        cancelled = 0
+        with suppress(Empty):
+            while True:
+                self._left.get_nowait()
+                cancelled += 1
+        for _ in range(self._running):
+            self._left.put(None)
         return cancelled
 
     def _run(self) -> None:
         while True:
+            with suppress(Empty):
+                piece = self._left.get(timeout=_IDLE_S)
+                if piece is None:
+                    return
+                piece.run()
+                continue
             with self._lock:
-                if not self._left:
+                if self._left.empty():
                     self._running -= 1
                     return
-                piece = self._left.popleft()
-            piece.run()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +18,9 @@ from pyroaring import BitMap
 from tailbit.arrays import Longs
 from tailbit.index.grouping.dictionary import coded
 from tailbit.tables.arrow import arrow_array
-from tailbit.tables.parquet.column_codes.numbered import Numbered
+
+if TYPE_CHECKING:
+    from tailbit.tables.parquet.column_codes.numbered import Numbered
 
 FEW = 1 << 17
 """Up to this many combinations, rows are counted in an array with one slot per combination."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import BitMap
 
@@ -30,17 +31,20 @@ from tailbit.index.query.selection import Selection
 from tailbit.index.values.literals import FLOATING
 from tailbit.once import lazy
 from tailbit.tables.model import Column, FileSlice
-from tailbit.tables.parquet.column_codes.numbered import Numbered, numbered
-from tailbit.tables.parquet.rows import Positions, fetch_files
 from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.storage import Storage
 
 if TYPE_CHECKING:
     from tailbit.index.predicate import truth
+    from tailbit.tables.parquet import rows as data_rows
+    from tailbit.tables.parquet.column_codes import numbered as column_codes
+    from tailbit.tables.parquet.column_codes.numbered import Numbered
 else:
+    data_rows = lazy("tailbit.tables.parquet.rows")
+    column_codes = lazy("tailbit.tables.parquet.column_codes.numbered")
     truth = lazy("tailbit.index.predicate.truth")
 
-Read = tuple[FileSlice, Positions]
+Read = tuple[FileSlice, npt.NDArray[np.uint64]]
 """A file slice and ascending positions of rows in it."""
 
 
@@ -110,10 +114,10 @@ def fetch_values(storage: Storage, reads: Sequence[Read], columns: Sequence[Colu
         EvaluationError: a term raises for a row; the first such row is named.
     """
     if not any(isinstance(column, IndexedTerm) for column in columns):
-        yield from fetch_files(storage, reads, columns)
+        yield from data_rows.fetch_files(storage, reads, columns)
         return
     distinct, start = list({column.id: column for column in columns}.values()), 0
-    for table in fetch_files(storage, reads, sources_of(columns)):
+    for table in data_rows.fetch_files(storage, reads, sources_of(columns)):
         values, raising = with_terms(table, distinct)
         if raising:
             _raise(table, raising, distinct, reads, start)
@@ -130,13 +134,13 @@ def number_values(
         EvaluationError: a term raises for a row; the first such row is named.
     """
     if not any(isinstance(column, IndexedTerm) for column in columns):
-        yield from numbered(storage, reads, columns)
+        yield from column_codes.numbered(storage, reads, columns)
         return
     if any(len(sources_of([column])) > 1 for column in columns):
         yield [], list(reads)
         return
     sources = sources_of(columns)
-    for numbers, rest in numbered(storage, reads, sources):
+    for numbers, rest in column_codes.numbered(storage, reads, sources):
         by_id = {source.id: of for source, of in zip(sources, numbers, strict=False)}
         listed = [_computed(column, by_id[sources_of([column])[0].id]) for column in columns if numbers]
         if None in listed:

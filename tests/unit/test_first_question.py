@@ -113,6 +113,8 @@ def test_first_facets_import_no_groups_of_several_columns(table: str, column: st
     assert printed == {"v": "7", "f": "100"}[column]
     others = {f"tailbit.index.grouping.{name}" for name in ("groups", "lookups", "tuples", "by_tuples")}
     assert sorted({*others, "tailbit.index.predicate.truth", "logging", "polars"} & modules) == []
+    reads_data = "tailbit.tables.parquet.column_codes.numbered" in modules
+    assert reads_data is (column == "f")
 
 
 def test_the_collector_examines_nothing_of_what_a_first_question_imports(table: str) -> None:
