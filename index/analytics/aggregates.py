@@ -25,6 +25,8 @@ from tailbit.index.grouping.dictionary import python_values
 from tailbit.index.grouping.key_counts import KeyCounts
 from tailbit.index.keys import decode_keys
 from tailbit.index.values.literals import FLOATING, NUMERIC, WHOLE
+from tailbit.tables import compute as pc
+from tailbit.tables.arrow import arrow_array
 from tailbit.tables.model import Column, DataType
 
 _LONG = 1 << 63
@@ -116,7 +118,7 @@ def extremes(key_counts: KeyCounts) -> tuple[Any, Any]:
     first = int(key_counts.nulls > 0)
     if len(key_counts.keys) <= first:
         return None, None
-    ends = key_counts.keys.take(pa.array([first, len(key_counts.keys) - 1]))
+    ends = pc.take(key_counts.keys, arrow_array([first, len(key_counts.keys) - 1]))
     least, most = python_values(ends, key_counts.key_type, key_counts.column)
     return least, most
 

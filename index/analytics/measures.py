@@ -26,6 +26,7 @@ from tailbit.index.keys import decode_keys
 from tailbit.index.model import key_type_of_column
 from tailbit.index.query.selection import Selection
 from tailbit.index.values.literals import FLOATING, WHOLE
+from tailbit.tables.arrow import arrow_array
 from tailbit.tables.model import Column
 from tailbit.tables.schema import arrow_type
 
@@ -70,7 +71,7 @@ class _Groups:
 
     def add(self, keys: Sequence[pa.BinaryArray], codes: Sequence[Longs], counts: Longs) -> Longs:
         """Add rows by combination of keys; return the group number of each combination."""
-        group_keys = [part.take(pa.array(at)) for part, at in zip(keys, codes, strict=True)]
+        group_keys = [part.take(arrow_array(at)) for part, at in zip(keys, codes, strict=True)]
         values = [
             _one_nan(python_values(part, key_type_of_column(column), column))
             for part, column in zip(group_keys, self.columns, strict=True)
@@ -120,7 +121,7 @@ class _Column:
         starts = np.flatnonzero(np.diff(groups, prepend=groups[0] - 1))
         stops = np.append(starts[1:], len(groups))
         self._add_ends(
-            groups[starts], keys.take(pa.array(codes[starts])), keys.take(pa.array(codes[stops - 1]))
+            groups[starts], keys.take(arrow_array(codes[starts])), keys.take(arrow_array(codes[stops - 1]))
         )
         if self.summed:
             self._add_totals(groups, keys, codes, counts, starts, stops)
@@ -142,7 +143,7 @@ class _Column:
         if numbers is not None:
             sums = np.add.reduceat(numbers[codes - first] * counts, starts).tolist()
         else:
-            row_values = values.take(pa.array(codes - first))
+            row_values = values.take(arrow_array(codes - first))
             spans = zip(starts.tolist(), stops.tolist(), strict=True)
             sums = [Totals.of(self.column, row_values.slice(a, b - a), counts[a:b]).sum for a, b in spans]
         for group, n, added in zip(groups[starts].tolist(), rows.tolist(), sums, strict=True):
@@ -161,7 +162,7 @@ class _Column:
         end = int(function == "max")
         keys = [self.ends[n][end] if n in self.ends else None for n in range(groups)]
         values: list[Any] = python_values(
-            pa.array(keys, pa.binary()), key_type_of_column(self.column), self.column
+            arrow_array(keys, pa.binary()), key_type_of_column(self.column), self.column
         )
         return values
 

@@ -247,7 +247,7 @@ class Selection:
 
         Cost: the postings of the keys touched.
         """
-        if self._counted_by_index is not None:
+        if self.counted_by_index is not None:
             return 0
         return len({search.slice_.path for search in self._hits_and_scans[1]})
 
@@ -256,13 +256,13 @@ class Selection:
 
         Cost: the postings of the keys touched; plus the rows that must be rechecked and the uncovered files.
         """
-        if self._counted_by_index is not None:
-            return self._counted_by_index
+        if self.counted_by_index is not None:
+            return self.counted_by_index
         sure = sum(len(bounds.sure) for _, bounds in self.bounds)
         return sure + self._counted_in_data
 
     @once
-    def _counted_by_index(self) -> int | None:
+    def counted_by_index(self) -> int | None:
         """Count by access paths of the index alone; None if no path can count some rows."""
         if len(self.coverage.uncovered):
             return None

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 from support.tables import index_of
 
@@ -84,6 +84,37 @@ def test_a_first_count_imports_few_modules_and_none_that_it_does_not_use(
     assert printed == answer
     assert sorted(NEVER & modules) == []
     assert len([name for name in modules if name.partition(".")[0] == "tailbit"]) <= OWN_MODULES
+
+
+ASKED_BY_SPARK = (
+    {"want": "known"},
+    {"want": "files", "where": ["k = 8"]},
+    {"want": "positions", "where": ["k = 8"], "columns": ["k", "v"]},
+    {"want": "rows", "where": ["k = 8"], "columns": ["k", "v"]},
+    {"want": "count", "where": ["v = 'v1'"]},
+    {"want": "groups", "where": ["k < 50"], "by": ["v"], "measures": [["min", "v"]]},
+    {"want": "groups", "where": ["k < 50"], "measures": [["max", "v"], ["distinct", "v"], ["count", "v"]]},
+)
+
+
+def test_no_answer_to_spark_imports_pandas_which_takes_longer_than_a_query_waits(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    for first in (0, 400):
+        rows = {"k": pa.array(range(first, first + 400), pa.int64()), "v": [f"v{n % 7}" for n in range(400)]}
+        write_deltalake(path, pa.table(rows), mode="append")
+    index_of(path, ["k", "v"])
+    table = DeltaTable(path)
+    table.create_checkpoint()
+    given = {"root": path, "table": str(table.metadata().id), "version": 1}
+    program = (
+        "import json, time; from tailbit.spark.helper import Helper; helper = Helper(); replies = "
+        f"[helper.reply(json.dumps({{**{given}, **asked}}).encode(), time.monotonic())[0] "
+        f"for asked in {ASKED_BY_SPARK}]; print([reply.get('declined') for reply in replies])"
+    )
+    printed, modules = imported(program)
+    assert printed == str([None] * len(ASKED_BY_SPARK))
+    assert "tailbit.tables.delta.log.checkpoint" in modules
+    assert "pandas" not in modules
 
 
 def test_a_function_imports_its_own_kernels_alone(table: str) -> None:

@@ -221,10 +221,11 @@ def _files(table: pa.Table, name: str) -> pa.Table:
         table = _valid(table.select(["add"]), paths)
     count = table.num_rows
     counted = _column(table, "add", "stats_parsed")
+    unknown = arrow_scalar(UNKNOWN_SIZE, pa.int64())
     # No answer needs size and time, so a missing one is 0.
     columns = {
         "path": decode_paths(_add(table, "path", pa.string()), name),
-        "size": pc.max_element_wise(filled(_add(table, "size", pa.int64()), UNKNOWN_SIZE), UNKNOWN_SIZE),
+        "size": pc.max_element_wise(filled(_add(table, "size", pa.int64()), UNKNOWN_SIZE), unknown),
         "mtime": filled(_add(table, "modificationTime", pa.int64()), 0),
         "counted": pa.nulls(count, pa.int64()) if counted is None else _counted(counted),
         "partition": _add(table, "partitionValues", STORED.field("partition").type),

@@ -23,6 +23,7 @@ from tailbit.index.sql.terms import every_column
 from tailbit.spark.answering.gate import check_pages, check_reading, check_time, pages_of
 from tailbit.spark.answering.request import Declined, Request
 from tailbit.tables import compute as pc
+from tailbit.tables.arrow import arrow_array, no_rows
 from tailbit.tables.model import Column
 from tailbit.tables.schema import Schema
 
@@ -84,6 +85,7 @@ def files(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], bytes
     Files that the index does not cover are always among them.
     """
     used, selection = condition_of(handle, request)
+    check_share(handle, request, selection.counted_by_index)
     files = selection.snapshot.files
     kept = kept_files(selection)
     bytes_kept, all_bytes = (pc.sum(table["size"]).as_py() or 0 for table in (kept, files.core))
@@ -92,10 +94,16 @@ def files(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], bytes
     return {"keep": kept["path"].to_pylist(), "used": used, "total": len(files)}, b""
 
 
+def check_share(handle: IndexedTable, request: Request, number: int | None) -> None:
+    """Decline a condition that most rows satisfy, where their number is known: most files hold some."""
+    if number is not None and number > MOST_BYTES * _bound(handle, request, None).count():
+        raise Declined("keeps-all", f"{number} rows")
+
+
 def kept_files(selection: Selection) -> pa.Table:
     """Return path and size of the files that may hold a matching row, and of those that are not covered."""
     numbers = sorted({*candidate_numbers(selection), *selection.to_scan})
-    return selection.snapshot.files.core.select(["path", "size"]).take(pa.array(numbers, pa.int64()))
+    return selection.snapshot.files.core.select(["path", "size"]).take(arrow_array(numbers, pa.int64()))
 
 
 def condition_of(handle: IndexedTable, request: Request) -> tuple[list[int], Selection]:
@@ -149,17 +157,17 @@ def _grouped(answer: Answer, request: Request) -> pa.Table:
 
 def _of_all_rows(answer: Answer, request: Request) -> pa.Table:
     """Return one row: the number of rows, and the measures over all of them."""
-    arrays = [pa.array([answer.count()], pa.int64())]
+    arrays = [arrow_array([answer.count()], pa.int64())]
     for function, name in request.measures:
         if function == "count":
             nulls = answer._counts(name, ordered=False).nulls
-            arrays.append(pa.array([answer.count() - nulls], pa.int64()))
+            arrays.append(arrow_array([answer.count() - nulls], pa.int64()))
         elif function == "distinct":
-            arrays.append(pa.array([answer.count_distinct(name)], pa.int64()))
+            arrays.append(arrow_array([answer.count_distinct(name)], pa.int64()))
         else:
             (field_,) = answer._selection.schema.arrow([answer._key(name)])
             extreme = answer.min(name) if function == "min" else answer.max(name)
-            arrays.append(pa.array([extreme], field_.type))
+            arrays.append(arrow_array([extreme], field_.type))
     return _named(arrays, request)
 
 
@@ -181,6 +189,8 @@ def rows(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], bytes]
     answer = _bitmaps_alone(_bound(handle, request, _together([request.where[n] for n in used])))
     selection = answer._selection
     if answer.count() > request.most:
+        if used == _understood(handle, request):
+            check_share(handle, request, answer.count())
         raise Declined("many-rows", f"{answer.count()}, more than {request.most}")
     columns = selection.schema.resolve_all(request.columns)
     for column in columns:
@@ -191,7 +201,7 @@ def rows(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], bytes]
     check_pages(pages)
     check_reading(pages, end)
     schema, batches = answer.stream(request.columns)
-    tables = [schema.empty_table()]
+    tables = [no_rows(schema)]
     for batch in batches:
         check_time(end)
         tables.append(batch)

@@ -13,9 +13,10 @@ from pyroaring import BitMap
 
 from tailbit.api import IndexedTable
 from tailbit.index.query.selection import Selection
-from tailbit.spark.answering.answers import PATIENCE, condition_of, kept_files, sent
+from tailbit.spark.answering.answers import PATIENCE, check_share, condition_of, kept_files, sent
 from tailbit.spark.answering.gate import check_pages, pages_of
 from tailbit.spark.answering.request import Declined, Request
+from tailbit.tables.arrow import arrow_array
 from tailbit.tables.model import FileSlice
 from tailbit.tables.parquet.rows import Positions
 
@@ -36,14 +37,15 @@ def positions(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], b
     if not request.columns:
         raise Declined("malformed", "columns: none is named")
     used, selection = condition_of(handle, request)
+    check_share(handle, request, selection.counted_by_index)
     files = selection.snapshot.files
     _check_number(selection)
     kept = {*kept_files(selection)["path"].to_pylist()}
     located = _found(selection, kept)
     columns = selection.schema.resolve_all(request.columns)
     check_pages(pages_of(selection.storage, located, columns, end))
-    paths = pa.array([file.path for file, _ in located], pa.string())
-    bitmaps = pa.array([BitMap(at).serialize() for _, at in located], pa.binary())
+    paths = arrow_array([file.path for file, _ in located], pa.string())
+    bitmaps = arrow_array([BitMap(at).serialize() for _, at in located], pa.binary())
     head, data = sent(pa.table({"path": paths, "positions": bitmaps}))
     number = sum(len(at) for _, at in located)
     return {**head, "keep": [*kept], "used": used, "total": len(files), "found": number}, data
