@@ -77,10 +77,27 @@ def test_scans_of_one_statement_share_the_time_for_rows(accelerated: Acceleratio
     assert [scan.served for scan in both(accelerated, statement, table)] == ["rows", "rows"]
 
 
+def test_what_delta_lists_of_another_table_takes_no_note_away(
+    accelerated: Acceleration, spark: Any, table: str, tmp_path: Any
+) -> None:
+    """Delta lists files by queries of its own, which the same rules look at."""
+    path = str(tmp_path / "other")
+    spark.range(90).selectExpr("id", "id % 9 n").repartition(3).write.format("delta").save(path)
+    statement = f"SELECT x.id, y.n FROM {{t}} x JOIN delta.`{path}` y ON x.id = y.id WHERE x.k = 'k33'"
+    before = accelerated.served("rows")
+    scans = both(accelerated, statement, table)
+    assert [(scan.served, scan.reason, scan.early) for scan in scans] == [
+        ("rows", None, True),
+        (None, "no-filter", False),
+    ]
+    assert accelerated.served("rows") == before + 1
+
+
 LEFT = {
     "SELECT id FROM {t} WHERE k = 'k29' AND f > 3": "floating-point",
     "SELECT st FROM {t} WHERE k = 'k29'": "not-in-words",
-    "SELECT id FROM {t} WHERE i < 790 AND k <> 'a'": "many-rows",
+    "SELECT id FROM {t} WHERE i < 300 AND k <> 'a'": "many-rows",
+    "SELECT id FROM {t} WHERE i < 790 AND k <> 'a'": "keeps-all",
     "SELECT id, _metadata.row_index FROM {t} WHERE k = 'k29'": "not-in-words",
     "SELECT id, input_file_name() <> '' FROM {t} WHERE k = 'k29'": None,
 }

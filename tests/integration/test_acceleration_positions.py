@@ -149,3 +149,22 @@ def test_explain_names_the_rows_of_the_index(accelerated: Acceleration, table: s
         statement = f"EXPLAIN SELECT * FROM {table} WHERE k = 'k78'"
         assert "IndexedRows" in rows_of(spark, statement)[0]
         assert "IndexedRows" not in rows_of(spark, statement, enabled=False)[0]
+
+
+@pytest.mark.parametrize("adaptive", ["false", "true"])
+def test_of_200_files_the_three_that_hold_a_value_are_read_and_of_these_its_rows(
+    accelerated: Acceleration, tmp_path: Path, adaptive: str
+) -> None:
+    spark, path = accelerated._spark, str(tmp_path / "many")
+    # Every file has lesser and greater values, so that statistics leave all of them.
+    key = "CASE WHEN id IN (5, 705, 1505) THEN 'm' WHEN id % 2 = 0 THEN 'a' ELSE 'z' END k"
+    spark.range(0, 2000, 1, 200).selectExpr("id", key).write.format("delta").save(path)
+    index_of(path, ["k"])
+    statement, read = f"SELECT * FROM delta.`{path}` WHERE k = 'm'", {}
+    for mode in ("none", "files", "positions"):
+        with settings(spark, {"spark.tailbit.serve": mode, "spark.sql.adaptive.enabled": adaptive}):
+            frame = spark.sql(statement)
+            assert len(frame.collect()) == 3
+        metrics = frame._jdf.queryExecution().executedPlan().collectLeaves().apply(0).metrics()
+        read[mode] = tuple(metrics.apply(name).value() for name in ("numFiles", "numOutputRows"))
+    assert read == {"none": (200, 30), "files": (3, 30), "positions": (3, 3)}

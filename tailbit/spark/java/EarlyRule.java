@@ -4,6 +4,7 @@ import java.lang.reflect.Field;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -76,11 +77,10 @@ final class EarlyRule extends Rule<LogicalPlan> {
     if (broken || plan instanceof Subquery || !Settings.enabled() || !Acceleration.isAttached(session)) {
       return plan;
     }
-    Notes notes = Notes.begun();
     try {
       Map<Path, Integer> scans = scans(plan);
       return scans.containsValue(1) && mayRead(plan)
-          ? plan.transformDownWithSubqueries(new Scans(scans, notes))
+          ? plan.transformDownWithSubqueries(new Scans(scans, Notes.current()))
           : plan;
     } catch (LinkageError otherRelease) {
       broken = true;
@@ -113,16 +113,10 @@ final class EarlyRule extends Rule<LogicalPlan> {
     return scans;
   }
 
-  private static LogicalPlan served(LogicalPlan plan, Map<Path, Integer> scans, Notes notes) {
-    Aggregate aggregate = plan instanceof Aggregate grouped ? grouped : null;
-    Scan scan = Scan.notPlanned(aggregate == null ? plan : aggregate.child());
-    if (scan == null || scans.getOrDefault(scan.at().deltaLog().dataPath(), 0) != 1) {
-      return plan;
-    }
+  private static LogicalPlan served(LogicalPlan plan, Scan scan, Notes notes) {
     Map<String, Object> note = notes.scan();
     try {
-      new Question(scan, new HashMap<>()).checkKnown();
-      LogicalPlan answer = Served.whole(plan, scan.pinned(), note);
+      LogicalPlan answer = answered(plan, scan, note);
       note.put("early", true);
       return answer;
     } catch (Declined declined) {
@@ -131,10 +125,27 @@ final class EarlyRule extends Rule<LogicalPlan> {
     }
   }
 
+  /**
+   * Returns a plan that scans nothing, at the version that Delta would pin now. The index is asked at the version of
+   * the analysis: to know a later one Delta lists its log, which a query that gains nothing need not wait for twice.
+   */
+  private static LogicalPlan answered(LogicalPlan plan, Scan scan, Map<String, Object> note) throws Declined {
+    Question question = new Question(scan, note);
+    question.checkKnown();
+    LogicalPlan answer = Served.whole(plan, scan, question);
+    Scan pinned = scan.pinned();
+    if (pinned.isOfVersionOf(scan)) {
+      return answer;
+    }
+    note.clear();
+    return Served.whole(plan, pinned, new Question(pinned, note));
+  }
+
   /** Looks at the topmost filters over a scan, and at the aggregate over them. */
   private static final class Scans extends AbstractPartialFunction<LogicalPlan, LogicalPlan> {
     private final Map<Path, Integer> scans;
     private final Notes notes;
+    private final Set<Path> seen = new HashSet<>();
 
     Scans(Map<Path, Integer> scans, Notes notes) {
       this.scans = scans;
@@ -149,7 +160,10 @@ final class EarlyRule extends Rule<LogicalPlan> {
     @Override
     @SuppressWarnings("unchecked")
     public <A extends LogicalPlan, B> B applyOrElse(A plan, Function1<A, B> otherwise) {
-      return (B) served(plan, scans, notes);
+      Scan scan = Scan.notPlanned(plan instanceof Aggregate aggregate ? aggregate.child() : plan);
+      Path table = scan == null ? null : scan.at().deltaLog().dataPath();
+      boolean isNew = scan != null && scans.getOrDefault(table, 0) == 1 && seen.add(table);
+      return (B) (isNew ? served(plan, scan, notes) : plan);
     }
   }
 }

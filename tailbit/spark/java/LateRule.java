@@ -35,10 +35,9 @@ final class LateRule extends Rule<LogicalPlan> {
       Notes.otherRelease(SparkSession.active(), misfit);
       return plan;
     }
-    Notes notes = Notes.continued();
+    Notes notes = Notes.current();
     try {
-      Scans scans = new Scans(notes, Guards.dependsOnOrder(plan), Guards.namesFiles(plan));
-      LogicalPlan changed = plan.transformDownWithSubqueries(scans);
+      LogicalPlan changed = plan.transformDownWithSubqueries(new Scans(notes, plan));
       notes.keep();
       return changed;
     } catch (LinkageError otherRelease) {
@@ -56,13 +55,23 @@ final class LateRule extends Rule<LogicalPlan> {
   /** Replaces the topmost filters over a scan that has not been looked at. */
   private static final class Scans extends AbstractPartialFunction<LogicalPlan, LogicalPlan> {
     private final Notes notes;
-    private final boolean dependsOnOrder;
-    private final boolean namesFiles;
+    private final LogicalPlan query;
+    private Boolean dependsOnOrder;
+    private Boolean namesFiles;
 
-    Scans(Notes notes, boolean dependsOnOrder, boolean namesFiles) {
+    Scans(Notes notes, LogicalPlan query) {
       this.notes = notes;
-      this.dependsOnOrder = dependsOnOrder;
-      this.namesFiles = namesFiles;
+      this.query = query;
+    }
+
+    private boolean dependsOnOrder() {
+      dependsOnOrder = dependsOnOrder == null ? Guards.dependsOnOrder(query) : dependsOnOrder;
+      return dependsOnOrder;
+    }
+
+    private boolean namesFiles() {
+      namesFiles = namesFiles == null ? Guards.namesFiles(query) : namesFiles;
+      return namesFiles;
     }
 
     @Override
@@ -85,10 +94,10 @@ final class LateRule extends Rule<LogicalPlan> {
       Map<String, Object> note = notes.scan();
       try {
         Question question = new Question(scan, note);
-        if (dependsOnOrder) {
+        if (dependsOnOrder()) {
           throw new Declined("non-deterministic");
         }
-        LogicalPlan whole = namesFiles ? null : whole(plan, scan, question);
+        LogicalPlan whole = namesFiles() ? null : whole(plan, scan, question);
         return whole == null ? files(plan, scan, question) : whole;
       } catch (Declined declined) {
         Notes.declined(note, declined.reason, declined.detail);
@@ -97,12 +106,15 @@ final class LateRule extends Rule<LogicalPlan> {
     }
   }
 
-  /** Returns a plan that scans nothing, or null. */
-  private static LogicalPlan whole(LogicalPlan plan, Scan scan, Question question) {
+  /** Returns a plan that scans nothing, or null where one may read fewer files, or fewer pages of them. */
+  private static LogicalPlan whole(LogicalPlan plan, Scan scan, Question question) throws Declined {
     try {
       return Served.whole(plan, scan, question);
     } catch (Declined declined) {
       question.note.put("no_rows", declined.reason);
+      if (declined.reason.equals("keeps-all")) {
+        throw declined;
+      }
       return null;
     }
   }

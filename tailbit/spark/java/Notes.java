@@ -11,6 +11,7 @@ import java.util.WeakHashMap;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.QueryPlanningTracker;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -23,41 +24,26 @@ final class Notes {
       Collections.synchronizedMap(new WeakHashMap<>());
   private static final Map<String, AtomicLong> SERVED = Collections.synchronizedMap(new LinkedHashMap<>());
 
-  /** The notes of the plan that the thread optimizes, from the early rule until the late one. */
-  private static final ThreadLocal<Notes> CURRENT = new ThreadLocal<>();
-
-  /** The notes of the plan that the thread has optimized last. */
-  private static final ThreadLocal<Notes> LATEST = ThreadLocal.withInitial(Notes::new);
+  /** The notes of each query that is optimized: Delta runs queries of its own between one rule and the other. */
+  private static final Map<QueryPlanningTracker, Notes> QUERIES = Collections.synchronizedMap(new WeakHashMap<>());
 
   private final List<Map<String, Object>> scans = new ArrayList<>();
+  private int counted;
   private long nanosecondsForRows;
 
-  /** Returns notes that the late rule goes on with. */
-  static Notes begun() {
-    Notes notes = new Notes();
-    CURRENT.set(notes);
-    LATEST.set(notes);
-    return notes;
+  /** Returns the notes of the query that the thread optimizes. */
+  static Notes current() {
+    var query = QueryPlanningTracker.get();
+    return query.isEmpty() ? new Notes() : QUERIES.computeIfAbsent(query.get(), tracker -> new Notes());
   }
 
-  /** Returns the notes of the early rule, once, or new ones. */
-  static Notes continued() {
-    Notes notes = CURRENT.get();
-    CURRENT.remove();
-    if (notes == null) {
-      notes = new Notes();
-      LATEST.set(notes);
-    }
-    return notes;
-  }
-
-  /** Returns how many milliseconds the plan has waited for rows. */
+  /** Returns how many milliseconds the query has waited for rows. */
   static long waitedForRows() {
-    return LATEST.get().nanosecondsForRows / 1_000_000;
+    return current().nanosecondsForRows / 1_000_000;
   }
 
   static void waitForRows(long nanoseconds) {
-    LATEST.get().nanosecondsForRows += nanoseconds;
+    current().nanosecondsForRows += nanoseconds;
   }
 
   /** Takes a note back, since another rule looks at its scan. */
@@ -74,7 +60,6 @@ final class Notes {
 
   static void served(Map<String, Object> note, String mode) {
     note.put("served", mode);
-    SERVED.computeIfAbsent(mode, name -> new AtomicLong()).incrementAndGet();
   }
 
   static void declined(Map<String, Object> note, String reason, String detail) {
@@ -82,8 +67,13 @@ final class Notes {
     note.put("detail", detail);
   }
 
-  /** Keeps the notes as those of the session's last query, unless no scan was looked at. */
+  /** Counts what was served, and keeps the notes as those of the session's last query, unless no scan was looked at. */
   void keep() {
+    for (; counted < scans.size(); counted++) {
+      if (scans.get(counted).get("served") instanceof String mode) {
+        SERVED.computeIfAbsent(mode, name -> new AtomicLong()).incrementAndGet();
+      }
+    }
     var session = SparkSession.getActiveSession();
     if (!scans.isEmpty() && session.isDefined()) {
       LAST.put(session.get(), scans);

@@ -52,6 +52,11 @@ record Scan(
     return new Scan(relation, ((TahoeLogFileIndex) location(relation)).getSnapshot(), null, shown, filters);
   }
 
+  /** Tells whether another scan is of the same table at the same version. */
+  boolean isOfVersionOf(Scan other) {
+    return at.version() == other.at.version() && at.metadata().id().equals(other.at.metadata().id());
+  }
+
   /** Returns where the files of a relation come from, or null. */
   static FileIndex location(LogicalRelation relation) {
     return !relation.isStreaming() && relation.relation() instanceof HadoopFsRelation files ? files.location() : null;

@@ -1,7 +1,6 @@
 package io.tailbit.spark;
 
 import java.util.List;
-import java.util.Map;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import scala.jdk.javaapi.CollectionConverters;
@@ -11,10 +10,6 @@ final class Served {
   private Served() {}
 
   /** Returns a plan that scans nothing. */
-  static LogicalPlan whole(LogicalPlan plan, Scan scan, Map<String, Object> note) throws Declined {
-    return whole(plan, scan, new Question(scan, note));
-  }
-
   static LogicalPlan whole(LogicalPlan plan, Scan scan, Question question) throws Declined {
     if (!(plan instanceof Aggregate aggregate)) {
       return Rows.served(scan, question);
