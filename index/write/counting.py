@@ -59,8 +59,8 @@ class Counting:
 
         `sign`: +1 for rows that become visible, -1 for rows that are no longer visible. Values come from
         the data file. They come from the postings instead if the table no longer has the column, if it
-        has become a partition column or is none any more, or if the file was `overwritten` (even if old and
-        new footer are equal). Of a file that `leaves` the table nothing is cached.
+        became a partition column or is none any more, if array elements may have been read otherwise, or if
+        the file was `overwritten` (even by an equal footer). Of a file that `leaves` nothing is cached.
 
         Raises:
             CorruptIndexError, CommitConflictError: the values are only in lost postings.
@@ -76,7 +76,7 @@ class Counting:
             elif columns[name][0].partition:
                 if not self._add_partition(record, *columns[name], sign * len(bits)):
                     left.append(name)
-            elif all(_is_where_it_was(source, record) for source in sources_of([columns[name][0]])):
+            elif _is_as_posted(columns[name][0], record):
                 stored.append(columns[name])
             else:
                 left.append(name)
@@ -182,6 +182,23 @@ class Counting:
             raise CommitConflictError(version=index.version, path=index.path)
         reason = f"its data file is gone, and postings of column {column} do not hold all its rows"
         raise CorruptIndexError(file=record.path, reason=reason)
+
+
+def _is_as_posted(column: Column, record: FileRecord) -> bool:
+    """Return whether a data file gives the values of a column with which it was posted."""
+    in_place = all(_is_where_it_was(source, record) for source in sources_of([column]))
+    return in_place and not _may_be_promoted(column)
+
+
+def _may_be_promoted(column: Column) -> bool:
+    """Return whether a column holds arrays of doubles that may have been floats when they were posted.
+
+    Floats and doubles have keys of one type, and Hudi reads a float that has become a double by its text.
+    """
+    if column.type.name != "array":
+        return False
+    element = column.type.fields[0].type
+    return element.promoted and element.name == "double"
 
 
 def _is_where_it_was(column: Column, record: FileRecord) -> bool:

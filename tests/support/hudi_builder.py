@@ -65,6 +65,8 @@ def avro_type(type_: pa.DataType, name: str) -> Any:
         size = ((10**type_.precision).bit_length() + 8) // 8
         decimal = {"logicalType": "decimal", "precision": type_.precision, "scale": type_.scale}
         return {"type": "fixed", "name": "fixed", "namespace": name, "size": size, **decimal}
+    if pa.types.is_list(type_):
+        return {"type": "array", "items": ["null", avro_type(type_.value_type, f"{name}.element")]}
     assert pa.types.is_struct(type_), type_
     return {
         "type": "record",

@@ -71,6 +71,27 @@ def test_an_index_that_followed_a_promotion_answers_as_the_promoted_values_are(
     assert followed.where(asked(promoted[1])).files_scanned == 0
 
 
+@pytest.mark.parametrize(
+    "promotion", ["int to bigint", "int to double", "float to double", "float to string"]
+)
+def test_an_index_of_arrays_that_followed_a_promotion_of_their_elements_is_right(
+    tmp_path: Path, promotion: str
+) -> None:
+    old, stored, new, promoted = PROMOTIONS[promotion]
+    builder, groups = HudiBuilder(str(tmp_path / "table"), 9, random.Random(1)), ["g1-0", "g2-0"]
+    for values, type_, written in ((stored, old, groups), (promoted, new, groups[:1])):
+        rows = pa.table({"v": pa.array([[value] for value in values], pa.list_(type_))})
+        requested = builder.timeline.request()
+        files = [builder.data_file(rows, requested, group, "")[0] for group in written]
+        builder.commit(requested, files, rows.schema, "UPSERT")
+        opened = _followed(tmp_path)
+        assert opened.verify().sound
+    for value in promoted[:2]:
+        answer = opened.where(asked(value).replace("v =", "array_contains(v,") + ")")
+        assert (answer.count(), answer.files_scanned) == (2, 0), value
+    assert opened.where().read()["v"].to_pylist() == 2 * [[value] for value in promoted]
+
+
 def _followed(folder: Path) -> tailbit.IndexedTable:
     Drive(folder / "table", folder / "index", ["v"]).drain()
     return tailbit.open(str(folder / "table"), folder / "index")
