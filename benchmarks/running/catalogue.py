@@ -245,6 +245,18 @@ BENCHMARKS = (
         (Target("of Delta's", most=1.2),),
     ),
     Benchmark(
+        "hudi_cost",
+        "A commit of a Hudi table by file groups, history and base file; a cold count",
+        ("question",),
+        (
+            Target("ratio", most=1.5, of={"question": "a commit, by file groups"}),
+            Target("ratio", most=1.5, of={"question": "a commit, by history"}),
+            Target("ratio", most=2, of={"question": "1,000 updates by positions, by base file"}),
+            Target("CPU s", most=0.6, of={"question": "a cold count, 1,000 file groups"}),
+            Target("CPU s", most=1.5, of={"question": "a cold count, 20,000 file groups"}),
+        ),
+    ),
+    Benchmark(
         "spark_frame",
         "`Answer.dataframe` beside Spark's own filtered read",
         ("predicate",),

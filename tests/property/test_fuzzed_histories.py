@@ -63,13 +63,13 @@ def test_every_answer_about_any_history_of_a_merge_on_read_table_is_right(seed: 
 
 
 @pytest.mark.parametrize("writer", READ)
-@pytest.mark.parametrize("part", range(2))
+@pytest.mark.parametrize("part", range(4))
 def test_readers_of_any_hudi_history_see_what_it_shows_at_every_version(writer: str, part: int) -> None:
     """Without an index a history costs little, so there are many of them."""
-    found = read_histories(range(25 * part, 25 * (part + 1)), writer)
+    found = read_histories(range(50 * part, 50 * (part + 1)), writer)
     assert found.findings == []
-    assert found.histories == 25
-    assert found.checks > 250
+    assert found.histories == 50
+    assert found.checks > 500
 
 
 def test_a_reader_that_shows_a_hidden_row_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

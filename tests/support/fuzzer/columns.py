@@ -349,5 +349,6 @@ def random_values(rng: random.Random, field: Field, count: int) -> pa.Array:
         parts = [random_values(rng, inner, count) for inner in field.fields]
         nulls = pa.array([rng.random() < 0.125 for _ in range(count)], pa.bool_())
         return pa.StructArray.from_arrays(parts, names=[f.physical for f in field.fields], mask=nulls)
-    values = [None if rng.random() < 0.125 else rng.choice(pool(field.type)) for _ in range(count)]
+    taken = pool(field.type)
+    values = [None if rng.random() < 0.125 else rng.choice(taken) for _ in range(count)]
     return pa.array(values, field.type)
