@@ -12,7 +12,7 @@ from tailbit.checkpoints.lag import Backlog, Lag
 from tailbit.errors import TailbitError
 from tailbit.tables import open_table
 from tailbit.tables.model import Version, VersionName
-from tailbit.tables.storage import NO_OPTIONS, StorageOptions, open_storage
+from tailbit.tables.storage import StorageOptions, open_storage
 from tailbit.tables.table import Table
 
 _REMOTE_S = 10.0
@@ -89,7 +89,7 @@ class IdleWatch:
         path: str,
         worker: Worker,
         on_progress: Callable[[Progress], None] | None,
-        options: StorageOptions = NO_OPTIONS,
+        options: StorageOptions,
     ) -> None:
         self._path, self._options = path, options
         self._every = _REMOTE_S if open_storage(path, options).remote else 1.0

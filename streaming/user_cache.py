@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 
-def user_cache(environment: Mapping[str, str] = os.environ) -> Path:
+def user_cache(environment: Mapping[str, str]) -> Path:
     """Return the cache folder of this user, which may not exist yet.
 
     Source: XDG Base Directory Specification.

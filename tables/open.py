@@ -79,7 +79,7 @@ def check_alone(table: Table) -> None:
             )
 
 
-def open_index_log(path: str, options: StorageOptions = NO_OPTIONS) -> Table:
+def open_index_log(path: str, options: StorageOptions) -> Table:
     """Open the log of an index, which is a Delta table whatever the source is.
 
     Raises:

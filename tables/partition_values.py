@@ -63,7 +63,7 @@ def _scalar(type_: DataType, id_: str, label: str, text: str | None, zone: str) 
         ) from wrong
 
 
-def parse_partition_text(type_: DataType, text: str, zone: str = "UTC") -> Any:
+def parse_partition_text(type_: DataType, text: str, zone: str) -> Any:
     """Parse a partition text: days for dates, us for timestamps, else a Python value; None for an empty text.
 
     Raises:

@@ -65,7 +65,7 @@ def _bare(tree: Tree) -> Tree:
     return _bare(tree.first) if tree.kind == "parenthesis" and tree.first is not None else tree
 
 
-def read_questions(lines: Iterable[str], schema: Schema, table: str = "") -> list[Question]:
+def read_questions(lines: Iterable[str], schema: Schema, table: str) -> list[Question]:
     """Return the conditions of the questions, bound to a schema; a SELECT without WHERE has none.
 
     Blank lines and those that begin with # or -- are no questions.

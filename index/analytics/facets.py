@@ -68,7 +68,7 @@ def group_counts(
 
 
 def group_facets(
-    selection: Selection, columns: Sequence[Column], recorded: RecordedCounts | None = None
+    selection: Selection, columns: Sequence[Column], recorded: RecordedCounts | None
 ) -> dict[tuple[Any, ...], int]:
     """Return the number of matching rows by tuple of values, most frequent first, ties by key order.
 

@@ -67,7 +67,7 @@ def parts_of(keys: pa.BinaryArray, tuple_: IndexedTuple, places: Sequence[int]) 
 
 
 def grouped_by_tuples(
-    space: SpaceView, bits: BitMap, columns: Sequence[Column], way: CountingWay | None = None
+    space: SpaceView, bits: BitMap, columns: Sequence[Column], way: CountingWay | None
 ) -> Grouped | None:
     """Group positions of a row space by the postings of tuples, if there are such and that is cheapest.
 

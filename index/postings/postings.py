@@ -98,7 +98,7 @@ def write_segment(
 
 
 def write_paged_segment(
-    storage: Storage, space: str, rows: int, postings: Iterable[AnyPostings], packs: bool = False
+    storage: Storage, space: str, rows: int, postings: Iterable[AnyPostings], packs: bool
 ) -> IndexFile:
     """Write postings of record keys as `write_segment` does, in small pages; keys in the form that fits them.
 

@@ -37,7 +37,7 @@ _NAME = re.compile(r"(?:[\w\s.]|`(?:[^`]|``)*`)*")
 """A text that may be meant as a name; the signs of any other text mean an expression."""
 
 
-def group_key(text: str, schema: Schema, zone: str = "UTC", table: str = "") -> Column:
+def group_key(text: str, schema: Schema, zone: str, table: str) -> Column:
     """Return the column that a text names, else the term of the expression that it is.
 
     `zone`: the session time zone. `table`: the table's own name, which may qualify column names. Cached per

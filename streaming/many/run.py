@@ -22,7 +22,7 @@ from tailbit.streaming.query.warming import warming_up
 from tailbit.streaming.seen.server import SeenApplication
 from tailbit.streaming.seen.view import View
 from tailbit.streaming.upkeep.memory import take_from_the_system
-from tailbit.streaming.upkeep.mending import Tell, tell_nobody
+from tailbit.streaming.upkeep.mending import Tell
 from tailbit.streaming.upkeep.patience import WAIT_S
 
 if TYPE_CHECKING:
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 def run_config(
     file: str,
-    on_progress: OnProgress | None = None,
-    tell: Tell = tell_nobody,
-    supervision: Supervision | None = None,
+    on_progress: OnProgress | None,
+    tell: Tell,
+    supervision: Supervision | None,
 ) -> int:
     """Keep the indexes of all tables of a configuration up to date until SIGTERM or SIGINT: status 0.
 

@@ -275,7 +275,7 @@ def spark_failed(text: str, prepared: Prepared, master: str = "") -> TailbitErro
     return query_failed(text, prepared.checkpoint, master)
 
 
-def query_failed(text: str, checkpoint: str, master: str = "") -> TailbitError:
+def query_failed(text: str, checkpoint: str, master: str) -> TailbitError:
     """Return the error for why Spark, with this `master`, ended the query of a checkpoint."""
     ended = ended_by_cluster(text, master) if master else None
     if ended is not None:

@@ -47,7 +47,7 @@ def advise(table: str, queries: Any, seed: int, as_json: bool) -> None:
         print_advice(advice)
 
 
-def advice_of(table: str, queries: Any, seed: int = 0, *, hidden: bool = False) -> Advice:
+def advice_of(table: str, queries: Any, seed: int = 0, *, hidden: bool) -> Advice:
     """Return the advice on a table; `queries`: an open file of questions, or None."""
     from tailbit.cli.render import progress_bar
 

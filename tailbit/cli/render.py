@@ -153,7 +153,7 @@ def _write_csv(schema: pa.Schema, tables: Iterable[pa.Table], out: BinaryIO) -> 
 
 
 @contextlib.contextmanager
-def progress_bar(title: str, *, hidden: bool = False) -> Iterator[Callable[..., None] | None]:
+def progress_bar(title: str, *, hidden: bool) -> Iterator[Callable[..., None] | None]:
     """Yield a callback (done, total, left) that draws a bar on stderr; None without a terminal.
 
     `left`: what is left, in words, behind the bar. All of it is one line, which a narrow terminal cuts off.

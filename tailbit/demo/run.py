@@ -52,7 +52,7 @@ PATIENCE_S = 150.0
 """Longest time that the demo waits for one event."""
 
 
-def run_demo(folder: str | None = None) -> int:
+def run_demo(folder: str | None) -> int:
     """Run the demo; 0 if every answer is equal and the index is sound, 1 if not.
 
     `folder`: where table, index and logs are kept; if None, they are deleted when the demo ends. Ctrl-C or

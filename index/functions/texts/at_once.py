@@ -160,7 +160,7 @@ def part_of(call: Call, args: list[pa.Array]) -> Vector:
     return each_row(call, args, _substring)
 
 
-def _sliced(texts: pa.Array, position: int, count: int = (1 << 31) - 1) -> Vector:
+def _sliced(texts: pa.Array, position: int, count: int) -> Vector:
     """Cut all texts as substr does; negative positions count from the end, as in Arrow."""
     start = position - 1 if position > 0 else position
     stop = start + count
@@ -213,7 +213,7 @@ def _replace(text: bytes, old: bytes, new: bytes = b"") -> bytes:
     return text.replace(old, new) if old else text
 
 
-def check_pattern(name: str, pattern: str, escape: str = "\\") -> None:
+def check_pattern(name: str, pattern: str, escape: str) -> None:
     """Check that a pattern is supported.
 
     Raises:

@@ -26,7 +26,7 @@ _FOLDED = "(?i)"
 _QUANTIFIER = re.compile(r"[*+?]|\{\d{1,3}(?:,\d{0,3})?\}", re.ASCII)
 
 
-def like_tokens(pattern: str, escape: str = "\\") -> list[tuple[str, bool]]:
+def like_tokens(pattern: str, escape: str) -> list[tuple[str, bool]]:
     """Split a pattern of LIKE into (character, whether it is a wildcard).
 
     Raises:
@@ -49,7 +49,7 @@ def like_tokens(pattern: str, escape: str = "\\") -> list[tuple[str, bool]]:
     return out
 
 
-def like_prefix(pattern: str, escape: str = "\\") -> tuple[str, str] | None:
+def like_prefix(pattern: str, escape: str) -> tuple[str, str] | None:
     """Return the text before the only wildcard, and "%" if it is at the end, "" for no wildcard; or None."""
     tokens = like_tokens(pattern, escape)
     wild = [n for n, (_, is_wild) in enumerate(tokens) if is_wild]
@@ -61,7 +61,7 @@ def like_prefix(pattern: str, escape: str = "\\") -> tuple[str, str] | None:
     return None
 
 
-def like_parts(pattern: str, escape: str = "\\") -> tuple[str, str, str] | None:
+def like_parts(pattern: str, escape: str) -> tuple[str, str, str] | None:
     """Return beginning, end and inner part of the texts that a pattern matches; None for other patterns.
 
     Such patterns are `a%b`, `%a%` and shorter ones. Spark compares their bytes, whether they are UTF-8 or
@@ -81,7 +81,7 @@ def like_parts(pattern: str, escape: str = "\\") -> tuple[str, str, str] | None:
 
 
 @lru_cache(maxsize=256)
-def like_regex(pattern: str, escape: str = "\\") -> str:
+def like_regex(pattern: str, escape: str) -> str:
     """Translate a pattern of LIKE to an RE2 pattern that matches a whole text."""
     parts = []
     for char, is_wild in like_tokens(pattern, escape):

@@ -207,7 +207,7 @@ def quicker_tested(size: int, values: int, files: int) -> bool:
     return saved > _needed() and polars() is not None
 
 
-def saves_by_mask(size: int, values: int, files: int = 1) -> bool:
+def saves_by_mask(size: int, values: int, files: int) -> bool:
     """Return whether pages would be read more quickly by mask if Polars were loaded; as `quicker_by_mask`."""
     return _saves(size, values, files) > 0
 

@@ -148,7 +148,7 @@ def _groups(storage: Storage, files: Sequence[Sought], unable: set[int]) -> Iter
         yield from (_Group(number, search, layout, known, group) for group in search.groups)
 
 
-def count_passing(storage: Storage, files: Sequence[Sought], by_polars: bool = True) -> int | None:
+def count_passing(storage: Storage, files: Sequence[Sought], by_polars: bool) -> int | None:
     """Count the rows that pass in all files, hidden rows included; None if the reader cannot tell.
 
     Arguments, cost, memory and errors: as `find`, without the positions.
