@@ -16,7 +16,7 @@ from support.pages import ROOT, text_of
 
 EXAMPLES = ROOT / "examples"
 SCRIPTS = sorted(EXAMPLES.glob("*.py"))
-APART = sorted(EXAMPLES.glob("02_*.py"))
+APART = sorted([*EXAMPLES.glob("02_*.py"), *EXAMPLES.glob("06_*.py")])
 """Lessons that do not ask the table of lesson 1."""
 
 NOTEBOOK = EXAMPLES / "05_answers_in_a_notebook.ipynb"
@@ -52,8 +52,9 @@ def test_a_lesson_prints_what_stands_beside_it(lessons: tuple[Path, dict[str, st
     assert printed[script] == PRINTED[script]
 
 
-def test_a_lesson_follows_a_table_in_a_session_of_its_own(tmp_path: Path) -> None:
-    assert run("02_follow_a_table.py", tmp_path) == PRINTED["02_follow_a_table.py"]
+@pytest.mark.parametrize("script", [script.name for script in APART])
+def test_a_lesson_in_a_session_of_its_own_prints_what_stands_beside_it(tmp_path: Path, script: str) -> None:
+    assert run(script, tmp_path) == PRINTED[script]
 
 
 def test_the_notebook_shows_what_is_kept_in_it(lessons: tuple[Path, dict[str, str]]) -> None:
