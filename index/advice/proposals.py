@@ -112,7 +112,7 @@ class Asked:
         return collected
 
     def add(self, question: Question) -> None:
-        """Add a question: what it names more than once counts once."""
+        """Add a question; a column or expression that the question names several times counts once."""
         operands = list(question.operands())
         calls = [(term, e) for term, e in operands if isinstance(e, Call)]
         within = {column.id for _, e in calls for column in columns_in(e)}

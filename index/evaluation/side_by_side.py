@@ -73,7 +73,7 @@ def unread_of(columns: Sequence[Column], space: SpaceView) -> int:
 
 
 def unread_by(node: Node, space: SpaceView) -> int:
-    """Return the bytes of postings to read for evaluating a predicate: those of its one-column conditions."""
+    """Return the bytes of postings to read for the one-column conditions of a predicate."""
     leaves = [
         condition
         for condition in nodes_of(node)

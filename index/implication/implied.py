@@ -61,7 +61,7 @@ def implied(node: Node, term: IndexedTerm) -> Implied | None:
 
 
 def implies(node: Node, term: IndexedTerm) -> bool:
-    """Return whether a predicate implies anything for a term; of an AND, more than its parts do."""
+    """Return whether a predicate implies anything for a term, and an AND more than its parts do."""
     if isinstance(node, And) and len(columns_in(term.expression)) < 2:
         return False
     return implied(node, term) is not None

@@ -33,7 +33,7 @@ def term_of(expression: Expression, terms: Sequence[IndexedTerm]) -> IndexedTerm
 
 
 def substituted(expression: Expression, terms: Sequence[IndexedTerm]) -> Expression:
-    """Return an expression that reads terms as columns wherever it contains what they hold.
+    """Replace each part of an expression whose values a term holds by that term, read as a column.
 
     Cost: one visit per distinct call. An operand used in several places stays one object.
     """

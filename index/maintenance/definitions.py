@@ -222,7 +222,7 @@ def add(index: MetadataTable, definition: Definition, schema: Schema) -> None:
 
 
 def check_free(definitions: Iterable[Definition], definition: Definition, schema: Schema) -> None:
-    """Raise if a name, or what it would be the name of, is taken.
+    """Raise if another definition has the name or the terms of a new definition.
 
     Raises:
         IndexNameTakenError: another definition has the name, or is of the same terms, however written.

@@ -81,7 +81,7 @@ def _part(text: str, path: Path) -> bytes | None:
 
 
 def _found(value: Any, path: Path) -> tuple[Any] | None:
-    """Return the value at a path in a tuple, or None; of equal names the first that leads on counts."""
+    """Return a tuple of the value at a path, or None; of equal names, the first that leads to one."""
     if not path:
         return (value,)
     step, rest = path[0], path[1:]

@@ -39,7 +39,7 @@ class TermAccess(Access):
         return implication.maybe if implication is not None and implication.exact else None
 
     def serves(self, node: Node) -> bool:
-        """Return whether a condition implies anything for the term; of an AND, more than its parts do."""
+        """Return whether a condition implies anything for the term, and an AND more than its parts do."""
         return implies(node, self.term)
 
     def bounds(self, node: Node, space: SpaceView) -> Bounds:

@@ -40,12 +40,12 @@ class TupleAccess(Access):
         return self.term
 
     def same(self, node: Node) -> Node | None:
-        """Return the condition on the tuples that is TRUE for the same rows, with what they do not serve."""
+        """Return the condition on the tuples, and the rest of the node, that is TRUE for the same rows."""
         served = _served(Asked(node, self.term))
         return served.whole if served is not None and served.exact else None
 
     def serves(self, node: Node) -> bool:
-        """Return whether a condition says anything of the tuples; of an AND, several parts of it."""
+        """Return whether a condition, or several parts of an AND together, restrict the tuples."""
         return _served(Asked(node, self.term)) is not None
 
     def bounds(self, node: Node, space: SpaceView) -> Bounds:

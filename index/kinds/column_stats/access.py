@@ -202,7 +202,7 @@ class TermStatsAccess(Access):
     term: IndexedTerm
 
     def serves(self, node: Node) -> bool:
-        """Return whether a condition implies anything for the term; of an AND, more than its parts do."""
+        """Return whether a condition implies anything for the term, and an AND more than its parts do."""
         return implies(node, self.term)
 
     def bounds(self, node: Node, space: SpaceView) -> Bounds:

@@ -68,7 +68,7 @@ class Lacking:
 def _by_partition(
     live: pa.Table, wanted_by: WantedBy, codes: pa.Array, sets: list[frozenset[str]], bare: np.ndarray
 ) -> tuple[Longs, list[tuple[str, ...]]]:
-    """Return per file the number of what it lacks, and what each number stands for."""
+    """Return, per file, the number of the set of definitions that the file lacks; and the sets by number."""
     numbers: dict[tuple[str, ...], int] = {}
     which = np.zeros(len(live), dtype=np.int64)
     partitions = live["partition"].to_pylist()

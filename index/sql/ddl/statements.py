@@ -221,7 +221,7 @@ class DropIndex:
 
 @dataclass(frozen=True)
 class RebuildIndex:
-    """An index is built anew, or what it lacks is built; `only`: for the partitions of a condition."""
+    """An index is rebuilt, or its missing files are built; `only`: in the partitions of a condition."""
 
     name: str
     table: TableReference

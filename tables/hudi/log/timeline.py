@@ -73,7 +73,7 @@ class TimelineReader:
     _earlier: _Earlier | None = None
     _timeline: Timeline | None = None
     _folder: Stat | None = None
-    """The stat of the folder of the active timeline, if what it listed had been quiet for a while."""
+    """The stat of the folder of the active timeline, if no file in it had changed for a while."""
 
     def look(self, anew: bool = False) -> Timeline:
         """Return the timeline as it is now: the same object if nothing has changed.

@@ -128,7 +128,7 @@ class Target:
         return self.spark.table(self.name)
 
     def refresh(self) -> None:
-        """Have the session read anew what it has cached of the table, as Delta's own statements do."""
+        """Refresh what the session has cached of the table, as Delta's own statements do."""
         session = self.spark._jsparkSession
         cached = session.sharedState().cacheManager()
         if not cached.isEmpty():
