@@ -105,10 +105,10 @@ class Session:
         }
         if "{n}" not in text:
             same({called: call() for called, call in calls.items()})
+        took = medians(calls, repeats=self._repeats)
         calls["accelerated"]()
         (scan,) = self._acceleration.last()
         is_as_told = (scan.served or "plain") in case.served
-        took = medians(calls, repeats=self._repeats)
         rules = None if case.rules is None else round(min(self._rules_ms(text) for _ in range(9)), 2)
         row = {"statement": case.statement.replace("FROM t", f"FROM {name}"), "selects": case.selects}
         row |= {"served": scan.served or scan.reason}
