@@ -97,9 +97,13 @@ def _acceleration(folder: str) -> Any:
     return accelerate(spark, budget_ms=PATIENT)
 
 
+def _tell(seed: int, tally: Tally) -> None:
+    print(f"\rfield {seed}: {_so_far(tally)}", end="", file=sys.stderr, flush=True)
+
+
 def _field(folder: str, seed: int) -> Tally:
     place = tempfile.mkdtemp(dir=folder)
     try:
-        return Field(_acceleration(folder), place, seed).go()
+        return Field(_acceleration(folder), place, seed).go(tell=lambda tally: _tell(seed, tally))
     finally:
         shutil.rmtree(place)

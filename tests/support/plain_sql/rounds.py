@@ -1,11 +1,15 @@
-"""Rounds of random queries of several tables: each with the index in some ways, and without as the judge."""
+"""Rounds of random queries of several tables: each with the index in two ways, and without as the judge.
+
+A query is planned in both ways, and run where the index served a scan of it: else its plan is the one
+without the index.
+"""
 
 from __future__ import annotations
 
 import random
 import shutil
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,13 +32,15 @@ ROUNDS = 36
 class Mode:
     """A way in which queries of some shapes are served: `serve` is the setting.
 
-    An `early` mode is asked in statements that scan each table once, the others in those of several scans.
+    An `early` mode serves before Delta lists files. Of the others a round asks one, in statements of
+    `together` queries of a table: the early rule serves no statement of several scans of one.
     """
 
     name: str
     serve: str
     shapes: tuple[str, ...]
     early: bool = False
+    together: int = 1
 
     def __str__(self) -> str:
         return f"{self.name}, {'early' if self.early else 'late'}"
@@ -44,11 +50,11 @@ ALL = "files,counts,groups,rows,positions"
 MODES = (
     Mode("files", "files", (*SHAPES,)),
     Mode("positions", "positions", (*SHAPES,)),
-    Mode("rows", "rows", ("rows",)),
+    Mode("rows", "rows", ("rows",), together=2),
     Mode("rows", "rows", ("rows",), early=True),
-    Mode("counts", "counts", ("counts",)),
+    Mode("counts", "counts", ("counts",), together=2),
     Mode("counts", ALL, ("counts",), early=True),
-    Mode("groups", "groups", ("groups",)),
+    Mode("groups", "groups", ("groups",), together=2),
     Mode("groups", ALL, ("groups",), early=True),
 )
 """Every mode is judged, and counts the scans that it has served: another one is added here."""
@@ -58,16 +64,17 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "spark.sql.session.timeZone": ("UTC", "UTC", "America/New_York", "Asia/Kolkata"),
     "spark.sql.parquet.enableVectorizedReader": ("true", "true", "true", "false"),
     "spark.sql.parquet.filterPushdown": ("true", "true", "false"),
-    "spark.sql.files.maxPartitionBytes": ("128m", "128m", "8192"),
+    "spark.sql.files.maxPartitionBytes": ("128m", "128m", "128m", "20000"),
     "spark.sql.adaptive.enabled": ("false", "false", "true"),
     "spark.sql.optimizer.inSetConversionThreshold": ("10", "2"),
-    "spark.databricks.delta.stats.skipping": ("true", "true", "false"),
+    "spark.databricks.delta.stats.skipping": ("true", "false", "false"),
     "spark.sql.readSideCharPadding": ("true", "true", "false"),
     "spark.sql.codegen.wholeStage": ("false",) * 15 + ("true",),
 }
 """Settings of a session, drawn anew for each round."""
 
 Rows = dict[int, list[tuple[str | None, ...]]]
+Answer = tuple[Mode, Sequence[Branch], Rows | str]
 
 
 @dataclass
@@ -88,28 +95,33 @@ class Tally:
         return self
 
 
+def _asked(turn: int, shape: str) -> tuple[str, list[Mode]]:
+    """Return a shape and the modes of a round: the early one, and another late one in each turn."""
+    late = [mode for mode in MODES if shape in mode.shapes and not mode.early]
+    return shape, [late[turn % len(late)], *(mode for mode in MODES if shape in mode.shapes and mode.early)]
+
+
 class Field:
     """Some tables, and rounds of queries of them."""
 
     def __init__(self, acceleration: Acceleration, folder: str, seed: int, tables: int = TABLES) -> None:
         self.acceleration, self.spark, self.seed = acceleration, acceleration._spark, seed
-        self.rng, self.tally = random.Random(seed), Tally()
+        self.rng, self.tally, self._served = random.Random(seed), Tally(), self._all_served()
         self.tables = [
             RandomTable(self.spark, f"{folder}/t {seed} {number}", self.rng, f"t{number}", number % 4 > 0)
             for number in range(tables)
         ]
 
-    def go(self, rounds: int = ROUNDS) -> Tally:
-        """Make the tables, ask the rounds, and leave nothing of them."""
-        self.spark.conf.set("spark.tailbit.knownMs", "0")
+    def go(self, rounds: int = ROUNDS, tell: Callable[[Tally], None] = lambda tally: None) -> Tally:
+        """Make the tables, ask the rounds, and leave nothing of them; `tell` of what was done after each."""
         for table in self.tables:
             table.make()
         self.acceleration._entry.forget()
         for number in range(rounds):
-            shape = [*SHAPES][number % len(SHAPES)]
+            turn, shape = divmod(number, len(SHAPES))
             with self._settings():
-                self._round(shape)
-        self.spark.conf.unset("spark.tailbit.knownMs")
+                self._round(*_asked(turn, [*SHAPES][shape]))
+            tell(self.tally)
         for table in self.tables:
             for version in table.versions:
                 self.spark.catalog.dropTempView(version.view)
@@ -126,19 +138,21 @@ class Field:
         for name, value in before.items():
             self.spark.conf.set(name, value)
 
-    def _round(self, shape: str) -> None:
+    def _round(self, shape: str, modes: Sequence[Mode]) -> None:
         number = len(self.tables)
         branches = [branch(self.rng, shape, n, self.tables[n % number]) for n in range(number * EACH)]
         self.tally.conditions += len(branches)
         self.tally.lagging += sum(not one.version.covered for one in branches)
-        expected = self._judged(branches)
-        branches = [one for one in branches if one.number in expected]
-        for mode in MODES:
-            if shape in mode.shapes:
-                self._compare(mode, branches, expected)
+        answers = [answer for mode in modes for answer in self._answers(mode, branches)]
+        served = {one.number for _, statement, _ in answers for one in statement}
+        expected = self._judged([one for one in branches if one.number in served])
+        for mode, statement, rows in answers:
+            self._compare(mode, statement, rows, expected)
 
     def _judged(self, branches: Sequence[Branch]) -> Rows:
         """Return the rows of each query without the index; a query that raises is left out."""
+        if not branches:
+            return {}
         self.spark.conf.set("spark.tailbit.enabled", "false")
         try:
             rows = self._rows(branches)
@@ -146,35 +160,58 @@ class Field:
                 return rows
             alone = {one.number: self._rows([one]) for one in branches}
             self.tally.refused += sum(isinstance(rows, str) for rows in alone.values())
-            return {n: rows[n] for n, rows in alone.items() if not isinstance(rows, str)}
+            return {n: rows[n] for n, rows in alone.items() if isinstance(rows, dict)}
         finally:
             self.spark.conf.set("spark.tailbit.enabled", "true")
 
-    def _compare(self, mode: Mode, branches: Sequence[Branch], expected: Rows) -> None:
-        """Ask the queries of a mode, several in a statement; those that differ are findings."""
+    def _answers(self, mode: Mode, branches: Sequence[Branch]) -> Iterator[Answer]:
+        """Ask queries in a mode; yield the statements of which the index served a scan, with their rows."""
         number = len(self.tables)
-        statements = [branches]
-        if mode.early:
-            statements = [[one for one in branches if one.number // number == n] for n in range(EACH)]
+        by_table = [branches[n::number] for n in range(number)]
         self.spark.conf.set("spark.tailbit.serve", mode.serve)
-        for statement in filter(None, statements):
-            rows = self._rows(statement)
-            for scan in self.acceleration.last():
-                if scan.served is not None:
-                    self.tally.served[f"{scan.served}, {'early' if scan.early else 'late'}"] += 1
-            self.tally.answers += len(statement)
-            for one in statement:
-                ours = rows if isinstance(rows, str) else rows[one.number]
-                if ours != expected[one.number]:
-                    self._finding(mode, one, ours, expected[one.number])
+        for queries in by_table:
+            for begin in range(0, len(queries), mode.together):
+                statement = queries[begin : begin + mode.together]
+                if (rows := self._rows(statement, self._count_served)) is not None:
+                    self.tally.answers += len(statement)
+                    yield mode, statement, rows
         self.spark.conf.set("spark.tailbit.serve", ALL)
 
-    def _rows(self, branches: Sequence[Branch]) -> Rows | str:
-        """Return the rows of each query, sorted, or the error that is raised."""
+    def _count_served(self) -> bool:
+        """Count the scans of the planned statement that the index has served; return whether there is one."""
+        before, self._served = self._served, self._all_served()
+        is_served = self._served > before
+        for scan in self.acceleration.last() if is_served else ():
+            if scan.served is not None:
+                self.tally.served[f"{scan.served}, {'early' if scan.early else 'late'}"] += 1
+        return is_served
+
+    def _all_served(self) -> int:
+        return sum(self.acceleration.served(mode) for mode in ALL.split(","))
+
+    def _compare(self, mode: Mode, statement: Sequence[Branch], rows: Rows | str, expected: Rows) -> None:
+        """Compare the rows of a statement with those without the index; queries that differ are findings."""
+        if isinstance(rows, str):
+            if all(one.number in expected for one in statement):
+                self._finding(mode, statement[0], rows, expected[statement[0].number])
+            return
+        for one in statement:
+            plain = expected.get(one.number)
+            if plain is not None and rows[one.number] != plain:
+                self._finding(mode, one, rows[one.number], plain)
+
+    def _rows(
+        self, branches: Sequence[Branch], if_planned: Callable[[], bool] = lambda: True
+    ) -> Rows | str | None:
+        """Return the rows of each query, sorted, or the error that is raised; None where it is not run."""
         statement = "\nUNION ALL ".join(f"({one.sql})" for one in branches)
         rows: Rows = defaultdict(list)
         try:
-            for branch_, *cells in self.spark.sql(statement).collect():
+            frame = self.spark.sql(statement)
+            frame._jdf.queryExecution().optimizedPlan()
+            if not if_planned():
+                return None
+            for branch_, *cells in frame.collect():
                 rows[branch_].append(tuple(cells))
         except (PySparkException, Py4JError) as error:
             return str(error)[:1500]
