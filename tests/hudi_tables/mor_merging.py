@@ -6,6 +6,7 @@ from datetime import datetime, timezone
 from decimal import Decimal
 from itertools import product
 
+from cow_kinds import partitioned
 from made_table import MadeTable
 from mor_kinds import compact, event_time
 from pyspark.sql import DataFrame
@@ -207,6 +208,17 @@ def mor_v6_overwrite(made: MadeTable) -> None:
     event_time(made)
 
 
+def mor_v6_payload_event(made: MadeTable) -> None:
+    """Merge by the payload class that stood for event time before there were modes."""
+    made.set(datasource__write__payload__class="org.apache.hudi.common.model.EventTimeAvroPayload")
+    partitioned(made, hive_style=False)
+    made.write(made.orders(range(12), 5), "insert")
+    made.write(made.orders([0, 1], 3), "upsert")
+    made.write(made.orders([1, 2], 6), "upsert")
+    made.write(made.orders([3], 9), "delete")
+    made.write(made.orders([3, 4], 7), "upsert")
+
+
 def mor_v8_event_time(made: MadeTable) -> None:
     """Merge a table of version 8 by event time, with deletes that are older, equal and newer."""
     event_time(made)
@@ -214,6 +226,7 @@ def mor_v8_event_time(made: MadeTable) -> None:
 
 MERGING = (
     mor_v6_overwrite,
+    mor_v6_payload_event,
     mor_v8_event_time,
     mor_v9_nonblocking,
     mor_v9_nonblocking_commit_time,

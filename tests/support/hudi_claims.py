@@ -58,6 +58,7 @@ CLAIMS = {
     "mor_v6_overwrite": ("MERGE_ON_READ", "merging by payload class (`OverwriteWithLatestAvroPayload`)"),
     "mor_v6_restored": ("MERGE_ON_READ", "restore to a savepoint, also in table version 6"),
     "mor_v8": ("MERGE_ON_READ", "table version 8; merging by commit time (`COMMIT_TIME_ORDERING`)"),
+    "mor_v6_payload_event": ("MERGE_ON_READ", "merging by payload class (`EventTimeAvroPayload`)"),
     "mor_v8_event_time": ("MERGE_ON_READ", "table version 8, merging by event time (`EVENT_TIME_ORDERING`)"),
     "mor_v9": ("MERGE_ON_READ", "table version 9; log blocks of Avro; compaction"),
     "mor_v9_bucket": ("MERGE_ON_READ", "bucket index: inserts in logs, no positions in headers"),

@@ -22,7 +22,11 @@ _STRATEGIES = {
     "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5": MODES[0],
     "ce9acb64-bde0-424c-9b91-f6ebba25356d": MODES[1],
 }
-_PAYLOADS = {"DefaultHoodieRecordPayload": MODES[0], "OverwriteWithLatestAvroPayload": MODES[1]}
+_PAYLOADS = {
+    "DefaultHoodieRecordPayload": MODES[0],
+    "EventTimeAvroPayload": MODES[0],
+    "OverwriteWithLatestAvroPayload": MODES[1],
+}
 _CLASSES = ("hoodie.compaction.payload.class", "hoodie.table.legacy.payload.class")
 _NEVER = ("hoodie.table.partial.update.mode", "hoodie.payload.delete.field", "hoodie.payload.delete.marker")
 _NEVER_BEGINS = "hoodie.record.merge.property."
