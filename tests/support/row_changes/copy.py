@@ -1,6 +1,6 @@
 """The copy of a changed table: its rows in memory, changed as SQL says, and now and then a Delta table too.
 
-Delta's own statements on a second table cost ten times what a change by tailbit does. So the rows that a
+Delta's own statements on a second table are several more jobs and commits for each change. So the rows that a
 table must have are kept in memory: Spark says which rows a condition selects, and what MERGE, UPDATE and
 INSERT make of them is written out here. In a share of the histories a copy in Delta goes through the same by
 Delta's own statements; what both tell and leave must be the same.

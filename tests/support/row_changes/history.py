@@ -30,7 +30,7 @@ BY_DELTA = 10
 """One history in so many has a copy in Delta, which Delta's own statements change."""
 
 ALIKE = 10
-"""So many histories in a row begin with the same table, since to make one costs as much as two changes."""
+"""So many histories in a row begin with the same table, since to make one takes two commits or more."""
 
 
 @dataclass
