@@ -160,7 +160,7 @@ def part_of(call: Call, args: list[pa.Array]) -> Vector:
     return each_row(call, args, _substring)
 
 
-def _sliced(texts: pa.Array, position: int, count: int) -> Vector:
+def _sliced(texts: pa.Array, position: int, count: int = (1 << 31) - 1) -> Vector:
     """Cut all texts as substr does; negative positions count from the end, as in Arrow."""
     start = position - 1 if position > 0 else position
     stop = start + count
