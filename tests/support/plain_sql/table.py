@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 import tailbit
@@ -248,7 +249,8 @@ class RandomTable:
         self.story.append(statement)
         try:
             self.spark.sql(statement)
-        except PySparkException as refused:
+        except (PySparkException, Py4JError) as refused:
+            # What Delta refuses of a schema comes as an error of Java.
             self.story[-1] += f" -- refused: {str(refused).splitlines()[0][:150]}"
             return False
         return True
