@@ -30,7 +30,7 @@ help:
 	@echo "make soak             kills and other faults under a live writer: SECONDS=3600 SEED=1; to docs/guarantees.md"
 	@echo "make load             20 commits a second for ten minutes: lag, memory, recovery; to docs/guarantees.md"
 	@echo "make load-definitions indexes made, dropped and rebuilt beside 2 commits a second: KILLS=1 SEED=1; to docs/guarantees.md"
-	@echo "make load-tables      20 tables of one application, 20 commits a second together: SECONDS=1200 SEED=1"
+	@echo "make load-tables      20 tables of one application, 20 commits a second together: SECONDS=1200 COMPACT=200 SEED=1"
 	@echo "make kill-changes     a process that changes rows is killed and started again: KILLS=20 SEED=1; to docs/guarantees.md"
 	@echo "make kill-tables      an application of 5 tables is killed, and another takes over: KILLS=200 MINUTES=60 SEED=1"
 	@echo "make restart-tables   an application of 5 tables is killed and started again: RESTARTS=50 MINUTES=60 SEED=1"

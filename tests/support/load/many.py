@@ -39,6 +39,9 @@ SAMPLE_S = 5.0
 PARTS = ("command", "Java", "workers")
 """What the processes of an application are, in the order of the figures of their memory."""
 
+SEEN = (1, 4, 9)
+"""The tenths of the time whose memory is reported."""
+
 
 class Commit(NamedTuple):
     """A commit of the writer, and when it was there, by the clock that all processes share."""
@@ -197,10 +200,6 @@ def _cells(asked: argparse.Namespace, load: Load) -> dict[str, object]:
         "cores": f"{load.cpu:.2f}",
         "load of the machine, cores": f"{os.getloadavg()[2]:.1f}, {psutil.cpu_count()}",
     }
-
-
-SEEN = (1, 4, 9)
-"""The tenths of the time whose memory is reported."""
 
 
 def _p99(values: list[float]) -> float:
