@@ -97,8 +97,13 @@ final class LateRule extends Rule<LogicalPlan> {
         if (dependsOnOrder()) {
           throw new Declined("non-deterministic");
         }
-        LogicalPlan whole = namesFiles() ? null : whole(plan, scan, question);
-        return whole == null ? files(plan, scan, question) : whole;
+        LogicalPlan counted = namesFiles() ? null : Served.counted(plan, question);
+        if (counted != null) {
+          return counted;
+        }
+        question.checkGains();
+        LogicalPlan rows = namesFiles() ? null : rows(plan, scan, question);
+        return rows == null ? files(plan, scan, question) : rows;
       } catch (Declined declined) {
         Notes.declined(note, declined.reason, declined.detail);
         return plan;
@@ -106,10 +111,10 @@ final class LateRule extends Rule<LogicalPlan> {
     }
   }
 
-  /** Returns a plan that scans nothing, or null where one may read fewer files, or fewer pages of them. */
-  private static LogicalPlan whole(LogicalPlan plan, Scan scan, Question question) throws Declined {
+  /** Returns a plan of few rows, or null where one may read fewer files, or fewer pages of them. */
+  private static LogicalPlan rows(LogicalPlan plan, Scan scan, Question question) throws Declined {
     try {
-      return Served.whole(plan, scan, question);
+      return Served.rows(plan, scan, question);
     } catch (Declined declined) {
       question.note.put("no_rows", declined.reason);
       if (declined.reason.equals("keeps-all")) {

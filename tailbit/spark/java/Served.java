@@ -11,14 +11,24 @@ final class Served {
 
   /** Returns a plan that scans nothing. */
   static LogicalPlan whole(LogicalPlan plan, Scan scan, Question question) throws Declined {
-    if (!(plan instanceof Aggregate aggregate)) {
-      return Rows.served(scan, question);
-    }
-    LogicalPlan counted = Counts.served(aggregate, question);
+    LogicalPlan counted = counted(plan, question);
     if (counted != null) {
       return counted;
     }
+    question.checkGains();
+    return rows(plan, scan, question);
+  }
+
+  /** Returns a plan of the rows of an aggregate, or null where it is none or the index does not tell them. */
+  static LogicalPlan counted(LogicalPlan plan, Question question) {
+    return plan instanceof Aggregate aggregate ? Counts.served(aggregate, question) : null;
+  }
+
+  /** Returns a plan over the few rows that the filters leave. */
+  static LogicalPlan rows(LogicalPlan plan, Scan scan, Question question) throws Declined {
     LogicalPlan rows = Rows.served(scan, question);
-    return aggregate.withNewChildren(CollectionConverters.asScala(List.of(rows)).toList());
+    return plan instanceof Aggregate
+        ? plan.withNewChildren(CollectionConverters.asScala(List.of(rows)).toList())
+        : rows;
   }
 }
