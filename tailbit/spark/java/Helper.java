@@ -201,7 +201,8 @@ final class Helper {
   static Declined told(Declined declined, ObjectNode question) {
     String table = question.path("root").asText();
     if (TROUBLES.contains(declined.reason) && TOLD.size() < MOST_TOLD && TOLD.add(declined.reason + " " + table)) {
-      LOG.warn("tailbit does not serve {}: {} {}. Queries run as without it.", table, declined.reason, declined.detail);
+      String why = declined.detail.isEmpty() ? declined.reason : declined.reason + ", " + declined.detail;
+      LOG.warn("tailbit does not serve {}: {}. Queries run as without it; `tailbit status {}` says more.", table, why, table);
     }
     return declined;
   }
@@ -230,7 +231,7 @@ final class Helper {
       ObjectNode ready = JSON.createObjectNode().put("id", 0).put("want", "ready").put("sources", Release.sources());
       lines.add((ready + "\n").getBytes(StandardCharsets.UTF_8));
       read(new BufferedInputStream(started.getInputStream()));
-      String hint = first.isDone() ? "" : " before it answered: does that Python have tailbit?";
+      String hint = first.isDone() ? "" : " before it answered, so that Python may lack tailbit";
       end("the process of " + python + " ended with status " + started.waitFor() + hint);
     } catch (IOException | InterruptedException | RuntimeException wrong) {
       end(wrong.toString());
