@@ -270,6 +270,19 @@ class Keys:
         return all_of(leaves)
 
 
+def check_no_null(name: str, values: pa.Array | pa.ChunkedArray) -> None:
+    """Check that no value of a key column is NULL.
+
+    Raises:
+        UsageError: one is.
+    """
+    if values.null_count:
+        raise UsageError(
+            reason=f"a key has NULL in {name}, and no value equals NULL",
+            hint="Leave such keys out; rows without a value are found with IS NULL.",
+        )
+
+
 def _converted(column: Column, values: pa.ChunkedArray) -> pa.Array:
     """Return key values in the Arrow type in which those of a column are compared.
 
@@ -279,11 +292,7 @@ def _converted(column: Column, values: pa.ChunkedArray) -> pa.Array:
     plain = values.combine_chunks()
     if pa.types.is_dictionary(plain.type):
         plain = pc.cast(plain, plain.type.value_type)
-    if plain.null_count:
-        raise UsageError(
-            reason=f"a key has NULL in {column.label}, and no value equals NULL",
-            hint="Leave such keys out; rows without a value are found with IS NULL.",
-        )
+    check_no_null(column.label, plain)
     if not _is_of_kind(plain.type, key_type):
         raise _unfit(column, plain.type)
     try:

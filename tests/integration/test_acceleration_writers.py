@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from support.acceleration import patiently_accelerated
@@ -104,7 +105,6 @@ STATEMENTS = {
     "update": "UPDATE {t} SET v = -1 WHERE k = 'k5'",
     "update elsewhere": "UPDATE {t} SET v = -2 WHERE id = 90",
     "delete": "DELETE FROM {t} WHERE k = 'k5' AND v < 50",
-    "delete by a query": "DELETE FROM {t} WHERE id IN (SELECT v FROM {t} WHERE k = 'k5')",
     "merge": "MERGE INTO {t} x USING (SELECT * FROM {t} WHERE k = 'k5') y ON x.id = y.id"
     " WHEN MATCHED THEN UPDATE SET v = -3",
     "merge of a count": "MERGE INTO {t} x USING (SELECT k, count(*) n FROM {t} WHERE k = 'k5' GROUP BY k) y"
@@ -112,7 +112,10 @@ STATEMENTS = {
     " WHEN NOT MATCHED THEN INSERT (id, k, v) VALUES (4000, y.k, n)",
     "optimize": "OPTIMIZE {t}",
 }
-"""Statements of which some read the table in their transaction, where the index serves the read."""
+"""Statements of which some read the table in their transaction, where the index serves the read.
+
+Delta has no subquery in DELETE and UPDATE.
+"""
 
 PAIRS = [*itertools.product(STATEMENTS, repeat=2)]
 
@@ -144,6 +147,10 @@ def overtaken(spark: Any, first: str, second: str) -> str:
             outcome.append("committed")
         except PySparkException as conflict:
             outcome.append(str(conflict.getCondition()))
+        except Py4JJavaError as anew:
+            # OPTIMIZE begins another transaction after a conflict, for which Delta's observer has no phase.
+            assert "IllegalStateTransitionException" in str(anew.java_exception)
+            outcome.append("begins anew")
 
     thread = threading.Thread(target=run)
     thread.start()

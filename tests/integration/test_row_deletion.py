@@ -190,6 +190,14 @@ def test_where_a_session_understands_a_condition_otherwise_delta_deletes_and_the
     assert setting.removesuffix("=true") in str(plan.reason)
 
 
+def test_a_key_with_null_is_refused_where_delta_would_delete_too(spark: Any, orders: str) -> None:
+    with_property("delta.enableDeletionVectors")(spark, orders)
+    before = last_commit(spark, orders).version
+    with pytest.raises(UsageError, match="NULL in id"):
+        tailbit.spark.delete(orders, [3, None], on="id", spark=spark)
+    assert last_commit(spark, orders).version == before
+
+
 def test_keys_go_by_merge_where_the_table_has_no_deletion_vectors(spark: Any, orders: str) -> None:
     with_property("delta.enableDeletionVectors")(spark, orders)
     done = tailbit.spark.delete(orders, [3, 17, 17, 99], on="id", spark=spark)

@@ -21,6 +21,7 @@ from tailbit.arguments.key_tables import key_table
 from tailbit.arguments.spark_columns import is_spark_column
 from tailbit.errors import StaleIndexError, TailbitError, UsageError
 from tailbit.faults import Fault, fault_point
+from tailbit.index.query.locate import check_no_null
 from tailbit.once import once
 from tailbit.spark.functions import session_zone
 from tailbit.spark.writing.places import LocatedRows, packed, places_of_answer, places_of_keys, with_hidden
@@ -101,6 +102,9 @@ class Deleting:
 
     def _places(self, changes: Any) -> tuple[LocatedRows | None, str | None]:
         """Return where the rows lie; None, and the reason, if Delta is to find them."""
+        if self.keys is not None:
+            for name, values in zip(self.keys[0], self.keys[1].columns, strict=True):
+                check_no_null(name, values)
         reason = self.target.obstacle(changes)
         if reason is None and self.keys is None:
             reason = changes.obstacle(self._rows._jdf) or self._ambiguity()
@@ -123,8 +127,6 @@ class Deleting:
 
         assert self.keys is not None
         columns, keys = self.keys
-        if any(column.null_count for column in keys.columns):
-            return False
         for name, given in zip(columns, keys.schema.types, strict=True):
             kept = self.target.frame.select(column_name(name)).schema[0].dataType
             is_whole = pa.types.is_integer(given)

@@ -42,11 +42,15 @@ REFUSALS = (PySparkException, Py4JError, Refused)
 
 @dataclass
 class Rows:
-    """The rows that a table must have; `constrained`: `n` must be less than `MOST`."""
+    """The rows that a table must have; `constrained`: `n` must be less than `MOST`.
+
+    `partition`: the name of the partition column; there an empty text is NULL to Delta.
+    """
 
     spark: Any
     table: pa.Table
     constrained: bool
+    partition: str | None
 
     def selected(self, condition: str) -> list[bool]:
         """Return which rows a condition selects, as Spark evaluates it."""
@@ -130,6 +134,8 @@ class Rows:
         """
         if row["n"] > _INT or (self.constrained and row["n"] >= MOST):
             raise Refused(f"n is {row['n']}")
+        if self.partition is not None and row[self.partition] == "":
+            row[self.partition] = None
         if "g" in self.table.column_names:
             # The remainder has the sign of the dividend in SQL.
             row["g"] = abs(row["n"]) % 3 * (1 if row["n"] >= 0 else -1)

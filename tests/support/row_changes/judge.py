@@ -69,10 +69,6 @@ class Judge:
             return False
         return True
 
-    def frame(self, condition: str) -> Any:
-        """Return the rows of a condition as a frame."""
-        return self.rows.spark.createDataFrame(self.rows.table).where(condition)
-
     def _both(self, ours: Callable[[], T], deltas: Callable[[], T]) -> T:
         """Return what both say; a refusal of both is that of the rows in memory."""
         said, before = _said(ours), self.rows.table
@@ -102,7 +98,7 @@ def _told(row: Any, *names: str) -> tuple[int, ...]:
     return tuple(row[name] if name in row.__fields__ else row["num_affected_rows"] for name in names)
 
 
-def of_table(spark: Any, path: str, constrained: bool, twin: str | None) -> Judge:
-    """Return the judge of a table as it is now."""
+def of_table(spark: Any, path: str, constrained: bool, partition: str | None, twin: str | None) -> Judge:
+    """Return the judge of a table as it is now; `partition`: the name of its partition column."""
     table: pa.Table = spark.read.format("delta").load(path).toArrow()
-    return Judge(Rows(spark, table, constrained), twin)
+    return Judge(Rows(spark, table, constrained, partition), twin)

@@ -67,13 +67,15 @@ class Made:
     key: tuple[str, ...]
     is_mapped: bool
     constrained: bool
+    partition: str | None
 
 
 @dataclass
 class Pair:
     """A table whose rows tailbit changes, and the judge of what it must be.
 
-    `columns`: the types by name, generated ones not among them; `key`: the names of the key columns.
+    `columns`: the types by name, generated ones not among them; `key`: the names of the key columns;
+    `partition`: the name of the partition column.
     """
 
     spark: Any
@@ -82,6 +84,7 @@ class Pair:
     columns: dict[str, str] = field(default_factory=dict)
     key: tuple[str, ...] = ()
     is_mapped: bool = False
+    partition: str | None = None
     deltalake_reads: bool = True
     judge: Judge = field(init=False)
 
@@ -91,7 +94,8 @@ class Pair:
         for path in filter(None, (self.path, twin)):
             shutil.copytree(made.path, path)
         self.columns, self.key, self.is_mapped = {**made.columns}, made.key, made.is_mapped
-        self.judge = of_table(self.spark, self.path, made.constrained, twin)
+        self.partition = made.partition
+        self.judge = of_table(self.spark, self.path, made.constrained, made.partition, twin)
 
     def make(self) -> Made:
         """Make the table, with rows in some files."""
@@ -108,7 +112,7 @@ class Pair:
         else:
             files = f"SELECT /*+ REPARTITION({rng.randrange(1, 5)}) */"
             self.run(self.insertion(rng.randrange(1, 20)).replace("SELECT", files, 1))
-        return Made(self.path, told, self.columns, self.key, self.is_mapped, constrained)
+        return Made(self.path, told, self.columns, self.key, self.is_mapped, constrained, self.partition)
 
     def _statement(self) -> str:
         rng = self.rng
@@ -133,10 +137,9 @@ class Pair:
 
     def _layout(self) -> str:
         draw = self.rng.random()
-        if draw < 0.3 and not self.columns["j"] == "BINARY":
-            return " PARTITIONED BY (j)"
         if draw < 0.4:
-            return " PARTITIONED BY (n)"
+            self.partition = "j" if draw < 0.3 and self.columns["j"] != "BINARY" else "n"
+            return f" PARTITIONED BY ({self.partition})"
         return " CLUSTER BY (n)" if draw < 0.5 else ""
 
     def literal(self, name: str, null: float = 0.1) -> str:
@@ -147,6 +150,9 @@ class Pair:
             some = f"named_struct('a', {a}, 'b', {b})"
             return f"CAST({'NULL' if rng.random() < null else some} AS {type_})"
         literals = ORDINARY if name == "n" and rng.random() < 0.97 else VALUES[type_]
+        if name == self.partition:
+            # The name of a folder is at most 255 bytes long.
+            literals = tuple(text for text in literals if text != LONG)
         text = "NULL" if rng.random() < null else rng.choice(literals)
         return f"CAST({text} AS {'STRING' if type_.startswith('VARCHAR') else type_})"
 
