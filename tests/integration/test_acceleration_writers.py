@@ -149,7 +149,8 @@ def overtaken(spark: Any, first: str, second: str) -> str:
             outcome.append(str(conflict.getCondition()))
         except Py4JJavaError as anew:
             # OPTIMIZE begins another transaction after a conflict, for which Delta's observer has no phase.
-            assert "IllegalStateTransitionException" in str(anew.java_exception)
+            if "IllegalStateTransitionException" not in str(anew.java_exception):
+                raise
             outcome.append("begins anew")
 
     thread = threading.Thread(target=run)
