@@ -79,8 +79,8 @@ final class EarlyRule extends Rule<LogicalPlan> {
     }
     try {
       Map<Path, Integer> scans = scans(plan);
-      return scans.containsValue(1) && mayRead(plan)
-          ? plan.transformDownWithSubqueries(new Scans(scans, Notes.current()))
+      return scans.containsValue(1) && !plan.isStreaming() && OptimisticTransaction.getActive().isEmpty()
+          ? plan.transformDownWithSubqueries(new Scans(scans, plan))
           : plan;
     } catch (LinkageError otherRelease) {
       broken = true;
@@ -90,14 +90,6 @@ final class EarlyRule extends Rule<LogicalPlan> {
       LOG.warn("tailbit leaves a query as it is", wrong);
       return plan;
     }
-  }
-
-  private static boolean mayRead(LogicalPlan plan) {
-    return !plan.isStreaming()
-        && OptimisticTransaction.getActive().isEmpty()
-        && !plan.exists(node -> node instanceof Command || node instanceof V2WriteCommand)
-        && !Guards.dependsOnOrder(plan)
-        && !Guards.namesFiles(plan);
   }
 
   /** Returns how often a plan and its subqueries scan each table. */
@@ -113,43 +105,31 @@ final class EarlyRule extends Rule<LogicalPlan> {
     return scans;
   }
 
-  private static LogicalPlan served(LogicalPlan plan, Scan scan, Notes notes) {
-    Map<String, Object> note = notes.scan();
-    try {
-      LogicalPlan answer = answered(plan, scan, note);
-      note.put("early", true);
-      return answer;
-    } catch (Declined declined) {
-      notes.without(note);
-      return plan;
-    }
-  }
-
   /**
    * Returns a plan that scans nothing, at the version that Delta would pin now. The index is asked at the version of
    * the analysis: to know a later one Delta lists its log, which a query that gains nothing need not wait for twice.
    */
-  private static LogicalPlan answered(LogicalPlan plan, Scan scan, Map<String, Object> note) throws Declined {
-    Question question = new Question(scan, note);
-    question.checkKnown();
+  private static LogicalPlan answered(LogicalPlan plan, Scan scan, Question question) throws Declined {
     LogicalPlan answer = Served.whole(plan, scan, question);
     Scan pinned = scan.pinned();
     if (pinned.isOfVersionOf(scan)) {
       return answer;
     }
-    note.clear();
-    return Served.whole(plan, pinned, new Question(pinned, note));
+    question.note.clear();
+    return Served.whole(plan, pinned, new Question(pinned, question.note));
   }
 
   /** Looks at the topmost filters over a scan, and at the aggregate over them. */
   private static final class Scans extends AbstractPartialFunction<LogicalPlan, LogicalPlan> {
     private final Map<Path, Integer> scans;
-    private final Notes notes;
+    private final LogicalPlan query;
+    private final Notes notes = Notes.current();
     private final Set<Path> seen = new HashSet<>();
+    private Boolean mayRead;
 
-    Scans(Map<Path, Integer> scans, Notes notes) {
+    Scans(Map<Path, Integer> scans, LogicalPlan query) {
       this.scans = scans;
-      this.notes = notes;
+      this.query = query;
     }
 
     @Override
@@ -163,7 +143,35 @@ final class EarlyRule extends Rule<LogicalPlan> {
       Scan scan = Scan.notPlanned(plan instanceof Aggregate aggregate ? aggregate.child() : plan);
       Path table = scan == null ? null : scan.at().deltaLog().dataPath();
       boolean isNew = scan != null && scans.getOrDefault(table, 0) == 1 && seen.add(table);
-      return (B) (isNew ? served(plan, scan, notes) : plan);
+      return (B) (isNew ? served(plan, scan) : plan);
+    }
+
+    private LogicalPlan served(LogicalPlan plan, Scan scan) {
+      Map<String, Object> note = notes.scan();
+      try {
+        Question question = new Question(scan, note);
+        question.checkKnown();
+        if (mayRead()) {
+          LogicalPlan answer = answered(plan, scan, question);
+          note.put("early", true);
+          return answer;
+        }
+      } catch (Declined declined) {
+        // The late rule looks at the scan again, and notes why.
+      }
+      notes.without(note);
+      return plan;
+    }
+
+    /** Tells whether the query writes nothing, and shows neither the order nor the files of rows. */
+    private boolean mayRead() {
+      if (mayRead == null) {
+        mayRead =
+            !query.exists(node -> node instanceof Command || node instanceof V2WriteCommand)
+                && !Guards.dependsOnOrder(query)
+                && !Guards.namesFiles(query);
+      }
+      return mayRead;
     }
   }
 }

@@ -8,9 +8,11 @@ import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
 import org.apache.spark.sql.delta.DeltaTableUtils;
 import org.apache.spark.sql.delta.stats.PreparedDeltaFileIndex;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import scala.runtime.AbstractPartialFunction;
+import scala.runtime.BoxedUnit;
 
 /**
  * Lets scans of Delta tables read the files that the index names, in a plan and in all its subqueries.
@@ -37,7 +39,7 @@ final class LateRule extends Rule<LogicalPlan> {
     }
     Notes notes = Notes.current();
     try {
-      LogicalPlan changed = plan.transformDownWithSubqueries(new Scans(notes, plan));
+      LogicalPlan changed = hasNew(plan) ? plan.transformDownWithSubqueries(new Scans(notes, plan)) : plan;
       notes.keep();
       return changed;
     } catch (LinkageError otherRelease) {
@@ -50,6 +52,20 @@ final class LateRule extends Rule<LogicalPlan> {
       notes.keep();
       return plan;
     }
+  }
+
+  /** Tells whether a plan or a subquery of it scans what has not been looked at: most calls are the later ones. */
+  private static boolean hasNew(LogicalPlan plan) {
+    boolean[] has = {false};
+    plan.foreachWithSubqueries(
+        node -> {
+          has[0] |=
+              node instanceof LogicalRelation relation
+                  && Scan.location(relation) instanceof PreparedDeltaFileIndex
+                  && relation.getTagValue(SEEN).isEmpty();
+          return BoxedUnit.UNIT;
+        });
+    return has[0];
   }
 
   /** Replaces the topmost filters over a scan that has not been looked at. */
@@ -94,10 +110,14 @@ final class LateRule extends Rule<LogicalPlan> {
       Map<String, Object> note = notes.scan();
       try {
         Question question = new Question(scan, note);
+        boolean mayCount = question.isExact();
+        if (!mayCount) {
+          question.checkGains();
+        }
         if (dependsOnOrder()) {
           throw new Declined("non-deterministic");
         }
-        LogicalPlan counted = namesFiles() ? null : Served.counted(plan, question);
+        LogicalPlan counted = mayCount && !namesFiles() ? Served.counted(plan, question) : null;
         if (counted != null) {
           return counted;
         }

@@ -126,12 +126,28 @@ final class Question {
     return words.of(column);
   }
 
-  /** Returns a question that only all filters answer. */
-  private ObjectNode exact(String want) throws Declined {
+  /** Tells whether the index knows exactly where the filters are TRUE; if not, notes why nothing is counted. */
+  boolean isExact() {
+    try {
+      checkExact();
+      return true;
+    } catch (Declined declined) {
+      note.put("not_counted", declined.reason);
+      return false;
+    }
+  }
+
+  /** Refuses filters that are not all in words, and columns that are neither indexed nor of a partition. */
+  private void checkExact() throws Declined {
     if (!left.isEmpty()) {
       throw new Declined("not-in-words", String.join(", ", left));
     }
     known().checkAll(words.columns, at.metadata());
+  }
+
+  /** Returns a question that only all filters answer. */
+  private ObjectNode exact(String want) throws Declined {
+    checkExact();
     return withFilters(want);
   }
 
