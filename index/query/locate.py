@@ -26,9 +26,8 @@ from tailbit.arrays import Longs
 from tailbit.errors import CorruptIndexError, UsageError
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.expression.indexed_term import IndexedTuple
-from tailbit.index.functions.vectors import unscaled
+from tailbit.index.functions.vectors import canonical
 from tailbit.index.keys import MAX_KEY, encode_array, is_textual, key_type_of, scale_of
-from tailbit.index.ordered import Value
 from tailbit.index.predicate.tree import Leaf, Node, ValueSet, all_of
 from tailbit.index.query.hashed_keys import by_hash, rechecked
 from tailbit.index.query.lookup import Lookup, Places, visible_rows
@@ -264,7 +263,7 @@ class Keys:
         """Return that each column has one of its values among the keys: TRUE in every row that has a key."""
         leaves = []
         for column, array in zip(self.columns, self.values, strict=True):
-            held = ValueSet.points(_canonical(pc.unique(array), key_type_of(column.type)))
+            held = ValueSet.points(canonical(pc.unique(array), column.type))
             text = f"{column.label} IN ({len(held.intervals)} keys)"
             leaves.append(Leaf(column, held, held.others(), text))
         return all_of(leaves)
@@ -362,20 +361,6 @@ def _unfit(column: Column, given: pa.DataType) -> UsageError:
         reason=f"keys of type {given} do not fit column {column.label}, which is {column.type}",
         hint=f"Give values that are {column.type} without loss.",
     )
-
-
-def _canonical(values: pa.Array, key_type: str) -> list[Value]:
-    """Return values as conditions have them (`tailbit.index.keys`)."""
-    scale = scale_of(key_type)
-    if scale is not None:
-        return list(unscaled(values))
-    plain = pc.cast(values, pa.int32()) if key_type == "date" else values
-    if is_textual(key_type):
-        plain = pc.cast(values, pa.binary())
-    elif key_type not in ("boolean", "double"):
-        plain = pc.cast(plain, pa.int64())
-    canonical: list[Value] = plain.to_pylist()
-    return canonical
 
 
 def _codes(columns: Sequence[Column], values: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Array:
