@@ -155,6 +155,14 @@ class Storage(ABC):
         """Return the files of a folder whose names are greater than `name`, sorted by name."""
         return [entry for entry in self.list(prefix_dir) if entry.name > name]
 
+    def list_again(self, prefix_dir: str, known: Collection[Entry]) -> list[Entry]:
+        """Return what `list` does; of the known entries those that are still there may come as they were.
+
+        For files that never change under their names. Cost: on local disk the names, and a stat of each other
+        file.
+        """
+        return self.list(prefix_dir)
+
     @abstractmethod
     def list(self, prefix_dir: str = "") -> list[Entry]:
         """Return the files (not folders) of a folder, sorted by name; empty if the folder does not exist."""

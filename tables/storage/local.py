@@ -97,15 +97,20 @@ class LocalStorage(Storage):
         with _named(folder):
             return sorted(_walked(folder, "", skip))
 
-    def list(self, prefix_dir: str = "") -> list[Entry]:
-        """Return the files (not folders) of a folder, sorted by name; empty if the folder does not exist."""
-        folder = self.local_path(prefix_dir)
+    def list_again(self, prefix_dir: str, known: Collection[Entry]) -> list[Entry]:
+        """Return what `list` does, without a stat of files of known names."""
+        folder, by_name = self.local_path(prefix_dir), {entry.name: entry for entry in known}
         with _named(folder):
             try:
                 items = list(os.scandir(folder))
             except (FileNotFoundError, NotADirectoryError):
                 return []
-            return sorted(entry for item in items if (entry := _entry(item)) is not None)
+            found = (by_name.get(item.name) or _entry(item) for item in items)
+            return sorted(entry for entry in found if entry is not None)
+
+    def list(self, prefix_dir: str = "") -> list[Entry]:
+        """Return the files (not folders) of a folder, sorted by name; empty if the folder does not exist."""
+        return self.list_again(prefix_dir, ())
 
     def stat(self, rel: str) -> Stat | None:
         """Return size, modification time and inode; None if there is no such file."""

@@ -109,12 +109,13 @@ class TimelineReader:
         if known is not None and is_same and folder is not None and folder == self._folder:
             return known
         began = time.time_ns()
-        entries = self.storage.list(properties.active)
+        named = properties.has_completion_times
+        # Where a file's time is that of a completion, it counts as it is now.
+        entries = self.storage.list_again(properties.active, self._entries if named and is_same else ())
         changed = max([0 if folder is None else folder.mtime_ns, *(e.mtime_ms * 1_000_000 for e in entries)])
         self._folder = folder if began - changed > _QUIET_NS else None
         if known is not None and is_same and entries == self._entries:
             return known
-        named = properties.has_completion_times
         active = list_active(entries, properties.active, named, self.storage.root)
         everything = self._list_earlier(properties).before(active.completed, named)
         self._entries = entries

@@ -112,6 +112,10 @@ class HudiStorage(Storage):
         """Return the files of a folder whose names are greater than `name`."""
         return self.inner.list_after(prefix_dir, name)
 
+    def list_again(self, prefix_dir: str, known: Collection[Entry]) -> list[Entry]:
+        """Return the files of a folder, of which some are known."""
+        return self.inner.list_again(prefix_dir, known)
+
     def list(self, prefix_dir: str = "") -> list[Entry]:
         """Return the files of a folder."""
         return self.inner.list(prefix_dir)

@@ -28,7 +28,7 @@ from tailbit.errors import (
 from tailbit.tables.hudi import commits
 from tailbit.tables.hudi.table import HudiTable
 from tailbit.tables.model import after
-from tailbit.tables.storage import LocalStorage, one_look, open_storage
+from tailbit.tables.storage import Entry, LocalStorage, local, one_look, open_storage
 
 ROWS = pa.table({"k": pa.array([1, 2, 3], pa.int64())})
 CHANGES = 12
@@ -63,13 +63,13 @@ def test_a_quiet_table_is_looked_at_without_a_listing_until_something_completes(
     for file in [*made.timeline.active.iterdir(), made.timeline.active]:
         os.utime(file, (long_ago, long_ago))
     table = opened(made.root)
-    listed, listing = [], LocalStorage.list
+    listed, listing = [], LocalStorage.list_again
 
-    def counting(storage: LocalStorage, folder: str = "") -> object:
+    def counting(storage: LocalStorage, folder: str, known: Collection[Entry]) -> object:
         listed.append(folder)
-        return listing(storage, folder)
+        return listing(storage, folder, known)
 
-    monkeypatch.setattr(LocalStorage, "list", counting)
+    monkeypatch.setattr(LocalStorage, "list_again", counting)
     head = table.head()
     assert not table.moved_on()
     assert not listed
@@ -77,6 +77,23 @@ def test_a_quiet_table_is_looked_at_without_a_listing_until_something_completes(
     assert table.moved_on()
     assert table.head() > head
     assert listed
+
+
+@pytest.mark.parametrize(("version", "some"), [(6, False), (9, True)])
+def test_of_a_timeline_only_files_that_came_are_stated_where_names_tell_the_times(
+    version: int, some: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = builder(tmp_path, version)
+    for _ in range(4):
+        write(made, made.new_group())
+    table = opened(made.root)
+    head = table.head()
+    stated, entry = [], local._entry
+    monkeypatch.setattr(local, "_entry", lambda item: stated.append(item.name) or entry(item))
+    write(made, made.new_group())
+    assert table.head() > head
+    assert (len(stated) < 5) == some
+    assert table.head() == opened(made.root).head()
 
 
 def test_within_one_look_a_table_stays_as_it_was(tmp_path: Path) -> None:

@@ -217,6 +217,17 @@ def test_names_that_follow_a_name_are_listed(storage: Storage) -> None:
     assert storage.list_after("nowhere", "") == []
 
 
+def test_a_folder_listed_again_shows_what_came_and_not_what_went(storage: Storage) -> None:
+    for name in ("d/1", "d/3"):
+        storage.put(name, b"x")
+    known = storage.list("d")
+    storage.put("d/2", b"yz")
+    storage.delete("d/1")
+    assert [(entry.name, entry.size) for entry in storage.list_again("d", known)] == [("2", 2), ("3", 1)]
+    assert storage.list_again("d", ()) == storage.list_again("d", known) == storage.list("d")
+    assert storage.list_again("nowhere", known) == []
+
+
 def test_a_file_that_is_read_as_a_whole_has_at_most_as_many_bytes_as_its_kind(storage: Storage) -> None:
     storage.put("x", b"12345")
     assert storage.read("x", 5) == b"12345"
