@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from tailbit.errors import IndexLogError
 from tailbit.index.maintenance.vacuum import delete, referenced, unreferenced
@@ -31,26 +32,43 @@ JUMP_S = 60.0
 """A clock has jumped if it advanced by 60 s more than have passed."""
 
 
-class Sweeper:
-    """Deleter of files that left an index long enough ago; one per indexer, with an index object of its own.
+@dataclass
+class Swept:
+    """What passes over one index remember: a sweeper with another index object goes on by it.
 
-    The sweeper remembers the files that it has seen removed from the index, so it needs a pass at least every
-    `stored_checkpoints.TOMBSTONE_RETENTION`. Cost of a pass: the commits that the log holds, and the files
-    deleted; no folder is listed.
+    `gone_since`: when each file that waits was first seen to have left the index. `list_at`: when folders are
+    listed next; None: in the first pass. `ahead_s`: seconds by which the clock of the store was ahead then.
+    """
+
+    gone_since: dict[str, float] = field(default_factory=dict)
+    list_at: float | None = None
+    ahead_s: float = 0.0
+
+
+class Sweeper:
+    """Deleter of files that left an index long enough ago, with an index object of its own.
+
+    `memory`: one per indexer. It holds the files that were seen removed from the index, so that a pass is
+    needed at least every `stored_checkpoints.TOMBSTONE_RETENTION`. Cost of a pass: the commits that the log
+    holds, and the files deleted; no folder is listed.
     """
 
     def __init__(
-        self, index: MetadataTable, kept_s: float = KEPT_S, clock: Callable[[], float] = time.monotonic
+        self,
+        index: MetadataTable,
+        kept_s: float = KEPT_S,
+        clock: Callable[[], float] = time.monotonic,
+        memory: Swept | None = None,
     ) -> None:
         self._index, self._kept_s, self._clock = index, kept_s, clock
-        self._gone_since: dict[str, float] = {}
-        self._list_at = clock()
-        self._ahead_s = self._ahead()
+        self._memory = memory or Swept()
+        if self._memory.list_at is None:
+            self._memory.list_at, self._memory.ahead_s = clock(), self._ahead()
 
     @property
     def has_waiting(self) -> bool:
         """Return whether files have left the index that are not old enough to be deleted."""
-        return bool(self._gone_since)
+        return bool(self._memory.gone_since)
 
     def sweep(self) -> list[str]:
         """Delete the files that are due by now; return their paths, sorted.
@@ -66,19 +84,20 @@ class Sweeper:
         self._index.refresh()
         now, live = self._clock(), self._index.state.files
         # An index restored from a backup may name files again that had left it.
-        known = {path: since for path, since in self._gone_since.items() if path not in live}
-        self._gone_since = dict.fromkeys(was.difference(live), now) | known
-        due = {path for path, since in self._gone_since.items() if now - since >= self._kept_s}
-        if now >= self._list_at:
-            before, self._ahead_s = self._ahead_s, self._ahead()
-            if self._ahead_s - before > JUMP_S:
-                self._list_at = now + UNCOMMITTED_HOURS * 3600
+        memory = self._memory
+        known = {path: since for path, since in memory.gone_since.items() if path not in live}
+        memory.gone_since = dict.fromkeys(was.difference(live), now) | known
+        due = {path for path, since in memory.gone_since.items() if now - since >= self._kept_s}
+        if memory.list_at is None or now >= memory.list_at:
+            before, memory.ahead_s = memory.ahead_s, self._ahead()
+            if memory.ahead_s - before > JUMP_S:
+                memory.list_at = now + UNCOMMITTED_HOURS * 3600
             else:
-                self._list_at = now + LIST_EVERY_S
-                due |= set(unreferenced(self._index, UNCOMMITTED_HOURS)).difference(self._gone_since)
+                memory.list_at = now + LIST_EVERY_S
+                due |= set(unreferenced(self._index, UNCOMMITTED_HOURS)).difference(memory.gone_since)
         delete(self._index, sorted(due))
         for path in due:
-            self._gone_since.pop(path, None)
+            memory.gone_since.pop(path, None)
         return sorted(due)
 
     def _referenced(self) -> set[str]:

@@ -19,13 +19,15 @@ BYTES_A_PASS = 64 << 20
 class Scrubber:
     """Reader of the files of one index, pass by pass; it needs an `index` object of its own.
 
+    `last`: the file that was read last, after which the next pass goes on.
+
     Cost of a pass: a listing of each kind's folder, and the files that it reads. `is_through`: the last pass
     came to the end of a round through the whole index.
     """
 
-    def __init__(self, index: MetadataTable, bytes_a_pass: int = BYTES_A_PASS) -> None:
+    def __init__(self, index: MetadataTable, bytes_a_pass: int = BYTES_A_PASS, last: str = "") -> None:
         self._index, self._bytes = index, bytes_a_pass
-        self._last = ""
+        self.last = last
         self.is_through = False
 
     def look(self) -> list[CorruptIndexError]:
@@ -72,7 +74,7 @@ class Scrubber:
         """Return the files to read in this pass, by path."""
         files = self._index.state.files
         paths = sorted(files)
-        at = bisect_right(paths, self._last) % max(1, len(paths))
+        at = bisect_right(paths, self.last) % max(1, len(paths))
         chosen: list[str] = []
         total = 0
         self.is_through = True
@@ -82,5 +84,5 @@ class Scrubber:
                 self.is_through = number >= len(paths) - at
                 break
             chosen.append(path)
-        self._last = chosen[-1] if chosen else ""
+        self.last = chosen[-1] if chosen else ""
         return chosen

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from tailbit.errors import CorruptIndexError, TailbitError
 from tailbit.index.kinds.files.kind import FILES
 from tailbit.index.kinds.rows import kind_of
-from tailbit.index.maintenance.sweep import KEPT_S, Sweeper
+from tailbit.index.maintenance.sweep import KEPT_S, Sweeper, Swept
 from tailbit.index.repair.scrub import Scrubber
 from tailbit.streaming.upkeep.mending import Mender
 from tailbit.streaming.upkeep.unreadable import Retrier
@@ -20,19 +20,17 @@ from tailbit.streaming.upkeep.unreadable import Retrier
 EVERY_S = 60.0
 """Seconds between two passes."""
 
-Work = Callable[[], bool]
-"""Runs one pass; returns whether the next one has something to do even if the index does not change."""
-
 
 class Upkeep:
     """The thread that sweeps and scrubs an index (deletes old files, checks others) every `every_s` seconds.
 
-    The thread opens the index for itself. `mender`: that of the thread that commits batches, which has the
-    file records in memory and mends damage to them after the next batch. Other damage is mended at once. A
-    failed pass is repeated when the next is due: nothing depends on a pass, and a batch with the same trouble
-    reports it by name. `rest_s`: most seconds between two passes over an index without changes, once a pass
-    has left nothing to do: passes in between are left out. `failure`: why the last pass failed, or None;
-    `passes`: number of successful passes.
+    Each pass opens the index for itself and lets go of it in the end, so that between passes an index is in
+    memory once. `mender`: that of the thread that commits batches, which has the file records in memory and
+    mends damage to them after the next batch. Other damage is mended at once. A failed pass is repeated when
+    the next is due: nothing depends on a pass, and a batch with the same trouble reports it by name.
+    `rest_s`: most seconds between two passes over an index without changes, once a pass has left nothing to
+    do: passes in between are left out. `failure`: why the last pass failed, or None; `passes`: number of
+    successful passes.
     """
 
     def __init__(
@@ -46,7 +44,8 @@ class Upkeep:
         self._mender, self._every_s, self._kept_s = mender, every_s, kept_s
         self._rest_s, self._clock = rest_s, clock
         self._stop, self._woken = threading.Event(), threading.Event()
-        self._work: Work | None = None
+        self._swept, self._read_last = Swept(), ""
+        self._due: dict[str, tuple[float, float]] = {}
         self._rest_until = 0.0
         self._thread = threading.Thread(target=self._keep, name="tailbit-upkeep", daemon=True)
         self.failure: TailbitError | OSError | None = None
@@ -80,9 +79,7 @@ class Upkeep:
         is_left = True
         self._woken.clear()
         try:
-            if self._work is None:
-                self._work = self._opened()
-            is_left = self._work()
+            is_left = self._pass()
         except CorruptIndexError as damage:
             # Of what every look at the index begins with; the thread that commits has it in memory.
             self._mender.note(damage)
@@ -97,23 +94,20 @@ class Upkeep:
         self.failure = None
         self.passes += 1
 
-    def _opened(self) -> Work:
-        """Return the function that runs one pass, with the index opened once for all passes."""
+    def _pass(self) -> bool:
+        """Run one pass; return whether the next one has something to do even if the index does not change."""
         mine = self._mender.of_another_thread()
-        sweeper, scrubber = Sweeper(mine.index, self._kept_s), Scrubber(mine.index)
-        retrier = Retrier(mine.table, mine.index)
-
-        def work() -> bool:
-            sweeper.sweep()
-            mine.mend_noted()
-            retrier.look()
-            for damage in scrubber.look():
-                if kind_of(damage.fields["file"]) == FILES.name:
-                    self._mender.note(damage)
-                else:
-                    mine.mend(damage)
-            ledger = mine.index.state.ledger
-            unread = ledger is not None and bool(ledger.uncounted)
-            return sweeper.has_waiting or unread or not scrubber.is_through
-
-        return work
+        sweeper = Sweeper(mine.index, self._kept_s, memory=self._swept)
+        scrubber = Scrubber(mine.index, last=self._read_last)
+        sweeper.sweep()
+        mine.mend_noted()
+        Retrier(mine.table, mine.index, due=self._due).look()
+        for damage in scrubber.look():
+            if kind_of(damage.fields["file"]) == FILES.name:
+                self._mender.note(damage)
+            else:
+                mine.mend(damage)
+        self._read_last = scrubber.last
+        ledger = mine.index.state.ledger
+        unread = ledger is not None and bool(ledger.uncounted)
+        return sweeper.has_waiting or unread or not scrubber.is_through

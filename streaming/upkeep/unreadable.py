@@ -25,13 +25,20 @@ FIRST_S, LONGEST_S = 60.0, 3600.0
 
 
 class Retrier:
-    """The retries of the unreadable files of one index, each when it is due."""
+    """The retries of the unreadable files of one index, each when it is due.
+
+    `due`: when each file is due, and after which pause; kept up to date for the next retrier of the index.
+    """
 
     def __init__(
-        self, table: Table, index: MetadataTable, clock: Callable[[], float] = time.monotonic
+        self,
+        table: Table,
+        index: MetadataTable,
+        clock: Callable[[], float] = time.monotonic,
+        due: dict[str, tuple[float, float]] | None = None,
     ) -> None:
         self._table, self._index, self._clock = table, index, clock
-        self._due: dict[str, tuple[float, float]] = {}
+        self._due = {} if due is None else due
 
     def look(self) -> bool:
         """Request a new round if an unreadable file that is due can be read; return whether it was requested.
@@ -60,7 +67,8 @@ class Retrier:
     def _unread(self) -> list[str]:
         """Return the unreadable files; forget the due times of all others."""
         unread = self._index.state.recorded.unread()
-        self._due = {path: self._due[path] for path in unread if path in self._due}
+        for path in self._due.keys() - set(unread):
+            del self._due[path]
         return unread
 
     def _can_be_read(self, path: str, now: float) -> bool:

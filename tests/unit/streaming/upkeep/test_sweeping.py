@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from support.index_records import counts, ledger, new_index, record
 from support.waiting import wait_until
 from tailbit.errors import NoIndexError
 from tailbit.index.maintenance.merge import merge_all
+from tailbit.index.maintenance.sweep import Sweeper, Swept
 from tailbit.index.repair.scrub import Scrubber
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.upkeep.mending import Mender
@@ -65,6 +67,38 @@ def test_an_index_that_files_have_left_does_not_rest_until_they_are_deleted(tmp_
     upkeep.look_if_due()
     upkeep.look_if_due()
     assert upkeep.passes == 3
+
+
+def test_between_two_passes_an_index_is_in_memory_once_and_the_next_pass_goes_on(tmp_path: Path) -> None:
+    index = new_index(str(tmp_path))
+    upkeep = Upkeep(mender_of(index), kept_s=0.0)
+    for number in range(9):
+        index.commit([record(f"f{number}")], [counts(index, "c", {b"x": 1})], ledger(number))
+    before = set(index.state.files)
+    merge_all(index)
+    for _ in range(2):
+        upkeep.look()
+        gc.collect()
+        held = [one for one in gc.get_objects() if isinstance(one, MetadataTable)]
+        assert [one for one in held if one.path == index.path] == [index]
+    assert (upkeep.passes, upkeep.failure) == (2, None)
+    assert not [path for path in before - set(index.state.files) if (tmp_path / path).exists()]
+
+
+def test_a_file_that_waits_is_remembered_by_a_sweeper_with_another_index(tmp_path: Path) -> None:
+    index, now, memory = new_index(str(tmp_path)), [0.0], Swept()
+    for number in range(9):
+        index.commit([record(f"f{number}")], [counts(index, "c", {b"x": 1})], ledger(number))
+    before = set(index.state.files)
+    merge_all(index)
+
+    def swept_at(moment: float) -> list[str]:
+        now[0] = moment
+        return Sweeper(MetadataTable.open(index.path), 100.0, lambda: now[0], memory).sweep()
+
+    assert swept_at(0.0) == []
+    assert swept_at(99.0) == []
+    assert before - set(index.state.files) <= set(swept_at(101.0))
 
 
 def test_a_scrubber_is_through_once_it_has_read_every_file(tmp_path: Path) -> None:
