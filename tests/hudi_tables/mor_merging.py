@@ -224,6 +224,22 @@ def mor_v8_event_time(made: MadeTable) -> None:
     event_time(made)
 
 
+def mor_v9_ordering_nested(made: MadeTable) -> None:
+    """Order by a field of a struct, with updates and deletes that are older and newer."""
+    made.set(datasource__write__precombine__field="s.ts")
+    schema = "id bigint, s struct<ts:bigint,x:string>, city string, qty int, part string"
+
+    def rows(keys: tuple[int, ...] | range, ts: int) -> DataFrame:
+        cities = ("Lima", "Oslo")
+        return made.frame([(k, (ts, f"x{k}"), cities[k % 2], (k + ts) % 4, "p") for k in keys], schema)
+
+    made.write(rows(range(10), 5), "insert")
+    made.write(rows((0, 1), 3), "upsert")
+    made.write(rows((1, 2), 6), "upsert")
+    made.write(rows((3,), 9), "delete")
+    made.write(rows((3, 4), 7), "upsert")
+
+
 MERGING = (
     mor_v6_overwrite,
     mor_v6_payload_event,
@@ -237,6 +253,7 @@ MERGING = (
     mor_v9_ordering_decimal,
     mor_v9_ordering_boolean,
     mor_v9_ordering_null,
+    mor_v9_ordering_nested,
     mor_v9_log_compaction,
     mor_v9_partial,
     mor_v9_duplicates,

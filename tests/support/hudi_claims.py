@@ -103,6 +103,7 @@ CLAIMS = {
     "mor_v9_restored": ("MERGE_ON_READ", "restore to a savepoint, also in table version 6"),
     "mor_v9_rolled_back": ("MERGE_ON_READ", "rollback of completed deltacommits"),
     "mor_v9_sql": ("MERGE_ON_READ", "partial updates by SQL MERGE (log blocks of some columns alone)"),
+    "mor_v9_ordering_nested": ("MERGE_ON_READ", "an ordering column within a struct"),
     "mor_v9_two_orderings": ("MERGE_ON_READ", "several ordering columns"),
     "mor_v9_two_orderings_deleted": ("MERGE_ON_READ", "deletions by several ordering columns"),
     "mor_v9_types": ("MERGE_ON_READ", "columns of every type in log blocks, nested ones too"),

@@ -91,7 +91,7 @@ def records_of(
     names = {*file.schema_arrow.names}
     if OPERATION in names:
         raise unproven(storage, block.instant, f"changes by {OPERATION}")
-    wanted, start = [name for name in (KEY, MARK, *rule.ordering) if name in names], 0
+    wanted, start = [name for name in (KEY, MARK, *rule.ordering) if name.partition(".")[0] in names], 0
     for group in range(file.metadata.num_row_groups):
         rows = file.read_row_group(group, wanted)
         if KEY not in names or rows[KEY].null_count:
@@ -100,7 +100,11 @@ def records_of(
         if rule.by_time:
             values = orderings(storage, rows, rule.ordering, block.instant)
         marks = rows[MARK].to_pylist() if MARK in names else repeat(None, len(rows))
-        ints = rule.by_time and len(rule.ordering) == 1 and pa.types.is_int32(rows[rule.ordering[0]].type)
+        ints = (
+            rule.by_time
+            and len(rule.ordering) == 1
+            and pa.types.is_int32(_column(rows, rule.ordering[0]).type)
+        )
         places = range(start, start + len(rows))
         for row, key, value, mark in zip(places, rows[KEY].to_pylist(), values, marks, strict=True):
             wins = mark and (isinstance(value, Missing) or (ints and value == 0))
@@ -125,9 +129,10 @@ def orderings(storage: Storage, rows: pa.Table, columns: Sequence[str], instant:
 
 
 def _values(storage: Storage, rows: pa.Table, column: str, instant: str) -> list[OneOrdering]:
-    if column not in rows.column_names:
-        raise unproven(storage, instant, f"rows without the ordering column {column}")
-    values, types = rows[column], pa.types
+    try:
+        values, types = _column(rows, column), pa.types
+    except KeyError as missing:
+        raise unproven(storage, instant, f"rows without the ordering column {column}") from missing
     type_ = values.type
     if types.is_int32(type_):
         values = pc.fill_null(values, 0)
@@ -143,6 +148,21 @@ def _values(storage: Storage, rows: pa.Table, column: str, instant: str) -> list
         return [Missing() if value is None else FloatOrder.of(value) for value in values.to_pylist()]
     listed: list[Any] = values.to_pylist()
     return [Missing() if value is None else value for value in listed] if values.null_count else listed
+
+
+def _column(rows: pa.Table, name: str) -> pa.ChunkedArray:
+    """Return a column, or the field of a struct that stands behind a dot.
+
+    Raises:
+        KeyError: there is none of that name.
+    """
+    root, *fields = name.split(".")
+    values = rows[root]
+    for field in fields:
+        if not pa.types.is_struct(values.type) or values.type.get_field_index(field) < 0:
+            raise KeyError(name)
+        values = pc.struct_field(values, field)
+    return values
 
 
 def unproven(storage: Storage, version: str, feature: str) -> UnsupportedFeatureError:

@@ -327,7 +327,7 @@ def _taken(
         end = start + file.metadata.row_group(group).num_rows
         until = bisect_left(rows, end, at)
         if until > at:
-            there = [name for name in columns if name in file.schema_arrow.names]
+            there = [name for name in columns if name.partition(".")[0] in file.schema_arrow.names]
             chosen = rows[at:until]
             part = file.read_row_group(group, there)
             yield part.take(arrow_array([row - start for row in chosen], pa.int64())), chosen
