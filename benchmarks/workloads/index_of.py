@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pathlib
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tailbit.checkpoints.ledger import Origin
 from tailbit.checkpoints.offset import log_start, snapshot_start
 from tailbit.errors import IndexFormatError
-from tailbit.index.maintenance.create import prepare_index
+from tailbit.index.maintenance.create import open_or_create, prepare_index
+from tailbit.index.maintenance.definitions import define
 from tailbit.index.maintenance.merge import merge_due, run_merge
+from tailbit.index.sql.ddl.statements import CreateIndex, TableReference, WrittenExpression
 from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.plan import TaskLimits
 from tailbit.index.write.run import run_task
@@ -55,6 +57,23 @@ def _prepared(table: Table, path: str, columns: Sequence[str] | None) -> Metadat
     except IndexFormatError:
         shutil.rmtree(path)
         return prepare_index(table, path, columns)
+
+
+def keyed_index(
+    table: pathlib.Path,
+    column: str,
+    kind: str = "record_key",
+    options: Mapping[str, str] | None = None,
+    index: pathlib.Path | None = None,
+) -> Upkeep:
+    """A new index of a column for look-ups by its keys, brought up to date."""
+    index = index or table / "_tailbit"
+    shutil.rmtree(index, ignore_errors=True)
+    source = open_table(str(table))
+    terms = (WrittenExpression(column),)
+    made = CreateIndex("key", TableReference("path", (str(table),)), terms, kind, dict(options or {}))
+    open_or_create(source, str(index), define(made, source.snapshot().schema))
+    return index_without_spark(table, None, index)
 
 
 def index_without_spark(

@@ -1,7 +1,7 @@
 """`tailbit.spark.delete` and `upsert` beside Delta's DELETE and MERGE: 6 M rows in 200 files.
 
-Each contestant changes a table of its own, a copy with deletion vectors, by the same keys. The index is
-complete at first, and then ever further behind by the files that the changes have touched.
+Each contestant changes a table of its own, a copy with deletion vectors, by the same keys. The index, a
+record key, is complete at first, and then ever further behind by the files that the changes have touched.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from index_of import Upkeep
+from index_of import keyed_index
 from lineitem import folder
 from spark_frame import FILES, ROWS, table
 from timing import tell
@@ -29,7 +29,7 @@ CASES = {("delete", 1): 0.2, ("delete", 1_000): 0.2, ("upsert", 1_000): 0.2, ("u
 
 
 def copies(spark: Any) -> tuple[str, str]:
-    """Return a table for each contestant; the index of the first has the column `id`."""
+    """Return a table for each contestant; the first has a record key of the column `id`."""
     paths = []
     for name in ("ours", "deltas"):
         path = folder() / f"row_changes_{name}"
@@ -38,7 +38,7 @@ def copies(spark: Any) -> tuple[str, str]:
         vectors = "'delta.enableDeletionVectors' = 'true'"
         spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ({vectors})")
         paths.append(str(path))
-    Upkeep(Path(paths[0]), ["id"]).catch_up()
+    keyed_index(Path(paths[0]), "id")
     return paths[0], paths[1]
 
 

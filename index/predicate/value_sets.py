@@ -85,8 +85,10 @@ class ValueSet:
 
     @staticmethod
     def points(values: Iterable[Value], complement: bool = False, nulls: bool = False) -> ValueSet:
-        """Return the set of some values."""
-        return ValueSet.of((Interval(v, True, v, True) for v in values), complement, nulls)
+        """Return the set of some values. Cost: a sort; values never meet."""
+        by_rank = {rank_of(value): value for value in values}
+        ordered = (by_rank[rank] for rank in sorted(by_rank))
+        return ValueSet(tuple(Interval(v, True, v, True) for v in ordered), complement, nulls)
 
     def inverse(self) -> ValueSet:
         """Return the complement; NULL belongs if it did not belong before."""

@@ -127,15 +127,13 @@ def _floats(numbers: npt.NDArray[np.float64], floats: Floats) -> Mask:
 def _numbers(numbers: npt.NDArray[Any], stored: Numbers) -> Mask:
     passes: Mask = np.zeros(len(numbers), bool)
     span = np.iinfo(numbers.dtype)
-    ranges = stored.within(span.min, span.max)
-    points = [lo for lo, hi in ranges if lo == hi]
-    for low, high in ranges:
-        if low < high:
-            passes |= _between(numbers, low, high, span)
+    points, wider = stored.within(span.min, span.max)
+    for low, high in wider:
+        passes |= _between(numbers, low, high, span)
     if len(points) == 1:
         passes |= numbers == numbers.dtype.type(points[0])
-    elif points:
-        passes |= np.isin(numbers, np.array(points, numbers.dtype))
+    elif len(points):
+        passes |= np.isin(numbers, points.astype(numbers.dtype))
     return passes
 
 

@@ -9,11 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
-from tailbit.arrays import Mask
+from tailbit.arrays import Longs, Mask
+from tailbit.once import once
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.value_search.formula import Formula
+
+_WORD = 1 << 63
+"""Stored integers are from -_WORD on and less than _WORD."""
 
 
 @dataclass(frozen=True)
@@ -22,10 +27,22 @@ class Numbers:
 
     ranges: Sequence[tuple[int, int]]
 
-    def within(self, least: int, most: int) -> list[tuple[int, int]]:
-        """Return the parts of the ranges that lie between two numbers, both included."""
-        cut = [(max(low, least), min(high, most)) for low, high in self.ranges]
-        return [(low, high) for low, high in cut if low <= high]
+    def within(self, least: int, most: int) -> tuple[Longs, list[tuple[int, int]]]:
+        """Return what lies between two numbers of 64 bits, both included.
+
+        Ranges of one number come as an ascending array, of the others the parts.
+        """
+        points, wider = self._apart
+        low, high = np.searchsorted(points, least), np.searchsorted(points, most, side="right")
+        cut = [(max(first, least), min(last, most)) for first, last in wider]
+        return points[low:high], [(first, last) for first, last in cut if first <= last]
+
+    @once
+    def _apart(self) -> tuple[Longs, list[tuple[int, int]]]:
+        """Return the ranges of one number that a file may store, and the others, once for all files."""
+        points = [low for low, high in self.ranges if low == high and -_WORD <= low < _WORD]
+        wider = [(low, high) for low, high in self.ranges if low < high]
+        return np.array(points, np.int64), wider
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from functools import reduce
 from operator import add, and_, eq, floordiv, ge, gt, invert, le, lt, mod, mul, ne, or_, sub
 from typing import TYPE_CHECKING, Any
 
+from tailbit.arrays import Longs
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.value_search.condition import (
     AllOf,
@@ -75,9 +76,7 @@ def _stored(library: ModuleType, column: Expr, physical: str, test: Test) -> Exp
         return _any([column if value else ~column for value in held])
     bits, dtype = _BITS[physical], library.Int32 if physical == "INT32" else library.Int64
     least, most = -(1 << bits), (1 << bits) - 1
-    ranges = stored.within(least, most)
-    points = [lo for lo, hi in ranges if lo == hi]
-    wider = [(lo, hi) for lo, hi in ranges if lo < hi]
+    points, wider = stored.within(least, most)
     found_in = [_between(library, column, dtype, lo, hi, least, most) for lo, hi in wider]
     return _any([*found_in, *_points(library, column, points, dtype)])
 
@@ -88,10 +87,10 @@ def _between(library: ModuleType, column: Expr, dtype: type, lo: int, hi: int, l
     return below if lo == least else above if hi == most else above & below
 
 
-def _points(library: ModuleType, column: Expr, points: Sequence[object], dtype: type) -> list[Expr]:
+def _points(library: ModuleType, column: Expr, points: Sequence[object] | Longs, dtype: type) -> list[Expr]:
     if len(points) == 1:
         return [column == library.lit(points[0], dtype=dtype)]
-    return [column.is_in(library.Series(points, dtype=dtype).implode())] if points else []
+    return [column.is_in(library.Series(points, dtype=dtype).implode())] if len(points) else []
 
 
 def _floats(library: ModuleType, column: Expr, floats: Floats) -> Expr | None:

@@ -289,6 +289,25 @@ public class RowChanges {
     return files;
   }
 
+  /**
+   * Lets Delta put the state of the table together in the background, while the index is asked: most of what a change
+   * takes. What fails here fails again where the files are wanted.
+   */
+  public void prepare() {
+    Thread thread = new Thread("tailbit-state") {
+      @Override
+      public void run() {
+        try {
+          snapshot.allFiles().count();
+        } catch (RuntimeException again) {
+          // Told where the files are wanted.
+        }
+      }
+    };
+    thread.setDaemon(true);
+    thread.start();
+  }
+
   /** Adds to the commit that rows are deleted: a deletion vector, or the file's removal where no row is left. */
   private void mark(Map files, Map bitmaps, Map known) throws IOException {
     Configuration configuration = snapshot.deltaLog().newDeltaHadoopConf();

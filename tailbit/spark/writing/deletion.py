@@ -110,6 +110,7 @@ class Deleting:
             reason = changes.obstacle(self._rows._jdf) or self._ambiguity()
         if reason is not None:
             return None, reason
+        changes.prepare()
         try:
             return self._found(self.target.opened(changes), changes.version()), None
         except UsageError as wrong:

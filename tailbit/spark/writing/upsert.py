@@ -71,6 +71,7 @@ class Upserting:
         if reason is not None:
             self._check_keys(self.source.select(*map(column_name, self.on)).toArrow())
             return self._by_delta(reason, dry)
+        changes.prepare()
         keys = self._rows.select(*map(column_name, self.on)).toArrow()
         self._check_keys(keys)
         try:
