@@ -219,12 +219,12 @@ def upsert(
 
     `table`, `application`, `dry_run`, `max_staleness`, `wait`, conflicts and when Delta's own MERGE is run:
     as of `delete`. MERGE is run also where `set` names the columns to update (others keep their values; new
-    rows have what the source has), where the source lacks a column, where a key stands in several rows of the
-    table, and for columns of type CHAR or VARCHAR and identity columns.
+    rows have what the source has), where a key stands in several rows of the table, and for columns of type
+    CHAR or VARCHAR and identity columns. Generated columns that the source lacks are computed.
 
     Raises:
-        UsageError: a key is NULL or stands twice in the source; the source lacks a column that is named;
-            `table` is a view.
+        UsageError: a key is NULL or stands twice in the source; the source lacks a column that is named, or
+            without `set` one of the table; `table` is a view.
         StaleIndexError: the index lags more than `max_staleness` or `wait` allow.
         pyspark.errors.PySparkException: Delta or Spark refuses, as for a MERGE.
     """

@@ -224,6 +224,18 @@ public class RowChanges {
     return true;
   }
 
+  /** Returns the names of the columns that Delta's writer computes where rows lack them. */
+  public List generated() {
+    List names = new ArrayList();
+    StructField[] fields = snapshot.metadata().schema().fields();
+    for (int at = 0; at < fields.length; at++) {
+      if (fields[at].metadata().contains("delta.generationExpression")) {
+        names.add(fields[at].name());
+      }
+    }
+    return names;
+  }
+
   /** Returns why rows of a source may be other rows once Delta's own MERGE has written them, or null. */
   public String obstacleToAppend(Dataset source) {
     StructField[] fields = snapshot.metadata().schema().fields();
@@ -236,6 +248,9 @@ public class RowChanges {
         return column + " is a CHAR or VARCHAR";
       }
       DataType given = typeOf(source.schema(), fields[at].name());
+      if (given == null) {
+        continue;
+      }
       DataType kept = fields[at].dataType();
       boolean isPlain = (given instanceof AtomicType || given instanceof NullType) && kept instanceof AtomicType;
       if (!(isPlain && Cast.canANSIStoreAssign(given, kept)) && !DataTypeUtils.sameType(given, kept)) {
@@ -245,6 +260,7 @@ public class RowChanges {
     return null;
   }
 
+  /** Returns the type of a column, or null: a column that the source lacks is a generated one. */
   private static DataType typeOf(StructType schema, String name) {
     StructField[] fields = schema.fields();
     for (int at = 0; at < fields.length; at++) {
@@ -252,7 +268,7 @@ public class RowChanges {
         return fields[at].dataType();
       }
     }
-    throw new IllegalArgumentException("the source has no column " + name);
+    return null;
   }
 
   /** Writes rows, which have the columns of the table, as new files by Delta's own writer. */

@@ -60,13 +60,14 @@ class Upserting:
         """Update and insert the rows, or return what a run would do.
 
         Raises:
-            UsageError: a key is NULL, or stands twice in the source.
+            UsageError: a key is NULL, or stands twice in the source; the source lacks a column of the table.
             StaleIndexError: the index lags more than it may.
             pyspark.errors.PySparkException: Delta or Spark refuses, as for a MERGE.
         """
         changes = self.target.begin()
         if self.target.is_replayed(changes):
             return Upsert(None, 0, 0, 0, "index", REPLAYED)
+        self._check_columns(changes)
         reason = self.target.obstacle(changes) or self._obstacle(changes)
         if reason is not None:
             self._check_keys(self.source.select(*map(column_name, self.on)).toArrow())
@@ -105,16 +106,32 @@ class Upserting:
         self.target.refresh()
         return replace(upsert, version=version)
 
+    def _check_columns(self, changes: Any) -> None:
+        """Check that the source has all columns of the table but generated ones, unless some are named.
+
+        Raises:
+            UsageError: it lacks one.
+        """
+        computed = {*changes.generated()}
+        lacking = [name for name in self._lacking if name not in computed]
+        if lacking and self.set is None:
+            raise UsageError(
+                reason=f"the source has no column {lacking[0]}, which the table has",
+                hint="Give every column of the table, or name the columns that are updated: set=[...].",
+            )
+
+    @once
+    def _lacking(self) -> list[str]:
+        """Return the columns of the table that the source has not."""
+        given = {name.lower() for name in self.source.columns}
+        return [name for name in self.target.frame.columns if name.lower() not in given]
+
     def _obstacle(self, changes: Any) -> str | None:
         """Return why the rows of the source are not whole rows of the table; None if they are."""
         from pyspark.sql.types import DecimalType, FractionalType, IntegralType
 
         if self.set is not None:
             return "some columns are updated: the others must be read"
-        given = {name.lower() for name in self.source.columns}
-        lacking = [name for name in self.target.frame.columns if name.lower() not in given]
-        if lacking:
-            return f"the source lacks column {lacking[0]}: its values must be read"
         for name in self.on:
             frames = (self.source, self.target.frame)
             given_type, kept_type = (frame.select(column_name(name)).schema[0].dataType for frame in frames)
@@ -132,6 +149,7 @@ class Upserting:
         columns = [
             self.source[quoted(field.name)].cast(field.dataType).alias(field.name)
             for field in self.target.frame.schema
+            if field.name not in self._lacking
         ]
         return self.source.select(*columns).localCheckpoint()
 
@@ -164,9 +182,9 @@ class Upserting:
     def _statement(self) -> Row:
         same = " AND ".join(_SAME.format(column_name(name)) for name in self.on)
         update, insert = "*", "*"
-        if self.set is not None:
-            update = ", ".join(_SAME.format(column_name(name)) for name in self.set)
+        if self.set is not None or self._lacking:
             every = [quoted(name) for name in self.source.columns]
+            update = ", ".join(map(_SAME.format, every if self.set is None else map(column_name, self.set)))
             insert = f"({', '.join(every)}) VALUES ({', '.join(f'source.{name}' for name in every)})"
         statement = (
             f"MERGE INTO {self.target.name} target USING {{rows}} source ON {same}"

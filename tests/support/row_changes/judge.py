@@ -45,8 +45,10 @@ class Judge:
     def upsert(self, names: Sequence[str], source: Any, chosen: Sequence[str] | None) -> tuple[int, ...]:
         """Update and insert the rows of a frame; return how many of each."""
         update, insert = "*", "*"
-        if chosen is not None:
-            update = ", ".join(f"t.`{name}` = s.`{name}`" for name in chosen)
+        if chosen is not None or "g" in self.rows.table.column_names:
+            # Delta takes no * where the source lacks a generated column.
+            named = source.columns if chosen is None else chosen
+            update = ", ".join(f"t.`{name}` = s.`{name}`" for name in named)
             every = [f"`{name}`" for name in source.columns]
             insert = f"({', '.join(every)}) VALUES ({', '.join(f's.{name}' for name in every)})"
         merge = (
