@@ -184,9 +184,13 @@ def test_a_broken_constraint_and_bad_keys_change_nothing(spark: Any, goods: str)
     before = DeltaTable(goods).version()
     good = {"shop": "A", "id": 0, "name": "x", "price": 1, "day": None, "half": 0}
     assert tailbit.spark.upsert(goods, [good], ["shop", "id"], spark=spark, dry_run=True).by == "index"
-    for wrong in ({"price": -1}, {"half": 7}, {"id": 1 << 40}):
-        with pytest.raises((PySparkException, Py4JError)):
+    for wrong, reason in (({"price": -1}, "dear"), ({"half": 7}, "Generated"), ({"id": 1 << 40}, "OVERFLOW")):
+        with pytest.raises(PySparkException, match=reason):
             tailbit.spark.upsert(goods, [{**good, **wrong}], ["shop", "id"], spark=spark)
+    spark.sql(f"ALTER TABLE delta.`{goods}` SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'false')")
+    before += 1
+    with pytest.raises(PySparkException, match="dear"):
+        tailbit.spark.upsert(goods, [{**good, "price": -1}], ["shop", "id"], spark=spark)
     for rows, on, reason in (
         ([good, good], ["shop", "id"], "stands twice"),
         ([{**good, "id": None}, good], ["shop", "id"], "NULL in id"),

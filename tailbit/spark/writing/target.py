@@ -5,7 +5,8 @@ from __future__ import annotations
 import datetime
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -152,13 +153,39 @@ class Target:
             self.spark.conf.unset(_LAST_COMMIT)
             for name, value in zip(_APPLICATION, self.application or (), strict=False):
                 self.spark.conf.set(name, str(value))
-            row = run()
+            with refusals_named():
+                row = run()
             committed = self.spark.conf.get(_LAST_COMMIT, None)
         finally:
             for name in names if committed is None else _APPLICATION:
                 held = before[name]
                 self.spark.conf.unset(name) if held is None else self.spark.conf.set(name, held)
         return row, None if committed is None else int(committed)
+
+
+@contextmanager
+def refusals_named() -> Iterator[None]:
+    """Raise what Delta or Spark refuses of a row, in place of the failure of the task that writes it.
+
+    Raises:
+        pyspark.errors.SparkRuntimeException: the innermost cause that has a condition of Spark's or Delta's.
+    """
+    from py4j.java_gateway import is_instance_of
+    from py4j.protocol import Py4JJavaError
+    from pyspark import SparkContext
+    from pyspark.errors.exceptions.captured import SparkRuntimeException
+
+    try:
+        yield
+    except Py4JJavaError as failed:
+        cause, refusal = failed.java_exception, None
+        while cause is not None:
+            if is_instance_of(SparkContext._gateway, cause, "org.apache.spark.SparkThrowable"):
+                refusal = cause if cause.getCondition() else refusal
+            cause = cause.getCause()
+        if refusal is None:
+            raise
+        raise SparkRuntimeException(origin=refusal) from None
 
 
 def retention_of(changes: Any) -> datetime.timedelta:

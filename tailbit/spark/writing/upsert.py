@@ -20,7 +20,7 @@ from tailbit.errors import StaleIndexError, TailbitError, UsageError
 from tailbit.faults import Fault, fault_point
 from tailbit.once import once
 from tailbit.spark.writing.places import LocatedRows, packed, places_of_keys, with_hidden
-from tailbit.spark.writing.target import REPLAYED, Target, column_name
+from tailbit.spark.writing.target import REPLAYED, Target, column_name, refusals_named
 from tailbit.wording import quoted
 
 if TYPE_CHECKING:
@@ -98,7 +98,8 @@ class Upserting:
         if not changes.delete(packed(places, hidden)):
             return self._by_delta("the log does not say how many rows its files have", dry)
         fault_point(Fault.VECTORS_WRITTEN)
-        changes.append(self._rows._jdf)
+        with refusals_named():
+            changes.append(self._rows._jdf)
         fault_point(Fault.ROWS_APPENDED)
         description = f"{', '.join(self.on)} in {keys} keys"
         version = changes.commitUpsert(description, keys - updated, *self.target.transaction)
