@@ -71,6 +71,8 @@ class Deleting:
     def _run(self, changes: Any, dry: bool) -> Deletion:
         if self.target.is_replayed(changes):
             return Deletion(None, 0, 0, "index", REPLAYED)
+        if not dry:
+            changes.prepare()
         located, reason = self._places(changes)
         fault_point(Fault.ROWS_LOCATED)
         if located is None:
@@ -110,7 +112,6 @@ class Deleting:
             reason = changes.obstacle(self._rows._jdf) or self._ambiguity()
         if reason is not None:
             return None, reason
-        changes.prepare()
         try:
             return self._found(self.target.opened(changes), changes.version()), None
         except UsageError as wrong:

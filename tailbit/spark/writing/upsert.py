@@ -68,11 +68,12 @@ class Upserting:
         if self.target.is_replayed(changes):
             return Upsert(None, 0, 0, 0, "index", REPLAYED)
         self._check_columns(changes)
+        if not dry:
+            changes.prepare()
         reason = self.target.obstacle(changes) or self._obstacle(changes)
         if reason is not None:
             self._check_keys(self.source.select(*map(column_name, self.on)).toArrow())
             return self._by_delta(reason, dry)
-        changes.prepare()
         keys = self._rows.select(*map(column_name, self.on)).toArrow()
         self._check_keys(keys)
         try:
