@@ -80,6 +80,30 @@ def test_a_spark_application_runs_what_the_pod_runs_on_the_spark_of_the_package(
     assert f"COPY deploy/standalone/submit.py {script.removeprefix('local://')}" in image
 
 
+@pytest.mark.parametrize("operator", ["kubeflow", "apache"])
+def test_the_pods_of_a_spark_application_are_restricted_and_have_the_account_that_is_made(
+    operator: str,
+) -> None:
+    """What a namespace demands that enforces the Pod Security Standard `restricted`."""
+    folder = DEPLOY / "spark-operator"
+    spec = yaml.safe_load((folder / f"{operator}.yaml").read_text())["spec"]
+    accounts = [*yaml.safe_load_all((folder / "service-account.yaml").read_text())]
+    driver_account = "spark.kubernetes.authenticate.driver.serviceAccountName"
+    named = spec.get("driver", {}).get("serviceAccount") or spec["sparkConf"][driver_account]
+    assert {account["metadata"]["name"] for account in accounts} == {named}
+    for role in ("driver", "executor"):
+        if operator == "kubeflow":
+            of_pod, container = spec[role]["podSecurityContext"], spec[role]
+        else:
+            template = spec[f"{role}Spec"]["podTemplateSpec"]["spec"]
+            of_pod, (container,) = template["securityContext"], template["containers"]
+        assert of_pod["runAsNonRoot"] is True
+        assert of_pod["seccompProfile"]["type"] == "RuntimeDefault"
+        assert container["securityContext"]["allowPrivilegeEscalation"] is False
+        assert container["securityContext"]["capabilities"]["drop"] == ["ALL"]
+        assert container["envFrom"][0]["secretRef"]["optional"] is True
+
+
 @pytest.mark.skipif(shutil.which("shellcheck") is None, reason="shellcheck is not installed")
 def test_shellcheck_finds_no_fault_in_the_scripts() -> None:
     scripts = [*DEPLOY.rglob("*.sh"), DEPLOY.parent / ".ci" / "run"]
