@@ -123,13 +123,14 @@ final class EarlyRule extends Rule<LogicalPlan> {
   private static final class Scans extends AbstractPartialFunction<LogicalPlan, LogicalPlan> {
     private final Map<Path, Integer> scans;
     private final LogicalPlan query;
+    private final Guards guards;
     private final Notes notes = Notes.current();
     private final Set<Path> seen = new HashSet<>();
-    private Boolean mayRead;
 
     Scans(Map<Path, Integer> scans, LogicalPlan query) {
       this.scans = scans;
       this.query = query;
+      guards = new Guards(query);
     }
 
     @Override
@@ -165,13 +166,9 @@ final class EarlyRule extends Rule<LogicalPlan> {
 
     /** Tells whether the query writes nothing, and shows neither the order nor the files of rows. */
     private boolean mayRead() {
-      if (mayRead == null) {
-        mayRead =
-            !query.exists(node -> node instanceof Command || node instanceof V2WriteCommand)
-                && !Guards.dependsOnOrder(query)
-                && !Guards.namesFiles(query);
-      }
-      return mayRead;
+      return !query.exists(node -> node instanceof Command || node instanceof V2WriteCommand)
+          && !guards.dependsOnOrder()
+          && !guards.namesFiles();
     }
   }
 }

@@ -12,16 +12,33 @@ import org.apache.spark.sql.types.StructType;
 import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.BoxedUnit;
 
-/** What a plan may read that is another value where fewer files are read. */
+/** What a query may read that is another value where fewer files are read; looked for once, when it is first asked. */
 final class Guards {
-  private Guards() {}
+  private final LogicalPlan query;
+  private Boolean dependsOnOrder;
+  private Boolean namesFiles;
+
+  Guards(LogicalPlan query) {
+    this.query = query;
+  }
 
   /**
-   * Tells whether a plan evaluates what depends on the order or the place of rows: a seeded rand() gives each row
+   * Tells whether the query evaluates what depends on the order or the place of rows: a seeded rand() gives each row
    * another number where other rows are read before it, a seeded sample takes others, and files are split otherwise
    * where fewer are read.
    */
-  static boolean dependsOnOrder(LogicalPlan plan) {
+  boolean dependsOnOrder() {
+    dependsOnOrder = dependsOnOrder == null ? dependsOnOrder(query) : dependsOnOrder;
+    return dependsOnOrder;
+  }
+
+  /** Tells whether the query names the files of rows: of rows without a scan Spark says none. */
+  boolean namesFiles() {
+    namesFiles = namesFiles == null ? namesFiles(query) : namesFiles;
+    return namesFiles;
+  }
+
+  private static boolean dependsOnOrder(LogicalPlan plan) {
     boolean[] depends = {showsMetadata(plan)};
     plan.foreachWithSubqueries(
         node -> {
@@ -38,8 +55,7 @@ final class Guards {
     return depends[0];
   }
 
-  /** Tells whether a plan names the files of rows: of rows without a scan Spark says none. */
-  static boolean namesFiles(LogicalPlan plan) {
+  private static boolean namesFiles(LogicalPlan plan) {
     boolean[] names = {false};
     plan.foreachWithSubqueries(
         node -> {

@@ -71,23 +71,11 @@ final class LateRule extends Rule<LogicalPlan> {
   /** Replaces the topmost filters over a scan that has not been looked at. */
   private static final class Scans extends AbstractPartialFunction<LogicalPlan, LogicalPlan> {
     private final Notes notes;
-    private final LogicalPlan query;
-    private Boolean dependsOnOrder;
-    private Boolean namesFiles;
+    private final Guards guards;
 
     Scans(Notes notes, LogicalPlan query) {
       this.notes = notes;
-      this.query = query;
-    }
-
-    private boolean dependsOnOrder() {
-      dependsOnOrder = dependsOnOrder == null ? Guards.dependsOnOrder(query) : dependsOnOrder;
-      return dependsOnOrder;
-    }
-
-    private boolean namesFiles() {
-      namesFiles = namesFiles == null ? Guards.namesFiles(query) : namesFiles;
-      return namesFiles;
+      guards = new Guards(query);
     }
 
     @Override
@@ -114,15 +102,15 @@ final class LateRule extends Rule<LogicalPlan> {
         if (!mayCount) {
           question.checkGains();
         }
-        if (dependsOnOrder()) {
+        if (guards.dependsOnOrder()) {
           throw new Declined("non-deterministic");
         }
-        LogicalPlan counted = mayCount && !namesFiles() ? Served.counted(plan, question) : null;
+        LogicalPlan counted = mayCount && !guards.namesFiles() ? Served.counted(plan, question) : null;
         if (counted != null) {
           return counted;
         }
         question.checkGains();
-        LogicalPlan rows = namesFiles() ? null : rows(plan, scan, question);
+        LogicalPlan rows = guards.namesFiles() ? null : rows(plan, scan, question);
         return rows == null ? files(plan, scan, question) : rows;
       } catch (Declined declined) {
         Notes.declined(note, declined.reason, declined.detail);
