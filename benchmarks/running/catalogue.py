@@ -265,8 +265,9 @@ BENCHMARKS = (
     Benchmark(
         "row_changes",
         "`tailbit.spark.delete` and `upsert` beside Delta's DELETE and MERGE",
-        ("change", "keys"),
+        ("rows", "change", "keys"),
         (Target("tailbit / delta", most="at most"),),
+        ("--rows", "6000000", "60000000"),
     ),
     Benchmark(
         "record_keys",

@@ -1,11 +1,14 @@
-"""`tailbit.spark.delete` and `upsert` beside Delta's DELETE and MERGE: 6 M rows in 200 files.
+"""`tailbit.spark.delete` and `upsert` beside Delta's DELETE and MERGE: rows in 200 files.
 
-Each contestant changes a table of its own, a copy with deletion vectors, by the same keys. The index, a
-record key, is complete at first, and then ever further behind by the files that the changes have touched.
+Usage: python workloads/row_changes.py [--rows N ...]: of a table of N rows (6 M). Each contestant changes
+a table of its own, a copy with deletion vectors, by the same keys. The index, a record key, is complete at
+first, and then ever further behind by the files that the changes have touched.
 """
 
 from __future__ import annotations
 
+import argparse
+import os
 import shutil
 import time
 from collections.abc import Callable
@@ -17,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 from index_of import keyed_index
 from lineitem import folder
-from spark_frame import FILES, ROWS, table
+from spark_frame import FILES, ROWS, files
 from timing import tell
 
 import tailbit.spark
@@ -28,13 +31,23 @@ CASES = {("delete", 1): 0.2, ("delete", 1_000): 0.2, ("upsert", 1_000): 0.2, ("u
 """Changes and their keys, and the share of Delta's own time that each may take."""
 
 
-def copies(spark: Any) -> tuple[str, str]:
+def _linked(source: str, target: str) -> None:
+    """Give a file of a table a second name: nobody writes to one that exists. Of the log a copy is made."""
+    if "_delta_log" in source:
+        shutil.copy2(source, target)
+    else:
+        os.link(source, target)
+
+
+def copies(spark: Any, rows: int) -> tuple[str, str]:
     """Return a table for each contestant; the first has a record key of the column `id`."""
     paths = []
     for name in ("ours", "deltas"):
         path = folder() / f"row_changes_{name}"
         shutil.rmtree(path, ignore_errors=True)
-        shutil.copytree(table(), path, ignore=shutil.ignore_patterns("_tailbit"))
+        shutil.copytree(
+            files(rows // FILES), path, ignore=shutil.ignore_patterns("_tailbit"), copy_function=_linked
+        )
         vectors = "'delta.enableDeletionVectors' = 'true'"
         spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ({vectors})")
         paths.append(str(path))
@@ -42,14 +55,14 @@ def copies(spark: Any) -> tuple[str, str]:
     return paths[0], paths[1]
 
 
-def keys_of(rng: np.random.Generator, count: int) -> pa.Table:
-    """Return keys of which one in ten is new."""
-    return pa.table({"id": rng.choice(FILES * ROWS * 10 // 9, count, replace=False)})
+def keys_of(rng: np.random.Generator, rows: int, count: int) -> pa.Table:
+    """Return keys of which one in ten is not among the rows."""
+    return pa.table({"id": rng.choice(rows * 10 // 9, count, replace=False)})
 
 
-def rows_of(rng: np.random.Generator, count: int) -> pa.Table:
+def rows_of(rng: np.random.Generator, rows: int, count: int) -> pa.Table:
     """Return whole rows for an upsert."""
-    keys = keys_of(rng, count)
+    keys = keys_of(rng, rows, count)
     columns: dict[str, Any] = {
         "day": np.full(count, 1),
         "key": rng.integers(0, 100_000, count),
@@ -90,27 +103,36 @@ CHANGES: dict[str, tuple[Callable[..., pa.Table], Callable[..., int], Callable[.
 }
 
 
+def measure(spark: Any, rows: int) -> None:
+    """Tell the time of each change of a table with that many rows."""
+    ours, deltas = copies(spark, rows)
+    rng = np.random.default_rng(1)
+    for name, count in (("delete", 10), ("upsert", 10), *CASES):
+        make, by_index, by_delta = CHANGES[name]
+        took: dict[str, list[float]] = {"tailbit": [], "delta": []}
+        for _ in range(REPEATS):
+            given, found = make(rng, rows, count), []
+            for who, change, path in (("tailbit", by_index, ours), ("delta", by_delta, deltas)):
+                began = time.perf_counter()
+                found.append(change(spark, path, given))
+                took[who].append(time.perf_counter() - began)
+            assert found[0] == found[1], (name, count, found)
+        if (name, count) in CASES:
+            seconds = {who: median(times) for who, times in took.items()}
+            row: dict[str, Any] = {"rows": rows, "change": name, "keys": count}
+            row |= {f"{who} ms": round(each * 1e3) for who, each in seconds.items()}
+            ratio = round(seconds["tailbit"] / seconds["delta"], 2)
+            tell(row | {"tailbit / delta": ratio, "at most": CASES[name, count]})
+
+
 def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--rows", type=int, nargs="+", default=[FILES * ROWS])
+    asked = options.parse_args()
     extra = delta_settings() | {"spark.driver.memory": "3g"}
     with build_session("row_changes", ui=False, extra=extra) as spark:
-        ours, deltas = copies(spark)
-        rng = np.random.default_rng(1)
-        for name, count in (("delete", 10), ("upsert", 10), *CASES):
-            make, by_index, by_delta = CHANGES[name]
-            took: dict[str, list[float]] = {"tailbit": [], "delta": []}
-            for _ in range(REPEATS):
-                given, found = make(rng, count), []
-                for who, change, path in (("tailbit", by_index, ours), ("delta", by_delta, deltas)):
-                    began = time.perf_counter()
-                    found.append(change(spark, path, given))
-                    took[who].append(time.perf_counter() - began)
-                assert found[0] == found[1], (name, count, found)
-            if (name, count) in CASES:
-                seconds = {who: median(times) for who, times in took.items()}
-                row = {"change": name, "keys": count}
-                row |= {f"{who} ms": round(each * 1e3) for who, each in seconds.items()}
-                ratio = round(seconds["tailbit"] / seconds["delta"], 2)
-                tell(row | {"tailbit / delta": ratio, "at most": CASES[name, count]})
+        for rows in asked.rows:
+            measure(spark, rows)
 
 
 if __name__ == "__main__":

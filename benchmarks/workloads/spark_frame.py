@@ -7,6 +7,7 @@ and Delta are warm.
 from __future__ import annotations
 
 import pathlib
+import shutil
 from typing import Any
 
 import deltalake
@@ -29,10 +30,12 @@ PREDICATES = {
 """Predicate to what it selects, and the most that the DataFrame may take of Spark's own time."""
 
 
-def table(rows: int = ROWS) -> pathlib.Path:
-    """The table of so many rows a file and its index, made on first use: random keys, ascending days."""
+def files(rows: int = ROWS) -> pathlib.Path:
+    """Return the table with that many rows a file, made on first use: random keys, ascending days."""
     path = folder() / ("spark_frame" if rows == ROWS else f"spark_frame-{rows}")
-    if not (path / "_tailbit").exists():
+    log = path / "_delta_log"
+    if not log.exists() or len([*log.glob("*.json")]) < FILES:
+        shutil.rmtree(path, ignore_errors=True)
         rng = np.random.default_rng(1)
         for n in range(FILES):
             names = rng.choice([f"name {i}" for i in range(500)], rows).astype(object)
@@ -47,6 +50,12 @@ def table(rows: int = ROWS) -> pathlib.Path:
                 **{f"x{i}": rng.random(rows) for i in range(4)},
             }
             deltalake.write_deltalake(path, pa.table(columns), mode="append")
+    return path
+
+
+def table() -> pathlib.Path:
+    """Return the table with its index, made on first use."""
+    path = files()
     Upkeep(path, ["name", "key", "day"]).catch_up()
     return path
 
