@@ -6,6 +6,7 @@ itself. A process that merges now and then would keep several times what its lar
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 import time
@@ -22,13 +23,24 @@ _OF_DELTA_RS = "_RJEM_MALLOC_CONF"
 _KEEPS_NOTHING = "narenas:1,dirty_decay_ms:0,muzzy_decay_ms:0"
 """jemalloc settings: one arena for all threads, and free pages returned at once."""
 
+_ARENAS = "MALLOC_ARENA_MAX"
+"""The environment variable that says how many arenas the C library has (glibc, mallopt(3): M_ARENA_MAX)."""
+
+_MOST_ARENAS, _M_ARENA_MAX = 2, -8
+
 
 def take_from_the_system() -> None:
-    """Configure Arrow and delta-rs to keep no freed memory, here and in child processes.
+    """Configure Arrow, delta-rs and the C library to keep no freed memory, here and in child processes.
 
-    Settings that somebody has chosen stay. Both libraries read their settings when they are first imported;
-    if Arrow is imported already, only Arrow's allocations for Python can be moved to the C library.
+    Settings that somebody has chosen stay. The libraries read their settings when they are first imported;
+    if Arrow is imported already, only Arrow's allocations for Python can be moved to the C library. glibc
+    gives each of many threads an arena of its own, whose pages stay as long as anything on them is in use:
+    here all threads share two.
     """
+    if os.environ.setdefault(_ARENAS, str(_MOST_ARENAS)) == str(_MOST_ARENAS) and sys.platform == "linux":
+        # The environment is read when a process starts: this one is told by a call, which glibc alone has.
+        if (choose := getattr(ctypes.CDLL(None), "mallopt", None)) is not None:
+            choose(_M_ARENA_MAX, _MOST_ARENAS)
     # In the environment of this process, and left there: both libraries read it by getenv while they are
     # loaded, which happens late, and the workers inherit it through Java.
     os.environ.setdefault(_OF_DELTA_RS, _KEEPS_NOTHING)

@@ -44,6 +44,36 @@ def test_memory_freed_in_small_pieces_goes_back_to_the_system() -> None:
     assert int(freed) > 100_000_000
 
 
+_THREADS = """
+import ctypes, threading
+from pathlib import Path
+from tailbit.streaming.upkeep.memory import take_from_the_system
+take_from_the_system()
+malloc = ctypes.CDLL(None).malloc
+malloc.restype = ctypes.c_void_p
+ready = threading.Barrier(13)
+def allocate():
+    kept.append(malloc(1000))
+    ready.wait()
+    ready.wait()
+kept = []
+for _ in range(12):
+    threading.Thread(target=allocate).start()
+ready.wait()
+# The first pages of an arena tell its heap: 64 MiB, aligned (glibc, HEAP_MAX_SIZE).
+print(len({each >> 26 for each in kept}))
+ready.wait()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="glibc alone has arenas")
+@pytest.mark.parametrize("chosen", [None, "8"])
+def test_threads_share_two_arenas_unless_somebody_has_chosen(chosen: str | None) -> None:
+    environment = {name: value for name, value in UNCHOSEN.items() if name != "MALLOC_ARENA_MAX"}
+    [arenas] = run(_THREADS, environment | ({} if chosen is None else {"MALLOC_ARENA_MAX": chosen}))
+    assert (int(arenas) > 2) == (chosen is not None)
+
+
 def test_memory_is_given_back_at_most_every_two_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr(memory.time, "monotonic", lambda: now[0])
