@@ -82,12 +82,13 @@ def _arguments() -> argparse.Namespace:
 
 @lru_cache(maxsize=1)
 def _made(folder: str, number: int) -> Made:
-    return made_for(_spark(folder), folder, number * ALIKE)
+    """Make a table with which histories begin; other processes may make the same one."""
+    return made_for(_spark(folder), tempfile.mkdtemp(dir=folder), number * ALIKE)
 
 
 @cache
 def _spark(folder: str) -> Any:
-    session = start_spark(Path(folder), lives_long=True)
+    session = start_spark(Path(folder))
     session.sparkContext.setLogLevel("OFF")
     return session
 

@@ -8,6 +8,7 @@ Delta's own statements; what both tell and leave must be the same.
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -154,6 +155,9 @@ def _keys(table: pa.Table, names: Sequence[str]) -> list[tuple[Any, ...] | None]
 def _comparable(value: Any) -> Any:
     if isinstance(value, float):
         return "NaN" if value != value else value + 0.0
+    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+        # The zone of the session is UTC, in which a time with a zone and one without are compared.
+        return value.astimezone(datetime.timezone.utc).replace(tzinfo=None)
     return value
 
 

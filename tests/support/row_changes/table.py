@@ -13,6 +13,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError
 
+import tailbit
 from support.row_changes.copy import MOST, REFUSALS, told
 from support.row_changes.judge import Judge, of_table
 
@@ -176,9 +177,9 @@ class Pair:
         return f"SELECT * FROM VALUES {', '.join(lines.values())} AS given({names})"
 
     def insertion(self, count: int) -> str:
-        """Return an INSERT of random rows, NULL keys and keys that stand twice among them."""
-        names = ", ".join(f"`{name}`" for name in self.columns)
-        return f"INSERT INTO THIS_TABLE ({names}) {self.rows(count, 0.15, 0.1)}"
+        """Return an INSERT of random rows, NULL keys and now and then keys that stand twice among them."""
+        names, distinct = ", ".join(f"`{name}`" for name in self.columns), self.rng.random() < 0.7
+        return f"INSERT INTO THIS_TABLE ({names}) {self.rows(count, 0.15, 0.1, distinct=distinct)}"
 
     def condition(self, depth: int = 2) -> str:
         """Return a random condition on some columns."""
@@ -223,7 +224,7 @@ class Pair:
         return told(self.spark.read.format("delta").load(path).toArrow())
 
     def quick_contents(self, path: str) -> list[str]:
-        """Return every row as `contents` does, read by deltalake; by Spark, where deltalake cannot."""
+        """Return every row as `contents` does, read by deltalake; by tailbit, where deltalake cannot."""
         if self.deltalake_reads:
             try:
                 query = QueryBuilder().register("t", DeltaTable(path))
@@ -231,7 +232,7 @@ class Pair:
             except DeltaError:
                 # Only features that deltalake does not have end here.
                 self.deltalake_reads = False
-        return self.contents(path)
+        return told(tailbit.open(path).where("TRUE").to_arrow())
 
 
 def last_version(path: str) -> int:
