@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 import random
 import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -178,6 +180,42 @@ def test_zeros_of_both_signs_are_one_key_as_merge_has_it(spark: Any, tmp_path: P
     with pytest.raises((PySparkException, Py4JError), match="MULTIPLE_SOURCE_ROW"):
         tailbit.spark.upsert(path, [{"k": 0.0, "v": 2}, {"k": -0.0, "v": 3}], "k", spark=spark)
     assert rows_of(spark, path) == [(0.0, 1)]
+
+
+HOURS = [datetime.datetime.fromisoformat(each) for each in ("2026-03-29 02:30", "2026-10-25 02:30")]
+"""Two times without a zone: one that no clock of Berlin has shown, and one that it shows twice."""
+
+
+@pytest.fixture
+def berlin(spark: Any) -> Iterator[None]:
+    """The session is in the zone of Berlin."""
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    yield
+    spark.conf.set("spark.sql.session.timeZone", before)
+
+
+@pytest.mark.usefixtures("berlin")
+@pytest.mark.parametrize("vectors", ["true", "false"])
+@pytest.mark.parametrize("form", [pa.Table.to_pylist, lambda rows: rows])
+def test_times_without_a_zone_are_those_keys_whatever_the_zone_of_the_session(
+    spark: Any, tmp_path: Path, vectors: str, form: Callable[[pa.Table], Any]
+) -> None:
+    path = str(tmp_path / "t")
+    spark.sql(
+        f"CREATE TABLE delta.`{path}` (at TIMESTAMP_NTZ, since TIMESTAMP_NTZ, v STRING) USING delta"
+        f" TBLPROPERTIES ('delta.enableDeletionVectors' = '{vectors}')"
+    )
+    hours = ", ".join(f"(timestamp_ntz'{hour}')" for hour in HOURS)
+    spark.sql(f"INSERT INTO delta.`{path}` SELECT at, at, 'old' FROM VALUES {hours} AS given(at)")
+    index_of(path, ["at"])
+    new = pa.table({"at": HOURS, "since": HOURS, "v": ["new", "new"]})
+    done = tailbit.spark.upsert(path, form(new), "at", spark=spark)
+    assert (done.by, done.updated) == ("index" if vectors == "true" else "delta", 2)
+    kept = spark.read.format("delta").load(path).toArrow()
+    assert sorted(kept.to_pylist(), key=repr) == sorted(new.to_pylist(), key=repr)
+    assert tailbit.spark.delete(path, HOURS[:1], "at", spark=spark).rows == 1
+    assert tailbit.spark.delete(path, pa.table({"at": HOURS}), spark=spark).rows == 1
 
 
 def test_a_broken_constraint_and_bad_keys_change_nothing(spark: Any, goods: str) -> None:

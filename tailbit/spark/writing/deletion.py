@@ -173,7 +173,7 @@ class Deleting:
         columns, keys = self.keys
         same = " AND ".join(f"target.{column_name(name)} = given.{column_name(name)}" for name in columns)
         statement = f"MERGE INTO {table} target USING {{keys}} given ON {same} WHEN MATCHED THEN DELETE"
-        given = spark.createDataFrame(keys).dropDuplicates()
+        given = self.target.frame_of(keys).dropDuplicates()
         return spark.sql(statement, keys=given).collect()[0]
 
 

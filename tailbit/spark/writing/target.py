@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from tailbit.api import IndexedTable, open_indexed
 from tailbit.arguments.values import path_text, seconds, texts_by_name, whole
 from tailbit.errors import UsageError
@@ -127,6 +129,24 @@ class Target:
     def frame(self) -> DataFrame:
         """Return the rows of the table as Spark reads them."""
         return self.spark.table(self.name)
+
+    def frame_of(self, rows: pa.Table) -> DataFrame:
+        """Return rows given as an Arrow table, for a statement about the table.
+
+        Timestamps without a zone stay so where the column of the table is TIMESTAMP_NTZ. Elsewhere they are
+        of the session's zone, in which some hours do not exist.
+        """
+        from pyspark.sql.pandas.types import from_arrow_schema
+        from pyspark.sql.types import StructType
+
+        kept = {field.name.lower(): field.dataType.simpleString() for field in self.frame.schema}
+        zoned = from_arrow_schema(rows.schema, prefer_timestamp_ntz=False)
+        plain = from_arrow_schema(rows.schema, prefer_timestamp_ntz=True)
+        fields = [
+            without if "timestamp_ntz" in kept.get(without.name.lower(), "") else of_session
+            for of_session, without in zip(zoned, plain, strict=True)
+        ]
+        return self.spark.createDataFrame(rows, schema=StructType(fields))
 
     def refresh(self) -> None:
         """Refresh what the session has cached of the table, as Delta's own statements do."""

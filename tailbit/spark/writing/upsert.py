@@ -213,7 +213,7 @@ def upsert_of(target: Target, source: Any, on: str | Iterable[str], set: Iterabl
     if not wanted:
         raise UsageError(reason="no key column is named", hint="Name the columns of the key: on=...")
     check_distinct(wanted)
-    frame = source if hasattr(source, "toArrow") else target.spark.createDataFrame(_table(source))
+    frame = source if hasattr(source, "toArrow") else target.frame_of(_table(source))
     updated = None if set is None else [set] if isinstance(set, str) else names("set", set)
     given = {name.lower() for name in frame.columns}
     for name in (*wanted, *(updated or ())):
