@@ -270,6 +270,13 @@ BENCHMARKS = (
         ("--rows", "6000000", "60000000"),
     ),
     Benchmark(
+        "buckets",
+        "A join of tables in buckets of their key, bucket by bucket, beside Spark's own",
+        ("rows",),
+        (Target("by bucket shuffles", most=0), Target("by bucket / whole", most=1.0, quick=10)),
+        quick=("--rows", "20000"),
+    ),
+    Benchmark(
         "record_keys",
         "Keys located by a record key, beside a bitmap, DuckDB's semi-join and Lance's BTREE",
         ("keys of", "keys"),
