@@ -63,13 +63,13 @@ def test_every_answer_about_any_history_of_a_merge_on_read_table_is_right(seed: 
 
 
 @pytest.mark.parametrize("writer", READ)
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", range(8))
 def test_readers_of_any_hudi_history_see_what_it_shows_at_every_version(writer: str, part: int) -> None:
-    """Without an index a history costs little, so there are many of them."""
-    found = read_histories(range(50 * part, 50 * (part + 1)), writer)
+    """Without an index a history costs little, so there are 2,000 of them."""
+    found = read_histories(range(125 * part, 125 * (part + 1)), writer)
     assert found.findings == []
-    assert found.histories == 50
-    assert found.checks > 500
+    assert found.histories == 125
+    assert found.checks > 1_250
 
 
 def test_a_reader_that_shows_a_hidden_row_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
