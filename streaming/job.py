@@ -19,7 +19,7 @@ from tailbit.checkpoints.heartbeat import Heartbeat
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.errors import NotDrainedError, RequirementError, TailbitError
 from tailbit.streaming.java.requirements import check_requirements
-from tailbit.streaming.java.session import Session, build_session, is_submitted, on_one_machine
+from tailbit.streaming.java.session import Session, build_session, is_submitted, master_told, on_one_machine
 from tailbit.streaming.life.cluster import addresses, await_master, check_master
 from tailbit.streaming.life.processes import end_stopped
 from tailbit.streaming.life.signals import signals
@@ -171,7 +171,7 @@ def _index(run: Run, watchdog: Watchdog) -> None:
         if stop.is_set():
             return
         run.supervision.announce(f"starting Spark for {prepared.table.root} …")
-        life.sign(f"starting Spark with master {run.master}")
+        life.sign(f"starting Spark with {master_told(run.master)}")
         with _session(run) as spark, nullcontext() if run.once or stop.is_set() else _warmed_up(spark):
             _announce_ui(spark, run.supervision.announce)
             run_to_its_end(run, spark)

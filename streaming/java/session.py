@@ -148,6 +148,11 @@ def is_submitted() -> bool:
     return _SUBMITTED in os.environ
 
 
+def master_told(master: str) -> str:
+    """Return how a message names the master, which under spark-submit is not `master`."""
+    return "the master of spark-submit" if is_submitted() else f"master {master}"
+
+
 def build_session(
     app_name: str,
     master: str = "local[2]",
@@ -171,11 +176,12 @@ def build_session(
         raise RequirementError(
             reason="pyspark is not installed", remedy="Install it: pip install 'tailbit[spark]'."
         ) from None
-    settings = session_settings(master, ui, extra, short) | {"spark.app.name": app_name}
+    named = {"spark.app.name": app_name}
     if is_submitted() or SparkContext._gateway is not None:
+        settings = session_settings(_master_of_java(master), ui, extra, short) | named
         _join_context(settings)
         return Session(SparkSession.builder.config(map=settings).getOrCreate())
-    settings["spark.master"] = master
+    settings = session_settings(master, ui, extra, short) | named | {"spark.master": master}
     archive = use_archive(java_binary(), settings["spark.driver.extraJavaOptions"], os.environ)
     variables = _variables(master, settings.get("spark.driver.host"))
     with tempfile.NamedTemporaryFile("w", suffix=".properties") as logging:
@@ -186,6 +192,15 @@ def build_session(
         gateway, errors = _launched(settings, archive, variables)
     _make_context(settings, gateway, variables)
     return Session(SparkSession.builder.getOrCreate(), errors)
+
+
+def _master_of_java(master: str) -> str:
+    """Return the master that spark-submit gave to an existing JVM; `master` where it was given none."""
+    from pyspark import SparkConf, SparkContext
+
+    SparkContext._ensure_initialized()
+    chosen: str = SparkConf(_jvm=SparkContext._jvm).get("spark.master", master)
+    return chosen
 
 
 def _make_context(settings: dict[str, str], gateway: Any, variables: dict[str, str]) -> None:

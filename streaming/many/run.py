@@ -10,7 +10,7 @@ from tailbit.checkpoints.liveness import Liveness
 from tailbit.errors import NotDrainedError
 from tailbit.streaming.config.read import ReadConfig
 from tailbit.streaming.java.requirements import check_requirements
-from tailbit.streaming.java.session import build_session, is_submitted
+from tailbit.streaming.java.session import build_session, is_submitted, master_told
 from tailbit.streaming.life.cluster import await_master, check_master
 from tailbit.streaming.life.processes import end_stopped
 from tailbit.streaming.life.signals import signals
@@ -79,7 +79,7 @@ def _with_spark(run: Running, read: ReadConfig) -> None:
     if run.stop.is_set():
         return
     run.supervision.announce(f"starting Spark for {len(read.config.table)} tables …")
-    run.life.sign(f"starting Spark with master {application.master}")
+    run.life.sign(f"starting Spark with {master_told(application.master)}")
     try:
         session = build_session(application.name, application.master, application.ui, dict(application.spark))
         with session as spark:
