@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 import numpy as np
 import pyarrow as pa
 
+from tailbit.index.kinds.files.found import FoundRows, NewerClaims
 from tailbit.index.kinds.files.rows import column_sets, files_from_arrow, files_to_arrow, newest_per_path
 from tailbit.index.model import FileRecord
 from tailbit.once import once
@@ -42,11 +43,11 @@ class RecordedFiles:
     def __init__(self, rows: pa.Table) -> None:
         self._base = newest_per_path(rows).combine_chunks()
         self._newer: dict[str, FileRecord] = {}
-        self._claims: _Claims | None = None
+        self._claims: NewerClaims | None = None
         self._spent: tuple[int, set[str]] | None = None
 
     def __len__(self) -> int:
-        return len(self._rows) + sum(path not in self._rows for path in self._newer)
+        return len(self._base) + sum(self._rows.get(path) is None for path in self._newer)
 
     def get(self, path: str) -> FileRecord | None:
         """Return the record of a path, or None if nothing was ever recorded. Cost: one lookup."""
@@ -85,7 +86,7 @@ class RecordedFiles:
         """Add newer records. Cost: proportional to their number, amortised."""
         for record in records:
             if self._claims is not None:
-                self._claims.note(record.path, record.space)
+                self._claims.note(record)
             self._newer[record.path] = record
         if len(self._newer) > max(_MANY, len(self._base) // _SHARE):
             self.table()
@@ -95,7 +96,6 @@ class RecordedFiles:
         if len(rows) >= _MANY:
             self.table()
             self._fold(rows)
-            self._claims = None
         else:
             known = ((record, self.get(record.path)) for record in files_from_arrow(rows))
             self.extend([record for record, old in known if old is None or old.seq <= record.seq])
@@ -104,29 +104,34 @@ class RecordedFiles:
         """Return the records of some paths, in no order, without paths never recorded. Cost: one take."""
         paths = list(paths)
         newer = [self._newer[path] for path in paths if path in self._newer]
-        rows = [self._rows[path] for path in paths if path not in self._newer and path in self._rows]
+        found = (self._rows.get(path) for path in paths if path not in self._newer)
+        rows = [row for row in found if row is not None]
         return newer + files_from_arrow(self._base.take(np.array(rows, dtype=np.int64)))
 
     def claims(self, space: str) -> list[FileRecord]:
         """Return the records that claim a range of a row space, by base."""
-        return sorted(self.get_all(self.by_space.get(space, ())), key=lambda record: record.base or 0)
+        kept = files_from_arrow(self._claiming(space))
+        records = [record for record in kept if record.path not in self._newer]
+        records += [self._newer[path] for path in self._newer_claims().of(space)]
+        return sorted(records, key=lambda record: record.base or 0)
 
     def claimed_rows(self, space: str) -> int:
         """Return the total rows of all claims of a row space."""
-        paths = self.by_space.get(space, ())
-        at = [self._rows[path] for path in paths if path not in self._newer]
-        total = pc.sum(self._base["rows"].take(np.array(at, dtype=np.int64))).as_py() or 0
-        return int(total) + sum(self._newer[path].rows for path in paths if path in self._newer)
+        kept = self._claiming(space).select(["path", "rows"]).to_pylist()
+        total = sum(row["rows"] for row in kept if row["path"] not in self._newer)
+        return int(total) + sum(self._newer[path].rows for path in self._newer_claims().of(space))
 
-    @property
-    def by_space(self) -> Mapping[str, Set[str]]:
-        """Map row space to the paths that claim a range of it; built on first use, then kept up to date."""
+    def claim_counts(self) -> Mapping[str, int]:
+        """Map row space to the number of claims, none of them 0; built on first use, then kept up to date."""
+        return self._newer_claims().counts
+
+    def _claiming(self, space: str) -> pa.Table:
+        return self._base.take(arrow_array(self._rows.claiming(space)))
+
+    def _newer_claims(self) -> NewerClaims:
         if self._claims is None:
-            table = self.table()
-            self._claims = _Claims()
-            for path, space in zip(table["path"].to_pylist(), table["space"].to_pylist(), strict=True):
-                self._claims.note(path, space)
-        return self._claims.by_space
+            self._claims = NewerClaims(self._rows, self._newer.values())
+        return self._claims
 
     def identities(self) -> set[str]:
         """Return the identities of the hidden rows under which rows are counted now.
@@ -187,31 +192,10 @@ class RecordedFiles:
         return self._spent[1]
 
     @once
-    def _rows(self) -> dict[str, int]:
-        return dict(zip(self._base["path"].to_pylist(), range(len(self._base)), strict=True))
+    def _rows(self) -> FoundRows:
+        return FoundRows(self._base)
 
     def _fold(self, rows: pa.Table) -> None:
         self._base = newest_per_path(pa.concat_tables([self._base, rows])).combine_chunks()
-        self._newer = {}
+        self._newer, self._claims = {}, None
         self.__dict__.pop("_rows", None)
-
-
-class _Claims:
-    """The paths that claim ranges of each row space, and the row space of each path."""
-
-    def __init__(self) -> None:
-        self.by_space: dict[str, set[str]] = {}
-        self._space_of: dict[str, str] = {}
-
-    def note(self, path: str, space: str | None) -> None:
-        """Record that a path now claims a range of a row space, or of none."""
-        before = self._space_of.pop(path, None)
-        if before is not None:
-            claiming = self.by_space[before]
-            claiming.discard(path)
-            if not claiming:
-                # Each small commit creates a row space and merges empty it, so empty entries would pile up.
-                del self.by_space[before]
-        if space is not None:
-            self._space_of[path] = space
-            self.by_space.setdefault(space, set()).add(path)

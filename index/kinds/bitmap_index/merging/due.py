@@ -19,14 +19,14 @@ def due_spaces(
     spaces: Spaces, view: View, recorded: RecordedFiles, earliest: int | None
 ) -> Iterator[MergeGroup]:
     """Yield groups of row spaces of one size class that fit into one, then each mostly unreachable one."""
-    claimed = recorded.by_space
+    claims = recorded.claim_counts()
     classes: dict[int, list[str]] = {}
-    spent = {space for space in spaces if not claimed.get(space)} | _with_dropped(spaces, view.settings)
+    spent = {space for space in spaces if space not in claims} | _with_dropped(spaces, view.settings)
     if earliest is not None:
         spent |= recorded.mostly_unreachable(earliest) & spaces.keys()
     for space, segments in spaces.items():
         size = sum(view.files[s.path].size for s in segments)
-        classes.setdefault(size_class(size, len(claimed.get(space, ()))), []).append(space)
+        classes.setdefault(size_class(size, claims.get(space, 0)), []).append(space)
     alone = spent
     for number, members in sorted(classes.items()):
         if len(members) >= FAN_IN:

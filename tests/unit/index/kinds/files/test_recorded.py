@@ -1,8 +1,13 @@
 from __future__ import annotations
 
+import random
+
+import pytest
+
 from support.index_records import record
 from tailbit.index.kinds.files.recorded import RecordedFiles
 from tailbit.index.kinds.files.rows import files_to_arrow
+from tailbit.index.model import FileRecord
 
 
 def test_recorded_files_say_what_was_recorded_last() -> None:
@@ -38,7 +43,50 @@ def test_claims_follow_the_records_whether_folded_or_not() -> None:
 
 def test_a_row_space_that_no_file_claims_any_more_is_forgotten() -> None:
     files = RecordedFiles(files_to_arrow([record("a", space="s", base=0)]))
-    assert set(files.by_space) == {"s"}
+    assert files.claim_counts() == {"s": 1}
     files.extend([record("a", space="t", base=0, seq=1)])
-    assert set(files.by_space) == {"t"}
+    assert files.claim_counts() == {"t": 1}
     assert files.claims("s") == []
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_whatever_is_recorded_in_whatever_way_the_newest_record_of_each_path_is_found(seed: int) -> None:
+    rng = random.Random(seed)
+    files, known = RecordedFiles(files_to_arrow([])), dict[str, FileRecord]()
+    for seq in range(30):
+        count = rng.choice((1, 3, 40, 300))
+        paths = rng.sample([str(number) for number in range(900)], count)
+        records = [
+            record(
+                path,
+                space=rng.choice((None, "s", "t", f"u{seq}")),
+                base=int(path),
+                rows=1 + int(path) % 7,
+                seq=seq,
+            )
+            for path in paths
+        ]
+        known |= {each.path: each for each in records}
+        if rng.random() < 0.5:
+            files.extend(records)
+        else:
+            files.extend_rows(files_to_arrow(records))
+        if rng.random() < 0.3:
+            files.table()
+        check_claims(files, known)
+    assert len(files) == len(known)
+    assert {path: files.get(path) for path in map(str, range(900))} == dict.fromkeys(
+        map(str, range(900))
+    ) | known
+
+
+def check_claims(files: RecordedFiles, known: dict[str, FileRecord]) -> None:
+    claiming: dict[str, list[FileRecord]] = {}
+    for each in sorted(known.values(), key=lambda each: each.base or 0):
+        if each.space is not None:
+            claiming.setdefault(each.space, []).append(each)
+    assert files.claim_counts() == {space: len(claims) for space, claims in claiming.items()}
+    for space in (*claiming, "none"):
+        claims = claiming.get(space, [])
+        assert files.claims(space) == claims
+        assert files.claimed_rows(space) == sum(each.rows for each in claims)
