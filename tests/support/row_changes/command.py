@@ -88,7 +88,7 @@ def _made(folder: str, number: int) -> Made:
 
 @cache
 def _spark(folder: str) -> Any:
-    session = start_spark(Path(folder))
+    session = start_spark(Path(folder), lives_long=True)
     session.sparkContext.setLogLevel("OFF")
     return session
 
