@@ -2,7 +2,8 @@
 
 Of each row group the places of the pages are cached, and the least key of each page. The pages that the
 wanted keys fall into, of neighbouring row groups together, are put one after the other as one small Parquet
-file in memory, which pyarrow decodes at once. No step is taken key by key.
+file in memory, which pyarrow decodes at once. Then the positions are decoded so, of the pages in which a key
+was found. No step is taken key by key.
 
 Worked example: two row groups with pages of two keys, and the wanted keys 3, 8 and 9.
 
@@ -16,8 +17,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,6 +54,14 @@ _NEAR = 1 << 14
 
 Spans = Sequence[tuple[int, int, int]]
 """Row groups, and of each the bounds `[low, high)` of the wanted keys that may be in it."""
+
+
+class _Hits(NamedTuple):
+    """Keys that were found: their numbers, the numbers of their pages, their rows in all rows of these."""
+
+    owners: Longs
+    pages: Longs
+    rows: Longs
 
 
 class _Part(NamedTuple):
@@ -173,6 +182,7 @@ class _Lookup:
         counts = [group.counts for group in groups if group.counts is not None]
         self._columns = list(map(_Chunks, _NAMES, [*chunks, counts] if counts else chunks))
         self._rows = np.concatenate([np.diff(group.keys.firsts) for group in groups])
+        self._reading = Lock()
 
     def found(self) -> Iterator[_Part]:
         """Yield what is found in some pages after others; on all cores if there are many.
@@ -182,7 +192,8 @@ class _Lookup:
         """
         at = self._pages_of_keys()
         pages = at[np.flatnonzero(np.diff(at, prepend=-1))]
-        return in_order(self._work(at, pages[n : n + _TOGETHER]) for n in range(0, len(pages), _TOGETHER))
+        parts = (self._part_of(at, pages[n : n + _TOGETHER]) for n in range(0, len(pages), _TOGETHER))
+        return (part for part in in_order(parts) if part is not None)
 
     def _pages_of_keys(self) -> Longs:
         """Return for each key the number of the page that may hold it, ascending; of all row groups."""
@@ -194,23 +205,50 @@ class _Lookup:
             at = np.searchsorted(lows, self._values, side="right")
         return np.maximum(at - 1, 0)
 
-    def _work(self, at: Longs, pages: Longs) -> Callable[[bool], _Part]:
-        """Return what decodes some pages, of which the bytes are read, and finds their keys."""
+    def _part_of(self, at: Longs, pages: Longs) -> Callable[[bool], _Part | None]:
+        """Return what finds keys in some pages, of which the keys' bytes are read."""
         low, high = np.searchsorted(at, [pages[0], pages[-1] + 1]).tolist()
-        parts = [column.read(self._source, pages) for column in self._columns]
-        return partial(self._part, parts, int(self._rows[pages].sum()), low, high)
+        keys = self._pieces(self._columns[:1], pages)
+        return lambda _: self._placed(self._hits(keys, pages, low, high))
 
-    def _part(self, parts: list[list[bytes | memoryview]], rows: int, low: int, high: int, _: bool) -> _Part:
-        table = decoded([(c.name, c.like) for c in self._columns], parts, rows)
-        owners = self._owners[low:high]
-        there, at = _matched(self._form, table["key"].combine_chunks(), self._values[low:high])
-        owners = owners[there]
+    def _pieces(self, columns: Sequence[_Chunks], pages: Longs) -> list[list[bytes | memoryview]]:
+        """Return the bytes of some pages of columns; not every source may be read by two threads at once."""
+        with self._reading:
+            return [column.read(self._source, pages) for column in columns]
+
+    def _decoded(
+        self, columns: Sequence[_Chunks], parts: list[list[bytes | memoryview]], pages: Longs
+    ) -> pa.Table:
+        named = [(column.name, column.like) for column in columns]
+        return decoded(named, parts, int(self._rows[pages].sum()))
+
+    def _hits(self, parts: list[list[bytes | memoryview]], pages: Longs, low: int, high: int) -> _Hits:
+        """Return which of the keys `[low, high)` are in some pages; `parts`: the bytes of their keys."""
+        keys = self._decoded(self._columns[:1], parts, pages)["key"].combine_chunks()
+        there, at = _matched(self._form, keys, self._values[low:high])
+        begins = self._begins(pages)
+        of = np.searchsorted(begins, at, side="right") - 1
+        held, place = np.unique(of, return_inverse=True)
+        rows = at - begins[of] + self._begins(pages[held])[place]
+        return _Hits(self._owners[low:high][there], pages[held], rows)
+
+    def _placed(self, hits: _Hits) -> _Part | None:
+        """Return the positions of keys; None where there is no key."""
+        if not len(hits.owners):
+            return None
+        rest = self._columns[1:]
+        table = self._decoded(rest, self._pieces(rest, hits.pages), hits.pages)
+        owners, at = hits.owners, hits.rows
         firsts, several = table[FIRST].combine_chunks(), np.zeros(0, dtype=np.int64)
         if len(self._columns) > len(_NAMES[:2]):
             alone = _taken(table["cardinality"].combine_chunks(), at) == 1
             alone &= numpy_of(firsts.is_valid())[at]
             owners, at, several = owners[alone], at[alone], owners[~alone]
         return _Part(owners, _taken(firsts, at).astype(np.uint32), several)
+
+    def _begins(self, pages: Longs) -> Longs:
+        """Return where the rows of each page begin, one page after the other, and where the last ones end."""
+        return np.concatenate([[0], np.cumsum(self._rows[pages])])
 
 
 def decoded(
