@@ -273,7 +273,7 @@ BENCHMARKS = (
         "buckets",
         "A join of tables in buckets of their key, bucket by bucket, beside Spark's own",
         ("rows",),
-        (Target("by bucket shuffles", most=0), Target("by bucket / whole", most=1.0, quick=10)),
+        (Target("by bucket shuffles", most=0),),
         quick=("--rows", "20000"),
     ),
     Benchmark(
