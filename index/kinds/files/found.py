@@ -59,7 +59,7 @@ class FoundRows:
             part = self._paths.slice(start, _PART).to_pylist()
             hashes[start : start + len(part)] = np.fromiter(map(hash, part), np.int64, len(part))
         order = np.argsort(hashes, kind="stable").astype(np.int32)
-        return memoryview(hashes[order]), memoryview(order)
+        return hashes[order].data, order.data
 
     @once
     def _by_space(self) -> tuple[Ints, dict[str, tuple[int, int]]]:
