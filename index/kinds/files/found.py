@@ -81,15 +81,13 @@ class NewerClaims:
     def __init__(self, rows: FoundRows, records: Iterable[FileRecord]) -> None:
         self._rows, self.counts = rows, rows.claims()
         self._paths: dict[str, set[str]] = {}
-        self._space_of: dict[str, str | None] = {}
         for record in records:
-            self.note(record)
+            self.note(record, None)
 
-    def note(self, record: FileRecord) -> None:
-        """Take the newest record of a path in."""
+    def note(self, record: FileRecord, known: FileRecord | None) -> None:
+        """Take the newest record of a path in; `known`: the newer record that it replaces, if any."""
         path, space = record.path, record.space
-        before = self._space_before(path)
-        self._space_of[path] = space
+        before = self._space_of_row(path) if known is None else known.space
         if before is not None:
             self._paths.get(before, set()).discard(path)
             self._count(before, -1)
@@ -101,9 +99,7 @@ class NewerClaims:
         """Return the paths of newer records that claim a range of a row space."""
         return self._paths.get(space, set())
 
-    def _space_before(self, path: str) -> str | None:
-        if path in self._space_of:
-            return self._space_of[path]
+    def _space_of_row(self, path: str) -> str | None:
         row = self._rows.get(path)
         return None if row is None else self._rows.space_of(row)
 

@@ -86,7 +86,7 @@ class RecordedFiles:
         """Add newer records. Cost: proportional to their number, amortised."""
         for record in records:
             if self._claims is not None:
-                self._claims.note(record)
+                self._claims.note(record, self._newer.get(record.path))
             self._newer[record.path] = record
         if len(self._newer) > max(_MANY, len(self._base) // _SHARE):
             self.table()

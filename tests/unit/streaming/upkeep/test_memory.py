@@ -46,7 +46,6 @@ def test_memory_freed_in_small_pieces_goes_back_to_the_system() -> None:
 
 _THREADS = """
 import ctypes, threading
-from pathlib import Path
 from tailbit.streaming.upkeep.memory import take_from_the_system
 take_from_the_system()
 malloc = ctypes.CDLL(None).malloc
