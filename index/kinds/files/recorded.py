@@ -7,17 +7,22 @@ caller needs the whole table. So a commit costs what it records, and a query nev
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from tailbit.index.kinds.files.found import FoundRows, NewerClaims
 from tailbit.index.kinds.files.rows import column_sets, files_from_arrow, files_to_arrow, newest_per_path
 from tailbit.index.model import FileRecord
-from tailbit.once import once
+from tailbit.once import lazy, once
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, numpy_of
 from tailbit.tables.model import FileSlice
+
+if TYPE_CHECKING:
+    from tailbit.index.kinds.files import found
+else:
+    found = lazy("tailbit.index.kinds.files.found")
 
 _MANY = 256
 """At least this many newer rows are folded into the base at once instead of becoming objects."""
@@ -43,7 +48,7 @@ class RecordedFiles:
     def __init__(self, rows: pa.Table) -> None:
         self._base = newest_per_path(rows).combine_chunks()
         self._newer: dict[str, FileRecord] = {}
-        self._claims: NewerClaims | None = None
+        self._claims: found.NewerClaims | None = None
         self._spent: tuple[int, set[str]] | None = None
 
     def __len__(self) -> int:
@@ -104,8 +109,8 @@ class RecordedFiles:
         """Return the records of some paths, in no order, without paths never recorded. Cost: one take."""
         paths = list(paths)
         newer = [self._newer[path] for path in paths if path in self._newer]
-        found = (self._rows.get(path) for path in paths if path not in self._newer)
-        rows = [row for row in found if row is not None]
+        at = (self._rows.get(path) for path in paths if path not in self._newer)
+        rows = [row for row in at if row is not None]
         return newer + files_from_arrow(self._base.take(np.array(rows, dtype=np.int64)))
 
     def claims(self, space: str) -> list[FileRecord]:
@@ -128,9 +133,9 @@ class RecordedFiles:
     def _claiming(self, space: str) -> pa.Table:
         return self._base.take(arrow_array(self._rows.claiming(space)))
 
-    def _newer_claims(self) -> NewerClaims:
+    def _newer_claims(self) -> found.NewerClaims:
         if self._claims is None:
-            self._claims = NewerClaims(self._rows, self._newer.values())
+            self._claims = found.NewerClaims(self._rows, self._newer.values())
         return self._claims
 
     def identities(self) -> set[str]:
@@ -192,8 +197,8 @@ class RecordedFiles:
         return self._spent[1]
 
     @once
-    def _rows(self) -> FoundRows:
-        return FoundRows(self._base)
+    def _rows(self) -> found.FoundRows:
+        return found.FoundRows(self._base)
 
     def _fold(self, rows: pa.Table) -> None:
         self._base = newest_per_path(pa.concat_tables([self._base, rows])).combine_chunks()
