@@ -141,14 +141,3 @@ def test_a_table_without_deletion_vectors_is_upserted_by_merge_which_the_result_
     assert (done.by, done.updated, done.inserted) == ("delta", 5, 5)
     assert "delta.enableDeletionVectors" in str(done.reason)
     assert rows_of(spark, path) == expected
-
-
-def test_a_session_without_java_beside_it_as_of_connect_is_refused_by_name(path: str) -> None:
-    connect: Any = object()
-    for change in (
-        lambda: tailbit.spark.delete(path, "id = 1", spark=connect),
-        lambda: tailbit.spark.upsert(path, people(0, 1), "id", spark=connect),
-    ):
-        with pytest.raises(UsageError, match="Spark Connect has no transaction of Delta's"):
-            change()
-    assert DeltaTable(path).version() == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -88,7 +89,7 @@ class Server:
     @contextmanager
     def by_connect(self, first: list[str], then: list[str]) -> Iterator[list[list[str]]]:
         """Run some statements by a pure client before the block, others after it; yield the rows of all."""
-        python = python_with("connect-client", f"pyspark-client=={pyspark.__version__}", "pandas<3")
+        python = _connect_client()
         script = str(Path(__file__).with_name("connect_questions.py"))
         given = map(json.dumps, (first, then))
         rows: list[list[str]] = []
@@ -106,6 +107,20 @@ class Server:
             printed, _ = asked.communicate("\n", HANG_S)
             assert asked.returncode == 0
             rows += json.loads(printed)
+
+    def changed_by_connect(self, table: Path) -> list[str]:
+        """Return what each change of a table is refused with where the session is one of Connect."""
+        packages = next(Path(_connect_client()).parents[1].glob("lib/python*/site-packages"))
+        script = str(Path(__file__).with_name("connect_changes.py"))
+        command = [sys.executable, script, f"sc://127.0.0.1:{self.connect}", str(packages), str(table)]
+        ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=HANG_S)
+        told: list[str] = json.loads(ran.stdout.splitlines()[-1])
+        return told
+
+
+def _connect_client() -> str:
+    """Return the Python of an environment that has the pure client of Connect."""
+    return python_with("connect-client", f"pyspark-client=={pyspark.__version__}", "pandas<3")
 
 
 def submitted(master: str, folder: Path, statements: list[str]) -> dict[str, Any]:
