@@ -37,7 +37,7 @@ def key_table(keys: Any, on: str | Iterable[str] | None) -> tuple[list[str], pa.
     if lacking:
         reason = f"keys have no column {lacking[0]}, or two: they have {', '.join(table.column_names)}"
         raise UsageError(reason=reason, hint="Name columns that both the keys and the table have.")
-    return wanted, _without_views(table.select(wanted))
+    return wanted, table.select(wanted)
 
 
 def check_distinct(on: Sequence[str]) -> None:
@@ -51,24 +51,45 @@ def check_distinct(on: Sequence[str]) -> None:
         raise UsageError(reason=f"key column {twice[0]} is named twice", hint="Name each key column once.")
 
 
-def _without_views(table: pa.Table) -> pa.Table:
-    """Return a table whose texts and bytes have offsets: Arrow takes rows of no other ones."""
-    plain = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
-    schema = pa.schema([field.with_type(plain.get(field.type, field.type)) for field in table.schema])
-    return table if schema.equals(table.schema) else table.cast(schema)
-
-
 def table_of_library(keys: Any) -> pa.Table | None:
     """Return a table of any library as an Arrow table; None if keys are none."""
     if hasattr(keys, "toArrow"):
         return keys.toArrow()
-    if hasattr(keys, "__arrow_c_stream__") and not isinstance(keys, pa.ChunkedArray):
-        return pa.table(keys)
-    return None
+    if not hasattr(keys, "__arrow_c_stream__") or isinstance(keys, pa.ChunkedArray):
+        return None
+    try:
+        return _without_views(pa.RecordBatchReader.from_stream(keys).read_all())
+    except pa.ArrowInvalid:
+        if hasattr(keys, "columns"):
+            raise
+        return None  # a column, such as a Series of polars
+
+
+def _without_views(table: pa.Table) -> pa.Table:
+    """Return a table whose texts and bytes have offsets: neither Arrow's rows nor Spark take other ones."""
+    schema = pa.schema([field.with_type(_without_view(field.type)) for field in table.schema])
+    return table if schema.equals(table.schema) else table.cast(schema)
+
+
+def _without_view(type_: pa.DataType) -> pa.DataType:
+    """Return a type with offsets in place of views, also in structs, lists and dictionaries."""
+    kinds = pa.types
+    if kinds.is_string_view(type_) or kinds.is_binary_view(type_):
+        return pa.string() if kinds.is_string_view(type_) else pa.binary()
+    if kinds.is_dictionary(type_):
+        return pa.dictionary(type_.index_type, _without_view(type_.value_type), type_.ordered)
+    if kinds.is_struct(type_):
+        return pa.struct([field.with_type(_without_view(field.type)) for field in type_])
+    if kinds.is_list(type_) or kinds.is_large_list(type_):
+        field = type_.value_field.with_type(_without_view(type_.value_type))
+        return pa.list_(field) if kinds.is_list(type_) else pa.large_list(field)
+    return type_
 
 
 def _listed(keys: Any) -> list[Any]:
-    if isinstance(keys, (pa.Array, pa.ChunkedArray)) or hasattr(keys, "tolist"):
+    if isinstance(keys, (pa.Array, pa.ChunkedArray)):
+        return keys.to_pylist()
+    if hasattr(keys, "tolist"):
         listed = keys.tolist()
         if not isinstance(listed, list):
             raise wrong_type("keys", keys, _WANTED)
@@ -97,6 +118,9 @@ def _of_values(keys: Sequence[Any], on: Sequence[str] | None) -> pa.Table:
 def _table(columns: Sequence[str], values: Sequence[Sequence[Any]]) -> pa.Table:
     try:
         return pa.table([pa.array(listed) for listed in values], names=list(columns))
-    except (pa.ArrowException, UnicodeEncodeError, OverflowError) as error:
+    except OverflowError as error:
+        hint = "Give a number of more than 64 bits as a decimal.Decimal."
+        raise UsageError(reason=f"a key is too large a number: {error}", hint=hint) from error
+    except (pa.ArrowException, UnicodeEncodeError) as error:
         hint = "Give the values of a key column in one type."
         raise UsageError(reason=f"keys are of several types: {error}", hint=hint) from error

@@ -1,0 +1,37 @@
+"""Changes of rows with tables, sources and keys as people give them: each fits or is refused by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+import tailbit
+import tailbit.spark
+from support.tables import index_of
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    path = str(tmp_path / "päople of 1 house")
+    rows = pa.table({"id": [1, 2, 3], "name": ["a", "b", "c"], "tags": [["x"], [], None]})
+    write_deltalake(path, rows, configuration={"delta.enableDeletionVectors": "true"})
+    index_of(path, ["id"])
+    return path
+
+
+def rows_of(spark: Any, path: str) -> list[tuple[Any, ...]]:
+    return sorted(map(tuple, spark.read.format("delta").load(path).collect()))
+
+
+def test_a_frame_of_polars_with_texts_and_lists_is_a_source(spark: Any, path: str) -> None:
+    frame = polars.DataFrame({"tags": [["y"], None], "NAME": ["B", "d"], "id": [2, 4]})
+    done = tailbit.spark.upsert(path, frame, "id", spark=spark)
+    assert (done.by, done.updated, done.inserted) == ("index", 1, 1)
+    assert rows_of(spark, path) == [(1, "a", ["x"]), (2, "B", ["y"]), (3, "c", None), (4, "d", None)]
