@@ -55,7 +55,7 @@ def located(
             reason = f"keys have no column {name}: they have {', '.join(keys.columns)}"
             raise UsageError(reason=reason, hint="Name columns that both the keys and the table have.")
     options, named = texts_by_name("storage_options", storage_options), path_text("table", table)
-    is_path = "/" in named or os.path.isdir(named)
+    is_path = not named.startswith("delta.`") and ("/" in named or os.path.isdir(named))
     root = named if is_path else location_of(keys.sparkSession, named)
     opened = open_indexed(root, index, storage_options=options)
     versions = _versions(opened, version, as_of, since)

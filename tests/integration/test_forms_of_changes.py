@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import polars
 import pyarrow as pa
@@ -13,6 +14,7 @@ from deltalake import write_deltalake
 import tailbit
 import tailbit.spark
 from support.tables import index_of
+from tailbit.errors import NotATableError
 
 pytestmark = pytest.mark.spark
 
@@ -28,6 +30,28 @@ def path(tmp_path: Path) -> str:
 
 def rows_of(spark: Any, path: str) -> list[tuple[Any, ...]]:
     return sorted(map(tuple, spark.read.format("delta").load(path).collect()))
+
+
+def test_a_uri_of_a_folder_is_that_folder(spark: Any, path: str) -> None:
+    for uri in (f"file:{path}", f"file://{path}", f"file:{quote(path)}", f"file://{quote(path)}"):
+        done = tailbit.spark.delete(uri, [1], "id", spark=spark, dry_run=True)
+        assert (done.by, done.rows) == ("index", 1)
+
+
+def test_a_path_as_sql_names_it_is_a_table_to_locate_in(spark: Any, path: str) -> None:
+    located = tailbit.spark.locate(f"delta.`{path}`", spark.range(1))
+    assert located.columns == ["id", "path", "position"]
+
+
+@pytest.mark.parametrize("dry", [True, False])
+def test_a_folder_without_a_table_is_refused_by_name_also_before_the_run(
+    spark: Any, tmp_path: Path, dry: bool
+) -> None:
+    none = str(tmp_path / "none")
+    with pytest.raises(NotATableError, match="no Delta table at"):
+        tailbit.spark.delete(none, "id = 1", spark=spark, dry_run=dry)
+    with pytest.raises(NotATableError, match="no Delta table at"):
+        tailbit.spark.upsert(none, spark.range(1), "id", spark=spark, dry_run=dry)
 
 
 def test_a_frame_of_polars_with_texts_and_lists_is_a_source(spark: Any, path: str) -> None:

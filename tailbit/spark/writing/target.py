@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 
 from tailbit.api import IndexedTable, open_indexed
 from tailbit.arguments.values import path_text, seconds, texts_by_name, whole
-from tailbit.errors import UsageError
+from tailbit.errors import NotATableError, UsageError
 from tailbit.once import once
 from tailbit.spark.compiled import java_object
 from tailbit.wording import quoted
@@ -91,6 +92,7 @@ class Target:
 
         Raises:
             UsageError: the name is that of a view.
+            NotATableError: there is no Delta table of that name.
         """
         changes = java_object(self.spark, __package__, "RowChanges")
         if changes.isView(self.spark._jsparkSession, self.name):
@@ -98,7 +100,12 @@ class Target:
                 reason=f"{self.name} is a view, and only rows of a table can be changed",
                 hint="Name the Delta table that the view reads.",
             )
-        return changes.begin(self.spark._jsparkSession, self.name)
+        begun = changes.begin(self.spark._jsparkSession, self.name)
+        if begun.version() < 0:
+            raise NotATableError(
+                path=self.name, reason="it has no commit", kind="Delta table", log="_delta_log"
+            )
+        return begun
 
     def is_replayed(self, changes: Any) -> bool:
         """Return whether the table has the transaction of the application already."""
@@ -240,6 +247,8 @@ def _sql_name(table: str) -> str:
             reason=f"{table} is an older version, and only the newest can be changed",
             hint="Leave out what stands behind the @.",
         )
+    if table.startswith("file:"):
+        return f"delta.{quoted(unquote('/' + table[5:].lstrip('/')))}"
     is_path = "/" in table or os.path.isdir(os.path.join(table, "_delta_log"))
     if not is_path or table.startswith("delta.`"):
         return table
