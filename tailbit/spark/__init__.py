@@ -148,16 +148,17 @@ def delete(
 
     Delta's detection of conflicts holds as for a DELETE: where a commit in between has changed one of the
     files, or added rows that may belong to the condition, nothing is deleted and Delta's error is raised.
-    `application` is an identifier and a number that are committed with the deletion: a call with a number
-    that the table has already does nothing, so a batch of a stream may be replayed. `dry_run` returns what
-    would be done. Where an answer of the index might differ from Delta's (the table has no deletion vectors,
-    a change data feed or row tracking; a function of the session; settings as ANSI off), Delta's own DELETE
-    or MERGE is run, and the result says why. What the index does not cover is scanned, unless it may not lag
-    so far: commits older than `max_staleness` seconds must be covered, and within `wait` seconds the head.
-    Rows leave the files physically by `REORG TABLE ... APPLY (PURGE)` and VACUUM.
+    `application` is an identifier and a number that are committed with the deletion, also where no row is
+    found: a call with a number that the table has already does nothing, so a batch of a stream may be
+    replayed. `dry_run` returns what would be done. Where an answer of the index might differ from Delta's
+    (the table has no deletion vectors, a change data feed or row tracking; a function of the session;
+    settings as ANSI off), Delta's own DELETE or MERGE is run, and the result says why. What the index does
+    not cover is scanned, unless it may not lag so far: commits older than `max_staleness` seconds must be
+    covered, and within `wait` seconds the head. Rows leave the files physically by `REORG TABLE ... APPLY
+    (PURGE)` and VACUUM.
 
     Raises:
-        UsageError: no session is active, or it is of Spark Connect; `table` is a view; keys do not fit.
+        UsageError: no session is active, or it is of Connect; `table` is none, or a view; keys do not fit.
         StaleIndexError: the index lags more than `max_staleness` or `wait` allow.
         pyspark.errors.PySparkException: Delta or Spark refuses, as for a DELETE.
     """

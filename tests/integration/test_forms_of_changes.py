@@ -9,12 +9,12 @@ from urllib.parse import quote
 import polars
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 import tailbit
 import tailbit.spark
 from support.tables import index_of
-from tailbit.errors import NotATableError
+from tailbit.errors import NotATableError, UnknownColumnError
 
 pytestmark = pytest.mark.spark
 
@@ -54,8 +54,31 @@ def test_a_folder_without_a_table_is_refused_by_name_also_before_the_run(
         tailbit.spark.upsert(none, spark.range(1), "id", spark=spark, dry_run=dry)
 
 
+@pytest.mark.parametrize("dry", [True, False])
+def test_a_key_column_that_the_table_lacks_is_refused_by_name_also_before_the_run(
+    spark: Any, path: str, dry: bool
+) -> None:
+    with pytest.raises(UnknownColumnError, match="no column nmae"):
+        tailbit.spark.delete(path, ["a"], "nmae", spark=spark, dry_run=dry)
+    assert DeltaTable(path).version() == 0
+
+
 def test_a_frame_of_polars_with_texts_and_lists_is_a_source(spark: Any, path: str) -> None:
     frame = polars.DataFrame({"tags": [["y"], None], "NAME": ["B", "d"], "id": [2, 4]})
     done = tailbit.spark.upsert(path, frame, "id", spark=spark)
     assert (done.by, done.updated, done.inserted) == ("index", 1, 1)
     assert rows_of(spark, path) == [(1, "a", ["x"]), (2, "B", ["y"]), (3, "c", None), (4, "d", None)]
+
+
+@pytest.mark.parametrize(("rows", "on"), [("id = 9", None), ([9], "id"), ([], "id")])
+def test_a_replayed_deletion_that_found_no_row_deletes_none_that_came_later(
+    spark: Any, path: str, rows: Any, on: str | None
+) -> None:
+    again: dict[str, Any] = {"spark": spark, "application": ("erasures", 1)}
+    assert tailbit.spark.delete(path, rows, on, dry_run=True, **again).version is None
+    assert tailbit.spark.delete(path, rows, on, **again).version == 1
+    late = pa.table({"id": [9], "name": ["late"], "tags": pa.array([None], pa.list_(pa.string()))})
+    write_deltalake(path, late, mode="append")
+    assert tailbit.spark.delete(path, "id = 9", None, **again).rows == 0
+    assert tailbit.spark.delete(path, rows, on, **again).version is None
+    assert len(rows_of(spark, path)) == 4

@@ -19,7 +19,7 @@ from tailbit.api import IndexedTable
 from tailbit.arguments.conditions import Condition, condition_text
 from tailbit.arguments.key_tables import key_table
 from tailbit.arguments.spark_columns import is_spark_column
-from tailbit.errors import StaleIndexError, TailbitError, UsageError
+from tailbit.errors import StaleIndexError, TailbitError, UnknownColumnError, UsageError
 from tailbit.faults import Fault, fault_point
 from tailbit.index.query.locate import check_no_null
 from tailbit.once import once
@@ -79,7 +79,7 @@ class Deleting:
             return self._by_delta(reason, dry)
         places, hidden = located
         deletion = Deletion(None, sum(map(len, places.values())), len(places), "index")
-        if dry or not places:
+        if dry or not (places or self.target.application):
             return deletion
         if not changes.delete(packed(places, hidden)):
             return self._by_delta("the log does not say how many rows its files have", dry)
@@ -115,7 +115,8 @@ class Deleting:
         try:
             return self._found(self.target.opened(changes), changes.version()), None
         except UsageError as wrong:
-            if self.keys is not None and not self._numbers_differ():
+            is_unknown = isinstance(wrong, UnknownColumnError)
+            if self.keys is not None and (is_unknown or not self._numbers_differ()):
                 raise
             return None, str(wrong)
         except StaleIndexError:
