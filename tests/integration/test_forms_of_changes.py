@@ -14,7 +14,7 @@ from deltalake import DeltaTable, write_deltalake
 import tailbit
 import tailbit.spark
 from support.tables import index_of
-from tailbit.errors import NotATableError, UnknownColumnError
+from tailbit.errors import NotATableError, UnknownColumnError, UsageError
 
 pytestmark = pytest.mark.spark
 
@@ -68,6 +68,27 @@ def test_a_frame_of_polars_with_texts_and_lists_is_a_source(spark: Any, path: st
     done = tailbit.spark.upsert(path, frame, "id", spark=spark)
     assert (done.by, done.updated, done.inserted) == ("index", 1, 1)
     assert rows_of(spark, path) == [(1, "a", ["x"]), (2, "B", ["y"]), (3, "c", None), (4, "d", None)]
+
+
+def test_a_source_without_rows_changes_nothing(spark: Any, path: str) -> None:
+    for source in ([], pa.table({"id": [1], "name": ["z"], "tags": [["z"]]}).slice(1)):
+        done = tailbit.spark.upsert(path, source, "id", spark=spark)
+        assert (done.version, done.updated, done.inserted) == (None, 0, 0)
+    assert DeltaTable(path).version() == 0
+
+
+def test_columns_of_a_source_that_the_table_lacks_are_left_out_where_some_columns_are_updated(
+    spark: Any, path: str
+) -> None:
+    source = pa.table({"id": [1, 4], "name": ["A", "d"], "more": [7, 8]})
+    done = tailbit.spark.upsert(path, source, "id", set=["name"], spark=spark)
+    assert (done.by, done.updated, done.inserted) == ("delta", 1, 1)
+    assert rows_of(spark, path) == [(1, "A", ["x"]), (2, "b", []), (3, "c", None), (4, "d", None)]
+
+
+def test_no_column_to_update_is_refused_by_name(spark: Any, path: str) -> None:
+    with pytest.raises(UsageError, match="set names no column"):
+        tailbit.spark.upsert(path, [{"id": 1, "name": "z", "tags": None}], "id", set=[], spark=spark)
 
 
 @pytest.mark.parametrize(("rows", "on"), [("id = 9", None), ([9], "id"), ([], "id")])

@@ -149,6 +149,8 @@ class Target:
         kept = {field.name.lower(): field.dataType.simpleString() for field in self.frame.schema}
         zoned = from_arrow_schema(rows.schema, prefer_timestamp_ntz=False)
         plain = from_arrow_schema(rows.schema, prefer_timestamp_ntz=True)
+        if not rows.num_rows:
+            rows = rows.schema.empty_table()  # Spark takes no column without a chunk
         fields = [
             without if "timestamp_ntz" in kept.get(without.name.lower(), "") else of_session
             for of_session, without in zip(zoned, plain, strict=True)

@@ -185,7 +185,8 @@ class Upserting:
         same = " AND ".join(_SAME.format(column_name(name)) for name in self.on)
         update, insert = "*", "*"
         if self.set is not None or self._lacking:
-            every = [quoted(name) for name in self.source.columns]
+            kept = {name.lower() for name in self.target.frame.columns}
+            every = [quoted(name) for name in self.source.columns if name.lower() in kept]
             update = ", ".join(map(_SAME.format, every if self.set is None else map(column_name, self.set)))
             insert = f"({', '.join(every)}) VALUES ({', '.join(f'source.{name}' for name in every)})"
         statement = (
@@ -213,8 +214,12 @@ def upsert_of(target: Target, source: Any, on: str | Iterable[str], set: Iterabl
     if not wanted:
         raise UsageError(reason="no key column is named", hint="Name the columns of the key: on=...")
     check_distinct(wanted)
-    frame = source if hasattr(source, "toArrow") else target.frame_of(_table(source))
+    frame = source if hasattr(source, "toArrow") else _frame(target, source)
     updated = None if set is None else [set] if isinstance(set, str) else names("set", set)
+    if updated == []:
+        raise UsageError(
+            reason="set names no column to update", hint="Name one, or leave set out: all are updated."
+        )
     given = {name.lower() for name in frame.columns}
     for name in (*wanted, *(updated or ())):
         if name.lower() not in given:
@@ -223,6 +228,13 @@ def upsert_of(target: Target, source: Any, on: str | Iterable[str], set: Iterabl
                 hint="Name columns that both the source and the table have.",
             )
     return Upserting(target, frame, wanted, updated)
+
+
+def _frame(target: Target, source: Any) -> DataFrame:
+    """Return rows of any library as a frame; a list without rows has all columns of the table."""
+    if isinstance(source, list) and not source:
+        return target.frame.limit(0)
+    return target.frame_of(_table(source))
 
 
 def _table(source: Any) -> pa.Table:
