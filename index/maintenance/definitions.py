@@ -97,7 +97,9 @@ def _hashed(statement: CreateIndex, columns: Sequence[Column | None], schema: Sc
     labels = []
     for term, column in zip(statement.terms, columns, strict=True):
         if column is not None and (column.type.name not in _HASHED_TYPES or column.type.char_length):
-            hint = f"Keys of {term} need no hash: leave the option out."
+            hint = (
+                f"Leave {term} or the option out: whole numbers, dates, times, texts and bytes have hashes."
+            )
             term.refuse(f"{term} is {column.type}, of which no hashes are kept", hint)
         labels.append(column.label if column is not None else term.text)
     once, twice = ", ".join(labels), ", ".join((*labels, *labels))

@@ -36,7 +36,7 @@ from tailbit.index.tuple_keys import join_parts, tuple_of
 from tailbit.once import once
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, filled, numpy_of
-from tailbit.tables.model import Column, FileSlice
+from tailbit.tables.model import Column, DataType, FileSlice
 from tailbit.tables.parquet.rows import fetch_files
 from tailbit.tables.partition_values import partition_array
 from tailbit.tables.schema import arrow_type
@@ -359,8 +359,17 @@ def _compared_type(key_type: str) -> pa.DataType:
 def _unfit(column: Column, given: pa.DataType) -> UsageError:
     return UsageError(
         reason=f"keys of type {given} do not fit column {column.label}, which is {column.type}",
-        hint=f"Give values that are {column.type} without loss.",
+        hint=_remedy(column.type, given),
     )
+
+
+def _remedy(wanted: DataType, given: pa.DataType) -> str:
+    """Return what to give in place of values of an Arrow type."""
+    if pa.types.is_timestamp(given) and wanted.name == ("timestamp" if given.tz is None else "timestamp_ntz"):
+        return f"Give times {'with' if given.tz is None else 'without'} a time zone."
+    if isinstance(given, pa.UuidType):
+        return "Give UUIDs as texts: str(key)."
+    return f"Give values that are {wanted} without loss."
 
 
 def _codes(columns: Sequence[Column], values: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Array:

@@ -45,8 +45,9 @@ def erase(
     tailbit erase flights --keys people.csv --on carrier,flight
 
     The index finds the rows at any lag; deletion vectors hide them in one commit, and no data file that the
-    index covers is read. A table without deletion vectors goes by Delta's own DELETE or MERGE. Rows leave the
-    files physically by REORG and VACUUM: the last lines say when.
+    index covers is read. A table without deletion vectors goes by Delta's own DELETE or MERGE. A condition
+    that tailbit does not read, such as one with a subquery or rand(), is refused: there is Spark's DELETE
+    for it. Rows leave the files physically by REORG and VACUUM: the last lines say when.
     """
     if (where is None) == (file is None):
         raise click.UsageError("give a condition by --where, or keys by --keys FILE")
@@ -85,6 +86,8 @@ def _deleted(table: str, rows: Any, columns: list[str] | None, master: str, inde
 
 
 def _tell_done(table: str, done: Deletion, as_json: bool) -> None:
+    from tailbit.spark.writing.target import sql_name
+
     by = "" if done.reason is None else f", by Delta's own statement: {done.reason}"
     lines = [f"deleted {counted(done.rows or 0, 'row')}: version {done.version}{by}"]
     assert done.retention is not None
@@ -92,7 +95,7 @@ def _tell_done(table: str, done: Deletion, as_json: bool) -> None:
         gone = datetime.datetime.now(datetime.timezone.utc) + done.retention
         lines += [
             "The rows are still in data files, where older versions are read. They are gone physically by",
-            f"  REORG TABLE delta.`{table}` APPLY (PURGE), which writes the files without them, and",
+            f"  REORG TABLE {sql_name(table)} APPLY (PURGE), which writes the files without them, and",
             f"  VACUUM, which deletes the older files: after a REORG now, from {gone:%Y-%m-%d %H:%M} UTC on.",
         ]
     _tell({**asdict(done), "retention": done.retention.total_seconds()}, "\n".join(lines), as_json)

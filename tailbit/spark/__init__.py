@@ -42,8 +42,8 @@ def accelerate(
     `last()` says why, and queries run as without tailbit.
 
     Raises:
-        UsageError: an argument is not of its type; or the session has no Java process beside it (Connect):
-            its server takes `acceleration_conf`.
+        UsageError: an argument is not of its type, or the session is of Spark Connect, whose server takes
+            `acceleration_conf`.
     """
     from tailbit.spark.acceleration import accelerated
 
@@ -201,7 +201,7 @@ def upsert(
     table: str,
     source: Any,
     on: str | Iterable[str],
-    set: Iterable[str] | None = None,
+    set: str | Iterable[str] | Mapping[str, str] | None = None,
     spark: SparkSession | None = None,
     application: tuple[str, int] | None = None,
     dry_run: bool = False,
@@ -219,9 +219,10 @@ def upsert(
     constraints, generated columns and partitions. Values are cast as an INSERT casts them.
 
     `table`, `application`, `dry_run`, `max_staleness`, `wait`, conflicts and when Delta's own MERGE is run:
-    as of `delete`. MERGE is run also where `set` names the columns to update (others keep their values; new
-    rows have what the source has), where a key stands in several rows of the table, and for columns of type
-    CHAR or VARCHAR and identity columns. Generated columns that the source lacks are computed.
+    as of `delete`. MERGE is run also where `set` names the columns to update, where a key stands in several
+    rows of the table, and for columns of type CHAR or VARCHAR and identity columns. `set` may map names to
+    expressions, as {"n": "target.n + source.n"}; other columns keep their values, and new rows have what the
+    source has. Generated columns that the source lacks are computed.
 
     Raises:
         UsageError: a key is NULL or stands twice in the source; the source lacks a column that is named, or

@@ -86,9 +86,51 @@ def test_columns_of_a_source_that_the_table_lacks_are_left_out_where_some_column
     assert rows_of(spark, path) == [(1, "A", ["x"]), (2, "b", []), (3, "c", None), (4, "d", None)]
 
 
+def test_columns_are_set_to_expressions_of_source_and_target(spark: Any, path: str) -> None:
+    source = pa.table({"id": [1, 4], "name": ["A", "d"]})
+    given = {"name": "upper(target.name) || source.name", "`tags`": "array(source.name)"}
+    done = tailbit.spark.upsert(path, source, "id", set=given, spark=spark)
+    assert (done.by, done.updated, done.inserted) == ("delta", 1, 1)
+    assert rows_of(spark, path) == [(1, "AA", ["A"]), (2, "b", []), (3, "c", None), (4, "d", None)]
+    with pytest.raises(UsageError, match="name"):
+        tailbit.spark.upsert(path, source, "id", set={"name": 1}, spark=spark)  # type: ignore[dict-item]
+    assert DeltaTable(path).version() == 1
+
+
+@pytest.mark.parametrize("vectors", ["true", "false"])
+def test_a_key_column_may_have_a_dot_in_its_name(spark: Any, tmp_path: Path, vectors: str) -> None:
+    path, by = str(tmp_path / "t"), {"true": "index", "false": "delta"}[vectors]
+    rows = pa.table({"a.b": [1, 2, 3], "v": ["a", "b", "c"]})
+    write_deltalake(path, rows, configuration={"delta.enableDeletionVectors": vectors})
+    index_of(path, ["`a.b`"])
+    for number, on in enumerate(("a.b", "`a.b`")):
+        source = pa.table({"a.b": [1 + number, 4 + number], "v": ["new", "more"]})
+        done = tailbit.spark.upsert(path, source, on, spark=spark)
+        assert (done.by, done.updated, done.inserted) == (by, 1, 1)
+    done = tailbit.spark.delete(path, [3, 4], "`a.b`", spark=spark)
+    assert (done.by, done.rows) == (by, 2)
+    assert rows_of(spark, path) == [(1, "new"), (2, "new"), (5, "more")]
+
+
+def test_keys_that_are_texts_of_a_field_are_deleted_by_delta_too(spark: Any, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    rows = pa.table({"s": [{"k": "a"}, {"k": "b"}, {"k": "c"}], "v": [1, 2, 3]})
+    write_deltalake(path, rows)
+    done = tailbit.spark.delete(path, ["a", "z"], "s.k", spark=spark)
+    assert (done.by, done.rows) == ("delta", 1)
+    assert [row[1] for row in rows_of(spark, path)] == [2, 3]
+
+
 def test_no_column_to_update_is_refused_by_name(spark: Any, path: str) -> None:
     with pytest.raises(UsageError, match="set names no column"):
         tailbit.spark.upsert(path, [{"id": 1, "name": "z", "tags": None}], "id", set=[], spark=spark)
+
+
+def test_a_replayed_upsert_of_no_rows_changes_none_of_a_later_source(spark: Any, path: str) -> None:
+    again: dict[str, Any] = {"spark": spark, "application": ("changes", 1)}
+    assert tailbit.spark.upsert(path, [], "id", **again).version == 1
+    done = tailbit.spark.upsert(path, [{"id": 1, "name": "z", "tags": None}], "id", **again)
+    assert (done.version, done.updated, DeltaTable(path).version()) == (None, 0, 1)
 
 
 @pytest.mark.parametrize(("rows", "on"), [("id = 9", None), ([9], "id"), ([], "id")])

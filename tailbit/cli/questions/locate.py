@@ -78,7 +78,7 @@ def _of_arguments(values: tuple[str, ...], columns: list[str]) -> list[tuple[str
 
 
 def keys_of_file(file: str) -> pa.Table:
-    """Return the keys in a file, by the end of its name; values of a CSV file are texts.
+    """Return the keys in a file, by the end of its name; values of a CSV file are texts, empty cells NULL.
 
     Raises:
         UsageError: the file cannot be read, or its name has another end (click's error class).
@@ -90,8 +90,13 @@ def keys_of_file(file: str) -> pa.Table:
     def texts(path: str) -> pa.Table:
         with csv.open_csv(path) as reader:
             names = reader.schema.names
-        types = dict.fromkeys(names, pa.string())
-        return csv.read_csv(path, convert_options=csv.ConvertOptions(column_types=types))
+        texts_or_null = csv.ConvertOptions(
+            column_types=dict.fromkeys(names, pa.string()),
+            null_values=[""],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        )
+        return csv.read_csv(path, convert_options=texts_or_null)
 
     readers = {
         ".parquet": pq.read_table,

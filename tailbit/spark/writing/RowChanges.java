@@ -178,8 +178,11 @@ public class RowChanges {
   }
 
   private static String obstacle(Expression part) {
-    if (part instanceof UserDefinedExpression || part instanceof PlanExpression || part instanceof VariableReference) {
-      return "the condition has a function, variable or subquery of the session: " + part.sql();
+    if (part instanceof PlanExpression) {
+      return "the condition has a subquery";
+    }
+    if (part instanceof UserDefinedExpression || part instanceof VariableReference) {
+      return "the condition has a function or variable of the session: " + part.sql();
     }
     Iterator children = CollectionConverters.asJava(part.children()).iterator();
     while (children.hasNext()) {

@@ -26,6 +26,7 @@ from tailbit.once import once
 from tailbit.spark.functions import session_zone
 from tailbit.spark.writing.places import LocatedRows, packed, places_of_answer, places_of_keys, with_hidden
 from tailbit.spark.writing.target import REPLAYED, Target, column_name, retention_of
+from tailbit.wording import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
@@ -172,7 +173,7 @@ class Deleting:
         if self.keys is None:
             return spark.sql(f"DELETE FROM {table} WHERE {self.condition}").collect()[0]
         columns, keys = self.keys
-        same = " AND ".join(f"target.{column_name(name)} = given.{column_name(name)}" for name in columns)
+        same = " AND ".join(f"target.{column_name(name)} = given.{quoted(name)}" for name in columns)
         statement = f"MERGE INTO {table} target USING {{keys}} given ON {same} WHEN MATCHED THEN DELETE"
         given = self.target.frame_of(keys).dropDuplicates()
         return spark.sql(statement, keys=given).collect()[0]

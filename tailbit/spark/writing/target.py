@@ -18,6 +18,7 @@ from tailbit.arguments.values import path_text, seconds, texts_by_name, whole
 from tailbit.errors import NotATableError, UsageError
 from tailbit.once import once
 from tailbit.spark.compiled import java_object
+from tailbit.tables.schema import name_parts
 from tailbit.wording import quoted
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class Target:
         """
         return cls(
             _session(spark),
-            _sql_name(path_text("table", table)),
+            sql_name(path_text("table", table)),
             None if index is None else path_text("index", index),
             texts_by_name("storage_options", storage_options),
             _application(application),
@@ -223,8 +224,8 @@ def retention_of(changes: Any) -> datetime.timedelta:
 
 
 def column_name(name: str) -> str:
-    """Return a column as SQL names it; dots lead to fields."""
-    return quoted(*name.split("."))
+    """Return a column as SQL names it; dots that are not between backticks lead to fields."""
+    return quoted(*(name_parts(name) or (name,)))
 
 
 def _session(spark: SparkSession | None) -> SparkSession:
@@ -242,7 +243,7 @@ def _session(spark: SparkSession | None) -> SparkSession:
     return session
 
 
-def _sql_name(table: str) -> str:
+def sql_name(table: str) -> str:
     """Return a table as SQL names it: a path as delta.`path`; the name of a catalog's table as it is."""
     if _OLDER.search(table):
         raise UsageError(

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tailbit.arguments.key_tables import check_distinct, table_of_library
-from tailbit.arguments.values import names
+from tailbit.arguments.values import names, text
 from tailbit.errors import StaleIndexError, TailbitError, UsageError
 from tailbit.faults import Fault, fault_point
 from tailbit.once import once
 from tailbit.spark.writing.places import LocatedRows, packed, places_of_keys, with_hidden
 from tailbit.spark.writing.target import REPLAYED, Target, column_name, refusals_named
+from tailbit.tables.schema import name_parts
 from tailbit.wording import quoted
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 
 _SAME = "target.{0} = source.{0}"
+"""How a statement compares a column with that of the source, or sets it to that."""
 
 
 @dataclass(frozen=True)
@@ -49,12 +51,15 @@ class Upsert:
 
 @dataclass(frozen=True, eq=False)
 class Upserting:
-    """An upsert of the rows of a frame by key columns; `set`: the columns that are updated, None for all."""
+    """An upsert of the rows of a frame by key columns, names as the frame has them.
+
+    `set`: what is updated, as an UPDATE SET writes it; None for all columns.
+    """
 
     target: Target
     source: DataFrame
     on: Sequence[str]
-    set: Sequence[str] | None
+    set: str | None
 
     def run(self, dry: bool) -> Upsert:
         """Update and insert the rows, or return what a run would do.
@@ -72,13 +77,14 @@ class Upserting:
             changes.prepare()
         reason = self.target.obstacle(changes) or self._obstacle(changes)
         if reason is not None:
-            self._check_keys(self.source.select(*map(column_name, self.on)).toArrow())
+            self._check_keys(self._keys(self.source))
             return self._by_delta(reason, dry)
-        keys = self._rows.select(*map(column_name, self.on)).toArrow()
+        keys = self._keys(self._rows)
         self._check_keys(keys)
         try:
             table, version = self.target.opened(changes), changes.version()
-            located = table.locate(keys, on=self.on, version=version)
+            names = [quoted(name) for name in self.on]
+            located = table.locate(keys.rename_columns(names), on=names, version=version)
             places = with_hidden(places_of_keys(located), table.where(version=version))
         except (UsageError, StaleIndexError):
             raise
@@ -94,13 +100,14 @@ class Upserting:
         places, hidden = located
         updated = sum(map(len, places.values()))
         upsert = Upsert(None, updated, keys - updated, len(places), "index")
-        if dry or not keys:
+        if dry or not (keys or self.target.application):
             return upsert
         if not changes.delete(packed(places, hidden)):
             return self._by_delta("the log does not say how many rows its files have", dry)
         fault_point(Fault.VECTORS_WRITTEN)
-        with refusals_named():
-            changes.append(self._rows._jdf)
+        if keys:
+            with refusals_named():
+                changes.append(self._rows._jdf)
         fault_point(Fault.ROWS_APPENDED)
         description = f"{', '.join(self.on)} in {keys} keys"
         version = changes.commitUpsert(description, keys - updated, *self.target.transaction)
@@ -136,7 +143,7 @@ class Upserting:
             return "some columns are updated: the others must be read"
         for name in self.on:
             frames = (self.source, self.target.frame)
-            given_type, kept_type = (frame.select(column_name(name)).schema[0].dataType for frame in frames)
+            given_type, kept_type = (frame.select(quoted(name)).schema[0].dataType for frame in frames)
             whole = isinstance(given_type, IntegralType) and isinstance(kept_type, IntegralType)
             if given_type != kept_type and not whole:
                 return f"key {name} of the source is of another type: a cast might make it another key"
@@ -154,6 +161,9 @@ class Upserting:
             if field.name not in self._lacking
         ]
         return self.source.select(*columns).localCheckpoint()
+
+    def _keys(self, rows: DataFrame) -> pa.Table:
+        return rows.select(*map(quoted, self.on)).toArrow()
 
     def _check_keys(self, keys: pa.Table) -> None:
         """Check that no key is NULL and none stands twice.
@@ -182,12 +192,12 @@ class Upserting:
         return Upsert(version, row["num_updated_rows"], row["num_inserted_rows"], None, "delta", reason)
 
     def _statement(self) -> Row:
-        same = " AND ".join(_SAME.format(column_name(name)) for name in self.on)
+        same = " AND ".join(_SAME.format(quoted(name)) for name in self.on)
         update, insert = "*", "*"
         if self.set is not None or self._lacking:
             kept = {name.lower() for name in self.target.frame.columns}
             every = [quoted(name) for name in self.source.columns if name.lower() in kept]
-            update = ", ".join(map(_SAME.format, every if self.set is None else map(column_name, self.set)))
+            update = self.set or ", ".join(map(_SAME.format, every))
             insert = f"({', '.join(every)}) VALUES ({', '.join(f'source.{name}' for name in every)})"
         statement = (
             f"MERGE INTO {self.target.name} target USING {{rows}} source ON {same}"
@@ -204,7 +214,9 @@ def _distinct(keys: pa.Table) -> int:
         return len({repr(row) for row in keys.to_pylist()})
 
 
-def upsert_of(target: Target, source: Any, on: str | Iterable[str], set: Iterable[str] | None) -> Upserting:
+def upsert_of(
+    target: Target, source: Any, on: str | Iterable[str], set: str | Iterable[str] | Mapping[str, str] | None
+) -> Upserting:
     """Return an upsert of checked arguments (see `tailbit.spark.upsert`).
 
     Raises:
@@ -215,19 +227,43 @@ def upsert_of(target: Target, source: Any, on: str | Iterable[str], set: Iterabl
         raise UsageError(reason="no key column is named", hint="Name the columns of the key: on=...")
     check_distinct(wanted)
     frame = source if hasattr(source, "toArrow") else _frame(target, source)
-    updated = None if set is None else [set] if isinstance(set, str) else names("set", set)
-    if updated == []:
+    return Upserting(target, frame, [_column_of(frame, name) for name in wanted], _assignments(frame, set))
+
+
+def _column_of(source: DataFrame, name: str) -> str:
+    """Return a column of the source by its name, which may stand between backticks.
+
+    Raises:
+        UsageError: the source has no such column.
+    """
+    given = {column.lower() for column in source.columns}
+    for plain in (name, *name_parts(name)[:1]):
+        if plain.lower() in given and (plain == name or len(name_parts(name)) == 1):
+            return plain
+    raise UsageError(
+        reason=f"the source has no column {name}: it has {', '.join(source.columns)}",
+        hint="Name columns that both the source and the table have.",
+    )
+
+
+def _assignments(source: DataFrame, given: str | Iterable[str] | Mapping[str, str] | None) -> str | None:
+    """Return what follows UPDATE SET: columns, each set to that of the source, or to an expression.
+
+    Raises:
+        UsageError: no column is named, or one that the source lacks; an expression is no text.
+    """
+    if given is None:
+        return None
+    if isinstance(given, Mapping):
+        set_ = [f"target.{column_name(name)} = {text(name, value)}" for name, value in given.items()]
+    else:
+        listed = [given] if isinstance(given, str) else names("set", given)
+        set_ = [_SAME.format(quoted(_column_of(source, name))) for name in listed]
+    if not set_:
         raise UsageError(
             reason="set names no column to update", hint="Name one, or leave set out: all are updated."
         )
-    given = {name.lower() for name in frame.columns}
-    for name in (*wanted, *(updated or ())):
-        if name.lower() not in given:
-            raise UsageError(
-                reason=f"the source has no column {name}: it has {', '.join(frame.columns)}",
-                hint="Name columns that both the source and the table have.",
-            )
-    return Upserting(target, frame, wanted, updated)
+    return ", ".join(set_)
 
 
 def _frame(target: Target, source: Any) -> DataFrame:

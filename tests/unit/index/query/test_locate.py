@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import polars
 import pyarrow as pa
@@ -17,6 +18,7 @@ from deltalake import write_deltalake
 import tailbit
 from support.tables import EIGHT_FLIGHTS, eight_flights, flipped_pages, index_files, index_of, with_vectors
 from tailbit.cli.main import cli
+from tailbit.cli.questions.locate import keys_of_file
 from tailbit.errors import ColumnTypeError, UnknownColumnError, UsageError
 from tailbit.index.query.locate import Keys
 
@@ -228,6 +230,40 @@ def test_the_command_takes_keys_from_a_file(
     }[end](file)
     code, out, _ = told(table_path, "--keys", file)
     assert (code, out.splitlines()[1:]) == (0, ["UA\t8\tb.parquet\t3"])
+
+
+def test_an_empty_cell_of_a_csv_file_is_null_and_a_quoted_one_is_the_empty_text(
+    flights: tailbit.IndexedTable, table_path: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "keys.csv"
+    file.write_text("carrier,flight\nUA,8\nUA,\n")
+    with pytest.raises(UsageError, match="a key has NULL in flight"):
+        flights.locate(keys_of_file(str(file)))
+    file.write_text('carrier,flight\n"",8\n')
+    assert told(table_path, "--keys", str(file))[1].splitlines()[1:] == ["\t8\tNULL\tNULL"]
+
+
+MIDNIGHT = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)
+
+
+@pytest.mark.parametrize(
+    ("given", "column", "hint"),
+    [
+        (MIDNIGHT.replace(tzinfo=None), "at", "with a time zone"),
+        (MIDNIGHT, "plain", "without a time zone"),
+        (uuid4(), "name", "str(key)"),
+        (1.5, "at", "that are timestamp"),
+    ],
+)
+def test_keys_of_another_type_are_refused_with_what_to_give(
+    table_path: str, given: object, column: str, hint: str
+) -> None:
+    at = pa.array([0], pa.timestamp("us", "UTC"))
+    rows = {"at": at, "plain": pa.array([0], pa.timestamp("us")), "name": ["a"]}
+    write_deltalake(table_path, pa.table(rows))
+    with pytest.raises(UsageError) as refused:
+        tailbit.open(table_path).locate([given], on=column)
+    assert hint in refused.value.hint
 
 
 @pytest.mark.parametrize(
