@@ -87,10 +87,8 @@ def _without_view(type_: pa.DataType) -> pa.DataType:
 
 
 def _listed(keys: Any) -> list[Any]:
-    if isinstance(keys, (pa.Array, pa.ChunkedArray)):
-        return keys.to_pylist()
-    if hasattr(keys, "tolist"):
-        listed = keys.tolist()
+    if isinstance(keys, pa.ChunkedArray) or hasattr(keys, "tolist"):
+        listed = keys.to_pylist() if isinstance(keys, pa.ChunkedArray) else keys.tolist()
         if not isinstance(listed, list):
             raise wrong_type("keys", keys, _WANTED)
         return listed
