@@ -23,20 +23,21 @@ import numpy as np
 import pyarrow as pa
 
 from tailbit.arrays import Longs
-from tailbit.errors import CorruptIndexError, UsageError
+from tailbit.errors import CorruptIndexError
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.expression.indexed_term import IndexedTuple
 from tailbit.index.functions.vectors import canonical
-from tailbit.index.keys import MAX_KEY, encode_array, is_textual, key_type_of, scale_of
+from tailbit.index.keys import MAX_KEY, encode_array, is_textual, key_type_of
 from tailbit.index.predicate.tree import Leaf, Node, ValueSet, all_of
 from tailbit.index.query.hashed_keys import by_hash, rechecked
 from tailbit.index.query.lookup import Lookup, Places, visible_rows
 from tailbit.index.query.selection import Selection
 from tailbit.index.tuple_keys import join_parts, tuple_of
+from tailbit.index.values.given_keys import converted
 from tailbit.once import once
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, filled, numpy_of
-from tailbit.tables.model import Column, DataType, FileSlice
+from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.rows import fetch_files
 from tailbit.tables.partition_values import partition_array
 from tailbit.tables.schema import arrow_type
@@ -69,7 +70,7 @@ class Keys:
             ColumnTypeError: values of a key column have no order, so it cannot be one.
             UsageError: a key is NULL, or of another type than its column.
         """
-        values = [_converted(column, array) for column, array in zip(columns, given.columns, strict=True)]
+        values = [converted(column, array) for column, array in zip(columns, given.columns, strict=True)]
         return Keys._of_values(columns, given, values)
 
     @staticmethod
@@ -267,109 +268,6 @@ class Keys:
             text = f"{column.label} IN ({len(held.intervals)} keys)"
             leaves.append(Leaf(column, held, held.others(), text))
         return all_of(leaves)
-
-
-def check_no_null(name: str, values: pa.Array | pa.ChunkedArray) -> None:
-    """Check that no value of a key column is NULL.
-
-    Raises:
-        UsageError: one is.
-    """
-    if values.null_count:
-        raise UsageError(
-            reason=f"a key has NULL in {name}, and no value equals NULL",
-            hint="Leave such keys out; rows without a value are found with IS NULL.",
-        )
-
-
-def _converted(column: Column, values: pa.ChunkedArray) -> pa.Array:
-    """Return key values in the Arrow type in which those of a column are compared.
-
-    That type is the widest of the column's kind: a long that no INT column can hold is a key without rows.
-    """
-    key_type = key_type_of(column.type)
-    plain = values.combine_chunks()
-    if pa.types.is_dictionary(plain.type):
-        plain = pc.cast(plain, plain.type.value_type)
-    check_no_null(column.label, plain)
-    if not _is_of_kind(plain.type, key_type):
-        raise _unfit(column, plain.type)
-    try:
-        cast = pc.cast(_as_texts(plain) if key_type == "double" else plain, _compared_type(key_type))
-        is_exact = _is_exact(plain, cast)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise _unfit(column, plain.type) from error
-    if not is_exact:
-        raise _unfit(column, plain.type)
-    return pc.utf8_rpad(cast, column.type.char_length) if column.type.char_length else cast
-
-
-def _as_texts(values: pa.Array) -> pa.Array:
-    """Return decimals as texts, which Arrow reads as the nearest numbers; others as they are."""
-    return pc.cast(values, pa.string()) if pa.types.is_decimal(values.type) else values
-
-
-def _is_exact(given: pa.Array, cast: pa.Array) -> bool:
-    """Return whether a cast between floating-point numbers and decimals, which rounds, has lost nothing.
-
-    A floating-point number is one decimal of a scale only below 2**53 units of that scale.
-    """
-    types = pa.types
-    if types.is_floating(given.type) and types.is_decimal(cast.type):
-        doubles = pc.cast(given, pa.float64())
-        units = (pc.max(pc.abs(doubles)).as_py() or 0) * 10**cast.type.scale
-        return bool(units < 1 << 53 and pc.cast(cast, pa.float64()).equals(doubles))
-    if types.is_decimal(given.type) and types.is_floating(cast.type):
-        return bool(pc.cast(cast, given.type).equals(given))
-    return True
-
-
-def _is_of_kind(given: pa.DataType, key_type: str) -> bool:
-    """Return whether values of an Arrow type may be keys of a type; texts may, where they read as such."""
-    types = pa.types
-    if types.is_null(given) or types.is_string(given) or types.is_large_string(given):
-        return True
-    if types.is_integer(given) or types.is_floating(given) or types.is_decimal(given):
-        return key_type in ("integer", "double") or scale_of(key_type) is not None
-    if types.is_timestamp(given):
-        return key_type == ("timestamp_ntz" if given.tz is None else "timestamp")
-    if types.is_date(given):
-        return key_type in ("date", "timestamp_ntz")
-    if types.is_boolean(given):
-        return key_type == "boolean"
-    return key_type == "binary"
-
-
-def _compared_type(key_type: str) -> pa.DataType:
-    """Return the Arrow type that holds every value of a key type."""
-    scale = scale_of(key_type)
-    if scale is not None:
-        return pa.decimal128(38, scale)
-    return {
-        "boolean": pa.bool_(),
-        "integer": pa.int64(),
-        "double": pa.float64(),
-        "binary": pa.binary(),
-        "date": pa.date32(),
-        "timestamp": pa.timestamp("us", "UTC"),
-        "timestamp_ntz": pa.timestamp("us"),
-    }.get(key_type, pa.string())
-
-
-def _unfit(column: Column, given: pa.DataType) -> UsageError:
-    return UsageError(
-        reason=f"keys of type {given} do not fit column {column.label}, which is {column.type}",
-        hint=_remedy(column.type, given),
-    )
-
-
-def _remedy(wanted: DataType, given: pa.DataType) -> str:
-    """Return what to give in place of values of an Arrow type."""
-    if pa.types.is_timestamp(given) and wanted.name == ("timestamp" if given.tz is None else "timestamp_ntz"):
-        return f"Give times {'with' if given.tz is None else 'without'} a time zone."
-    if isinstance(given, pa.UuidType):
-        return "Give UUIDs as texts: str(key)."
-    return f"Give values that are {wanted} without loss."
 
 
 def _codes(columns: Sequence[Column], values: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Array:

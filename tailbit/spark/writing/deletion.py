@@ -21,7 +21,7 @@ from tailbit.arguments.key_tables import key_table
 from tailbit.arguments.spark_columns import is_spark_column
 from tailbit.errors import StaleIndexError, TailbitError, UnknownColumnError, UsageError
 from tailbit.faults import Fault, fault_point
-from tailbit.index.query.locate import check_no_null
+from tailbit.index.values.given_keys import check_no_null
 from tailbit.once import once
 from tailbit.spark.functions import session_zone
 from tailbit.spark.writing.places import LocatedRows, packed, places_of_answer, places_of_keys, with_hidden
