@@ -42,4 +42,5 @@ print("files whose data was read:", returned.files_scanned)
 
 # A condition on a column without an index is right as well: it costs reading that column.
 large = tailbit.open(table).where("country = 'SE' AND status = 'returned' AND amount > 450")
-print("of these large, from Sweden:", large.count(), "of", large.files_scanned, "files read")
+print("of these, from Sweden and over 450:", large.count())
+print("files whose data was read for it:", large.files_scanned)
