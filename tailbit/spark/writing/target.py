@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
 import pyarrow as pa
 
@@ -19,6 +18,7 @@ from tailbit.errors import NotATableError, UsageError
 from tailbit.once import once
 from tailbit.spark.compiled import java_object
 from tailbit.tables.schema import name_parts
+from tailbit.tables.storage.local import local_name
 from tailbit.wording import quoted
 
 if TYPE_CHECKING:
@@ -251,7 +251,7 @@ def sql_name(table: str) -> str:
             hint="Leave out what stands behind the @.",
         )
     if table.startswith("file:"):
-        return f"delta.{quoted(unquote('/' + table[5:].lstrip('/')))}"
+        return f"delta.{quoted(local_name(table))}"
     is_path = "/" in table or os.path.isdir(os.path.join(table, "_delta_log"))
     if not is_path or table.startswith("delta.`"):
         return table

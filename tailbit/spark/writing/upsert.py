@@ -236,14 +236,14 @@ def _column_of(source: DataFrame, name: str) -> str:
     Raises:
         UsageError: the source has no such column.
     """
-    given = {column.lower() for column in source.columns}
-    for plain in (name, *name_parts(name)[:1]):
-        if plain.lower() in given and (plain == name or len(name_parts(name)) == 1):
-            return plain
-    raise UsageError(
-        reason=f"the source has no column {name}: it has {', '.join(source.columns)}",
-        hint="Name columns that both the source and the table have.",
-    )
+    given, parts = {column.lower() for column in source.columns}, name_parts(name)
+    plain = parts[0] if len(parts) == 1 and name.lower() not in given else name
+    if plain.lower() not in given:
+        raise UsageError(
+            reason=f"the source has no column {name}: it has {', '.join(source.columns)}",
+            hint="Name columns that both the source and the table have.",
+        )
+    return plain
 
 
 def _assignments(source: DataFrame, given: str | Iterable[str] | Mapping[str, str] | None) -> str | None:
