@@ -107,8 +107,21 @@ def group_reader(versions: Versions, version: Version) -> GroupReader:
         timeline.storage,
         merge_rule(timeline.properties.values),
         partial(versions.is_complete, version=version),
+        partial(_is_written, versions, version),
         timeline.properties.has_completion_times,
     )
+
+
+def _is_written(versions: Versions, version: Version, log: LogFile) -> bool:
+    """Return whether an instant that had completed at a version wrote into a log file.
+
+    An archived instant whose metadata are lost may have written. Cost: the metadata of the writes since the
+    base file.
+    """
+    complete = (versions.instants[at] for at in versions.between(0, version))
+    writes = (i for i in complete if i.action in WRITES and i.requested >= log.instant)
+    commits = (read_commit(versions.timeline, instant) for instant in writes)
+    return any(log in commit.logs or not commit.is_known for commit in commits)
 
 
 def known_commit(timeline: Timeline, instant: Instant) -> Commit:

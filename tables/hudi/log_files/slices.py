@@ -23,13 +23,15 @@ from tailbit.tables.storage import Storage
 class GroupReader:
     """A reader of the log files of groups at one version.
 
-    `is_complete`: whether an instant, by its requested time, had completed. `own_instants`: whether a log
-    file's name holds the instant of its blocks, as from table version 8 on.
+    `is_complete`: whether an instant, by its requested time, had completed. `is_written`: whether an instant
+    that had completed wrote into a log file. `own_instants`: whether a log file's name holds the instant of
+    its blocks, as from table version 8 on.
     """
 
     storage: Storage
     rule: MergeRule
     is_complete: Callable[[str], bool]
+    is_written: Callable[[LogFile], bool]
     own_instants: bool
 
     def slices(self, base: FileSlice | None, logs: Iterable[LogFile]) -> list[FileSlice]:
@@ -78,15 +80,22 @@ class GroupReader:
     def _complete(self, log: LogFile) -> Iterator[LogBlock]:
         """Yield the blocks of instants that had completed, and those that take others back.
 
+        A block that is torn before its instant belongs to a write that never completed, unless one that had
+        completed names the log file: only then may it be one of its own.
+
         Raises:
-            LogBlockError: such a block is torn, or a torn block does not tell its instant.
+            LogBlockError: such a block is torn.
         """
         for block in list_blocks(self.storage, log.path):
             instant = block.instant
             if not instant and self.own_instants:
                 instant = log.instant
-            if block.type is BlockType.TORN and (not instant or self.is_complete(instant)):
-                raise LogBlockError(file=log.path, offset=block.offset, reason=f"it is torn: {block.damage}")
+            if block.type is BlockType.TORN:
+                if self.is_complete(instant) if instant else self.is_written(log):
+                    raise LogBlockError(
+                        file=log.path, offset=block.offset, reason=f"it is torn: {block.damage}"
+                    )
+                continue
             if block.type is BlockType.COMMAND or self.is_complete(instant):
                 yield block
 

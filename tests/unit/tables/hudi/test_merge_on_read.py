@@ -160,10 +160,16 @@ def test_the_later_row_wins_by_commit_time(tmp_path: Path) -> None:
 
 @pytest.mark.supports_hudi("MERGE_ON_READ", "log blocks of a writer that died", "exact")
 @pytest.mark.parametrize("version", [6, 9])
-def test_a_torn_block_of_an_instant_that_never_completed_is_passed_over(version: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kept", [3, 20, -9])
+def test_a_torn_block_of_an_instant_that_never_completed_is_passed_over(
+    version: int, kept: int, tmp_path: Path
+) -> None:
     made = Made(tmp_path, version)
     made.write(updates([0], 6))
-    made.write(lambda instant: [updates([1], 6)(instant)[0][:-9]], completes=False)
+    made.write(lambda instant: [updates([1], 6)(instant)[0][:kept]], completes=False)
+    made.write(
+        lambda instant: [*updates([2], 6)(instant), updates([3], 6)(instant)[0][:kept]], completes=False
+    )
     assert made.cities() == {0: "Lima", 1: "Oslo", 2: "Oslo", 3: "Oslo", 4: "Oslo"}
 
 
