@@ -5,6 +5,7 @@ A new format is a folder beside `delta` and a line here.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -64,6 +65,16 @@ def open_table(path: str, options: StorageOptions = NO_OPTIONS, alone: bool = Tr
     reason = f"it has no {' and no '.join(logs)}" if storage.exists("") else "there is no such folder"
     kinds = " and no ".join(table_format.words.kind for table_format in formats)
     raise NotATableError(path=path, reason=reason, kind=kinds, log=" or ".join(logs))
+
+
+def names_folder(table: str) -> bool:
+    """Return whether a text names the folder of a table, and no table of a session's catalogs.
+
+    A name without a slash is that of a folder where the log of a known format lies in it.
+    """
+    if table.startswith("delta.`"):
+        return False
+    return "/" in table or any(os.path.isdir(os.path.join(table, each.words.log)) for each in FORMATS)
 
 
 def check_alone(table: Table) -> None:

@@ -17,6 +17,7 @@ from tailbit.arguments.values import path_text, seconds, texts_by_name, whole
 from tailbit.errors import NotATableError, UsageError
 from tailbit.once import once
 from tailbit.spark.compiled import java_object
+from tailbit.tables.open import names_folder
 from tailbit.tables.schema import name_parts
 from tailbit.tables.storage.local import local_name
 from tailbit.wording import quoted
@@ -252,8 +253,7 @@ def sql_name(table: str) -> str:
         )
     if table.startswith("file:"):
         return f"delta.{quoted(local_name(table))}"
-    is_path = "/" in table or os.path.isdir(os.path.join(table, "_delta_log"))
-    if not is_path or table.startswith("delta.`"):
+    if not names_folder(table):
         return table
     place = table if "://" in table else os.path.abspath(table)
     return f"delta.{quoted(place)}"

@@ -19,6 +19,7 @@ from tailbit.errors import (
     VersionNotFoundError,
 )
 from tailbit.tables import open_table
+from tailbit.tables.open import names_folder
 from tailbit.tables.storage import StorageOptions
 
 
@@ -60,6 +61,17 @@ def test_an_index_tells_the_format_of_a_folder_of_two_while_it_fits(indexed: str
     else:
         with pytest.raises(TwoFormatsError):
             tailbit.open(path).where("x = 1").count()
+
+
+def test_a_name_is_that_of_a_folder_with_a_slash_or_where_a_log_lies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for folder in ("plain", "delta_table/_delta_log", "hudi_table/.hoodie"):
+        (tmp_path / folder).mkdir(parents=True)
+    folders = ["delta_table", "hudi_table", "plain/", "s3://bucket/table", "./plain"]
+    others = ["plain", "main.people", "delta.`/data/people`", "nothing"]
+    assert [names_folder(name) for name in folders + others] == [True] * 5 + [False] * 4
 
 
 def test_a_format_that_is_not_known_is_refused(tmp_path: Path) -> None:
