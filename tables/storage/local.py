@@ -95,7 +95,7 @@ class LocalStorage(Storage):
         """Return the files of a folder and of the folders in it, sorted by name: a listing per folder."""
         folder = self.local_path(prefix_dir)
         with _named(folder):
-            return sorted(_walked(folder, "", skip))
+            return sorted(_walked(folder, "", skip, (os.path.realpath(folder),)))
 
     def list_again(self, prefix_dir: str, known: Collection[Entry]) -> list[Entry]:
         """Return what `list` does, without a stat of files of known names."""
@@ -276,13 +276,19 @@ def _entry(item: os.DirEntry[str]) -> Entry | None:
     return Entry(item.name, stat.st_size, stat.st_mtime_ns // 1_000_000)
 
 
-def _walked(folder: str, name: str, skip: Collection[str]) -> Iterator[Entry]:
-    """Yield the files of a local folder and of those in it; `name`: of the folder, with `/`, in entries."""
+def _walked(folder: str, name: str, skip: Collection[str], above: tuple[str, ...]) -> Iterator[Entry]:
+    """Yield the files of a local folder and of those in it; `name`: of the folder, with `/`, in entries.
+
+    `above`: the real paths of the folder and of those that led to it; a link to one of them is left out.
+    """
     with suppress(FileNotFoundError), os.scandir(folder) as items:
         for item in items:
-            if item.is_dir(follow_symlinks=False):
+            if item.is_dir():
                 if item.name not in skip:
-                    yield from _walked(item.path, f"{name}{item.name}/", skip)
+                    linked = item.is_symlink()
+                    real = os.path.realpath(item.path) if linked else os.path.join(above[-1], item.name)
+                    if real not in above:
+                        yield from _walked(item.path, f"{name}{item.name}/", skip, (*above, real))
             elif (entry := _entry(item)) is not None:
                 yield entry._replace(name=f"{name}{entry.name}")
 

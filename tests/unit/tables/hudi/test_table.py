@@ -149,6 +149,14 @@ def test_of_two_files_of_one_group_and_instant_the_one_that_the_commit_names_is_
         opened(made.root).snapshot()
 
 
+def test_a_folder_of_data_may_be_a_link_to_one_elsewhere(tmp_path: Path) -> None:
+    table = unpack("cow_v9_late", tmp_path)
+    before = opened(table.path).snapshot().files.paths
+    (Path(table.path) / "p0").rename(tmp_path / "elsewhere")
+    (Path(table.path) / "p0").symlink_to(tmp_path / "elsewhere")
+    assert opened(table.path).snapshot().files.paths == before
+
+
 def test_a_range_whose_files_before_are_gone_begins_anew(tmp_path: Path) -> None:
     table = unpack("cow_v9_cleaned", tmp_path)
     numbers = opened(table.path).versions(0, opened(table.path).head())

@@ -196,10 +196,18 @@ def test_a_walk_tells_the_files_at_any_depth_but_those_of_skipped_folders(storag
     assert storage.walk("nowhere") == []
 
 
-def test_a_walk_follows_no_link_to_a_folder(local: LocalStorage) -> None:
+def test_a_walk_follows_links_to_folders_but_not_round_in_circles(
+    local: LocalStorage, tmp_path: Path
+) -> None:
+    other = made(tmp_path / "other")
+    other.put("deep/b", b"b")
     local.put("below/a", b"a")
     Path(local.root, "below", "up").symlink_to(local.root)
-    assert [entry.name for entry in local.walk()] == ["below/a"]
+    Path(local.root, "linked").symlink_to(other.root)
+    Path(other.root, "deep", "back").symlink_to(Path(local.root, "below"))
+    names = [entry.name for entry in local.walk()]
+    assert names == ["below/a", "linked/deep/b", "linked/deep/back/a"]
+    assert local.read("linked/deep/b") == b"b"
 
 
 def test_a_root_that_is_nowhere_or_a_file_holds_nothing(tmp_path: Path) -> None:
