@@ -19,13 +19,15 @@ class FormatWords(NamedTuple):
 
     `kind`: what a table of the format is called. `log`: the folder of the log, which marks the format.
     `cleaner`: what deletes the files that newer versions no longer name. `remedies`: hints in the format's
-    words by the name of the error's class; an error without one keeps the hint of its class.
+    words by the name of the error's class; an error without one keeps the hint of its class. `sql_name`: what
+    stands before a path in a statement.
     """
 
     kind: str
     log: str
     cleaner: str
     remedies: Mapping[str, str] = field(default_factory=dict)
+    sql_name: str = "delta"
 
     def remedy_of(self, error: TailbitError) -> str:
         """Return what to do about an error: the format's hint, unless the error was raised with a hint."""

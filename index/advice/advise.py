@@ -17,6 +17,7 @@ from tailbit.index.advice.sample import Sample, sampled
 from tailbit.index.keys import MAX_KEY
 from tailbit.index.model import Definition, posting_type_of_column
 from tailbit.index.predicate.walks import columns_of
+from tailbit.index.sql.ddl.statements import TableReference
 from tailbit.tables.model import Column
 from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.storage import Storage
@@ -121,19 +122,22 @@ class Advice:
         return f"Advice(version={self.version}, rows={self.rows}, columns={self.columns})"
 
 
+_UNNAMED = TableReference("path", ("",))
+
+
 def advise(
     snapshot: Snapshot,
     storage: Storage,
     questions: Sequence[Question] | None,
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
-    path: str = "",
+    table: TableReference = _UNNAMED,
     existing: Sequence[Definition] = (),
 ) -> Advice:
     """Sample a table, and judge for each column, and what questions ask for, whether an index is worth it.
 
-    `questions`: None if none are known. `path`: of the table, for the statements. `existing`: what is indexed
-    already. Cost: a few row groups of each column, and an index of the sampled rows for each candidate.
+    `questions`: None if none are known. `table`: as statements name it. `existing`: what is indexed already.
+    Cost: a few row groups of each column, and an index of the sampled rows for each candidate.
 
     Raises:
         DataFileError: a sampled file is missing or is not Parquet.
@@ -157,7 +161,7 @@ def advise(
     asked = None if questions is None else Asked.of(questions)
     estimates = {id_: advised.estimate for id_, advised in by_id.items() if advised.estimate is not None}
     worth = [id_ for id_, advised in by_id.items() if advised.worth]
-    proposer = Proposer(snapshot, sample, path, existing, asked, estimates, worth)
+    proposer = Proposer(snapshot, sample, table, existing, asked, estimates, worth)
     return Advice(snapshot.version, sample.table_rows, sample.rows, tuple(every), proposer.proposals())
 
 

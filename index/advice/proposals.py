@@ -144,7 +144,7 @@ class Proposer:
 
     snapshot: Snapshot
     sample: Sample
-    path: str
+    table: TableReference
     existing: Sequence[Definition]
     asked: Asked | None
     estimates: Mapping[str, Estimate]
@@ -158,7 +158,7 @@ class Proposer:
             unused = next(n for n in _numbered(name) if n.lower() not in used_names)
             used_names.add(unused.lower())
             written = tuple(map(WrittenExpression, terms))
-            statement = CreateIndex(unused, TableReference("path", (self.path,)), written, kind)
+            statement = CreateIndex(unused, self.table, written, kind)
             reads = (sizes.bytes, sizes.question_bytes, sizes.scan_bytes)
             files = len(self.snapshot.files)
             out.append(Proposal(str(statement), unused, kind, terms, questions, *reads, left, files))

@@ -9,6 +9,7 @@ LOG = ".hoodie"
 WORDS = FormatWords(
     kind="Hudi table",
     log=LOG,
+    sql_name="hudi",
     cleaner="the cleaner",
     remedies={
         "DataFileError": "Restore the file from a backup, or restore the table to a savepoint before it.",

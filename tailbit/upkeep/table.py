@@ -146,6 +146,7 @@ class MaintainedTable(DefinedTable):
         """
         from tailbit.index.advice.advise import advise
         from tailbit.index.advice.questions import read_questions
+        from tailbit.index.sql.ddl.statements import TableReference
 
         lines = None if queries is None else names("queries", queries)
         if progress is not None:
@@ -153,8 +154,9 @@ class MaintainedTable(DefinedTable):
         snapshot = self._apart()._table.snapshot()
         table = table_name(self.path)
         questions = None if lines is None else read_questions(lines, snapshot.schema, table)
-        seed, path, existing = whole("seed", seed), self.path, self._readable_definitions()
-        return advise(snapshot, self._table.storage, questions, seed, progress, path, existing)
+        seed, existing = whole("seed", seed), self._readable_definitions()
+        named = TableReference("path", (self.path,), format=self._table.words.sql_name)
+        return advise(snapshot, self._table.storage, questions, seed, progress, named, existing)
 
     def compact(self) -> int:
         """Merge small segments until none is due; return the number of merges committed.

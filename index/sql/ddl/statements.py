@@ -120,6 +120,8 @@ class WrittenExpression:
 class TableReference:
     """The table of a statement: the path of its folder, or one to three names of a catalog.
 
+    `format`: what is written before a path.
+
     >>> str(TableReference("path", ("/data/t",))), str(TableReference("name", ("db", "my table")))
     ('delta.`/data/t`', 'db.`my table`')
     """
@@ -127,6 +129,7 @@ class TableReference:
     kind: Literal["path", "name"]
     parts: tuple[str, ...]
     place: int = field(default=0, compare=False, repr=False)
+    format: str = field(default="delta", compare=False, repr=False)
 
     @property
     def text(self) -> str:
@@ -137,7 +140,7 @@ class TableReference:
         if self.kind == "name":
             return self.text
         # Only a string has escapes, which what Spark takes for a variable needs.
-        return string_text(self.text) if "${" in self.text else f"delta.{quoted(self.text)}"
+        return string_text(self.text) if "${" in self.text else f"{self.format}.{quoted(self.text)}"
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from deltalake import write_deltalake
 
 import tailbit
+from support.hudi import unpack
 from tailbit.api import IndexedTable
 from tailbit.cli.main import cli
 from tailbit.errors import UsageError
@@ -94,6 +95,15 @@ def test_indexes_of_every_kind_are_advised_by_questions_and_do_what_was_said(pat
         assert answer.files_scanned <= proposal.files_scanned < proposal.files, proposal
     assert table.verify(samples=20).problems == []
     assert table.advise(QUESTIONS).definitions == ()
+
+
+def test_statements_about_a_hudi_table_name_it_as_one(tmp_path: Path) -> None:
+    path = unpack("cow_v9_late", tmp_path).path
+    (proposal,) = tailbit.open(path).advise().definitions
+    assert f"ON hudi.`{path}` USING" in proposal.statement
+    statement = parse_statement(proposal.statement)
+    assert isinstance(statement, CreateIndex)
+    assert statement.table.text == path
 
 
 def test_the_bytes_of_advised_indexes_are_foretold(path: str) -> None:
