@@ -1,7 +1,8 @@
 """The snapshot of a Hudi table at a version, from a listing of its folders.
 
 A file group shows the base file of the greatest requested instant that had completed, unless an instant that
-had completed replaced the group. Of two files of one group and instant, the commit names the right one.
+had completed replaced the group. Of two files of one group and instant, the commit names the right one. What
+the newest commit names is shown though it is not there, so that who reads it is told what is lost.
 """
 
 from __future__ import annotations
@@ -115,12 +116,14 @@ def group_reader(versions: Versions, version: Version) -> GroupReader:
 def _is_written(versions: Versions, version: Version, log: LogFile) -> bool:
     """Return whether an instant that had completed at a version wrote into a log file.
 
-    An archived instant whose metadata are lost may have written. Cost: the metadata of the writes since the
-    base file.
+    An archived instant whose metadata are lost may have written. Cost: the metadata of the instant that the
+    file's name holds; before table version 8 those of the writes since the base file.
     """
+    own = versions.timeline.properties.has_completion_times
     complete = (versions.instants[at] for at in versions.between(0, version))
     writes = (i for i in complete if i.action in WRITES and i.requested >= log.instant)
-    commits = (read_commit(versions.timeline, instant) for instant in writes)
+    writers = (i for i in writes if i.requested == log.instant or not own)
+    commits = (read_commit(versions.timeline, instant) for instant in writers)
     return any(log in commit.logs or not commit.is_known for commit in commits)
 
 
@@ -155,6 +158,8 @@ def build_snapshot(
     for instant in complete:
         if instant.action == "replacecommit" and instant.row < 0:
             replaced |= read_commit(timeline, instant).replaced
+    avro, newest = _schema_in_force(timeline, complete)
+    files = _with_lost(files, newest)
     bases = (f for f in files.bases if versions.is_complete(f.requested, version))
     groups = newest_of_groups(bases, replaced)
     live = [f[0] if len(f) == 1 else _right_one(f, timeline, complete) for f in groups.values()]
@@ -167,11 +172,20 @@ def build_snapshot(
     for group, own in logs.items():
         base = shown.get(group)
         slices += reader.slices(None if base is None else base.slice(), own)
-    avro = _schema_in_force(timeline, complete)
     check_partitions_of(versions, version, avro)
     slices.sort(key=lambda slice_: slice_.path)
     listed = HudiFiles.of([avro.marked(slice_) for slice_ in slices], timeline.properties.active)
     return snapshot_of(versions, version, timestamp_ms, listed, avro, frozenset(replaced), logs)
+
+
+def _with_lost(files: ListedFiles, commits: Iterable[Commit]) -> ListedFiles:
+    """Return the files, and those that commits name of groups that have none of the commit's instant."""
+    bases = {(file.group, file.requested) for file in files.bases}
+    logs = {(log.group, *log.order[:2]) for log in files.logs}
+    named = [*commits]
+    lost = [f for commit in named for f in commit.written if (f.group, f.requested) not in bases]
+    gone = [log for commit in named for log in commit.logs if (log.group, *log.order[:2]) not in logs]
+    return ListedFiles([*files.bases, *lost], [*files.logs, *gone]) if lost or gone else files
 
 
 def check_folders_of(versions: Versions, version: Version, groups: Iterable[FileGroup]) -> None:
@@ -265,14 +279,19 @@ def _right_one(files: Sequence[BaseFile], timeline: Timeline, complete: Iterable
     return right[0]
 
 
-def _schema_in_force(timeline: Timeline, complete: Iterable[Instant]) -> AvroSchema:
-    """Return the schema of the greatest requested instant that has one, else that of the table's creation."""
+def _schema_in_force(timeline: Timeline, complete: Iterable[Instant]) -> tuple[AvroSchema, list[Commit]]:
+    """Return the schema of the greatest requested instant that has one, else that of the table's creation.
+
+    The second part is what was read for it: the commits of the greatest requested instants.
+    """
     properties = timeline.properties
     folders = partition_columns(properties)
     empty = AvroSchema(with_meta=properties.has_meta_columns, partitioned=folders)
+    commits: list[Commit] = []
     for instant in sorted(complete, key=lambda instant: instant.requested, reverse=True):
         if instant.action in WRITES:
-            schema = empty.after(read_commit(timeline, instant), instant)
+            commits.append(read_commit(timeline, instant))
+            schema = empty.after(commits[-1], instant)
             if schema.text:
-                return schema
-    return replace(empty, text=properties.values.get("hoodie.table.create.schema", ""))
+                return schema, commits
+    return replace(empty, text=properties.values.get("hoodie.table.create.schema", "")), commits

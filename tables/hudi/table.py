@@ -42,6 +42,7 @@ _LOOKS = 5
 
 _PATIENCE_S, _PAUSE_S = 1.0, 0.05
 """How long a rollback at work is awaited: it has deleted what it takes back, and does not say so yet."""
+_CLEANED = "the cleaner has deleted files of it"
 _FIND_LOG = (
     "Restore the file from a backup, or take back the instant that wrote it (CALL rollback_to_instant)."
 )
@@ -200,9 +201,14 @@ class HudiTable(Table):
                     if version >= self._earliest(versions):
                         raise
         cleaned = version != versions.head and version < self._earliest(versions)
-        snapshot = build_snapshot(versions, version, time, self._files(versions))
+        try:
+            snapshot = build_snapshot(versions, version, time, self._files(versions))
+        except FileNotFoundError:
+            if cleaned:
+                raise self._not_found(versions, versions.name_of(version), _CLEANED) from None
+            raise
         if cleaned and not is_saved(versions.timeline, versions.instants[at], snapshot):
-            raise self._not_found(versions, versions.name_of(version), "the cleaner has deleted files of it")
+            raise self._not_found(versions, versions.name_of(version), _CLEANED)
         return self._keep(snapshot)
 
     def _keep(self, snapshot: HudiSnapshot) -> HudiSnapshot:

@@ -84,9 +84,12 @@ class GroupReader:
         completed names the log file: only then may it be one of its own.
 
         Raises:
-            LogBlockError: such a block is torn.
+            LogBlockError: such a block is torn, or one that had completed names the file, and it holds none.
         """
-        for block in list_blocks(self.storage, log.path):
+        blocks = list_blocks(self.storage, log.path)
+        if not blocks and self.is_written(log):
+            raise LogBlockError(file=log.path, offset=0, reason="it has no block, and a commit names it")
+        for block in blocks:
             instant = block.instant
             if not instant and self.own_instants:
                 instant = log.instant

@@ -223,6 +223,28 @@ def test_a_log_file_that_is_lost_is_told_by_its_name_to_who_asks_and_to_the_stre
         assert "Restore the file from a backup" in lost.value.hint
 
 
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_log_file_of_the_newest_commit_that_is_lost_is_told_to_a_new_reader(
+    version: int, tmp_path: Path
+) -> None:
+    made = Made(tmp_path, version)
+    log = made.write(updates([0], 6))
+    (Path(made.path) / log).unlink()
+    with pytest.raises(LogBlockError, match="the file is missing") as lost:
+        made.cities()
+    assert lost.value.fields["file"] == log
+
+
+def test_a_log_file_that_lost_all_blocks_is_told_unless_its_instant_did_not_name_it(tmp_path: Path) -> None:
+    made = Made(tmp_path)
+    made.write(lambda _: [], named=[])
+    assert set(made.cities().values()) == {"Oslo"}
+    log = made.write(lambda _: [])
+    with pytest.raises(LogBlockError, match="it is empty") as lost:
+        made.cities()
+    assert lost.value.fields["file"] == log
+
+
 def refused(made: Made, blocks: Blocks, feature: str, log: str = "") -> None:
     """Check that a log file is refused by the name of a feature, with a way out."""
     made.write(blocks, log=log)

@@ -19,6 +19,7 @@ from support.hudi import unpack
 from support.hudi_builder import BaseFile, HudiBuilder
 from tailbit.errors import (
     CommitGapError,
+    DataFileError,
     MalformedLogError,
     TailbitError,
     UnsafePathError,
@@ -147,6 +148,23 @@ def test_of_two_files_of_one_group_and_instant_the_one_that_the_commit_names_is_
     right.rename(other)
     with pytest.raises(MalformedLogError, match="leaves open which file is right"):
         opened(made.root).snapshot()
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_file_of_the_newest_commit_that_is_lost_is_named_and_no_older_one_is_read_for_it(
+    version: int, tmp_path: Path
+) -> None:
+    made = builder(tmp_path, version)
+    write(made, "group-0")
+    lost = write(made, "group-0")
+    (made.root / lost).unlink()
+    answer = tailbit.open(str(made.root)).where("k > 1")
+    with pytest.raises(DataFileError, match="the file is missing") as raised:
+        answer.count()
+    assert raised.value.fields["file"] == lost
+    Drive(made.root, tmp_path / "index", ["k"]).drain()
+    with pytest.raises(DataFileError, match="the file is missing"):
+        tailbit.open(str(made.root), tmp_path / "index").where("k > 1").count()
 
 
 def test_a_folder_of_data_may_be_a_link_to_one_elsewhere(tmp_path: Path) -> None:
