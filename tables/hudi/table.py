@@ -14,7 +14,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Concatenate, ParamSpec, TypeVar
 
-from tailbit.errors import CommitGapError, LogBlockError, NotATableError, VersionNotFoundError
+from tailbit.errors import (
+    CommitGapError,
+    LogBlockError,
+    MalformedLogError,
+    NotATableError,
+    VersionNotFoundError,
+)
 from tailbit.tables.cache import Cache
 from tailbit.tables.date_text import show_time
 from tailbit.tables.hudi.changes import Folds
@@ -56,6 +62,7 @@ def _settled(method: Callable[Concatenate[HudiTable, P], R]) -> Callable[Concate
 
     Raises:
         CommitGapError: the file of an instant stays away.
+        LogBlockError, MalformedLogError: with what to do in Hudi's words.
     """
 
     @functools.wraps(method)
@@ -64,6 +71,8 @@ def _settled(method: Callable[Concatenate[HudiTable, P], R]) -> Callable[Concate
             for _ in range(_LOOKS):
                 try:
                     return method(table, *args, **kwargs)
+                except (MalformedLogError, LogBlockError) as damage:
+                    raise type(damage)(**{**damage.fields, "hint": WORDS.remedy_of(damage)}) from damage
                 except FileNotFoundError as missing:
                     last = missing
                     table._reader = TimelineReader(table.storage)
@@ -116,7 +125,8 @@ class HudiTable(Table):
         check_readable(timeline.properties, self.root, newest)
         versions = Versions.of(timeline, known)
         if not versions.numbers:
-            raise NotATableError(path=self.root, reason="no write has completed", kind=WORDS.kind, log=LOG)
+            reason, hint = "no write has completed", "Try again when the first write has completed."
+            raise NotATableError(path=self.root, reason=reason, kind=WORDS.kind, log=LOG, hint=hint)
         if known is not None and not known.begins(timeline) and not _goes_on(known, versions):
             self._snapshots.clear()
         self._versions, self._listed = versions, None

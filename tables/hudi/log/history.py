@@ -48,7 +48,10 @@ def list_history(storage: Storage, folder: str) -> list[Instant]:
             if look + 1 < _LOOKS and _manifest_number(storage, folder) != number:
                 continue
             raise CommitGapError(
-                version="of the history", path=storage.root, found=f"manifest_{number}, but not {missing}"
+                version="in the history",
+                path=storage.root,
+                found=f"manifest_{number}, but not {missing}",
+                hint="Restore the file from a backup: no question is answered without it.",
             ) from missing
         return sorted(instants, key=lambda instant: (instant.completed, *instant.key))
     raise AssertionError("the last look returns or raises")
@@ -112,6 +115,6 @@ def _read(storage: Storage, file: str, names: Sequence[str]) -> dict[str, list[A
             table = open_parquet(source).read(columns=list(names))
             return {name: table.column(name).to_pylist() for name in names}
     except FileNotFoundError:
-        raise
+        raise FileNotFoundError(file) from None
     except (pa.ArrowException, ValueError, KeyError, OSError) as wrong:
         raise MalformedLogError(file=file, reason=f"it is no file of a history: {wrong}") from wrong

@@ -25,6 +25,9 @@ BACKUP = f"{FILE}.backup"
 SMALL = 1 << 20
 VERSIONS = (6, 8, 9)
 """The table versions that are read."""
+_NO_PROPERTIES = "Give the folder of a whole table, or restore the file from a backup."
+_UPGRADE = "Upgrade the table with Hudi 1.x (hoodie.write.table.version, or hudi-cli)."
+_TOO_NEW = "Use a tailbit release that lists it, or downgrade the table with Hudi (hudi-cli)."
 NEWEST = "(newest)"
 """What errors give as the version where the table as a whole is meant."""
 
@@ -72,8 +75,9 @@ def read_properties(storage: Storage) -> TableProperties:
     except FileNotFoundError:
         if storage.exists(BACKUP):
             raise TableInTransitionError(path=storage.root, file=FILE) from None
-        reason = f"it has no {FILE}"
-        raise NotATableError(path=storage.root, reason=reason, kind=WORDS.kind, log=LOG) from None
+        raise NotATableError(
+            path=storage.root, reason=f"it has no {FILE}", kind=WORDS.kind, log=LOG, hint=_NO_PROPERTIES
+        ) from None
     if "hoodie.table.version" not in values and storage.exists(BACKUP):
         raise TableInTransitionError(path=storage.root, file=FILE)
     version = _version_of(values, storage.root)
@@ -93,7 +97,9 @@ def _version_of(values: Mapping[str, str], root: str) -> int:
         MalformedLogError: there is none, or it is no number, or it contradicts the layout of the timeline.
         UnsupportedFeatureError: no table of this version is read.
     """
-    text = values.get("hoodie.table.version", "")
+    text = values.get("hoodie.table.version")
+    if text is None:
+        raise MalformedLogError(file=FILE, reason="it has no hoodie.table.version")
     if not re.fullmatch(r"[0-9]{1,4}", text):
         raise MalformedLogError(file=FILE, reason=f"hoodie.table.version is {text!r}, not a number")
     version = int(text)
@@ -102,7 +108,7 @@ def _version_of(values: Mapping[str, str], root: str) -> int:
             path=root,
             version=NEWEST,
             feature=f"hudi table version {version}",
-            hint="Upgrade the table with Hudi 1.x (hoodie.write.table.version, or hudi-cli).",
+            hint=_TOO_NEW if version > VERSIONS[-1] else _UPGRADE,
         )
     layout, expected = values.get("hoodie.timeline.layout.version"), "2" if version >= 8 else "1"
     if layout not in (None, expected):

@@ -13,6 +13,7 @@ import tailbit
 from support.column_stats import wide_table
 from support.hudi import HudiTable, unpack
 from tailbit.errors import (
+    MalformedLogError,
     NotATableError,
     TwoFormatsError,
     UsageError,
@@ -88,8 +89,16 @@ def test_a_folder_without_the_format_that_is_asked_for_is_no_table(tmp_path: Pat
 def test_a_hudi_table_without_a_completed_write_is_no_table_yet(tmp_path: Path) -> None:
     path = unpack("cow_v9_bare", tmp_path).path
     shutil.rmtree(Path(path, ".hoodie/timeline"))
-    with pytest.raises(NotATableError, match=r"no Hudi table at .*: no write has completed"):
+    with pytest.raises(NotATableError, match=r"no Hudi table at .*: no write has completed") as empty:
         open_table(path)
+    assert empty.value.hint == "Try again when the first write has completed."
+    Path(path, ".hoodie/hoodie.properties").write_bytes(b"")
+    with pytest.raises(MalformedLogError, match=r"it has no hoodie\.table\.version"):
+        open_table(path)
+    Path(path, ".hoodie/hoodie.properties").unlink()
+    with pytest.raises(NotATableError, match=r"it has no \.hoodie/hoodie\.properties") as empty:
+        open_table(path)
+    assert empty.value.hint == "Give the folder of a whole table, or restore the file from a backup."
 
 
 @pytest.mark.supports_hudi(

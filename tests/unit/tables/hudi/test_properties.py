@@ -55,10 +55,13 @@ def test_the_version_decides_where_the_timeline_lies(
 
 
 @pytest.mark.supports_hudi("Tables", "table versions 7, before 6 and after 9", "refused")
-@pytest.mark.parametrize("version", [5, 7, 10])
-def test_another_table_version_is_refused_by_name(version: int, tmp_path: Path) -> None:
-    with pytest.raises(UnsupportedFeatureError, match=f"hudi table version {version}"):
+@pytest.mark.parametrize(
+    ("version", "hint"), [(5, "Upgrade the table"), (7, "Upgrade the table"), (10, "Use a tailbit release")]
+)
+def test_another_table_version_is_refused_by_name(version: int, hint: str, tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedFeatureError, match=f"hudi table version {version}") as refused:
         properties_of(tmp_path, version)
+    assert refused.value.hint.startswith(hint)
 
 
 @pytest.mark.parametrize(

@@ -146,8 +146,9 @@ def test_of_two_files_of_one_group_and_instant_the_one_that_the_commit_names_is_
     shown = {slice_.path for slice_ in opened(made.root).snapshot().files}
     assert {name for name in shown if "twice" in name} == {path}
     right.rename(other)
-    with pytest.raises(MalformedLogError, match="leaves open which file is right"):
+    with pytest.raises(MalformedLogError, match="leaves open which file is right") as damage:
         opened(made.root).snapshot()
+    assert damage.value.hint.endswith("restore the table to a savepoint before it.")
 
 
 @pytest.mark.parametrize("version", [6, 9])
