@@ -197,8 +197,7 @@ class HudiTable(Table):
         if kept is not None:
             return kept
         if at is None:
-            reason = "it is not there yet" if version > versions.head else "there is no such version"
-            raise self._not_found(versions, version, reason)
+            raise self._not_found(versions, version, versions.why_unknown(version))
         time = versions.times[at]
         near = [v for v, _ in self._snapshots.items() if v < version]
         if near and len(versions.between(max(near), version)) <= _NEAR:

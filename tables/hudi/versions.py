@@ -126,6 +126,12 @@ class Versions:
             version=version, path=root, reason=reason, earliest=ends[0], latest=ends[1]
         )
 
+    def why_unknown(self, version: Version) -> str:
+        """Return the reason why there is no version of a number."""
+        if self.named(str(version)) is not None:
+            return f"a number is a completion time; the time of a request is a text, version='{version}'"
+        return "it is not there yet" if version > self.head else "there is no such version"
+
     def named(self, name: str) -> Version | None:
         """Return the version that a text names: the requested time of its instant, or its number."""
         known = self.requested.get(name)

@@ -101,6 +101,17 @@ def test_a_hudi_table_without_a_completed_write_is_no_table_yet(tmp_path: Path) 
     assert empty.value.hint == "Give the folder of a whole table, or restore the file from a backup."
 
 
+def test_a_requested_time_that_is_given_as_a_number_is_asked_for_as_a_text(tmp_path: Path) -> None:
+    table = unpack("cow_v9_bare", tmp_path)
+    first = table.readable[0]
+    opened = tailbit.open(table.path)
+    with pytest.raises(VersionNotFoundError, match=f"is a text, version='{first.requested}'"):
+        opened.where(version=int(first.requested))
+    assert first.completed is not None
+    by_number = opened.where(version=int(first.completed)).count()
+    assert by_number == opened.where(version=first.requested).count() == len(table.rows(first))
+
+
 @pytest.mark.supports_hudi(
     "Histories",
     "instants rolled back, restored away or cleaned",
