@@ -91,7 +91,7 @@ def records_of(
     names = {*file.schema_arrow.names}
     if OPERATION in names:
         raise unproven(storage, block.instant, f"changes by {OPERATION}")
-    wanted, start = [name for name in (KEY, MARK, *rule.ordering) if name.partition(".")[0] in names], 0
+    wanted, start = stored_of(file, (KEY, MARK, *rule.ordering)), 0
     for group in range(file.metadata.num_row_groups):
         rows = file.read_row_group(group, wanted)
         if KEY not in names or rows[KEY].null_count:
@@ -110,6 +110,12 @@ def records_of(
             wins = mark and (isinstance(value, Missing) or (ints and value == 0))
             yield Record(key, None if wins else value, bool(mark), number, row)
         start = places.stop
+
+
+def stored_of(file: ParquetFile, columns: Iterable[str]) -> list[str]:
+    """Return those of some columns that a file has; what follows a dot is a field of the column."""
+    names = {*file.schema_arrow.names}
+    return [column for column in columns if column.partition(".")[0] in names]
 
 
 def orderings(storage: Storage, rows: pa.Table, columns: Sequence[str], instant: str) -> list[Ordering]:

@@ -34,6 +34,7 @@ from tailbit.tables.hudi.log_files.keys import (
     is_less,
     orderings,
     records_of,
+    stored_of,
     unproven,
 )
 from tailbit.tables.hudi.log_files.plan import MergePlan
@@ -322,13 +323,12 @@ def _taken(
     file: ParquetFile, rows: Sequence[int], columns: Sequence[str]
 ) -> Iterator[tuple[pa.Table, Sequence[int]]]:
     """Yield columns of some rows of a file, which ascend, and the rows: a row group at a time."""
-    start, at = 0, 0
+    start, at, stored = 0, 0, stored_of(file, columns)
     for group in range(file.metadata.num_row_groups):
         end = start + file.metadata.row_group(group).num_rows
         until = bisect_left(rows, end, at)
         if until > at:
-            there = [name for name in columns if name.partition(".")[0] in file.schema_arrow.names]
             chosen = rows[at:until]
-            part = file.read_row_group(group, there)
+            part = file.read_row_group(group, stored)
             yield part.take(arrow_array([row - start for row in chosen], pa.int64())), chosen
         start, at = end, until
