@@ -19,7 +19,6 @@ from tailbit.tables.hudi.snapshot import (
     check_folders_of,
     check_partitions_of,
     group_reader,
-    is_merged,
     known_commit,
     snapshot_of,
 )
@@ -59,7 +58,7 @@ class Fold:
             self.shown[file.group] = self.slices[file.path] = file.slice()
             self._keep_logs(file.group, file.requested)
             came, size = came + 1, size + file.size
-        if is_merged(self.versions.timeline):
+        if self.versions.timeline.properties.is_merged:
             came, size = came + self._append(commit.logs), size + commit.log_bytes
         for group in commit.replaced:
             left += self._hide(group)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from tailbit.errors import UnsupportedFeatureError
-from tailbit.tables.hudi.log.properties import NEWEST, TableProperties
+from tailbit.tables.hudi.log.properties import NEWEST, TableProperties, is_merged
 from tailbit.tables.hudi.log_files.rules import refused_rules
 from tailbit.tables.hudi.words import LOG
 from tailbit.tables.schema import Schema
@@ -73,7 +73,7 @@ def refused(values: Mapping[str, str]) -> dict[str, str]:
     plain = generator.rpartition(".")[2].removesuffix("KeyGenerator").removesuffix("Avro")
     if generator and plain not in GENERATORS:
         wrong["hoodie.table.keygenerator.class"] = generator
-    if values.get("hoodie.table.type", "").upper() == "MERGE_ON_READ":
+    if is_merged(values):
         wrong |= refused_rules(values)
     return wrong
 

@@ -96,11 +96,6 @@ class HudiSnapshot(Snapshot):
         return bases | {log.path for logs in self.logs.values() for log in logs}
 
 
-def is_merged(timeline: Timeline) -> bool:
-    """Return whether the rows of a table are those of base files and log files merged."""
-    return timeline.properties.values.get("hoodie.table.type", "").upper() == "MERGE_ON_READ"
-
-
 def group_reader(versions: Versions, version: Version) -> GroupReader:
     """Return a reader of the log files of groups at a version."""
     timeline = versions.timeline
@@ -164,7 +159,9 @@ def build_snapshot(
     groups = newest_of_groups(bases, replaced)
     live = [f[0] if len(f) == 1 else _right_one(f, timeline, complete) for f in groups.values()]
     shown = {file.group: file for file in live}
-    logs = _logs_in_force(versions, version, files.logs, shown, replaced) if is_merged(timeline) else {}
+    logs = {}
+    if timeline.properties.is_merged:
+        logs = _logs_in_force(versions, version, files.logs, shown, replaced)
     check_folders_of(versions, version, [*shown, *logs])
     reader = group_reader(versions, version)
     look_ahead(reader.storage, [log.path for own in logs.values() for log in own])

@@ -74,8 +74,8 @@ def is_taken_back(versions: Versions, known: Fingerprint) -> bool:
     Cost: the metadata of the later rollbacks and restores.
     """
     properties = versions.timeline.properties
-    merged = properties.values.get("hoodie.table.type", "").upper() == "MERGE_ON_READ"
-    if versions.place(known.version) is not None or (merged and not properties.has_completion_times):
+    unproven = properties.is_merged and not properties.has_completion_times
+    if versions.place(known.version) is not None or unproven:
         return False
     at = bisect_left(versions.numbers, known.version)
     undone: set[str] = set()

@@ -59,6 +59,16 @@ class TableProperties:
         """Whether the table fills Hudi's own columns, and so shows them."""
         return self.values.get("hoodie.populate.meta.fields", "true").lower() != "false"
 
+    @property
+    def is_merged(self) -> bool:
+        """Whether the rows of the table are those of base files and log files merged."""
+        return is_merged(self.values)
+
+
+def is_merged(values: Mapping[str, str]) -> bool:
+    """Return whether properties are those of a MERGE_ON_READ table."""
+    return values.get("hoodie.table.type", "").upper() == "MERGE_ON_READ"
+
 
 def read_properties(storage: Storage) -> TableProperties:
     """Read the properties of the table below a root.

@@ -253,10 +253,10 @@ class Merging:
 
     def _settle(self, slots: Collection[Slot]) -> None:
         """Hide and show rows by the records that are left for some positions or keys."""
-        lost = self._against_base(slots)
+        kept = self._against_base(slots)
         for slot in slots:
             record = self.winners[slot]
-            if slot not in lost and not record.deletes:
+            if slot not in kept and not record.deletes:
                 self.hidden[record.block].discard(record.row)
             elif record.block in self.hidden:
                 self.hidden[record.block].add(record.row)
@@ -284,20 +284,20 @@ class Merging:
                 reason = f"a position is beyond the {file.metadata.num_rows} rows of {path}"
                 log = self.plan.path(self.plan.blocks[0].log)
                 raise LogBlockError(file=log, offset=0, reason=reason)
-            lost = self._lost(file, slots)
+            kept = self._kept(file, slots)
         rows_of_slots = ((slot, self._row_of(slot)) for slot in slots)
         self.hidden.setdefault(_BASE, BitMap()).update(
-            row for slot, row in rows_of_slots if row is not None and slot not in lost
+            row for slot, row in rows_of_slots if row is not None and slot not in kept
         )
         self.hidden[_BASE].difference_update(
-            BitMap([row for row in map(self._row_of, lost) if row is not None])
+            BitMap([row for row in map(self._row_of, kept) if row is not None])
         )
-        return lost
+        return kept
 
     def _open(self, path: str) -> pa.NativeFile:
         return self.storage.open(self.storage.resolve(path))
 
-    def _lost(self, file: ParquetFile, slots: Collection[Slot]) -> set[Slot]:
+    def _kept(self, file: ParquetFile, slots: Collection[Slot]) -> set[Slot]:
         """Return the positions or keys of the rows of the base file that win by their ordering values."""
         if not self.plan.rule.by_time or not self.plan.rule.ordering:
             return set()
@@ -306,14 +306,14 @@ class Merging:
         )
         timed = {row: slot for slot, row in rows_of_slots if row is not None}
         instant = requested_of(self.plan.base or "")
-        lost = set[Slot]()
+        kept = set[Slot]()
         for part, chosen in _taken(file, sorted(timed), self.plan.rule.ordering):
             values = orderings(self.storage, part, self.plan.rule.ordering, instant)
             for row, value in zip(chosen, values, strict=True):
                 winner = self.winners[timed[row]]
                 if self._less(winner.ordering, value, winner.block):
-                    lost.add(timed[row])
-        return lost
+                    kept.add(timed[row])
+        return kept
 
     def _unproven(self, block: int, feature: str) -> UnsupportedFeatureError:
         return unproven(self.storage, self.plan.blocks[block].instant, feature)
