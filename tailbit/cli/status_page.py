@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -63,7 +64,8 @@ def _facts(account: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     yield "head", _or_dash(account["head"])
     if "lag" in account:
         yield "lag", _lag(account)
-    yield "indexer", str(account["indexer"] or f"none runs: start one with tailbit run {account['table']}")
+    start = f"none runs: start one with tailbit run {shlex.quote(str(account['table']))}"
+    yield "indexer", str(account["indexer"] or start)
     if account.get("last_sign_of_life"):
         yield "last sign of life", str(account["last_sign_of_life"]["meaning"])
     yield from _left_out(account)

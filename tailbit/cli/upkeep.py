@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -202,8 +203,8 @@ def _who_posts(table: str, index: str | None, indexer: str | None) -> str:
     """Return who will index a new column, or which command to start if nobody does."""
     if indexer is not None:
         return f"the running indexer ({indexer}) posts what is new"
-    given = "" if index is None else f" --index {index}"
-    return f"no indexer runs: start one to post what is new: tailbit run {table}{given}"
+    given = "" if index is None else f" --index {shlex.quote(index)}"
+    return f"no indexer runs: start one to post what is new: tailbit run {shlex.quote(table)}{given}"
 
 
 @click.command()

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 import tailbit
+from support.drive import Drive
 from support.tables import eight_flights, index_of
 from tailbit.cli.main import cli
 
@@ -43,6 +44,16 @@ def test_status_speaks_of_files_and_lag_and_not_in_the_words_of_the_code(tables:
     assert f"indexer           none runs: start one with tailbit run {good}\n" in text
     assert not [word for word in CODE if f"\n{word}" in text]
     assert "lag               1 version behind (1 file, " in run("status", late)[1]
+
+
+def test_a_command_that_is_told_names_a_table_with_spaces_as_a_shell_takes_it(tmp_path: Path) -> None:
+    table = str(tmp_path / "my flights")
+    eight_flights(table)
+    assert f"start one with tailbit run '{table}'\n" in run("status", table)[1]
+    index = str(tmp_path / "an index")
+    Drive(table, index, ["carrier"]).drain()
+    told = f"tailbit run '{table}' --index '{index}'\n"
+    assert told in run("alter", table, "--index", index, "--add", "dest")[1]
 
 
 def test_status_of_several_tables_is_a_line_each_and_fails_where_one_is_late(tables: tuple[str, str]) -> None:
