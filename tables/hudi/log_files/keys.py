@@ -97,7 +97,7 @@ def records_of(
         if KEY not in names or rows[KEY].null_count:
             raise LogBlockError(file=path, offset=block.offset, reason=f"a row has no {KEY}")
         values: Iterable[Ordering | None] = repeat(0, len(rows))
-        if rule.by_time:
+        if rule.by_time or rule.contested:
             values = orderings(storage, rows, rule.ordering, block.instant)
         marks = rows[MARK].to_pylist() if MARK in names else repeat(None, len(rows))
         ints = (
@@ -171,10 +171,10 @@ def _column(rows: pa.Table, name: str) -> pa.ChunkedArray:
     return values
 
 
-def unproven(storage: Storage, version: str, feature: str) -> UnsupportedFeatureError:
+def unproven(storage: Storage, version: str, feature: str, hint: str = _HINT) -> UnsupportedFeatureError:
     """Return the error that records are merged in a way that is not proven to be Hudi's."""
     return UnsupportedFeatureError(
-        path=storage.root, version=version, feature=f"{feature} in MERGE_ON_READ", hint=_HINT
+        path=storage.root, version=version, feature=f"{feature} in MERGE_ON_READ", hint=hint
     )
 
 

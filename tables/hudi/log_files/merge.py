@@ -55,6 +55,11 @@ _BASE = -1
 _A_RECORD, _A_ROW, _A_PLACE = 400, 100, 300
 """Bytes that a record, the row of a key and the place of a partial row take in memory."""
 _OTHER_TYPES = "ordering values of different types"
+_CONTESTED = (
+    "a record of a lesser ordering value than one before it in the log, which Hudi before 1.0 leaves out and "
+    "Hudi 1.x takes (OverwriteWithLatestAvroPayload),"
+)
+_COMPACT = "Compact the table's log files (CALL run_compaction) with the release that its readers use."
 Slot = int | str
 """What records belong to: a position in the base file, or a key."""
 
@@ -211,6 +216,8 @@ class Merging:
     def _wins(self, newer: Record, older: Record, block: int) -> bool:
         """Return whether a record replaces the older record of its key, by the merge rule of the table."""
         if not self.plan.rule.by_time:
+            if self.plan.rule.contested:
+                self._check_agreed(newer, older, block)
             return True
         if self.plan.blocks[block].is_deletes:
             if older.ordering is None:
@@ -221,6 +228,19 @@ class Merging:
         if newer.ordering is None or older.ordering is None:
             return True
         return not self._less(newer.ordering, older.ordering, block)
+
+    def _check_agreed(self, newer: Record, older: Record, block: int) -> None:
+        """Check that all releases of Hudi let a later record of the log replace an older one.
+
+        Releases before 1.0 merge records of the log with each other by their ordering values.
+        Source: OverwriteWithLatestAvroPayload, preCombine; HoodieMergedLogRecordScanner of 0.15.
+
+        Raises:
+            UnsupportedFeatureError: it depends on the release that reads.
+        """
+        values = newer.ordering, older.ordering
+        if not self.plan.blocks[older.block].is_deletes and None not in values and is_less(*values):
+            raise unproven(self.storage, self.plan.blocks[block].instant, _CONTESTED, _COMPACT)
 
     def _less(self, newer: Ordering | None, older: Ordering | None, block: int) -> bool:
         less = is_less(newer, older)

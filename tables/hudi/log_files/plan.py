@@ -27,11 +27,13 @@ class MergeRule(NamedTuple):
     """Who wins where two records have one key.
 
     `by_time`: the greater ordering value wins, and of equal ones the later record; else always the later.
-    `ordering`: the columns that hold the ordering value.
+    `ordering`: the columns that hold the ordering value. `contested`: if the later wins, releases before 1.0
+    do not let it replace a record of the log that has a greater ordering value.
     """
 
     by_time: bool
     ordering: tuple[str, ...]
+    contested: bool = False
 
 
 class BlockName(NamedTuple):
@@ -71,14 +73,15 @@ class MergePlan:
     @cached_property
     def text(self) -> str:
         """The plan as a text, which `parse` reads."""
-        return orjson.dumps([self.folder, self.base, [*self.rule], [[*b] for b in self.blocks]]).decode()
+        rule = [*self.rule] if self.rule.contested else [*self.rule[:2]]
+        return orjson.dumps([self.folder, self.base, rule, [[*b] for b in self.blocks]]).decode()
 
     @classmethod
     @lru_cache(_PARSED)
     def parse(cls, text: str) -> MergePlan:
         """Return the plan of a text."""
-        folder, base, (by_time, ordering), blocks = orjson.loads(text)
-        rule = MergeRule(by_time, tuple(ordering))
+        folder, base, (by_time, ordering, *contested), blocks = orjson.loads(text)
+        rule = MergeRule(by_time, tuple(ordering), *contested)
         return cls(folder, base, rule, tuple(BlockName(*block) for block in blocks))
 
     def path(self, name: str) -> str:

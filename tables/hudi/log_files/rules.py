@@ -38,7 +38,13 @@ def merge_rule(values: Mapping[str, str]) -> MergeRule:
     columns = tuple(name.strip() for name in ordering.split(",") if name.strip())
     said = _modes(values)
     mode = next(iter(said.values())) if said else MODES[0 if columns else 1]
-    return MergeRule(mode == MODES[0], columns)
+    by_time = mode == MODES[0]
+    return MergeRule(by_time, columns, not by_time and bool(columns) and _is_old(values))
+
+
+def _is_old(values: Mapping[str, str]) -> bool:
+    """Return whether a release before 1.0 made a table: only the class of the payload says how it merges."""
+    return not values.get(MODE) and not values.get(_STRATEGY)
 
 
 def refused_rules(values: Mapping[str, str]) -> dict[str, str]:

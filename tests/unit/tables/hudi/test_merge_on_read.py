@@ -158,6 +158,23 @@ def test_the_later_row_wins_by_commit_time(tmp_path: Path) -> None:
     assert made.cities() == {1: "Pune", 2: "Oslo", 3: "Oslo", 4: "Oslo"}
 
 
+@pytest.mark.supports_hudi(
+    "MERGE_ON_READ",
+    "tables of releases before 1.0 (`OverwriteWithLatestAvroPayload`) where a later row in logs has a lesser "
+    "ordering value than an earlier one: which is read depends on the release",
+    "refused",
+)
+def test_rows_of_which_older_and_newer_releases_read_different_ones_are_refused(tmp_path: Path) -> None:
+    payload = "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload"
+    said = {"hoodie.record.merge.mode": "", "hoodie.compaction.payload.class": payload}
+    made = Made(tmp_path, 6, **said)
+    made.write(updates([0, 1], 4))
+    made.write(deletions(("1", None), ("2", 9)))
+    made.write(updates([0, 1, 2], 4, "Pune"))
+    assert made.cities() == {0: "Pune", 1: "Pune", 2: "Pune", 3: "Oslo", 4: "Oslo"}
+    refused(made, updates([0], 3), "Hudi before 1.0")
+
+
 @pytest.mark.supports_hudi("MERGE_ON_READ", "log blocks of a writer that died", "exact")
 @pytest.mark.parametrize("version", [6, 9])
 @pytest.mark.parametrize("kept", [3, 20, -9])
