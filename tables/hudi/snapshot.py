@@ -103,6 +103,7 @@ def group_reader(versions: Versions, version: Version) -> GroupReader:
         timeline.storage,
         merge_rule(timeline.properties.values),
         partial(versions.is_complete, version=version),
+        versions.completion,
         partial(_is_written, versions, version),
         timeline.properties.has_completion_times,
     )
@@ -111,14 +112,12 @@ def group_reader(versions: Versions, version: Version) -> GroupReader:
 def _is_written(versions: Versions, version: Version, log: LogFile) -> bool:
     """Return whether an instant that had completed at a version wrote into a log file.
 
-    An archived instant whose metadata are lost may have written. Cost: the metadata of the instant that the
-    file's name holds; before table version 8 those of the writes since the base file.
+    An archived instant whose metadata are lost may have written. Cost: the metadata of the writes since that
+    in the file's name.
     """
-    own = versions.timeline.properties.has_completion_times
     complete = (versions.instants[at] for at in versions.between(0, version))
     writes = (i for i in complete if i.action in WRITES and i.requested >= log.instant)
-    writers = (i for i in writes if i.requested == log.instant or not own)
-    commits = (read_commit(versions.timeline, instant) for instant in writers)
+    commits = (read_commit(versions.timeline, instant) for instant in writes)
     return any(log in commit.logs or not commit.is_known for commit in commits)
 
 

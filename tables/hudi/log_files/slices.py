@@ -23,14 +23,15 @@ from tailbit.tables.storage import Storage
 class GroupReader:
     """A reader of the log files of groups at one version.
 
-    `is_complete`: whether an instant, by its requested time, had completed. `is_written`: whether an instant
-    that had completed wrote into a log file. `own_instants`: whether a log file's name holds the instant of
-    its blocks, as from table version 8 on.
+    `is_complete`: whether an instant, by its requested time, had completed; `completion`: when it did.
+    `is_written`: whether an instant that had completed wrote into a log file. `own_instants`: whether a log
+    file's name holds the instant of its blocks, as from table version 8 on.
     """
 
     storage: Storage
     rule: MergeRule
     is_complete: Callable[[str], bool]
+    completion: Callable[[str], str]
     is_written: Callable[[LogFile], bool]
     own_instants: bool
 
@@ -91,14 +92,13 @@ class GroupReader:
             raise LogBlockError(file=log.path, offset=0, reason="it has no block, and a commit names it")
         for block in blocks:
             instant = block.instant
-            if not instant and self.own_instants:
-                instant = log.instant
             if block.type is BlockType.TORN:
                 if self.is_complete(instant) if instant else self.is_written(log):
-                    raise LogBlockError(
-                        file=log.path, offset=block.offset, reason=f"it is torn: {block.damage}"
-                    )
+                    reason = f"it is torn: {block.damage}"
+                    raise LogBlockError(file=log.path, offset=block.offset, reason=reason)
                 continue
+            if not instant and self.own_instants:
+                instant = log.instant
             if block.type is BlockType.COMMAND or self.is_complete(instant):
                 yield block
 
@@ -111,11 +111,16 @@ class GroupReader:
     def _check(self, log: LogFile, block: LogBlock) -> None:
         """Check that a block is of a kind that is read.
 
+        A log file from before the table's upgrade has the name of its base file's instant. It is read as long
+        as that had completed when the block's own was requested: so it is with no compaction or split of a
+        bucket that was pending then.
+
         Raises:
             UnsupportedFeatureError: it is not.
         """
         if block.type is BlockType.HFILE:
             raise refused_block(self.storage, block, "log blocks of HFile")
-        if self.own_instants and block.instant != log.instant:
-            feature = f"log files from before the table's upgrade or in buckets that are split ({log.path})"
+        is_own = not self.own_instants or block.instant == log.instant
+        if not is_own and block.instant <= self.completion(log.instant):
+            feature = f"a log file of an instant that was pending when it was written ({log.path})"
             raise refused_block(self.storage, block, feature)

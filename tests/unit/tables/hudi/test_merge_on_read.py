@@ -324,15 +324,6 @@ def test_ordering_values_of_two_types_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.supports_hudi(
-    "MERGE_ON_READ", "log files from before an upgrade from table version 6", "refused"
-)
-def test_log_files_from_before_an_upgrade_are_refused_by_name(tmp_path: Path) -> None:
-    made = Made(tmp_path)
-    log = f".{GROUP}_{made.base.requested}.log.1_0-1-1"
-    refused(made, updates([0], 6), "log files from before the table's upgrade", log)
-
-
-@pytest.mark.supports_hudi(
     "MERGE_ON_READ", "partial updates of rows that are deleted or missing, or that come too late", "refused"
 )
 @pytest.mark.parametrize(
