@@ -19,6 +19,8 @@ from tailbit.tables.parquet.file import ParquetFile
 from tailbit.tables.storage import Storage
 
 KEY, MARK, OPERATION = META[2], "_hoodie_is_deleted", "_hoodie_operation"
+DELETING = ("D", "-U")
+"""What `_hoodie_operation` holds in rows that delete: a deletion, and the row before an update."""
 _WHOLE, _DOUBLE = struct.Struct(">q"), struct.Struct(">d")
 _NOT_A_NUMBER = 0x7FF8 << 48
 _LARGEST = (1 << 63) - 1
@@ -89,9 +91,7 @@ def records_of(
         UnsupportedFeatureError: rows are ordered, or deleted, in a way that is not proven.
     """
     names = {*file.schema_arrow.names}
-    if OPERATION in names:
-        raise unproven(storage, block.instant, f"changes by {OPERATION}")
-    wanted, start = stored_of(file, (KEY, MARK, *rule.ordering)), 0
+    wanted, start = stored_of(file, (KEY, MARK, OPERATION, *rule.ordering)), 0
     for group in range(file.metadata.num_row_groups):
         rows = file.read_row_group(group, wanted)
         if KEY not in names or rows[KEY].null_count:
@@ -99,7 +99,7 @@ def records_of(
         values: Iterable[Ordering | None] = repeat(0, len(rows))
         if rule.by_time or rule.contested:
             values = orderings(storage, rows, rule.ordering, block.instant)
-        marks = rows[MARK].to_pylist() if MARK in names else repeat(None, len(rows))
+        marks = _marks(rows)
         ints = (
             rule.by_time
             and len(rule.ordering) == 1
@@ -108,8 +108,17 @@ def records_of(
         places = range(start, start + len(rows))
         for row, key, value, mark in zip(places, rows[KEY].to_pylist(), values, marks, strict=True):
             wins = mark and (isinstance(value, Missing) or (ints and value == 0))
-            yield Record(key, None if wins else value, bool(mark), number, row)
+            yield Record(key, None if wins else value, mark, number, row)
         start = places.stop
+
+
+def _marks(rows: pa.Table) -> Iterable[bool]:
+    """Return which rows delete, by either of the columns that say so. Source: DeleteContext."""
+    there = [name for name in (MARK, OPERATION) if name in rows.column_names]
+    marked = [rows[name].to_pylist() for name in there]
+    if not marked:
+        return repeat(False, len(rows))
+    return [any(value is True or value in DELETING for value in row) for row in zip(*marked, strict=True)]
 
 
 def stored_of(file: ParquetFile, columns: Iterable[str]) -> list[str]:
