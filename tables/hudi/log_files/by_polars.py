@@ -12,7 +12,8 @@ import orjson
 import pyarrow as pa
 
 _PLAIN = frozenset(("boolean", "int", "long", "float", "double", "string", "bytes"))
-_MICROS = frozenset(("date", "timestamp-micros", "local-timestamp-micros"))
+_AS_STORED = frozenset(("date", "timestamp-micros", "local-timestamp-micros", "uuid"))
+"""Logical types of which the stored number, text or bytes are taken."""
 _SYNC = bytes(16)
 
 
@@ -27,7 +28,7 @@ def _is_plain(type_: Any) -> bool:
         return len(type_) == 2 and len(others) == 1 and type_[0] == "null" and _is_plain(others[0])
     if isinstance(type_, dict):
         logical, stored = type_.get("logicalType"), type_.get("type")
-        return logical == "decimal" or (logical in (None, *_MICROS) and _is_plain(stored))
+        return logical == "decimal" or (logical in (None, *_AS_STORED) and _is_plain(stored))
     return type_ in _PLAIN
 
 
@@ -55,12 +56,12 @@ def decode_plain(records: list[memoryview], root: Any) -> pa.Table:
 
 
 def numbered(type_: Any) -> Any:
-    """Return a schema in which dates and times in microseconds are the numbers that they are stored as."""
+    """Return a schema in which dates, times in microseconds and UUIDs are what they are stored as."""
     if isinstance(type_, list):
         return [numbered(member) for member in type_]
     if not isinstance(type_, dict):
         return type_
-    dropped = "logicalType" if type_.get("logicalType") in _MICROS else ""
+    dropped = "logicalType" if type_.get("logicalType") in _AS_STORED else ""
     return {name: numbered(part) for name, part in type_.items() if name != dropped}
 
 

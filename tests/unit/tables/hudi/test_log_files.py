@@ -83,6 +83,15 @@ def test_rows_of_avro_are_those_that_were_written(columns: dict[str, Any], tmp_p
         assert found["words"].to_pylist() == [["x", None], None]
 
 
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_uuid_is_the_text_that_it_is_stored_as(nested: bool, tmp_path: Path) -> None:
+    more = {"words": {"type": "array", "items": "string"}} if nested else {}
+    texts = ["00000000-0000-0000-0000-00000000000A", "no uuid", None]
+    columns = schema(u={"type": "string", "logicalType": "uuid"}, **more)
+    storage, (block,) = written(tmp_path, avro_block(FIRST, columns, [{"u": text} for text in texts]))
+    assert pa.concat_tables(read_pieces(storage, LOG, block))["u"].to_pylist() == texts
+
+
 def test_rows_of_parquet_are_those_that_were_written(tmp_path: Path) -> None:
     rows = pa.table({"k": ["a", "b"]})
     storage, (block,) = written(tmp_path, parquet_block(FIRST, schema(k="string"), rows))
