@@ -7,9 +7,10 @@ the newest commit names is shown though it is not there, so that who reads it is
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import takewhile
 from typing import Any
 
 from tailbit.errors import MalformedLogError
@@ -153,7 +154,7 @@ def build_snapshot(
         if instant.action == "replacecommit" and instant.row < 0:
             replaced |= read_commit(timeline, instant).replaced
     avro, newest = _schema_in_force(timeline, complete)
-    files = _with_lost(files, newest)
+    files = _with_lost(files, _not_cleaned(newest, complete))
     bases = (f for f in files.bases if versions.is_complete(f.requested, version))
     groups = newest_of_groups(bases, replaced)
     live = [f[0] if len(f) == 1 else _right_one(f, timeline, complete) for f in groups.values()]
@@ -172,6 +173,12 @@ def build_snapshot(
     slices.sort(key=lambda slice_: slice_.path)
     listed = HudiFiles.of([avro.marked(slice_) for slice_ in slices], timeline.properties.active)
     return snapshot_of(versions, version, timestamp_ms, listed, avro, frozenset(replaced), logs)
+
+
+def _not_cleaned(commits: Sequence[tuple[Instant, Commit]], complete: Sequence[Instant]) -> Iterator[Commit]:
+    """Yield the commits after which no archived instant completed: one may have replaced what they wrote."""
+    followed = {instant.key for instant in takewhile(lambda instant: instant.row < 0, reversed(complete))}
+    return (commit for instant, commit in commits if instant.key in followed)
 
 
 def _with_lost(files: ListedFiles, commits: Iterable[Commit]) -> ListedFiles:
@@ -275,7 +282,9 @@ def _right_one(files: Sequence[BaseFile], timeline: Timeline, complete: Iterable
     return right[0]
 
 
-def _schema_in_force(timeline: Timeline, complete: Iterable[Instant]) -> tuple[AvroSchema, list[Commit]]:
+def _schema_in_force(
+    timeline: Timeline, complete: Iterable[Instant]
+) -> tuple[AvroSchema, list[tuple[Instant, Commit]]]:
     """Return the schema of the greatest requested instant that has one, else that of the table's creation.
 
     The second part is what was read for it: the commits of the greatest requested instants.
@@ -283,11 +292,12 @@ def _schema_in_force(timeline: Timeline, complete: Iterable[Instant]) -> tuple[A
     properties = timeline.properties
     folders = partition_columns(properties)
     empty = AvroSchema(with_meta=properties.has_meta_columns, partitioned=folders)
-    commits: list[Commit] = []
+    commits: list[tuple[Instant, Commit]] = []
     for instant in sorted(complete, key=lambda instant: instant.requested, reverse=True):
         if instant.action in WRITES:
-            commits.append(read_commit(timeline, instant))
-            schema = empty.after(commits[-1], instant)
+            commit = read_commit(timeline, instant)
+            commits.append((instant, commit))
+            schema = empty.after(commit, instant)
             if schema.text:
                 return schema, commits
     return replace(empty, text=properties.values.get("hoodie.table.create.schema", "")), commits

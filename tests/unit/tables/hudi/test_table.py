@@ -168,6 +168,19 @@ def test_a_file_of_the_newest_commit_that_is_lost_is_named_and_no_older_one_is_r
         tailbit.open(str(made.root), tmp_path / "index").where("k > 1").count()
 
 
+def test_a_file_of_a_group_that_an_archived_instant_replaced_is_not_missed(tmp_path: Path) -> None:
+    made = builder(tmp_path)
+    path = write(made, "group-0")
+    for old, new in (("group-0", "group-1"), ("group-1", "group-2")):
+        requested = made.timeline.request("replacecommit")
+        file, _ = made.data_file(ROWS, requested, new, "p")
+        made.commit(requested, [file], ROWS.schema, "CLUSTER", {"p": [old]})
+    (made.root / path).unlink()
+    made.timeline.archive(made.timeline.instants[:3])
+    shown = opened(made.root).snapshot().files.paths.to_pylist()
+    assert [name for name in shown if "group-" in name] == [file.path]
+
+
 def test_a_folder_of_data_may_be_a_link_to_one_elsewhere(tmp_path: Path) -> None:
     table = unpack("cow_v9_late", tmp_path)
     before = opened(table.path).snapshot().files.paths
