@@ -200,7 +200,7 @@ def test_a_log_file_that_lost_all_blocks_is_told_unless_its_instant_did_not_name
     made.write(lambda _: [], named=[])
     assert set(made.cities().values()) == {"Oslo"}
     log = made.write(lambda _: [])
-    with pytest.raises(LogBlockError, match="it is empty") as lost:
+    with pytest.raises(LogBlockError, match="it has no block") as lost:
         made.cities()
     assert lost.value.fields["file"] == log
 
