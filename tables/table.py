@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from types import MappingProxyType
 from typing import ClassVar, NamedTuple
 
 from tailbit.errors import TailbitError, UsageError
@@ -26,7 +26,7 @@ class FormatWords(NamedTuple):
     kind: str
     log: str
     cleaner: str
-    remedies: Mapping[str, str] = field(default_factory=dict)
+    remedies: Mapping[str, str] = MappingProxyType({})
     sql_name: str = "delta"
 
     def remedy_of(self, error: TailbitError) -> str:

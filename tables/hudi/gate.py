@@ -48,7 +48,7 @@ def check_readable(properties: TableProperties, root: str, version: str = NEWEST
         raise UnsupportedFeatureError(
             path=root,
             version=version,
-            feature="files of Hudi's own metadata, for which it is the table",
+            feature="the format of Hudi's own metadata table",
             hint=f"Give the folder that holds {LOG}: {root.removesuffix(_METADATA)}.",
         )
     for name, value in refused(properties.values).items():

@@ -290,6 +290,15 @@ class Merging:
         """Return the row of the base file of a position or of a key; None if it has none."""
         return self.rows.get(slot) if isinstance(slot, str) else None if self.plan.base is None else slot
 
+    def _check_positions(self, slots: Iterable[Slot], rows: int, path: str) -> None:
+        """Check that the positions of records are those of rows of the base file."""
+        for slot in slots:
+            if isinstance(slot, int) and slot >= rows:
+                name = self.plan.blocks[self.winners[slot].block]
+                log, reason = self.plan.path(name.log), f"a position is beyond the {rows} rows of {path}"
+                offset = block_of(self.storage, log, name.number).offset
+                raise LogBlockError(file=log, offset=offset, reason=reason)
+
     def _against_base(self, slots: Collection[Slot]) -> set[Slot]:
         """Hide the rows of the base file that lose; return the positions or keys of those that win."""
         if self.plan.base is None:
@@ -300,10 +309,8 @@ class Merging:
                 wanted = [slot for slot in slots if slot not in self.rows]
                 for key, row in find_keys(file, arrow_array(wanted, pa.string()), path):
                     self.rows.setdefault(key, row)
-            elif max((slot for slot in slots if isinstance(slot, int)), default=-1) >= file.metadata.num_rows:
-                reason = f"a position is beyond the {file.metadata.num_rows} rows of {path}"
-                log = self.plan.path(self.plan.blocks[0].log)
-                raise LogBlockError(file=log, offset=0, reason=reason)
+            else:
+                self._check_positions(slots, file.metadata.num_rows, path)
             kept = self._kept(file, slots)
         rows_of_slots = ((slot, self._row_of(slot)) for slot in slots)
         self.hidden.setdefault(_BASE, BitMap()).update(

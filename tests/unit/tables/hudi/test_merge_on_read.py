@@ -298,10 +298,12 @@ def test_a_partial_row_keeps_the_other_columns_of_the_row_before(tmp_path: Path)
 )
 def test_positions_that_cannot_be_are_damage(places: Sequence[int], reason: str, tmp_path: Path) -> None:
     made = Made(tmp_path)
-    more: Mapping[int, str] = {BASE_INSTANT: made.base.requested, POSITIONS: positions(places)}
-    made.write(updates([0, 1], 6, more=more))
-    with pytest.raises(LogBlockError, match=reason):
+    own: Mapping[int, str] = {BASE_INSTANT: made.base.requested}
+    made.write(updates([2], 6, more={**own, POSITIONS: positions([2])}))
+    log = made.write(updates([0, 1], 6, more={**own, POSITIONS: positions(places)}))
+    with pytest.raises(LogBlockError, match=reason) as damage:
         made.cities()
+    assert damage.value.fields["file"] == log
 
 
 def test_positions_of_another_base_file_are_not_used(tmp_path: Path) -> None:
