@@ -159,9 +159,9 @@ def encode_array(values: pa.Array | pa.ChunkedArray, key_type: str) -> pa.Binary
         parts = [encode_array(chunk, key_type) for chunk in values.chunks]
         return pa.concat_arrays(parts) if parts else arrow_array([], pa.binary())
     if pa.types.is_dictionary(values.type):
-        return encode_array(values.dictionary, key_type).take(values.indices)
+        return pc.take(encode_array(values.dictionary, key_type), values.indices)
     if is_textual(key_type):
-        return _shortened(values.cast(pa.binary()))
+        return _shortened(pc.cast(values, pa.binary()))
     if key_type == "boolean":
         return _fixed(values, numpy_of(filled(values, False), dtype=np.uint8), 1)
     scale = scale_of(key_type)
@@ -215,7 +215,7 @@ def decode_keys(keys: pa.BinaryArray, key_type: str, type_: DataType) -> pa.Arra
     numbers = _integers(keys)
     if key_type == "double":
         bits = np.where(numbers < 0, numbers ^ np.int64(SIGN - 1), numbers)
-        return arrow_array(bits.view(np.float64), mask=_nulls(keys)).cast(target, safe=False)
+        return pc.cast(arrow_array(bits.view(np.float64), mask=_nulls(keys)), target, safe=False)
     plain = arrow_array(numbers, mask=_nulls(keys))
     return pc.cast(pc.cast(plain, pa.int32()) if key_type == "date" else plain, target)
 
@@ -236,12 +236,14 @@ def widen_keys(keys: pa.BinaryArray, from_type: str, to_type: str) -> pa.BinaryA
         return pc.replace_with_mask(keys, held, widened)
     source, scale = scale_of(from_type), scale_of(to_type)
     if source is not None and scale is not None:
-        return encode_array(_decimals(keys, 38, source).cast(pa.decimal128(38, scale)), to_type)
+        return encode_array(pc.cast(_decimals(keys, 38, source), pa.decimal128(38, scale)), to_type)
     numbers = arrow_array(_integers(keys), mask=_nulls(keys))
     if to_type == "double":
-        return encode_array(numbers.cast(pa.float64(), safe=False), to_type)
+        return encode_array(pc.cast(numbers, pa.float64(), safe=False), to_type)
     if scale is not None:
-        return encode_array(numbers.cast(pa.decimal128(19, 0)).cast(pa.decimal128(38, scale)), to_type)
+        return encode_array(
+            pc.cast(pc.cast(numbers, pa.decimal128(19, 0)), pa.decimal128(38, scale)), to_type
+        )
     return encode_array(pc.multiply(numbers, factor).cast(pa.timestamp("us")), to_type)
 
 
@@ -300,7 +302,7 @@ def _shortened(values: pa.BinaryArray) -> pa.BinaryArray:
     long = filled(pc.greater(pc.binary_length(values), arrow_scalar(MAX_KEY)), False)
     if not pc.any(long).as_py():
         return values
-    coded = values.filter(long).dictionary_encode()
+    coded = pc.dictionary_encode(pc.filter(values, long))
     keys = arrow_array([_short(v) for v in coded.dictionary.to_pylist()], pa.binary())
     return pc.replace_with_mask(values, long, keys.take(coded.indices))
 
@@ -337,7 +339,7 @@ def decimal_words(values: pa.Array, scale: int) -> Longs | None:
 def _decimal_pairs(values: pa.Array, scale: int) -> npt.NDArray[np.uint64]:
     """Return the low and high 64 bits of the unscaled integers of decimals: uint64, rows by 2."""
     if not pa.types.is_decimal128(values.type) or values.type.scale != scale:
-        values = values.cast(pa.decimal128(38, scale))
+        values = pc.cast(values, pa.decimal128(38, scale))
     if not len(values):
         return np.zeros((0, 2), dtype="<u8")
     words = np.frombuffer(values.buffers()[1], dtype="<u8")

@@ -93,7 +93,7 @@ def coded(values: pa.Array | pa.ChunkedArray, key_type: str) -> tuple[pa.BinaryA
 
     Equal values are merged before keys are made; different values (0.0 and -0.0) may share a key.
     """
-    encoded = one_array(values).dictionary_encode(null_encoding="encode")
+    encoded = pc.dictionary_encode(one_array(values), null_encoding="encode")
     keys, places = distinct(full_keys(encoded.dictionary, key_type))
     return keys, places[numpy_of(encoded.indices, dtype=np.int64)]
 
@@ -114,7 +114,7 @@ def full_keys(values: pa.Array | pa.ChunkedArray, key_type: str) -> pa.BinaryArr
     if types is not None:
         pairs = zip(whole.flatten(), types, strict=True)
         return join_parts([full_keys(part, type_) for part, type_ in pairs], key_type)
-    return whole.cast(pa.binary()) if is_textual(key_type) else encode_array(whole, key_type)
+    return pc.cast(whole, pa.binary()) if is_textual(key_type) else encode_array(whole, key_type)
 
 
 def one_array(values: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -122,7 +122,7 @@ def one_array(values: pa.Array | pa.ChunkedArray) -> pa.Array:
     whole = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     if isinstance(whole, pa.ChunkedArray):
         whole = pa.concat_arrays(whole.chunks) if whole.num_chunks else arrow_array([], whole.type)
-    return whole.cast(whole.type.value_type) if pa.types.is_dictionary(whole.type) else whole
+    return pc.cast(whole, whole.type.value_type) if pa.types.is_dictionary(whole.type) else whole
 
 
 def python_values(keys: pa.BinaryArray, key_type: str, column: Column) -> list[Any]:
@@ -148,7 +148,7 @@ def first_in_order(keys: pa.BinaryArray, n: int) -> Longs:
     """Return the places of at least the `n` least of distinct keys, in no order; null is least."""
     if len(keys) <= n:
         return np.arange(len(keys))
-    null = np.flatnonzero(numpy_of(keys.is_null()))[:n]
+    null = np.flatnonzero(numpy_of(pc.is_null(keys)))[:n]
     places = pc.select_k_unstable(keys, n - len(null), [("key", "ascending")]) if n > len(null) else []
     return np.concatenate([null, np.asarray(places, dtype=np.int64)])
 
@@ -156,7 +156,7 @@ def first_in_order(keys: pa.BinaryArray, n: int) -> Longs:
 def all_texts(keys: pa.BinaryArray) -> bool:
     """Return whether all keys are UTF-8; keys that are not may look alike once shown."""
     try:
-        keys.cast(pa.string())
+        pc.cast(keys, pa.string())
     except pa.ArrowInvalid:
         return False
     return True

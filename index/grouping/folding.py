@@ -17,6 +17,7 @@ from pyroaring import BitMap
 
 from tailbit.arrays import Longs
 from tailbit.index.grouping.dictionary import coded
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class Coded:
         some = np.flatnonzero(used)
         if 2 * len(some) > len(self.keys):
             return self
-        return Coded(self.keys.take(arrow_array(some)), (np.cumsum(used) - 1)[self.codes])
+        return Coded(pc.take(self.keys, arrow_array(some)), (np.cumsum(used) - 1)[self.codes])
 
 
 @dataclass(frozen=True, eq=False)

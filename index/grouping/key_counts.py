@@ -13,6 +13,7 @@ from tailbit.arrays import Longs
 from tailbit.index.grouping.choice import Choice, CountingWay
 from tailbit.index.grouping.dictionary import first_in_order
 from tailbit.index.roaring.coding import order_with_nulls
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, numpy_of
 from tailbit.tables.model import Column
 
@@ -61,7 +62,7 @@ class KeyCounts:
         """Return the number of rows that are NULL."""
         if not self.keys.null_count:
             return 0
-        return int(self.counts[0 if self.ordered else np.flatnonzero(numpy_of(self.keys.is_null()))[0]])
+        return int(self.counts[0 if self.ordered else np.flatnonzero(numpy_of(pc.is_null(self.keys)))[0]])
 
     def most_frequent(self, n: int | None = None) -> Longs:
         """Return the places of the keys by falling count, ties in key order; `n`: only the first ones."""
@@ -80,5 +81,5 @@ class KeyCounts:
         missing = n - len(over)
         if self.ordered:
             return np.sort(np.concatenate([over, ties[:missing]]))
-        places = np.concatenate([over, ties[first_in_order(self.keys.take(arrow_array(ties)), missing)]])
-        return places[order_with_nulls(self.keys.take(arrow_array(places)))]
+        places = np.concatenate([over, ties[first_in_order(pc.take(self.keys, arrow_array(ties)), missing)]])
+        return places[order_with_nulls(pc.take(self.keys, arrow_array(places)))]

@@ -53,7 +53,7 @@ class Tally:
     def add(self, values: pa.Array | pa.ChunkedArray, counts: Longs | None = None) -> None:
         """Add values with the rows of each; None: one row each."""
         whole = one_array(values)
-        whole = whole.cast(pa.binary()) if pa.types.is_string(whole.type) else whole
+        whole = pc.cast(whole, pa.binary()) if pa.types.is_string(whole.type) else whole
         self._parts.append((whole, counts))
         self._gathered += whole.nbytes
         if self._gathered > max(_GATHERED, self._kept):
@@ -140,12 +140,12 @@ def _sorted(plain: Sequence[pa.Array], low: int, high: int) -> tuple[Longs, Long
 
 def _present(values: pa.Array) -> npt.NDArray[np.signedinteger]:
     """Return the integers that are not NULL."""
-    present: npt.NDArray[np.signedinteger] = numpy_of(values.drop_null() if values.null_count else values)
+    present: npt.NDArray[np.signedinteger] = numpy_of(pc.drop_null(values) if values.null_count else values)
     return present
 
 
 def _added_up(parts: Sequence[tuple[pa.Array, Longs | None]]) -> tuple[pa.Array, Longs]:
-    encoded = pa.concat_arrays([values for values, _ in parts]).dictionary_encode(null_encoding="encode")
+    encoded = pc.dictionary_encode(pa.concat_arrays([values for values, _ in parts]), null_encoding="encode")
     places = numpy_of(encoded.indices, dtype=np.int64)
     if all(counts is None for _, counts in parts):
         return encoded.dictionary, np.bincount(places, minlength=len(encoded.dictionary))
@@ -178,7 +178,7 @@ def _plain(values: pa.Array) -> pa.Array:
         # Of a decimal's two words, the lower holds the whole value.
         words = np.frombuffer(values.buffers()[1] or b"", dtype="<i8")[2 * values.offset :]
         low = np.ascontiguousarray(words[: 2 * len(values) : 2])
-        return arrow_array(low, mask=numpy_of(values.is_null()) if values.null_count else None)
+        return arrow_array(low, mask=numpy_of(pc.is_null(values)) if values.null_count else None)
     return values
 
 
@@ -187,8 +187,8 @@ def _typed(values: pa.Array, type_: pa.DataType) -> pa.Array:
     if pa.types.is_timestamp(type_) or pa.types.is_date32(type_):
         return values.view(type_)
     if pa.types.is_decimal128(type_) and type_.precision <= WORD_DIGITS:
-        return _of_scale(values.cast(pa.decimal128(WORD_DIGITS + 1, 0)), type_)
-    return values.cast(type_)
+        return _of_scale(pc.cast(values, pa.decimal128(WORD_DIGITS + 1, 0)), type_)
+    return pc.cast(values, type_)
 
 
 def _of_scale(values: pa.Array, type_: pa.DataType) -> pa.Array:

@@ -25,6 +25,7 @@ from tailbit.index.postings.segment import ALL_KEYS, STORED, Segment
 from tailbit.index.roaring.collected import narrowest
 from tailbit.index.roaring.decode import place_codes
 from tailbit.index.roaring.masks import bitmap_where
+from tailbit.tables import compute as pc
 from tailbit.tables.ahead import in_order
 from tailbit.tables.arrow import arrow_array, numpy_of
 from tailbit.tables.cache import Cache, share
@@ -253,7 +254,8 @@ def _decoded(read: Callable[[Sequence[str]], pa.Table], first: int, rows: int, a
         firsts, others = gaps.apart(0, len(part))
         mine, dense = numbers[gaps.held].astype(narrowest(first + len(part))), ~gaps.held
         sparse = [(firsts, mine), (others, np.repeat(mine, gaps.counts[gaps.held] - 1))]
-        bitmaps, cardinality, numbers = bitmaps.filter(arrow_array(dense)), cardinality[dense], numbers[dense]
+        bitmaps = pc.filter(bitmaps, arrow_array(dense))
+        cardinality, numbers = cardinality[dense], numbers[dense]
     if bitmaps.null_count:
         raise ValueError("a posting has neither a bitmap nor positions")
     return _Part(sparse, bitmaps, cardinality, numbers)

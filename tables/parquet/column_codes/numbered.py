@@ -27,9 +27,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from tailbit.arrays import Ints, Longs, Mask, occurrences
+from tailbit.arrays import Ints, Longs, occurrences
 from tailbit.errors import DataFileError, LegacyCalendarError
-from tailbit.tables import compute as pc
 from tailbit.tables.ahead import in_order
 from tailbit.tables.arrow import arrow_array, filled, numpy_of
 from tailbit.tables.model import Column
@@ -137,9 +136,10 @@ def _decoded(
         frame = wanted_rows(library, data)
         return [frame.to_series(n).fill_null(0).to_numpy() for n in range(columns)]
     table = ParquetFile(pa.BufferReader(arrow_buffer([data]))).read()
-    if any(group.some is not None for group in batch):
-        table = pc.filter(table, arrow_array(_mask(batch)))
-    return [_filled(table.column(n)) for n in range(columns)]
+    numbers = [_filled(table.column(n)) for n in range(columns)]
+    if all(group.some is None for group in batch):
+        return numbers
+    return [_wanted(every, batch) for every in numbers]
 
 
 def _filled(numbers: pa.ChunkedArray) -> Ints:
@@ -147,14 +147,11 @@ def _filled(numbers: pa.ChunkedArray) -> Ints:
     return out
 
 
-def _mask(batch: Sequence[Group]) -> Mask:
-    """Return which rows of all row groups are wanted, as a mask."""
-    out = np.zeros(sum(group.rows for group in batch), bool)
-    before = 0
-    for group in batch:
-        out[group.at + before] = True
-        before += group.rows
-    return out
+def _wanted(numbers: Ints, batch: Sequence[Group]) -> Ints:
+    """Return those numbers of all rows of the row groups that are of wanted rows."""
+    ends = np.cumsum([group.rows for group in batch])
+    parts = zip(batch, np.split(numbers, ends[:-1]), strict=True)
+    return np.concatenate([part if group.some is None else part.take(group.some) for group, part in parts])
 
 
 def _assembled(storage: Storage, batch: Sequence[Group], columns: int, masked: bool) -> bytes:
