@@ -33,7 +33,7 @@ def ordered_ints(values: pa.Array, key_type: str) -> Longs:
     masks the NULL entries, which look like a real 0.
     """
     if key_type == "double":
-        floats = numpy_of(filled(values.cast(pa.float64()), 0.0)) + 0.0
+        floats = numpy_of(filled(pc.cast(values, pa.float64()), 0.0)) + 0.0
         floats[np.isnan(floats)] = np.nan
         bits = floats.view(np.int64)
         return np.where(bits < 0, bits ^ np.int64(SIGN - 1), bits)
@@ -41,7 +41,7 @@ def ordered_ints(values: pa.Array, key_type: str) -> Longs:
         return numpy_of(filled(values, False)).astype(np.int64)
     if key_type in ("timestamp", "timestamp_ntz"):
         zone = "UTC" if key_type == "timestamp" else None
-        values = values.cast(pa.timestamp("us", zone), safe=False)
+        values = pc.cast(values, pa.timestamp("us", zone), safe=False)
     elif key_type == "date":
         values = pc.cast(values, pa.int32())
     return numpy_of(filled(pc.cast(values, pa.int64()), 0)).astype(np.int64)

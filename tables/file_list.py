@@ -72,10 +72,10 @@ class FileList(Sequence[FileSlice], ABC):
         """
         paths = stored["path"].combine_chunks()
         if not _ascending(paths):
-            stored = stored.take(pc.sort_indices(paths))
+            stored = pc.take(stored, pc.sort_indices(paths))
             paths = stored["path"].combine_chunks()
             if not _ascending(paths):
-                twice = paths.filter(pa.concat_arrays([_same_as_next(paths), arrow_array([False])]))
+                twice = pc.filter(paths, pa.concat_arrays([_same_as_next(paths), arrow_array([False])]))
                 raise MalformedLogError(file=file, reason=f"path {twice[0].as_py()!r} is live twice")
         return cls(stored, file, late)
 
@@ -181,7 +181,7 @@ class FileList(Sequence[FileSlice], ABC):
         """Return the file slices at some row numbers. Cost: of many, a quarter of one by one."""
         if len(numbers) < _MANY_FILES:
             return [self[number] for number in numbers]
-        return list(self._pieces(self._with_stats.take(arrow_array(list(numbers), pa.int64()))))
+        return list(self._pieces(pc.take(self._with_stats, arrow_array(list(numbers), pa.int64()))))
 
     def _pieces(self, table: pa.Table) -> Iterator[FileSlice]:
         for batch in table.to_batches(max_chunksize=1024):
@@ -239,7 +239,7 @@ class FileList(Sequence[FileSlice], ABC):
             return type(self)(added, self._file, self._late)
         if len(changes) > _MAX_SPLICES or len(self) < len(changes):
             gone = pc.is_in(self._stored["path"], value_set=arrow_array(list(changes), pa.string()))
-            kept = self._stored.filter(pc.invert(gone))
+            kept = pc.filter(self._stored, pc.invert(gone))
             return type(self).sorted(pa.concat_tables([kept, added]), self._file, self._late)
         return type(self)(self._spliced(changes, added), self._file, self._late)
 

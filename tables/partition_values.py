@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from tailbit.errors import MalformedLogError
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import Column, DataType
@@ -55,7 +56,7 @@ def _scalar(type_: DataType, id_: str, label: str, text: str | None, zone: str) 
         value = None if text is None else parse_partition_text(type_, text, zone)
         if value is not None and type_.name in ("date", "timestamp", "timestamp_ntz"):
             width = pa.int32() if type_.name == "date" else pa.int64()
-            return arrow_array([value], width).cast(arrow)[0]
+            return pc.cast(arrow_array([value], width), arrow)[0]
         return arrow_array([value], arrow)[0]
     except (ValueError, OverflowError, InvalidOperation, pa.ArrowException) as wrong:
         raise MalformedLogError(

@@ -26,7 +26,7 @@ from tailbit.index.grouping.key_counts import KeyCounts
 from tailbit.index.keys import decode_keys
 from tailbit.index.values.literals import FLOATING, NUMERIC, WHOLE
 from tailbit.tables import compute as pc
-from tailbit.tables.arrow import arrow_array
+from tailbit.tables.arrow import arrow_array, numpy_of
 from tailbit.tables.model import Column, DataType
 
 _LONG = 1 << 63
@@ -199,7 +199,7 @@ def _whole_sum(values: pa.Array, counts: Longs) -> int:
         words = np.frombuffer(values.buffers()[1], dtype=np.uint64)
         words = words[2 * values.offset : 2 * (values.offset + len(values))].reshape(-1, 2)
         return (_dot(words[:, 1].view(np.int64), counts) << 64) + _dot_unsigned(words[:, 0], counts)
-    return _dot(np.asarray(values.cast(pa.int64())), counts)
+    return _dot(numpy_of(pc.cast(values, pa.int64())), counts)
 
 
 def _dot(numbers: Longs, counts: Longs) -> int:
@@ -215,7 +215,7 @@ def _dot_unsigned(numbers: npt.NDArray[np.uint64], counts: Longs) -> int:
 
 def _float_sum(values: pa.Array, counts: Longs) -> Fraction | float:
     """Return the exact sum of doubles; the infinity or NaN of the sum if a value is not finite."""
-    numbers = np.asarray(values.cast(pa.float64()))
+    numbers = numpy_of(pc.cast(values, pa.float64()))
     finite = np.isfinite(numbers)
     if not finite.all():
         return float(sum(numbers[~finite].tolist()))

@@ -18,6 +18,7 @@ from tailbit.index.keys import is_textual
 from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.selection import Selection
 from tailbit.once import lazy
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.model import Column
 from tailbit.wording import counted
@@ -47,7 +48,9 @@ def most_frequent(key_counts: KeyCounts, n: int) -> dict[Any, int]:
     if is_textual(key_counts.key_type) and not all_texts(key_counts.keys):
         return dict(list(as_facets(key_counts).items())[:n])
     places = key_counts.most_frequent(n)
-    values = python_values(key_counts.keys.take(arrow_array(places)), key_counts.key_type, key_counts.column)
+    values = python_values(
+        pc.take(key_counts.keys, arrow_array(places)), key_counts.key_type, key_counts.column
+    )
     return dict(zip(values, key_counts.counts[places].tolist(), strict=True))
 
 

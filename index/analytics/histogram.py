@@ -19,6 +19,8 @@ from tailbit.errors import ColumnTypeError, UsageError
 from tailbit.index.grouping.key_counts import KeyCounts
 from tailbit.index.keys import decode_keys
 from tailbit.index.values.literals import NUMERIC
+from tailbit.tables import compute as pc
+from tailbit.tables.arrow import arrow_array, numpy_of, python_of
 from tailbit.tables.date_text import DAY_US, date_texts
 from tailbit.tables.zones.times import offsets_kept, offsets_of_instants, offsets_of_starts
 
@@ -138,7 +140,7 @@ def by_part(key_counts: KeyCounts, part: str, zone: str) -> dict[Any, int]:
         raise ColumnTypeError(column=key_counts.column.label, type=name, reason=reason, hint=hint)
     first = int(key_counts.nulls > 0)
     values = decode_keys(key_counts.keys.slice(first), key_counts.key_type, key_counts.column.type)
-    numbers = np.asarray(values.cast(pa.int32() if name == "date" else pa.int64())).astype(np.int64)
+    numbers = numpy_of(pc.cast(values, pa.int32() if name == "date" else pa.int64()), np.int64)
     local = numbers + offsets_of_instants(numbers, zone) if name == "timestamp" else numbers
     begins = _begins(local, part, days=name == "date")
     if name == "timestamp":
@@ -146,8 +148,8 @@ def by_part(key_counts: KeyCounts, part: str, zone: str) -> dict[Any, int]:
     places, at = np.unique(begins, return_inverse=True)
     counts = np.bincount(at, weights=key_counts.counts[first:], minlength=len(places)).astype(np.int64)
     out: dict[Any, int] = {None: key_counts.nulls} if key_counts.nulls else {}
-    width = pa.array(places).cast(pa.int32()) if name == "date" else pa.array(places)
-    return out | dict(zip(_python(width.cast(values.type)), counts.tolist(), strict=True))
+    width = arrow_array(places, pa.int32() if name == "date" else pa.int64())
+    return out | dict(zip(_python(pc.cast(width, values.type)), counts.tolist(), strict=True))
 
 
 def _begins(local: Longs, part: str, days: bool) -> Longs:
@@ -182,7 +184,6 @@ def _instants(instants: Longs, local: Longs, begins: Longs, part: str, zone: str
 
 def _python(values: pa.Array) -> list[Any]:
     try:
-        listed: list[Any] = values.to_pylist()
+        return python_of(values)
     except (OverflowError, ValueError):
-        listed = date_texts(values)
-    return listed
+        return date_texts(values)

@@ -26,7 +26,8 @@ from tailbit.index.keys import decode_keys
 from tailbit.index.model import key_type_of_column
 from tailbit.index.query.selection import Selection
 from tailbit.index.values.literals import FLOATING, WHOLE
-from tailbit.tables.arrow import arrow_array
+from tailbit.tables import compute as pc
+from tailbit.tables.arrow import arrow_array, numpy_of
 from tailbit.tables.model import Column
 from tailbit.tables.schema import arrow_type
 
@@ -71,7 +72,7 @@ class _Groups:
 
     def add(self, keys: Sequence[pa.BinaryArray], codes: Sequence[Longs], counts: Longs) -> Longs:
         """Add rows by combination of keys; return the group number of each combination."""
-        group_keys = [part.take(arrow_array(at)) for part, at in zip(keys, codes, strict=True)]
+        group_keys = [pc.take(part, arrow_array(at)) for part, at in zip(keys, codes, strict=True)]
         values = [
             _one_nan(python_values(part, key_type_of_column(column), column))
             for part, column in zip(group_keys, self.columns, strict=True)
@@ -121,7 +122,9 @@ class _Column:
         starts = np.flatnonzero(np.diff(groups, prepend=groups[0] - 1))
         stops = np.append(starts[1:], len(groups))
         self._add_ends(
-            groups[starts], keys.take(arrow_array(codes[starts])), keys.take(arrow_array(codes[stops - 1]))
+            groups[starts],
+            pc.take(keys, arrow_array(codes[starts])),
+            pc.take(keys, arrow_array(codes[stops - 1])),
         )
         if self.summed:
             self._add_totals(groups, keys, codes, counts, starts, stops)
@@ -143,7 +146,7 @@ class _Column:
         if numbers is not None:
             sums = np.add.reduceat(numbers[codes - first] * counts, starts).tolist()
         else:
-            row_values = values.take(arrow_array(codes - first))
+            row_values = pc.take(values, arrow_array(codes - first))
             spans = zip(starts.tolist(), stops.tolist(), strict=True)
             sums = [Totals.of(self.column, row_values.slice(a, b - a), counts[a:b]).sum for a, b in spans]
         for group, n, added in zip(groups[starts].tolist(), rows.tolist(), sums, strict=True):
@@ -261,7 +264,7 @@ def _small_numbers(column: Column, values: pa.Array, rows: int) -> Longs | None:
     if column.type.name in FLOATING or not len(values):
         return None
     if column.type.name in WHOLE:
-        numbers = np.asarray(values.cast(pa.int64()))
+        numbers = numpy_of(pc.cast(values, pa.int64()))
     else:
         words = np.frombuffer(values.buffers()[1], dtype=np.int64)
         pairs = words[2 * values.offset : 2 * (values.offset + len(values))].reshape(-1, 2)

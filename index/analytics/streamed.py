@@ -25,6 +25,7 @@ from tailbit.index.predicate.tree import Constant
 from tailbit.index.query.selection import Selection
 from tailbit.index.values.literals import FLOATING
 from tailbit.tables import compute as pc
+from tailbit.tables.arrow import arrow_array
 from tailbit.tables.model import Column
 from tailbit.tables.schema import arrow_type
 
@@ -60,7 +61,7 @@ def extremes_of_data(selection: Selection, column: Column) -> tuple[Any, Any]:
         keys += full_keys(_ends(pa.concat_arrays(ends), column), key_type).to_pylist()
     if not keys:
         return None, None
-    least, most = python_values(pa.array([min(keys), max(keys)], pa.binary()), key_type, column)
+    least, most = python_values(arrow_array([min(keys), max(keys)], pa.binary()), key_type, column)
     return least, most
 
 
@@ -101,7 +102,7 @@ def _present(selection: Selection, column: Column, left: set[int] | None = None)
         reads = [read for read in reads if read[0].path in paths]
     for table in fetch_values(rows.storage, reads, [column]):
         for chunk in table[column.id].chunks:
-            yield chunk.drop_null()
+            yield pc.drop_null(chunk)
 
 
 def _ends(values: pa.Array, column: Column) -> pa.Array:
@@ -111,4 +112,5 @@ def _ends(values: pa.Array, column: Column) -> pa.Array:
         ends = np.array([numbers.min(), numbers.max()])
         return decode_keys(integer_keys(ends), "double", column.type)
     bounds = pc.min_max(values)
-    return pa.array([bounds["min"], bounds["max"]], arrow_type(column.type, column.label))
+    ends = pa.concat_arrays([pa.repeat(bounds["min"], 1), pa.repeat(bounds["max"], 1)])
+    return pc.cast(ends, arrow_type(column.type, column.label))

@@ -33,6 +33,7 @@ from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.selection import Selection
 from tailbit.index.roaring.coding import order_with_nulls
 from tailbit.once import lazy
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.model import Column
 from tailbit.tables.schema import arrow_type
@@ -93,7 +94,8 @@ def key_counts(
     else:
         counted_groups = groups.count_groups(Rows.of(selection), sources)
         keys = [
-            k.take(arrow_array(at)) for k, at in zip(counted_groups.keys, counted_groups.codes, strict=True)
+            pc.take(k, arrow_array(at))
+            for k, at in zip(counted_groups.keys, counted_groups.codes, strict=True)
         ]
         counts, steps = counted_groups.counts, counted_groups.steps
     values, raised = _values(column, keys)
@@ -105,7 +107,7 @@ def key_counts(
     term_keys, sums = tally.keys()
     if ordered:
         order = order_with_nulls(term_keys)
-        term_keys, sums = term_keys.take(arrow_array(order)), sums[order]
+        term_keys, sums = pc.take(term_keys, arrow_array(order)), sums[order]
 
     def listed() -> list[object]:
         return python_values(term_keys, key_type, column)
@@ -146,7 +148,7 @@ def _coded(rows: Rows, term: IndexedTerm, by_id: dict[str, Coded]) -> Coded:
     """
     sources = [by_id[source.id] for source in sources_of([term])]
     alone = len(sources) == 1
-    keys = [sources[0].keys] if alone else [of.keys.take(arrow_array(of.codes)) for of in sources]
+    keys = [sources[0].keys] if alone else [pc.take(of.keys, arrow_array(of.codes)) for of in sources]
     values, raised = _values(term, keys)
     if raised is not None and (raised[sources[0].codes] if alone else raised).any():
         raise_first(rows.storage, list(rows.reads()), [term])

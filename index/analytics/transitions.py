@@ -35,6 +35,7 @@ from tailbit.index.query.selection import Selection
 from tailbit.index.scanning.scan import Scan, scan
 from tailbit.index.values.literals import DIGITS
 from tailbit.tables import compute as pc
+from tailbit.tables.arrow import arrow_array, filled, numpy_of
 from tailbit.tables.model import Column, DataType
 from tailbit.tables.partition_values import partition_array
 from tailbit.tables.positions import positions_in
@@ -150,12 +151,12 @@ class _Difference:
     def __init__(self, mine: Coverage, other: Coverage) -> None:
         self.mine, self.other = mine, other
         at = pc.index_in(mine.snapshot.files.core["path"], value_set=_one(other.snapshot, "path"))
-        known = np.asarray(pc.is_valid(at), dtype=bool)
-        self.theirs: Longs = np.asarray(pc.fill_null(at, 0)).astype(np.int64)
+        known = numpy_of(pc.is_valid(at))
+        self.theirs: Longs = numpy_of(filled(at, 0), np.int64)
         alike = known.copy()
         for name in ("size", "mtime"):
-            values = np.asarray(_one(mine.snapshot, name))
-            alike[known] &= values[known] == np.asarray(_one(other.snapshot, name))[self.theirs[known]]
+            values = numpy_of(_one(mine.snapshot, name))
+            alike[known] &= values[known] == numpy_of(_one(other.snapshot, name))[self.theirs[known]]
         self.whole: Mask = ~alike
         same = np.zeros(len(alike), dtype=bool)
         same[alike] = hidden_ids(mine.snapshot)[alike] == hidden_ids(other.snapshot)[self.theirs[alike]]
@@ -165,16 +166,16 @@ class _Difference:
         """Treat files whose partition value changed as wholly missing from the other version."""
         alike = np.flatnonzero(~self.whole)
         own, others = (
-            snapshot.files.partition_texts(column.physical[0]).take(pa.array(numbers))
+            pc.take(snapshot.files.partition_texts(column.physical[0]), arrow_array(numbers))
             for snapshot, numbers in (
                 (self.mine.snapshot, alike),
                 (self.other.snapshot, self.theirs[alike]),
             )
         )
         null = pc.and_(pc.is_null(own), pc.is_null(others))
-        same = np.asarray(pc.or_(pc.fill_null(pc.equal(own, others), False), null), dtype=bool)
+        same = numpy_of(pc.or_(filled(pc.equal(own, others), False), null))
         texts = zip(
-            *(texts_of_side.filter(pa.array(~same)).to_pylist() for texts_of_side in (own, others)),
+            *(pc.filter(texts_of_side, arrow_array(~same)).to_pylist() for texts_of_side in (own, others)),
             strict=True,
         )
         for number, both in zip(alike[~same].tolist(), texts, strict=True):

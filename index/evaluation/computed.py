@@ -162,12 +162,12 @@ def verdict(node: Computed, segment: Segment) -> KeyVerdict:
 def _judged(node: Computed, segment: Segment, cache_key: Hashable) -> KeyVerdict:
     column = _column(node)
     every = segment.keys(column.id)[0]
-    keys = every.drop_null()
+    keys = pc.drop_null(every)
     stored, current = segment.columns[column.id], key_type_of(column.type)
     short = np.ones(len(keys), dtype=np.bool_)
     if is_textual(stored):
         short = numpy_of(pc.binary_length(keys)) <= MAX_KEY
-    held = keys if short.all() else keys.filter(arrow_array(short))
+    held = keys if short.all() else pc.filter(keys, arrow_array(short))
     values = decode_keys(widen_keys(held, stored, current), current, column.type)
     first = len(every) - len(keys)
     true, open_ = np.zeros(len(every), dtype=np.bool_), np.concatenate([np.zeros(first, np.bool_), ~short])

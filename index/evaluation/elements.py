@@ -326,11 +326,11 @@ def _judged(node: Computed, column: Column, segment: Segment) -> Outcomes:
     if is_textual(inner):
         whole &= numpy_of(filled(pc.binary_length(keys), 0)) <= MAX_KEY + len(ELEMENT)
     out = np.full(len(keys), _OPEN, dtype=np.int8)
-    held = widen_keys(element_keys(keys.filter(arrow_array(whole))), inner, current)
+    held = widen_keys(element_keys(pc.filter(keys, arrow_array(whole))), inner, current)
     out[whole] = _of_elements(node, column, decode_keys(held, current, column.type.fields[0].type))
     for key, array in (*_bare(type_), (NULL_ELEMENT, arrow_array([[None]], type_))):
         places = np.flatnonzero(
-            numpy_of(keys.is_null() if key is None else filled(pc.equal(keys, key), False))
+            numpy_of(pc.is_null(keys) if key is None else filled(pc.equal(keys, key), False))
         )
         out[places] = _evaluated(node, column, array)
     return out
@@ -341,8 +341,8 @@ def _of_elements(node: Computed, column: Column, elements: pa.Array) -> Outcomes
     out = _evaluated(node, column, _alone(elements))
     if pa.types.is_floating(elements.type):
         # 0.0 and -0.0 share one key, but some functions tell them apart.
-        zero = np.flatnonzero(np.asarray(elements) == 0)
-        negative = arrow_array(np.full(len(zero), -0.0)).cast(elements.type)
+        zero = np.flatnonzero(numpy_of(elements) == 0)
+        negative = arrow_array(np.full(len(zero), -0.0), elements.type)
         other = _evaluated(node, column, _alone(negative))
         out[zero[other != out[zero]]] = _OPEN
     return out
@@ -350,7 +350,7 @@ def _of_elements(node: Computed, column: Column, elements: pa.Array) -> Outcomes
 
 def _alone(elements: pa.Array) -> pa.ListArray:
     """Wrap each element in an array of its own."""
-    ends = pa.array(np.arange(len(elements) + 1, dtype=np.int32))
+    ends = arrow_array(np.arange(len(elements) + 1, dtype=np.int32))
     return pa.ListArray.from_arrays(ends, elements)
 
 

@@ -60,7 +60,7 @@ def _small(values: pa.Array) -> pa.Array:
     """Dictionary-encode texts that repeat often. Cost if none repeats: a look at a sample."""
     if not pa.types.is_string(values.type) or not _repeat(values):
         return values
-    coded = values.dictionary_encode()
+    coded = pc.dictionary_encode(values)
     return coded if len(coded.dictionary) * 4 <= len(values) else values
 
 
@@ -69,7 +69,7 @@ def _repeat(values: pa.Array) -> bool:
     if len(values) <= 2 * _SAMPLE:
         return True
     first = np.linspace(0, len(values) - 2, _SAMPLE).astype(np.int64)
-    sample = values.take(arrow_array(np.concatenate([first, first + 1])))
+    sample = pc.take(values, arrow_array(np.concatenate([first, first + 1])))
     return bool(pc.count_distinct(sample, mode="all").as_py() * 100 <= 2 * _SAMPLE * 99)
 
 

@@ -278,7 +278,7 @@ class SpaceView:
         held = self._leaves.get(physical)
         if held is None:
             codes, texts = self.partitions.of(physical)
-            mine = arrow_array(texts, pa.string()).take(arrow_array(codes[self.files]))
+            mine = pc.take(arrow_array(texts, pa.string()), arrow_array(codes[self.files]))
             known = self._leaves_before.get(physical)
             held = known if known is not None and known.texts.equals(mine) else _Leaves(mine)
             self._leaves[physical] = held

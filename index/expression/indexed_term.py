@@ -18,6 +18,7 @@ from tailbit.arrays import Mask
 from tailbit.index.functions.tree import Call, Expression, Ref, columns_in, key_of
 from tailbit.index.tuple_keys import tuple_of
 from tailbit.once import lazy
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, numpy_of
 from tailbit.tables.model import Column
 
@@ -147,12 +148,12 @@ def _of_coded(
     of_values: KeptBy | None = None if own_kept is None else lambda _: own_kept
     values, raised = values_of(term, {id_: distinct}, len(distinct), of_values)
     codes = numpy_of(coded.indices.fill_null(len(distinct) - 1), dtype=np.int64)
-    own = values.dictionary_encode()
+    own = pc.dictionary_encode(values)
     return (
-        pa.DictionaryArray.from_arrays(own.indices.take(arrow_array(codes)), own.dictionary),
+        pa.DictionaryArray.from_arrays(pc.take(own.indices, arrow_array(codes)), own.dictionary),
         None if raised is None or not raised[codes].any() else raised[codes],
     )
 
 
 def _plain(values: pa.Array) -> pa.Array:
-    return values.cast(values.type.value_type) if pa.types.is_dictionary(values.type) else values
+    return pc.cast(values, values.type.value_type) if pa.types.is_dictionary(values.type) else values

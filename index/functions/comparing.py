@@ -34,8 +34,8 @@ def compared(call: Call, args: list[pa.Array]) -> Vector:
 def ordered(values: pa.Array, type_: DataType) -> pa.Array:
     """Convert values to an Arrow type whose order is Spark's."""
     if type_.name in ("float", "double", "boolean"):
-        return arrow_array(ordered_ints(values, key_type_of(type_)), mask=numpy_of(values.is_null()))
-    return values.cast(pa.binary()) if type_.name == "string" else values
+        return arrow_array(ordered_ints(values, key_type_of(type_)), mask=numpy_of(pc.is_null(values)))
+    return pc.cast(values, pa.binary()) if type_.name == "string" else values
 
 
 def negated(call: Call, args: list[pa.Array]) -> Vector:

@@ -83,7 +83,7 @@ def first_of(parts: Sequence[Codes | None]) -> Codes | None:
 
 def nulls_of(*arrays: pa.Array) -> Mask:
     """Return the rows where an array is NULL, of arrays of one length."""
-    masks = [numpy_of(values.is_null()) for values in arrays if values.null_count]
+    masks = [numpy_of(pc.is_null(values)) for values in arrays if values.null_count]
     return np.logical_or.reduce(masks) if masks else np.zeros(len(arrays[0]), dtype=np.bool_)
 
 
@@ -95,9 +95,9 @@ def is_set(values: pa.Array) -> Mask:
 def numbers(values: pa.Array) -> npt.NDArray[Any]:
     """Return numbers, dates or times as a numpy array of their own width; 0 for NULL."""
     if pa.types.is_date32(values.type):
-        values = values.cast(pa.int32())
+        values = pc.cast(values, pa.int32())
     elif pa.types.is_timestamp(values.type):
-        values = values.cast(pa.int64())
+        values = pc.cast(values, pa.int64())
     return numpy_of(filled(values, 0))
 
 
@@ -134,11 +134,11 @@ def repeated(literal: Literal, rows: int) -> pa.Array:
 def canonical(values: pa.Array, type_: DataType) -> list[Any]:
     """Return values as canonical Python values; None for NULL."""
     if pa.types.is_date32(values.type):
-        return list(values.cast(pa.int32()).to_pylist())
+        return list(pc.cast(values, pa.int32()).to_pylist())
     if pa.types.is_timestamp(values.type):
-        return list(values.cast(pa.int64()).to_pylist())
+        return list(pc.cast(values, pa.int64()).to_pylist())
     if pa.types.is_string(values.type):
-        return list(values.cast(pa.binary()).to_pylist())
+        return list(pc.cast(values, pa.binary()).to_pylist())
     if pa.types.is_decimal(values.type):
         return list(unscaled(values))
     if pa.types.is_list(values.type):
@@ -157,7 +157,7 @@ def from_canonical(values: Sequence[Any], type_: DataType) -> pa.Array:
     if pa.types.is_date32(target):
         return pc.cast(arrow_array(values, pa.int32()), target)
     if pa.types.is_timestamp(target):
-        return arrow_array(values, pa.int64()).cast(target)
+        return pc.cast(arrow_array(values, pa.int64()), target)
     if pa.types.is_string(target):
         return arrow_array(values, pa.binary()).view(target)
     if pa.types.is_decimal(target):
@@ -218,12 +218,12 @@ def by_parts(
         return other(values)
     mask = np.ones(len(values), dtype=np.bool_)
     mask[odd] = False
-    parts = [quick(values.filter(arrow_array(mask))), other(values.take(arrow_array(odd)))]
+    parts = [quick(pc.filter(values, arrow_array(mask))), other(pc.take(values, arrow_array(odd)))]
     at = np.where(mask, np.cumsum(mask) - 1, 0)
     at[odd] = int(mask.sum()) + np.arange(len(odd))
     codes = [np.zeros(len(part.values), np.uint8) if part.raised is None else part.raised for part in parts]
     raised = np.concatenate(codes)[at] if any(part.raised is not None for part in parts) else None
-    return Vector(pa.concat_arrays([part.values for part in parts]).take(arrow_array(at)), raised)
+    return Vector(pc.take(pa.concat_arrays([part.values for part in parts]), arrow_array(at)), raised)
 
 
 def per_distinct(
@@ -234,14 +234,14 @@ def per_distinct(
     `apply` may raise `Raised`, and may return None for NULL.
     """
     null = nulls_of(*args)
-    coded = [a.dictionary_encode() for a in args]
+    coded = [pc.dictionary_encode(a) for a in args]
     known = [canonical(c.dictionary, t) for c, t in zip(coded, types, strict=True)]
     rows, back = _distinct_rows([c.indices for c in coded], [len(values) for values in known], ~null)
     columns = [[held[at] for at in places] for held, places in zip(known, rows, strict=True)]
     values, raised = _each(apply, columns)
     at = np.full(len(null), len(values), dtype=np.int64)
     at[~null] = back
-    results = from_canonical([*values, None], to).take(arrow_array(at))
+    results = pc.take(from_canonical([*values, None], to), arrow_array(at))
     return Vector(results, np.append(raised, np.uint8(0))[at] if raised.any() else None)
 
 

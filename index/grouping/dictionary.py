@@ -26,7 +26,7 @@ from tailbit.index.keys import NO_KEYS, decode_keys, encode_array, is_textual, p
 from tailbit.index.roaring.coding import order_with_nulls
 from tailbit.index.tuple_keys import join_parts, split_parts
 from tailbit.tables import compute as pc
-from tailbit.tables.arrow import arrow_array, numpy_of
+from tailbit.tables.arrow import arrow_array, numpy_of, python_of
 from tailbit.tables.cache import Cache, share
 from tailbit.tables.date_text import date_texts
 from tailbit.tables.model import Column
@@ -138,7 +138,7 @@ def python_values(keys: pa.BinaryArray, key_type: str, column: Column) -> list[A
         return [None if key is None else key.decode("utf-8", "replace") for key in keys.to_pylist()]
     values = decode_keys(keys, key_type, column.type)
     try:
-        python = values.to_pylist()
+        python = python_of(values)
     except (OverflowError, ValueError):
         python = date_texts(values)
     return python

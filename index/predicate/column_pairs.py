@@ -23,7 +23,7 @@ def compare_columns(left: pa.Array, right: pa.Array, node: Compare) -> Mask:
     a, b = _keys(left, wanted), _keys(right, wanted)
     same = pc.equal(a, b)
     if op in ("<=>", "IS DISTINCT FROM"):
-        both_null = pc.and_(a.is_null(), b.is_null())
+        both_null = pc.and_(pc.is_null(a), pc.is_null(b))
         alike = true_mask(pc.or_(both_null, filled(same, False)))
         return alike if op == "<=>" else ~alike
     if op == "=":
@@ -43,11 +43,11 @@ def _equally_long(values: pa.Array, column: Column, other: Column) -> pa.Array:
 def _keys(values: pa.Array, wanted: str) -> pa.Array:
     """Encode one side as bytes in the order of the common type; text is not truncated."""
     if is_textual(wanted):
-        return values.cast(pa.binary())
+        return pc.cast(values, pa.binary())
     if wanted == "double":
-        values = values.cast(pa.float64(), safe=False)
+        values = pc.cast(values, pa.float64(), safe=False)
     elif (scale := scale_of(wanted)) is not None:
         if pa.types.is_integer(values.type):
-            values = values.cast(pa.int64()).cast(pa.decimal128(19, 0))
-        values = values.cast(pa.decimal128(38, scale))
+            values = pc.cast(pc.cast(values, pa.int64()), pa.decimal128(19, 0))
+        values = pc.cast(values, pa.decimal128(38, scale))
     return encode_array(values, wanted)

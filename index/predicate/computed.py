@@ -114,7 +114,7 @@ def judge(
 
 
 def _plain(values: pa.Array) -> pa.Array:
-    return values.cast(values.type.value_type) if pa.types.is_dictionary(values.type) else values
+    return pc.cast(values, values.type.value_type) if pa.types.is_dictionary(values.type) else values
 
 
 _MANY, _SAMPLE = 1000, 500
@@ -125,16 +125,16 @@ def _evaluated(node: Computed, columns: Mapping[str, pa.Array], rows: int) -> ve
     if len(columns) == 1 and rows >= _MANY:
         ((name, values),) = columns.items()
         if (pa.types.is_string(values.type) or pa.types.is_decimal(values.type)) and _are_few(values):
-            coded = values.dictionary_encode(null_encoding="encode")
+            coded = pc.dictionary_encode(values, null_encoding="encode")
             outcomes = evaluation.evaluate(node.expression, {name: coded.dictionary}, len(coded.dictionary))
             raised = None if outcomes.raised is None else outcomes.raised[numpy_of(coded.indices)]
-            return vectors.Vector(outcomes.values.take(coded.indices), raised)
+            return vectors.Vector(pc.take(outcomes.values, coded.indices), raised)
     return evaluation.evaluate(node.expression, columns, rows)
 
 
 def _are_few(values: pa.Array) -> bool:
     """Return whether a sample from all over the values has each value several times."""
-    sample = values.take(arrow_array(np.linspace(0, len(values) - 1, _SAMPLE).astype(np.int64)))
+    sample = pc.take(values, arrow_array(np.linspace(0, len(values) - 1, _SAMPLE).astype(np.int64)))
     return bool(pc.count_distinct(sample, mode="all").as_py() * 2 <= _SAMPLE)
 
 

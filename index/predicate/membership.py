@@ -36,9 +36,9 @@ def in_values(values: pa.Array, wanted: ValueSet, type_: DataType) -> Mask:
 def _inside(values: pa.Array, wanted: ValueSet, key_type: str) -> Mask:
     """Return the mask of the rows within the intervals of `wanted`; NULL rows may have any outcome."""
     if pa.types.is_dictionary(values.type):
-        values = values.cast(values.type.value_type)
+        values = pc.cast(values, values.type.value_type)
     if is_textual(key_type):
-        return _compared(values.cast(pa.binary()), _ready(wanted, key_type, _texts))
+        return _compared(pc.cast(values, pa.binary()), _ready(wanted, key_type, _texts))
     scale = scale_of(key_type)
     if scale is not None:
         words = decimal_words(values, scale)
@@ -62,7 +62,7 @@ def ends_of(wanted: ValueSet, type_: DataType) -> tuple[Longs, Longs]:
 
 def distinct_numbers(values: pa.ChunkedArray, type_: DataType) -> Longs:
     """Return the sorted distinct values of a column, for a type that `has_numbers`; 0 for NULL."""
-    chunks = [c.cast(c.type.value_type) if pa.types.is_dictionary(c.type) else c for c in values.chunks]
+    chunks = [pc.cast(c, c.type.value_type) if pa.types.is_dictionary(c.type) else c for c in values.chunks]
     parts = [ordered_ints(chunk, key_type_of(type_)) for chunk in chunks]
     return np.unique(np.concatenate(parts)) if parts else np.zeros(0, dtype=np.int64)
 
@@ -156,9 +156,9 @@ _MANY = 8
 
 
 def _bisected(values: pa.Array, wider: list[Ends]) -> Mask:
-    coded = values.dictionary_encode()
+    coded = pc.dictionary_encode(values)
     within = [_is_within(value, wider) for value in coded.dictionary.to_pylist()]
-    return true_mask(arrow_array(within, pa.bool_()).take(coded.indices))
+    return true_mask(pc.take(arrow_array(within, pa.bool_()), coded.indices))
 
 
 def _is_within(value: bytes, wider: list[Ends]) -> bool:

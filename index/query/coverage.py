@@ -204,7 +204,7 @@ def hidden_ids(snapshot: Snapshot) -> npt.NDArray[np.object_]:
     out = np.full(len(snapshot.files), "", dtype=object)
     vectors = snapshot.files.with_hidden
     if len(vectors):
-        out[vectors] = snapshot.files.hidden_ids.take(arrow_array(vectors)).to_pylist()
+        out[vectors] = pc.take(snapshot.files.hidden_ids, arrow_array(vectors)).to_pylist()
     return out
 
 

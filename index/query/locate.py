@@ -191,7 +191,7 @@ class Keys:
         ]
         known = np.logical_and.reduce([numpy_of(array.is_valid()) for array in arrays])
         owners = np.full(len(slices), -1, dtype=np.int64)
-        owners[known] = self._owners([array.filter(arrow_array(known)) for array in arrays])
+        owners[known] = self._owners([pc.filter(array, arrow_array(known)) for array in arrays])
         return owners
 
     def _ascending_in(self, order: tuple[int, ...]) -> tuple[pa.BinaryArray, Longs] | None:

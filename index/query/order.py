@@ -103,7 +103,7 @@ def _ordered(
     held: list[pa.Table] = []
     size = number = 0
     for table in fetch_files(storage, [(hit.slice_, hit.positions) for hit in hits], columns):
-        numbers = pa.array(np.arange(number, number + len(table), dtype=np.int64))
+        numbers = arrow_array(np.arange(number, number + len(table), dtype=np.int64))
         held.append(table.select([c.id for c in columns]).append_column("", numbers))
         number, size = number + len(table), size + len(table)
         if most is not None and size > 2 * most + _KEPT:
@@ -134,7 +134,7 @@ def _first(table: pa.Table, keys: Sequence[SortKey], most: int | None) -> pa.Tab
     order = pc.sort_indices(
         pa.table(dict(zip(names, sorted_by, strict=True))), sort_keys=list(zip(names, ways, strict=True))
     )
-    return table.take(order if most is None else order[:most])
+    return pc.take(table, order if most is None else order[:most])
 
 
 def _read(

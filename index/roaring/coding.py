@@ -273,13 +273,13 @@ _NONE = np.zeros(0, dtype=np.int32)
 def _hashed_together(keys: list[pa.BinaryArray]) -> tuple[pa.BinaryArray, Codes]:
     """Return the distinct keys of all arrays, ascending, and the index of each key among them."""
     # All chunks share one dictionary.
-    coded = pa.chunked_array([NO_KEYS, *keys]).dictionary_encode()
+    coded = pc.dictionary_encode(pa.chunked_array([NO_KEYS, *keys]))
     every = coded.chunk(0).dictionary if coded.num_chunks else NO_KEYS
-    indices = np.concatenate([_NONE, *(np.asarray(chunk.indices) for chunk in coded.chunks)])
+    indices = np.concatenate([_NONE, *(numpy_of(chunk.indices) for chunk in coded.chunks)])
     order = sorted_order(every)
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
-    return every.take(pa.array(order)), rank[indices]
+    return pc.take(every, arrow_array(order)), rank[indices]
 
 
 def _sorted_together(keys: list[pa.BinaryArray]) -> tuple[pa.BinaryArray, Codes]:
@@ -291,11 +291,11 @@ def _sorted_together(keys: list[pa.BinaryArray]) -> tuple[pa.BinaryArray, Codes]
     order = sorted_order(whole)
     new = np.ones(len(order), dtype=np.bool_)
     for at in range(1, len(order), _PIECE):
-        some = whole.take(pa.array(order[at - 1 : at + _PIECE]))
-        new[at : at + _PIECE] = np.asarray(pc.not_equal(some[1:], some[:-1]))
+        some = pc.take(whole, arrow_array(order[at - 1 : at + _PIECE]))
+        new[at : at + _PIECE] = numpy_of(pc.not_equal(some[1:], some[:-1]))
     places = np.empty(len(order), dtype=np.uint32)
     places[order] = np.cumsum(new, dtype=np.uint32) - np.uint32(1)
-    return whole.take(pa.array(order if new.all() else order[new])), places
+    return pc.take(whole, arrow_array(order if new.all() else order[new])), places
 
 
 def _concatenated(keys: list[pa.BinaryArray]) -> pa.BinaryArray:

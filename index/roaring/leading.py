@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from tailbit.arrays import Longs
 from tailbit.tables import compute as pc
-from tailbit.tables.arrow import numpy_of
+from tailbit.tables.arrow import arrow_array, numpy_of
 
 _FEW = 1 << 12
 """Up to this many keys Arrow is as fast; as large a sample shows whether their numbers are tied."""
@@ -40,7 +40,7 @@ def order_of_texts(keys: pa.BinaryArray) -> Longs | None:
     if len(keys) <= _FEW:
         return None
     step = len(keys) // _FEW
-    sample = keys.take(pa.array(np.arange(0, len(keys), step)))
+    sample = pc.take(keys, arrow_array(np.arange(0, len(keys), step)))
     places = _telling(keys, sample)
     tied = len(sample) - len(np.unique(_numbers(sample, places)))
     # Of n keys with d numbers, k sampled ones have about k * k / 2 d ties: here d is less than n / 4.
@@ -80,7 +80,7 @@ def _untied(keys: pa.BinaryArray, numbers: npt.NDArray[np.uint64]) -> Longs:
     tied[:-1] |= tied[1:]
     if tied.any():
         some = order[tied]
-        order[tied] = some[numpy_of(pc.array_sort_indices(keys.take(pa.array(some))))]
+        order[tied] = some[numpy_of(pc.array_sort_indices(pc.take(keys, arrow_array(some))))]
     return order
 
 

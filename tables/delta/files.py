@@ -57,8 +57,8 @@ class DeltaFiles(FileList):
 
         Cost: parses the statistics of each of these files.
         """
-        texts = self.stats if numbers is None else self.stats.take(arrow_array(numbers, pa.int64()))
-        return sum(not is_readable(text) for text in texts.drop_null().to_pylist() if text)
+        texts = self.stats if numbers is None else pc.take(self.stats, arrow_array(numbers, pa.int64()))
+        return sum(not is_readable(text) for text in pc.drop_null(texts).to_pylist() if text)
 
     @once
     def table(self) -> pa.Table:
@@ -76,7 +76,7 @@ class DeltaFiles(FileList):
         rest = np.flatnonzero(numpy_of(pc.and_(pc.is_null(out), pc.is_valid(stats)), dtype=bool))
         if not len(rest):
             return out
-        slow = [num_records(text) for text in stats.take(arrow_array(rest)).to_pylist()]
+        slow = [num_records(text) for text in pc.take(stats, arrow_array(rest)).to_pylist()]
         mask = np.zeros(len(self), dtype=bool)
         mask[rest] = True
         filled = pc.replace_with_mask(out.combine_chunks(), arrow_array(mask), arrow_array(slow, pa.int64()))

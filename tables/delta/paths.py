@@ -49,7 +49,7 @@ def decode_paths(paths: pa.ChunkedArray, name: str) -> pa.Array:
     odd = pc.or_(pc.match_substring(flat, "%"), pc.starts_with(flat, "file:"))
     odd = pc.or_(odd, pc.equal(pc.binary_length(flat), arrow_scalar(0)))
     folder = lru_cache(maxsize=4096)(decode_path)
-    plain = [_decoded(folder, path, name) for path in flat.filter(odd).to_pylist()]
+    plain = [_decoded(folder, path, name) for path in pc.filter(flat, odd).to_pylist()]
     return pc.replace_with_mask(flat, odd, arrow_array(plain, pa.string()))
 
 

@@ -75,13 +75,13 @@ class Decoder:
             inner = self.array(stored.values, column.type.fields[0], node.children[0])
             type_ = arrow_type(column.type, self.label)
             return pa.ListArray.from_arrays(
-                stored.offsets.cast(pa.int32()), inner, type_, mask=stored.is_null()
+                pc.cast(stored.offsets, pa.int32()), inner, type_, mask=pc.is_null(stored)
             )
         if kind == "map" and pa.types.is_map(stored.type):
             keys = self.array(stored.keys, column.type.fields[0], node.children[0])
             items = self.array(stored.items, column.type.fields[1], node.children[1])
             type_ = arrow_type(column.type, self.label)
-            return pa.MapArray.from_arrays(stored.offsets, keys, items, type_, mask=stored.is_null())
+            return pa.MapArray.from_arrays(stored.offsets, keys, items, type_, mask=pc.is_null(stored))
         return self._leaf(stored, column, node)
 
     def _struct(self, stored: pa.StructArray, column: Column, node: ParquetNode) -> pa.Array:
@@ -96,15 +96,15 @@ class Decoder:
             else:
                 at = next(i for i, c in enumerate(node.children) if c.first == child.first)
                 children.append(self.array(stored.field(at), inner, child))
-        return pa.StructArray.from_arrays(children, fields=fields, mask=stored.is_null())
+        return pa.StructArray.from_arrays(children, fields=fields, mask=pc.is_null(stored))
 
     def _variant(self, stored: pa.StructArray, wanted: pa.DataType) -> pa.Array:
         """Return the two encoded parts of a variant; refuse a variant that is shredded into columns."""
         parts = {stored.type.field(i).name: stored.field(i) for i in range(stored.type.num_fields)}
         if parts.keys() != {"metadata", "value"}:
             raise DataFileError(file=self.path, reason=f"column {self.label} holds a shredded variant")
-        arrays = [parts[f.name].cast(pa.binary()) for f in wanted]
-        return pa.StructArray.from_arrays(arrays, fields=list(wanted), mask=stored.is_null())
+        arrays = [pc.cast(parts[f.name], pa.binary()) for f in wanted]
+        return pa.StructArray.from_arrays(arrays, fields=list(wanted), mask=pc.is_null(stored))
 
     def _leaf(self, stored: pa.Array, column: Column, node: ParquetNode) -> pa.Array:
         wanted = arrow_type(column.type, self.label)
@@ -112,7 +112,7 @@ class Decoder:
             stored = stored.dictionary_decode()
         self._check_calendar(stored, column, node)
         if column.type.char_length:
-            return pc.utf8_rpad(stored.cast(wanted), column.type.char_length, " ")
+            return pc.utf8_rpad(pc.cast(stored, wanted), column.type.char_length, " ")
         if stored.type == wanted:
             return stored
         if column.type.promoted and is_promotion(stored.type, wanted):
@@ -136,7 +136,7 @@ class Decoder:
         if not written_legacy(self.metadata, self._is_int96(node)):
             return
         is_date = pa.types.is_date(stored.type)
-        numbers = stored.cast(pa.date32()).cast(pa.int32()) if is_date else _micros(stored)
+        numbers = pc.cast(pc.cast(stored, pa.date32()), pa.int32()) if is_date else _micros(stored)
         least = pc.min(numbers).as_py()
         if least is not None and least < (_GREGORIAN_START if is_date else _ZONES_AGREE):
             since = "1582-10-15" if is_date else "1900-01-01"
@@ -153,7 +153,7 @@ def written_legacy(metadata: pq.FileMetaData, is_int96: bool) -> bool:
 
 def _micros(stored: pa.Array) -> pa.Array:
     """Convert timestamps of any unit to us since 1970."""
-    return stored.cast(pa.timestamp("us", stored.type.tz), safe=False).cast(pa.int64())
+    return pc.cast(pc.cast(stored, pa.timestamp("us", stored.type.tz), safe=False), pa.int64())
 
 
 def _becomes(stored: pa.DataType, wanted: pa.DataType) -> bool:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from decimal import Decimal
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
@@ -151,6 +153,46 @@ def test_first_facets_import_no_groups_of_several_columns(
     assert sorted(others & modules) == []
     reads_data = "tailbit.tables.parquet.column_codes.numbered" in modules
     assert reads_data is (column == "f")
+
+
+ROWS = 20_000
+OF_EVERY_TYPE = [
+    *[f"where('{where}').facets('{column}')" for where in ("i < 300", "x < 3") for column in "isdtxmbup"],
+    "where(\"d > DATE'2021-01-01' AND t > TIMESTAMP'2020-02-01' AND m > 1.5\").count()",
+    "where(\"b OR u = 'u7' OR s IS NULL\").count()",
+    "where(\"x > 3.5 AND s = 's1'\").count()",
+    "where(\"p = 'p1' AND i IN (1, 2)\").count()",
+    "where(\"s LIKE 's1%' OR u LIKE '%77' OR upper(s) = 'S1'\").count()",
+    "where('i < 300').read(['i', 's', 'u'])",
+    "where('i < 300').top('s', 3)",
+    "where('i < 300').count_distinct('u')",
+    "where('i < 300').sum('x')",
+    "where('i < 300').min('d')",
+    "where('i < 300').histogram('x', 5)",
+]
+"""Questions about columns of every type, indexed (i, s and d) or not."""
+
+
+def test_questions_about_columns_of_every_type_import_no_pandas_and_no_pyarrow_compute(
+    tmp_path: Path,
+) -> None:
+    number, path = np.arange(ROWS), str(tmp_path / "t")
+    rows = {
+        "i": pa.array(number % 1000, pa.int32()),
+        "s": [f"s{n % 50}" if n % 9 else None for n in range(ROWS)],
+        "d": pa.array(18_262 + number % 800, pa.int32()).cast(pa.date32()),
+        "t": pa.array(number % 3000 * 3_600_000_000 + 1_577_836_800_000_000).cast(pa.timestamp("us", "UTC")),
+        "x": number % 77 / 7,
+        "m": pa.array([Decimal(n % 500) / 100 for n in range(ROWS)], pa.decimal128(12, 2)),
+        "b": number % 3 == 0,
+        "u": [f"u{n}" for n in range(ROWS)],
+        "p": [f"p{n % 2}" for n in range(ROWS)],
+    }
+    write_deltalake(path, pa.table(rows), partition_by=["p"])
+    index_of(path, ["i", "s", "d"])
+    asked = "; ".join(f"table.{question}" for question in OF_EVERY_TYPE)
+    _, modules = imported(f"import tailbit; table = tailbit.open({path!r}); {asked}; print()")
+    assert sorted({"pandas", "pyarrow.compute"} & modules) == []
 
 
 def test_the_collector_examines_nothing_of_what_a_first_question_imports(table: str) -> None:

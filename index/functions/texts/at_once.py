@@ -89,7 +89,7 @@ def length(call: Call, args: list[pa.Array]) -> Vector:
     """Count the characters of a text, or the bytes of a binary value."""
     binary = call.args[0].type.name == "binary"
     lengths = pc.binary_length(args[0]) if binary else pc.utf8_length(args[0])
-    return Vector(lengths.cast(pa.int32()))
+    return Vector(pc.cast(lengths, pa.int32()))
 
 
 def octets(call: Call, args: list[pa.Array]) -> Vector:

@@ -56,7 +56,7 @@ def _not_utf8(texts: pa.Array) -> Mask:
     odd = np.flatnonzero(~nulls_of(texts) & ~numpy_of(filled(pc.string_is_ascii(texts), True)))
     wrong = np.zeros(len(texts), dtype=np.bool_)
     for at, text in zip(
-        odd.tolist(), texts.take(arrow_array(odd)).view(pa.binary()).to_pylist(), strict=True
+        odd.tolist(), pc.take(texts, arrow_array(odd)).view(pa.binary()).to_pylist(), strict=True
     ):
         wrong[at] = text.decode(errors="replace").encode() != text
     return wrong

@@ -42,7 +42,7 @@ def _joined_pieces(texts: pa.Array, between: str, count: int) -> pa.Array:
     kept = np.ones(len(values), np.bool_)
     kept[(places[1:] - 1 if count > 0 else places[:-1])[one_more]] = False
     fewer = (places - np.concatenate([[0], np.cumsum(one_more)])).astype(np.int32)
-    pieces = pa.ListArray.from_arrays(arrow_array(fewer), values.filter(arrow_array(kept)))
+    pieces = pa.ListArray.from_arrays(arrow_array(fewer), pc.filter(values, arrow_array(kept)))
     return _null_as(texts, pc.binary_join(pieces, arrow_scalar(between, pa.string())))
 
 
@@ -93,7 +93,7 @@ def _pieces(texts: pa.Array, between: str, at: int) -> tuple[pa.Array, Mask]:
     counts = np.diff(places)
     lacking = (counts <= at) | (counts < -at)
     wanted = np.where(lacking, 0, (places[:-1] if at >= 0 else places[1:]) + at)
-    return values.take(arrow_array(wanted, mask=lacking)), lacking & ~nulls_of(texts)
+    return pc.take(values, arrow_array(wanted, mask=lacking)), lacking & ~nulls_of(texts)
 
 
 CHARSETS = {"UTF-8": "utf-8", "US-ASCII": "ascii", "ISO-8859-1": "latin-1"}

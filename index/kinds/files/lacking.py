@@ -31,7 +31,7 @@ class Lacking:
         A file without postings has none of the definitions. Cost: vectorised over all files; with
         `by_partition` a step of Python per file.
         """
-        live = records.filter(pc.is_null(records["left"]))
+        live = pc.filter(records, pc.is_null(records["left"]))
         codes, built = column_sets(live["columns"])
         sets = [frozenset(ids) for ids in built]
         bare = ~numpy_of(filled(pc.is_valid(live["space"]), False), dtype=bool)
@@ -42,7 +42,7 @@ class Lacking:
         else:
             which, kinds = _by_partition(live, wanted_by, codes, sets, bare)
         short = np.array([bool(missing) for missing in kinds], dtype=bool)[which]
-        return cls(live.filter(arrow_array(short)), [kinds[n] for n in which[short].tolist()])
+        return cls(pc.filter(live, arrow_array(short)), [kinds[n] for n in which[short].tolist()])
 
     def left(self) -> dict[str, tuple[int, int]]:
         """Map the id of each definition that files lack to the number of these files, and of their rows."""
@@ -61,7 +61,7 @@ class Lacking:
         """
         rows = self.rows
         sound = pc.and_(pc.is_valid(rows["space"]), pc.equal(rows["lineage"], arrow_scalar(lineage)))
-        fillable = rows.filter(pc.and_(sound, rows["counted"]))
+        fillable = pc.filter(rows, pc.and_(sound, rows["counted"]))
         return fillable.sort_by([("space", "ascending"), ("base", "ascending")]).select(["path", "size"])
 
 

@@ -49,6 +49,6 @@ class RecordedPlaces:
         codes, bases = numpy_of(spaces.indices, dtype=np.int64), numpy_of(table["base"], dtype=np.int64)
         order = np.lexsort((bases, codes))
         cuts = np.flatnonzero(np.diff(codes[order])) + 1
-        names = spaces.dictionary.take(arrow_array(codes[order][np.r_[0, cuts]])).to_pylist()
+        names = pc.take(spaces.dictionary, arrow_array(codes[order][np.r_[0, cuts]])).to_pylist()
         parts = zip(np.split(bases[order], cuts), np.split(own[order], cuts), strict=True)
         return dict(zip(names, parts, strict=True))

@@ -131,7 +131,7 @@ class RecordedFiles:
         return self._newer_claims().counts
 
     def _claiming(self, space: str) -> pa.Table:
-        return self._base.take(arrow_array(self._rows.claiming(space)))
+        return pc.take(self._base, arrow_array(self._rows.claiming(space)))
 
     def _newer_claims(self) -> found.NewerClaims:
         if self._claims is None:
@@ -148,7 +148,7 @@ class RecordedFiles:
     def footers(self) -> pa.StringArray:
         """Return the distinct hashes of the footers of files with a claim. Cost: one pass over all files."""
         rows = self.table()
-        return pc.unique(rows.filter(pc.is_valid(rows["space"]))["footer"].combine_chunks())
+        return pc.unique(pc.filter(rows, pc.is_valid(rows["space"]))["footer"].combine_chunks())
 
     def unposted(self, columns: Iterable[str]) -> dict[str, int]:
         """Map column id to the number of live files without postings of it.
@@ -156,7 +156,7 @@ class RecordedFiles:
         Cost: one pass over all files.
         """
         live = self.table().filter(pc.is_null(self._base["left"]))
-        claimed = live.filter(pc.is_valid(live["space"]))
+        claimed = pc.filter(live, pc.is_valid(live["space"]))
         bare = len(live) - len(claimed)
         codes, posted = column_sets(claimed["columns"])
         files = np.bincount(numpy_of(codes, dtype=np.int64), minlength=len(posted)).tolist()
@@ -178,7 +178,7 @@ class RecordedFiles:
         rows = self.table()
         left, claimed = (pc.is_valid(self._base[name]) for name in ("left", "space"))
         away = pc.or_(pc.or_(left, claimed), pc.or_(rows["counted"], pc.is_null(rows["error"])))
-        return list(rows.filter(pc.invert(away))["path"].to_pylist())
+        return list(pc.filter(rows, pc.invert(away))["path"].to_pylist())
 
     def mostly_unreachable(self, earliest: int) -> set[str]:
         """Return the row spaces with half or more of their claimed rows in files removed by `earliest`.
@@ -193,7 +193,7 @@ class RecordedFiles:
             gone = numpy_of(filled(pc.less_equal(claimed["left"], arrow_scalar(earliest)), False), dtype=bool)
             lost = np.bincount(codes, rows * gone, minlength=len(spaces.dictionary))
             spent = np.flatnonzero(2 * lost >= np.bincount(codes, rows, minlength=len(spaces.dictionary)))
-            self._spent = (earliest, set(spaces.dictionary.take(arrow_array(spent)).to_pylist()))
+            self._spent = (earliest, set(pc.take(spaces.dictionary, arrow_array(spent)).to_pylist()))
         return self._spent[1]
 
     @once

@@ -98,7 +98,7 @@ def without_columns(rows: pa.Table, gone: Iterable[str]) -> pa.Table:
     touched = arrow_array([len(a) != len(b) for a, b in zip(posted, left, strict=True)], pa.bool_())
     stripped = arrow_array(left, rows["columns"].type).take(codes)
     rows = rows.set_column(rows.column_names.index("columns"), "columns", stripped)
-    return rows.filter(touched.take(codes))
+    return pc.filter(rows, pc.take(touched, codes))
 
 
 def column_sets(lists: pa.ChunkedArray) -> tuple[pa.Array, list[list[str]]]:
@@ -141,7 +141,7 @@ def newest_per_path(table: pa.Table) -> pa.Table:
     last = np.empty(int(codes.max()) + 1, dtype=np.int64)
     # For repeated indices numpy keeps the last assignment.
     last[codes[order]] = order
-    return table if len(last) == len(table) else table.take(arrow_array(np.sort(last)))
+    return table if len(last) == len(table) else pc.take(table, arrow_array(np.sort(last)))
 
 
 def _codes(paths: pa.ChunkedArray) -> npt.NDArray[Any]:

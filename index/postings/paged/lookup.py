@@ -302,5 +302,5 @@ def _of_several(
         mine = several[(several >= low) & (several < high)]
         if len(mine):
             (group,) = segment.in_order([number])
-            owners, at = group.placed(codes.take(arrow_array(mine)))
+            owners, at = group.placed(pc.take(codes, arrow_array(mine)))
             yield mine[owners], at

@@ -29,6 +29,7 @@ import pyarrow as pa
 
 from tailbit.arrays import Ints, Longs, occurrences
 from tailbit.errors import DataFileError, LegacyCalendarError
+from tailbit.tables import compute as pc
 from tailbit.tables.ahead import in_order
 from tailbit.tables.arrow import arrow_array, filled, numpy_of
 from tailbit.tables.model import Column
@@ -211,4 +212,4 @@ def _of_files(batch: Sequence[Group], column: Column) -> Numbered:
     counts = np.bincount(numbers, minlength=len(texts))
     values = pa.concat_arrays([partition_array(column, text, 1) for text in texts])
     used = np.flatnonzero(counts)
-    return Numbered(numbers, used, counts[used], values.take(arrow_array(used)))
+    return Numbered(numbers, used, counts[used], pc.take(values, arrow_array(used)))

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from tailbit.arrays import Longs
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.cache import Cache, share
 from tailbit.tables.model import Column
@@ -56,7 +57,7 @@ def kept(layout: Layout, cut: Cut, groups: Groups) -> pa.ChunkedArray | None:
         values = _DECODED.held((layout.number, group, cut.leaf, number, cut.column))
         if values is None:
             return None
-        out.append(_plain(values.take(arrow_array(rows))))
+        out.append(_plain(pc.take(values, arrow_array(rows))))
     return pa.chunked_array(out) if out else None
 
 

@@ -193,7 +193,7 @@ def _as_stored(values: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
     if pa.types.is_string(type_):
         chunks = [chunk.view(type_) for chunk in pc.cast(values, pa.binary()).chunks]
     elif pa.types.is_binary(type_) or values.type.bit_width != type_.bit_width:
-        return values.cast(type_)
+        return pc.cast(values, type_)
     else:
         chunks = [chunk.view(type_) for chunk in values.chunks]
     return pa.chunked_array(chunks, type_)

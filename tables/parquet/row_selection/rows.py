@@ -254,5 +254,5 @@ def _taken(table: pa.Table, places: Longs) -> pa.Table:
     if n * _MANY > rows:
         mask = np.zeros(rows, bool)
         mask[places] = True
-        return table.filter(arrow_array(mask))
+        return pc.filter(table, arrow_array(mask))
     return pc.take(table, arrow_array(places))

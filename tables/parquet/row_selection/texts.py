@@ -144,7 +144,7 @@ def _in_runs(chunk: pa.Array, texts: NumberedTexts, type_: pa.DataType) -> pa.Ar
     nothing, nulls, rows = len(texts.values), chunk.null_count, len(chunk)
     numbers: Ints = numpy_of(filled(chunk, nothing))
     runs = _joined(numbers, length, nothing)
-    spelled_runs = spelled.take(arrow_array(runs))
+    spelled_runs = pc.take(spelled, arrow_array(runs))
     _, firsts, bytes_ = spelled_runs.buffers()
     offsets = np.zeros(len(runs) * length + 1, np.int32)
     within = offsets[1:].reshape(len(runs), length)
