@@ -148,7 +148,8 @@ class Storage(ABC):
         """Return the files of a folder and of the folders in it, at any depth, sorted by name.
 
         Names are relative to the folder. `skip`: names of folders that are not looked into, wherever they
-        lie. Links to folders are followed, but not to one that the link lies in. Empty if there is no folder.
+        lie. Links to folders are followed, but not to one that the walked folder holds or lies in: its files
+        would have two names. Empty if there is no folder.
         """
 
     def list_after(self, prefix_dir: str, name: str) -> list[Entry]:

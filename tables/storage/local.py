@@ -279,7 +279,8 @@ def _entry(item: os.DirEntry[str]) -> Entry | None:
 def _walked(folder: str, name: str, skip: Collection[str], above: tuple[str, ...]) -> Iterator[Entry]:
     """Yield the files of a local folder and of those in it; `name`: of the folder, with `/`, in entries.
 
-    `above`: the real paths of the folder and of those that led to it; a link to one of them is left out.
+    `above`: the real paths of the folders that lead to this one, itself included; the first is where the walk
+    began.
     """
     with suppress(FileNotFoundError), os.scandir(folder) as items:
         for item in items:
@@ -287,10 +288,15 @@ def _walked(folder: str, name: str, skip: Collection[str], above: tuple[str, ...
                 if item.name not in skip:
                     linked = item.is_symlink()
                     real = os.path.realpath(item.path) if linked else os.path.join(above[-1], item.name)
-                    if real not in above:
+                    if real not in above and not (linked and _overlap(real, above[0])):
                         yield from _walked(item.path, f"{name}{item.name}/", skip, (*above, real))
             elif (entry := _entry(item)) is not None:
                 yield entry._replace(name=f"{name}{entry.name}")
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Return whether one of two real paths of folders is, or lies below, the other."""
+    return os.path.commonpath((one, other)) in (one, other)
 
 
 @contextmanager

@@ -189,6 +189,13 @@ def test_a_folder_of_data_may_be_a_link_to_one_elsewhere(tmp_path: Path) -> None
     assert opened(table.path).snapshot().files.paths == before
 
 
+def test_a_second_name_of_a_folder_of_data_doubles_no_rows(tmp_path: Path) -> None:
+    table = unpack("cow_v9_late", tmp_path)
+    before = opened(table.path).snapshot().files.paths
+    (Path(table.path) / "latest").symlink_to("p0")
+    assert opened(table.path).snapshot().files.paths == before
+
+
 def test_a_range_whose_files_before_are_gone_begins_anew(tmp_path: Path) -> None:
     table = unpack("cow_v9_cleaned", tmp_path)
     numbers = opened(table.path).versions(0, opened(table.path).head())
