@@ -110,15 +110,17 @@ def group_reader(versions: Versions, version: Version) -> GroupReader:
     )
 
 
-def _is_written(versions: Versions, version: Version, log: LogFile) -> bool:
+def _is_written(versions: Versions, version: Version, log: LogFile, requested: str) -> bool:
     """Return whether an instant that had completed at a version wrote into a log file.
 
-    An archived instant whose metadata are lost may have written. Cost: the metadata of the writes since that
-    in the file's name.
+    `requested`: of the instant, which had completed; empty if any counts. An instant whose metadata are lost
+    may have written. Cost: the metadata of the instant; of any, those of the writes since that in the name.
     """
+    if requested and requested not in versions.requested:
+        return True
     complete = (versions.instants[at] for at in versions.between(0, version))
     writes = (i for i in complete if i.action in WRITES and i.requested >= log.instant)
-    commits = (read_commit(versions.timeline, instant) for instant in writes)
+    commits = (read_commit(versions.timeline, i) for i in writes if requested in ("", i.requested))
     return any(log in commit.logs or not commit.is_known for commit in commits)
 
 

@@ -24,15 +24,16 @@ class GroupReader:
     """A reader of the log files of groups at one version.
 
     `is_complete`: whether an instant, by its requested time, had completed; `completion`: when it did.
-    `is_written`: whether an instant that had completed wrote into a log file. `own_instants`: whether a log
-    file's name holds the instant of its blocks, as from table version 8 on.
+    `is_written`: whether an instant that had completed wrote into a log file: that of a requested time or, if
+    it is empty, any. `own_instants`: whether a log file's name holds the instant of its blocks, as from table
+    version 8 on.
     """
 
     storage: Storage
     rule: MergeRule
     is_complete: Callable[[str], bool]
     completion: Callable[[str], str]
-    is_written: Callable[[LogFile], bool]
+    is_written: Callable[[LogFile, str], bool]
     own_instants: bool
 
     def slices(self, base: FileSlice | None, logs: Iterable[LogFile]) -> list[FileSlice]:
@@ -81,19 +82,21 @@ class GroupReader:
     def _complete(self, log: LogFile) -> Iterator[LogBlock]:
         """Yield the blocks of instants that had completed, and those that take others back.
 
-        A block that is torn before its instant belongs to a write that never completed, unless one that had
-        completed names the log file: only then may it be one of its own.
+        A torn block is damage if its instant had completed and names the log file; where the block is torn
+        before it says its instant, if any that had completed names the file. Other torn blocks are of writers
+        that died, or of a task that died and was run again.
 
         Raises:
-            LogBlockError: such a block is torn, or one that had completed names the file, and it holds none.
+            LogBlockError: a torn block is damage, or an instant that had completed names the file, and it has
+                no block.
         """
         blocks = list_blocks(self.storage, log.path)
-        if not blocks and self.is_written(log):
+        if not blocks and self.is_written(log, ""):
             raise LogBlockError(file=log.path, offset=0, reason="it has no block, and a commit names it")
         for block in blocks:
             instant = block.instant
             if block.type is BlockType.TORN:
-                if self.is_complete(instant) if instant else self.is_written(log):
+                if (not instant or self.is_complete(instant)) and self.is_written(log, instant):
                     reason = f"it is torn: {block.damage}"
                     raise LogBlockError(file=log.path, offset=block.offset, reason=reason)
                 continue

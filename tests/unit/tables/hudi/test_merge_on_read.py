@@ -147,6 +147,18 @@ def test_a_torn_block_of_an_instant_that_completed_is_named_with_file_and_offset
     assert (fields["file"], fields["offset"]) == (log, (Path(made.path) / log).read_bytes().rfind(b"#HUDI#"))
 
 
+@pytest.mark.parametrize("version", [6, 9])
+@pytest.mark.parametrize("kept", [20, -9])
+def test_a_torn_block_of_a_task_that_was_run_again_is_passed_over(
+    version: int, kept: int, tmp_path: Path
+) -> None:
+    made = Made(tmp_path, version)
+    log = made.write(updates([0], 6))
+    whole = (Path(made.path) / log).read_bytes()
+    (Path(made.path) / log.replace(".log.1_0-1-1", ".log.2_0-1-0")).write_bytes(whole[:kept])
+    assert made.cities()[0] == "Lima"
+
+
 def changed_content(instant: str) -> Sequence[bytes]:
     """Make a block whose records are cut in another way than their sizes say."""
     [block] = updates([0, 1], 6)(instant)
