@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import takewhile
+from itertools import chain, takewhile
 from typing import Any
 
 from tailbit.errors import MalformedLogError
@@ -215,8 +215,8 @@ def _logs_in_force(
 ) -> dict[FileGroup, tuple[LogFile, ...]]:
     """Return, by group, the log files that belong to the base file shown; all where there is none.
 
-    From table version 8 on those of instants that had completed; before, their blocks tell. Of two files of
-    one instant and number, the instant names the right one: a task was run twice.
+    From table version 8 on those of instants that had completed; before, their blocks tell. Of files of one
+    instant and number the instant tells which count: a task was run twice.
     """
     named = versions.timeline.properties.has_completion_times
     found: dict[FileGroup, dict[tuple[object, ...], list[LogFile]]] = {}
@@ -229,27 +229,32 @@ def _logs_in_force(
             found.setdefault(log.group, {}).setdefault(key, []).append(log)
     out = {}
     for group, same in found.items():
-        right = [own[0] if len(own) == 1 else _right_log(own, versions) for own in same.values()]
-        out[group] = tuple(sorted(right, key=lambda log: log.order))
+        right = (own if len(own) == 1 else _right_logs(own, versions) for own in same.values())
+        out[group] = tuple(sorted(chain.from_iterable(right), key=lambda log: log.order))
     return out
 
 
-def _right_log(logs: Sequence[LogFile], versions: Versions) -> LogFile:
-    """Return the one of some log files of an instant and a number that the instant names.
+def _right_logs(logs: Sequence[LogFile], versions: Versions) -> Sequence[LogFile]:
+    """Return those of some log files of a group, an instant and a number that count.
+
+    It is the one that the instant names. If it names none of them, but others of the group, later instants
+    wrote all of them before the table's upgrade; their blocks tell.
 
     Raises:
-        MalformedLogError: the instant names none of them, or more than one.
+        MalformedLogError: the instant names none of the group's files, or more than one of these.
     """
     at = versions.place(versions.requested.get(logs[0].instant, -1))
     instant = None if at is None else versions.instants[at]
-    named = () if instant is None else read_commit(versions.timeline, instant).logs
-    right = [log for log in logs if log in named]
+    commit = Commit() if instant is None else read_commit(versions.timeline, instant)
+    right = [log for log in logs if log in commit.logs]
+    if not right and logs[0].group in {f.group for f in commit.written} | {log.group for log in commit.logs}:
+        return logs
     if len(right) != 1:
         names = ", ".join(sorted(log.path for log in logs))
         reason = f"the commit {logs[0].instant} leaves open which file is right: {names}"
         file = versions.timeline.properties.active if instant is None else instant.file
         raise MalformedLogError(file=file, reason=reason)
-    return right[0]
+    return right
 
 
 def snapshot_of(

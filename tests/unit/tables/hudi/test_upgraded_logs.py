@@ -33,6 +33,17 @@ def test_log_files_from_before_an_upgrade_are_read_at_each_version(tmp_path: Pat
     assert found == [cities for *_, cities in states]
 
 
+@pytest.mark.parametrize("kept", [20, -9, None])
+def test_what_a_task_that_was_run_again_left_before_an_upgrade_changes_no_row(
+    kept: int | None, tmp_path: Path
+) -> None:
+    made = Made(tmp_path)
+    log = made.write(updates([0], 6), log=f".{GROUP}_{made.base.requested}.log.1_0-1-1")
+    whole = (Path(made.path) / log).read_bytes()
+    (Path(made.path) / log.replace("_0-1-1", "_0-1-0")).write_bytes(whole[:kept])
+    assert made.cities() == {0: "Lima", 1: "Oslo", 2: "Oslo", 3: "Oslo", 4: "Oslo"}
+
+
 @pytest.mark.supports_hudi(
     "MERGE_ON_READ",
     "log files from before an upgrade that were written while a compaction was pending",
