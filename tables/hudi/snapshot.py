@@ -7,9 +7,9 @@ the newest commit names is shown though it is not there, so that who reads it is
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from itertools import chain, takewhile
 from typing import Any
 
@@ -98,19 +98,26 @@ class HudiSnapshot(Snapshot):
 
 
 def group_reader(versions: Versions, version: Version) -> GroupReader:
-    """Return a reader of the log files of groups at a version."""
+    """Return a reader of the log files of groups at a version. It reads each commit that it asks once."""
     timeline = versions.timeline
+    read = cache(partial(read_commit, timeline))
     return GroupReader(
         timeline.storage,
         merge_rule(timeline.properties.values),
         partial(versions.is_complete, version=version),
         versions.completion,
-        partial(_is_written, versions, version),
+        partial(_is_written, versions, version, read),
         timeline.properties.has_completion_times,
     )
 
 
-def _is_written(versions: Versions, version: Version, log: LogFile, requested: str) -> bool:
+def _is_written(
+    versions: Versions,
+    version: Version,
+    read: Callable[[Instant], Commit],
+    log: LogFile,
+    requested: str,
+) -> bool:
     """Return whether an instant that had completed at a version wrote into a log file.
 
     `requested`: of the instant, which had completed; empty if any counts. An instant whose metadata are lost
@@ -120,7 +127,7 @@ def _is_written(versions: Versions, version: Version, log: LogFile, requested: s
         return True
     complete = (versions.instants[at] for at in versions.between(0, version))
     writes = (i for i in complete if i.action in WRITES and i.requested >= log.instant)
-    commits = (read_commit(versions.timeline, i) for i in writes if requested in ("", i.requested))
+    commits = (read(instant) for instant in writes if requested in ("", instant.requested))
     return any(log in commit.logs or not commit.is_known for commit in commits)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -36,6 +37,7 @@ from tailbit.errors import (
     VersionNotFoundError,
 )
 from tailbit.tables.open import open_table
+from tailbit.tables.storage.local import LocalStorage
 
 
 def updates(keys: Sequence[int], ts: int | None, city: str = "Lima", more: Headers | None = None) -> Blocks:
@@ -145,6 +147,24 @@ def test_a_torn_block_of_an_instant_that_completed_is_named_with_file_and_offset
         made.cities()
     fields = damage.value.fields
     assert (fields["file"], fields["offset"]) == (log, (Path(made.path) / log).read_bytes().rfind(b"#HUDI#"))
+
+
+def test_commits_are_asked_once_about_all_torn_log_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Made(tmp_path, 6)
+    for _ in range(9):
+        made.write(updates([0], 6))
+        made.write(lambda instant: [updates([1], 6)(instant)[0][:20]], completes=False)
+    reads, read = Counter[str](), LocalStorage.read
+
+    def noted(storage: LocalStorage, name: str, *limit: int) -> bytes:
+        reads[name] += 1
+        return read(storage, name, *limit)
+
+    monkeypatch.setattr(LocalStorage, "read", noted)
+    open_table(made.path).snapshot()
+    assert max(count for name, count in reads.items() if name.endswith(".deltacommit")) <= 2
 
 
 @pytest.mark.parametrize("version", [6, 9])
