@@ -12,6 +12,7 @@ import pyarrow as pa
 
 import tailbit
 from support.hudi_builder import META, BaseFile, HudiBuilder, avro_fields
+from support.hudi_logs import Headers, Written, avro_block, delete_block
 
 GROUP = "11111111-1111-4111-8111-111111111111-0"
 SCHEMA = pa.schema([("key", pa.int64()), ("ts", pa.int64()), ("city", pa.string())])
@@ -68,3 +69,16 @@ def rows(keys: Sequence[int], ts: int | None, city: str = "Oslo") -> pa.Table:
     count = len(keys)
     columns = [[str(key) for key in keys], list(keys), [ts] * count, [city] * count]
     return pa.table(columns, schema=pa.schema([(META[2], pa.string()), *SCHEMA]))
+
+
+def updates(keys: Sequence[int], ts: int | None, city: str = "Lima", more: Headers | None = None) -> Blocks:
+    """Return a maker of one block of rows."""
+    table = rows(keys, ts, city)
+    fields = avro_fields([pa.field(META[2], pa.string())], "t") + avro_fields(SCHEMA, "t")
+    schema = {"type": "record", "name": "t_record", "fields": fields}
+    return lambda instant: [avro_block(instant, schema, table.to_pylist(), more)]
+
+
+def deletions(*pairs: tuple[str, Written | None], version: int = 3) -> Blocks:
+    """Return a maker of one delete block."""
+    return lambda instant: [delete_block(instant, pairs, version=version)]

@@ -92,12 +92,14 @@ def records_of(
     """
     names = {*file.schema_arrow.names}
     wanted, start = stored_of(file, (KEY, MARK, OPERATION, *rule.ordering)), 0
+    # Releases before 1.0 take 0 where there is none. Source: SpillableMapUtils, getPreCombineVal.
+    has_ordering = len(stored_of(file, rule.ordering)) == len(rule.ordering)
     for group in range(file.metadata.num_row_groups):
         rows = file.read_row_group(group, wanted)
         if KEY not in names or rows[KEY].null_count:
             raise LogBlockError(file=path, offset=block.offset, reason=f"a row has no {KEY}")
         values: Iterable[Ordering | None] = repeat(0, len(rows))
-        if rule.by_time or rule.contested:
+        if rule.by_time or (rule.contested and has_ordering):
             values = orderings(storage, rows, rule.ordering, block.instant)
         marks = _marks(rows)
         ints = (

@@ -6,12 +6,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 import tailbit
 from support.drive import Drive
-from support.hudi_builder import META, avro_fields
+from support.hudi_builder import META
 from support.hudi_logs import (
     BASE_INSTANT,
     COMMAND,
@@ -21,14 +20,12 @@ from support.hudi_logs import (
     PARTIAL,
     POSITIONS,
     Headers,
-    Written,
     avro_block,
-    delete_block,
     log_block,
     positions,
     rollback_block,
 )
-from support.hudi_made import GROUP, SCHEMA, Blocks, Made, rows
+from support.hudi_made import GROUP, SCHEMA, Blocks, Made, deletions, rows, updates
 from tailbit.errors import (
     LogBlockError,
     MalformedLogError,
@@ -39,13 +36,11 @@ from tailbit.errors import (
 from tailbit.tables.open import open_table
 from tailbit.tables.storage.local import LocalStorage
 
-
-def updates(keys: Sequence[int], ts: int | None, city: str = "Lima", more: Headers | None = None) -> Blocks:
-    """Return a maker of one block of rows."""
-    table = rows(keys, ts, city)
-    fields = avro_fields([pa.field(META[2], pa.string())], "t") + avro_fields(SCHEMA, "t")
-    schema = {"type": "record", "name": "t_record", "fields": fields}
-    return lambda instant: [avro_block(instant, schema, table.to_pylist(), more)]
+LATEST = {
+    "hoodie.record.merge.mode": "",
+    "hoodie.compaction.payload.class": "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload",
+}
+"""What a release before 1.0 says of a table in which the later record wins."""
 
 
 def partial(keys: Sequence[int], ts: int, city: str) -> Blocks:
@@ -55,11 +50,6 @@ def partial(keys: Sequence[int], ts: int, city: str) -> Blocks:
     fields = [{"name": name, "type": ["null", known[name]]} for name in table.column_names]
     schema = {"type": "record", "name": "t_record", "fields": fields}
     return lambda instant: [avro_block(instant, schema, table.to_pylist(), {PARTIAL: "true"})]
-
-
-def deletions(*pairs: tuple[str, Written | None], version: int = 3) -> Blocks:
-    """Return a maker of one delete block."""
-    return lambda instant: [delete_block(instant, pairs, version=version)]
 
 
 def test_a_log_block_changes_the_base_file_and_the_blocks_of_the_same_rows_alone(tmp_path: Path) -> None:
@@ -110,14 +100,19 @@ def test_the_later_row_wins_by_commit_time(tmp_path: Path) -> None:
     "refused",
 )
 def test_rows_of_which_older_and_newer_releases_read_different_ones_are_refused(tmp_path: Path) -> None:
-    payload = "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload"
-    said = {"hoodie.record.merge.mode": "", "hoodie.compaction.payload.class": payload}
-    made = Made(tmp_path, 6, **said)
+    made = Made(tmp_path, 6, **LATEST)
     made.write(updates([0, 1], 4))
     made.write(deletions(("1", None), ("2", 9)))
     made.write(updates([0, 1, 2], 4, "Pune"))
     assert made.cities() == {0: "Pune", 1: "Pune", 2: "Pune", 3: "Oslo", 4: "Oslo"}
     refused(made, updates([0], 3), "Hudi before 1.0")
+
+
+def test_without_the_ordering_column_all_releases_take_the_later_row(tmp_path: Path) -> None:
+    made = Made(tmp_path, 6, **{**LATEST, "hoodie.table.ordering.fields": "absent"})
+    made.write(updates([0, 1], 4))
+    made.write(updates([0], 3, "Pune"))
+    assert made.cities() == {0: "Pune", 1: "Lima", 2: "Oslo", 3: "Oslo", 4: "Oslo"}
 
 
 @pytest.mark.supports_hudi("MERGE_ON_READ", "log blocks of a writer that died", "exact")

@@ -8,9 +8,8 @@ import pytest
 
 import tailbit
 from support.drive import Drive
+from support.hudi_made import GROUP, Made, deletions, updates
 from tailbit.errors import UnsupportedFeatureError
-
-from .test_merge_on_read import GROUP, Made, deletions, updates
 
 
 @pytest.mark.supports_hudi("MERGE_ON_READ", "log files from before an upgrade from table version 6", "exact")
