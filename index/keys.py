@@ -118,7 +118,7 @@ def part_types(key_type: str) -> list[str] | None:
 
 def mark_elements(keys: pa.BinaryArray) -> pa.BinaryArray:
     """Convert the keys of values to keys of array elements, each with a mark; null becomes that of NULL."""
-    return filled(pc.binary_join_element_wise(ELEMENT, keys, b""), NULL_ELEMENT)
+    return filled(pc.binary_join_element_wise(arrow_scalar(ELEMENT), keys, arrow_scalar(b"")), NULL_ELEMENT)
 
 
 def element_keys(keys: pa.BinaryArray) -> pa.BinaryArray:
@@ -232,7 +232,7 @@ def widen_keys(keys: pa.BinaryArray, from_type: str, to_type: str) -> pa.BinaryA
     inner, wide = element_type(from_type), element_type(to_type)
     if inner is not None and wide is not None:
         held = filled(pc.starts_with(keys, ELEMENT), False)
-        widened = mark_elements(widen_keys(element_keys(keys.filter(held)), inner, wide))
+        widened = mark_elements(widen_keys(element_keys(pc.filter(keys, held)), inner, wide))
         return pc.replace_with_mask(keys, held, widened)
     source, scale = scale_of(from_type), scale_of(to_type)
     if source is not None and scale is not None:
@@ -244,7 +244,7 @@ def widen_keys(keys: pa.BinaryArray, from_type: str, to_type: str) -> pa.BinaryA
         return encode_array(
             pc.cast(pc.cast(numbers, pa.decimal128(19, 0)), pa.decimal128(38, scale)), to_type
         )
-    return encode_array(pc.multiply(numbers, factor).cast(pa.timestamp("us")), to_type)
+    return encode_array(pc.cast(pc.multiply(numbers, factor), pa.timestamp("us")), to_type)
 
 
 def widening_factor(from_type: str, to_type: str) -> int:
@@ -304,7 +304,7 @@ def _shortened(values: pa.BinaryArray) -> pa.BinaryArray:
         return values
     coded = pc.dictionary_encode(pc.filter(values, long))
     keys = arrow_array([_short(v) for v in coded.dictionary.to_pylist()], pa.binary())
-    return pc.replace_with_mask(values, long, keys.take(coded.indices))
+    return pc.replace_with_mask(values, long, pc.take(keys, coded.indices))
 
 
 def _nulls(values: pa.Array) -> Mask:

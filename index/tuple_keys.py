@@ -53,10 +53,10 @@ def tuple_of(types: Sequence[DataType]) -> DataType:
 def join_parts(parts: Sequence[pa.BinaryArray], key_type: str) -> pa.BinaryArray:
     """Join the keys of the parts, as single values have them, to keys of tuples."""
     types = types_of(key_type)
-    pieces: list[bytes | pa.BinaryArray] = []
+    pieces: list[pa.BinaryScalar | pa.BinaryArray] = []
     for place, (part, type_) in enumerate(zip(parts, types, strict=True), 1):
         pieces += _piece(part, place < len(types) and is_textual(type_))
-    return pc.binary_join_element_wise(*pieces, b"")
+    return pc.binary_join_element_wise(*pieces, arrow_scalar(b""))
 
 
 def join_part(key: bytes | None, place: int, key_type: str) -> bytes:
@@ -125,13 +125,13 @@ def _longer(keys: pa.BinaryArray) -> Mask:
     return numpy_of(filled(pc.greater(pc.binary_length(keys), arrow_scalar(MAX_KEY)), False), dtype=bool)
 
 
-def _piece(part: pa.BinaryArray, ends: bool) -> list[bytes | pa.BinaryArray]:
+def _piece(part: pa.BinaryArray, ends: bool) -> list[pa.BinaryScalar | pa.BinaryArray]:
     """Return what of a part is joined; `ends`: whether the part is a text whose end has to be marked."""
     whole = pc.replace_substring(part, pattern=_ZERO, replacement=_ESCAPED) if ends else part
-    pieces = [PART, whole, END] if ends else [PART, whole]
+    pieces = [arrow_scalar(PART), whole, *([arrow_scalar(END)] if ends else [])]
     if not part.null_count:
         return pieces
-    return [filled(pc.binary_join_element_wise(*pieces, b""), NULL_PART)]
+    return [filled(pc.binary_join_element_wise(*pieces, arrow_scalar(b"")), NULL_PART)]
 
 
 def part_width(key_type: str) -> int:

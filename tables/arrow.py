@@ -112,6 +112,38 @@ def python_of(values: pa.Array) -> list[Any]:
     return [time if there else None for time, there in zip(times, valid, strict=True)]
 
 
+def nested_array(
+    type_: pa.DataType,
+    parts: Sequence[pa.Array],
+    offsets: pa.Array | None = None,
+    null: npt.NDArray[np.bool_] | None = None,
+) -> pa.Array:
+    """Return structs of fields, or with `offsets` (int32) lists of elements or maps of keys and items.
+
+    `null`: True where the result is NULL. A mask given to pyarrow's own `from_arrays` imports
+    `pyarrow.compute`.
+
+    Raises:
+        pyarrow.ArrowException: a part is not of its type, as `from_arrays` raises it.
+
+    >>> numbers = arrow_array([1, 2])
+    >>> nested_array(pa.struct({"a": pa.int64()}), [numbers], null=np.array([True, False])).to_pylist()
+    [None, {'a': 2}]
+    """
+    children = list(parts)
+    if pa.types.is_struct(type_):
+        whole = pa.StructArray.from_arrays(children, fields=list(type_))
+    elif pa.types.is_map(type_):
+        whole = pa.MapArray.from_arrays(offsets, *children, type_)
+        children = [pa.StructArray.from_arrays(children, fields=[type_.key_field, type_.item_field])]
+    else:
+        whole = pa.ListArray.from_arrays(offsets, *children, type_)
+    if null is None or not null.any():
+        return whole
+    ends = [] if offsets is None else [pa.py_buffer(numpy_of(offsets))]
+    return pa.Array.from_buffers(type_, len(whole), [_packed(~null), *ends], children=children)
+
+
 def no_rows(schema: pa.Schema) -> pa.Table:
     """Return an empty table, as `schema.empty_table` does.
 

@@ -124,7 +124,7 @@ class FileList(Sequence[FileSlice], ABC):
         own, origin = self._stored["stats"], self._stored["origin"]
         if self._late is None or origin.null_count == len(self):
             return own
-        return pc.coalesce(own, self._late().take(origin))
+        return pc.coalesce(own, pc.take(self._late(), origin))
 
     @once
     def paths(self) -> pa.StringArray:

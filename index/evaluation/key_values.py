@@ -74,4 +74,4 @@ def _repeat(values: pa.Array) -> bool:
 
 
 def _plain(values: pa.Array) -> pa.Array:
-    return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
+    return pc.take(values.dictionary, values.indices) if pa.types.is_dictionary(values.type) else values

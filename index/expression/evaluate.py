@@ -141,8 +141,8 @@ def _over_elements(call: Call, rows: _Rows) -> Vector:
     """Evaluate a function of an array and a lambda body, once over all elements of all rows."""
     array, variable, body = rows.of(call.args[0]), str(call.setting[0]), call.args[1]
     elements = nested.spread(array.values)
-    owners = pa.array(elements.rows)
-    columns = {c.id: rows.columns[c.id].take(owners) for c in columns_in(body) if c.id != variable}
+    owners = arrow_array(elements.rows)
+    columns = {c.id: pc.take(rows.columns[c.id], owners) for c in columns_in(body) if c.id != variable}
     values = {**columns, variable: elements.flat}
     outcomes = _Rows(values, len(elements.flat), rows.shared, None).of(body)
     gathered = nested.gathered(call.name, elements, outcomes)

@@ -19,7 +19,7 @@ from tailbit.index.functions.tree import Call, Expression, Ref, columns_in, key_
 from tailbit.index.tuple_keys import tuple_of
 from tailbit.once import lazy
 from tailbit.tables import compute as pc
-from tailbit.tables.arrow import arrow_array, numpy_of
+from tailbit.tables.arrow import arrow_array, filled, numpy_of
 from tailbit.tables.model import Column
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def _of_coded(
     own_kept = None if kept is None else kept(id_)
     of_values: KeptBy | None = None if own_kept is None else lambda _: own_kept
     values, raised = values_of(term, {id_: distinct}, len(distinct), of_values)
-    codes = numpy_of(coded.indices.fill_null(len(distinct) - 1), dtype=np.int64)
+    codes = numpy_of(filled(coded.indices, len(distinct) - 1), dtype=np.int64)
     own = pc.dictionary_encode(values)
     return (
         pa.DictionaryArray.from_arrays(pc.take(own.indices, arrow_array(codes)), own.dictionary),

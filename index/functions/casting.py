@@ -91,7 +91,7 @@ def cast(call: Call, args: list[pa.Array]) -> Vector:
     if from_.name == "decimal":
         return cast_decimal(values, from_, to) or per_distinct([values], [from_], to, _one(from_, to, "UTC"))
     if from_.name == "string" and to.name == "binary":
-        return Vector(values.cast(pa.binary()))
+        return Vector(pc.cast(values, pa.binary()))
     if from_.name in TIMES and to.name == "string":
         return _times_as_text(values, str(call.setting[0]))
     if from_.name in TIMES:
@@ -131,9 +131,9 @@ def _error(wrong: Exception, from_: DataType, to: DataType) -> str:
 def _of_whole(values: pa.Array, to: DataType) -> Vector:
     null = nulls_of(values)
     if to.name == "string":
-        return Vector(values.cast(pa.string()))
+        return Vector(pc.cast(values, pa.string()))
     if pa.types.is_boolean(values.type):
-        values = values.cast(pa.int8())
+        values = pc.cast(values, pa.int8())
     data = numbers(values)
     if to.name == "boolean":
         return Vector(arrow_array(data != 0, mask=null))
@@ -219,7 +219,7 @@ def rounded(call: Call, args: list[pa.Array]) -> Vector:
         return rounded_decimal(call, values, from_.scale, digits)
     if from_.name in WHOLE:
         if digits >= 0 or call.name != "round":
-            return Vector(values.cast(arrow_type(call.type, str(call.type))))
+            return Vector(pc.cast(values, arrow_type(call.type, str(call.type))))
         unit = 10**-digits
         data = np.array([half_up(value, unit) * unit for value in numbers(values).tolist()], dtype=object)
         return within(data, nulls_of(values), call.type, "ARITHMETIC_OVERFLOW")

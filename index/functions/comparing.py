@@ -26,7 +26,7 @@ def compared(call: Call, args: list[pa.Array]) -> Vector:
     """Compute `= <> < <= > >= <=>` of two values of one type."""
     a, b = (ordered(arg, part.type) for arg, part in zip(args, call.args, strict=True))
     if call.name == "<=>":
-        both = pc.and_(a.is_null(), b.is_null())
+        both = pc.and_(pc.is_null(a), pc.is_null(b))
         return Vector(pc.or_(both, filled(pc.equal(a, b), False)))
     return Vector(_OPERATORS[call.name](a, b))
 
@@ -45,7 +45,7 @@ def negated(call: Call, args: list[pa.Array]) -> Vector:
 
 def is_null(call: Call, args: list[pa.Array]) -> Vector:
     """Compute IS NULL."""
-    return Vector(args[0].is_null())
+    return Vector(pc.is_null(args[0]))
 
 
 def is_nan(call: Call, args: list[pa.Array]) -> Vector:
@@ -61,7 +61,8 @@ def is_one_of(call: Call, args: list[pa.Array]) -> Vector:
     wanted = pc.unique(pa.concat_arrays([ordered(a.slice(0, 1), call.args[0].type) for a in args[1:]]))
     values = ordered(args[0], call.args[0].type)
     listed = pc.is_in(values, value_set=wanted)
-    unknown = values.is_null() if not call.setting[0] else pc.or_(values.is_null(), pc.invert(listed))
+    null = pc.is_null(values)
+    unknown = pc.or_(null, pc.invert(listed)) if call.setting[0] else null
     return Vector(pc.if_else(unknown, arrow_scalar(None, pa.bool_()), listed))
 
 
@@ -71,6 +72,6 @@ def extreme(call: Call, args: list[pa.Array]) -> Vector:
     best = args[0]
     for part, arg in zip(call.args[1:], args[1:], strict=True):
         a, b = ordered(arg, part.type), ordered(best, part.type)
-        better = pc.or_(pc.and_(b.is_null(), a.is_valid()), filled(operator(a, b), False))
+        better = pc.or_(pc.and_(pc.is_null(b), pc.is_valid(a)), filled(operator(a, b), False))
         best = pc.if_else(better, arg, best)
     return Vector(best)

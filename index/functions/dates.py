@@ -22,6 +22,7 @@ from tailbit.index.functions.vectors import (
     within,
 )
 from tailbit.index.values.datetimes import MICROS
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import DataType
@@ -186,7 +187,7 @@ def named(call: Call, args: list[pa.Array]) -> Vector:
     """Return the name of the day of the week, or of the month."""
     part, names = NAMES[call.name]
     at = OF_DATE[part](numbers(args[0]).astype(np.int64))
-    return Vector(arrow_array(names).take(arrow_array(at, mask=nulls_of(args[0]))))
+    return Vector(pc.take(arrow_array(names), arrow_array(at, mask=nulls_of(args[0]))))
 
 
 _SINCE_1970 = {"unix_date": 1, "unix_seconds": 1_000_000, "unix_millis": 1000, "unix_micros": 1}
@@ -241,7 +242,7 @@ def made(call: Call, args: list[pa.Array]) -> Vector:
 
 def day_since_1970(call: Call, args: list[pa.Array]) -> Vector:
     """Compute date_from_unix_date: the date of a number of days."""
-    return Vector(args[0].cast(pa.date32()))
+    return Vector(pc.cast(args[0], pa.date32()))
 
 
 UNITS = {

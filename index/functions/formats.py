@@ -230,7 +230,7 @@ def _read_all(texts: pa.Array, regex: str, tried: bool) -> Vector:
         if name not in names:
             return np.full(len(texts), otherwise, np.int64)
         digits = pc.struct_field(fields, [names.index(name)])
-        return numbers((pc.utf8_rpad(digits, 6, padding="0") if name == "S" else digits).cast(pa.int64()))
+        return numbers(pc.cast(pc.utf8_rpad(digits, 6, padding="0") if name == "S" else digits, pa.int64()))
 
     year = part("yy", 0) + 2000 if "yy" in names else part("y", 1970)
     month, day, hour, minute, second = (part(name, int(name in "Md")) for name in "MdHms")

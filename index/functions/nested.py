@@ -27,6 +27,7 @@ from tailbit.index.functions.vectors import (
 )
 from tailbit.index.values.literals import Literal
 from tailbit.tables import compute as pc
+from tailbit.tables.arrow import arrow_array, filled, nested_array, numpy_of
 from tailbit.tables.model import DataType
 
 
@@ -50,7 +51,7 @@ def spread(values: pa.Array, part: str = "element") -> Spread:
     `part`: "element", "key" or "value". Cost: none of the elements is copied unless NULL rows hide some.
     """
     null = nulls_of(values)
-    offsets = np.asarray(values.offsets).astype(np.int64)
+    offsets = numpy_of(values.offsets, np.int64)
     lengths = np.where(null, 0, np.diff(offsets))
     child = values.values if part == "element" else values.keys if part == "key" else values.items
     total = int(lengths.sum())
@@ -58,15 +59,14 @@ def spread(values: pa.Array, part: str = "element") -> Spread:
     if total == offsets[-1] - offsets[0]:
         return Spread(starts, lengths, null, child.slice(int(offsets[0]), total))
     places = np.arange(total) + np.repeat(offsets[:-1] - starts, lengths)
-    return Spread(starts, lengths, null, child.take(pa.array(places)))
+    return Spread(starts, lengths, null, pc.take(child, arrow_array(places)))
 
 
 def lists(rows: Spread, flat: pa.Array) -> pa.Array:
     """Return arrays of other elements with the same lengths."""
     offsets = np.append(rows.starts, rows.lengths.sum()).astype(np.int32)
     type_ = pa.list_(pa.field("element", flat.type))
-    mask = pa.array(rows.null) if rows.null.any() else None
-    return pa.ListArray.from_arrays(pa.array(offsets), flat, type_, mask=mask)
+    return nested_array(type_, [flat], arrow_array(offsets), rows.null)
 
 
 def per_row(rows: Spread, elements: Mask) -> Longs:
@@ -82,12 +82,12 @@ def _equal_to(rows: Spread, value: pa.Array, side: Expression) -> pa.Array:
     """
     if isinstance(side, Literal) and len(value):
         return pc.equal(ordered(rows.flat, side.type), ordered(value.slice(0, 1), side.type)[0])
-    wanted = value.take(pa.array(rows.rows))
+    wanted = pc.take(value, arrow_array(rows.rows))
     return pc.equal(ordered(rows.flat, side.type), ordered(wanted, side.type))
 
 
 def _nullable(truth: Mask, null: Mask) -> pa.Array:
-    return pa.array(truth, mask=null)
+    return arrow_array(truth, mask=null)
 
 
 def contains(call: Call, args: list[pa.Array]) -> Vector:
@@ -113,7 +113,7 @@ def overlap(call: Call, args: list[pa.Array]) -> Vector:
         there = _shared(left, right, type_)
     else:
         listed, rows = (left, right) if constant == 0 else (right, left)
-        wanted = ordered(listed.flat, type_).drop_null()
+        wanted = pc.drop_null(ordered(listed.flat, type_))
         there = per_row(rows, is_set(pc.is_in(ordered(rows.flat, type_), value_set=wanted))) > 0
     null = left.null | right.null
     return Vector(_nullable(there, null | (~there & ~empty & holes)))
@@ -122,7 +122,7 @@ def overlap(call: Call, args: list[pa.Array]) -> Vector:
 def _shared(left: Spread, right: Spread, type_: DataType) -> Mask:
     """Return the rows whose two arrays share an element other than NULL."""
     whole = pa.concat_arrays([ordered(rows.flat, type_) for rows in (left, right)])
-    codes = np.asarray(whole.dictionary_encode().indices.fill_null(-1)).astype(np.int64)
+    codes = numpy_of(filled(pc.dictionary_encode(whole).indices, -1), np.int64)
     keys = np.concatenate([left.rows, right.rows]) * (len(codes) + 1) + codes
     at = len(left.flat)
     both = np.intersect1d(keys[:at][codes[:at] >= 0], keys[at:][codes[at:] >= 0])
@@ -155,21 +155,21 @@ def element(call: Call, args: list[pa.Array]) -> Vector:
     crashing = ~null & (wanted == _LEAST) & (first == 1)
     outside &= ~crashing
     missing = null | zero | outside | crashing
-    places = pa.array(np.where(missing, 0, rows.starts + at), mask=missing)
+    places = arrow_array(np.where(missing, 0, rows.starts + at), mask=missing)
     outside_of = code(error, outside) if error else None
     raised = first_of([code("INVALID_INDEX_OF_ZERO", zero), code(NOT_READ, crashing), outside_of])
     return Vector(_taken(rows.flat, places), raised)
 
 
 def _taken(flat: pa.Array, places: pa.Array) -> pa.Array:
-    return flat.take(places) if len(flat) else pa.nulls(len(places), flat.type)
+    return pc.take(flat, places) if len(flat) else pa.nulls(len(places), flat.type)
 
 
 def value_of_key(call: Call, args: list[pa.Array]) -> Vector:
     """Return the value of a key of a map, NULL if the map lacks the key; the first of equal keys counts."""
     keys, values = spread(args[0], "key"), spread(args[0], "value")
     places = _firsts(keys, np.flatnonzero(is_set(_equal_to(keys, args[1], call.args[1]))))
-    return Vector(_taken(values.flat, pa.array(places, mask=places < 0)))
+    return Vector(_taken(values.flat, arrow_array(places, mask=places < 0)))
 
 
 def _firsts(rows: Spread, elements: Longs) -> Longs:
@@ -198,12 +198,12 @@ def extreme(call: Call, args: list[pa.Array]) -> Vector:
     """Compute array_max and array_min: the first of the greatest or least elements; NULL if all are NULL."""
     rows = spread(args[0])
     comparable = ordered(rows.flat, call.type)
-    ranks = np.asarray(pc.rank(comparable, sort_keys="ascending", tiebreaker="dense")).astype(np.int64)
+    ranks = numpy_of(pc.rank(comparable, sort_keys="ascending", tiebreaker="dense")).astype(np.int64)
     ranks = np.where(nulls_of(comparable), 0, ranks if call.name == "array_max" else -ranks)
     known = ~nulls_of(comparable)
     order = np.lexsort((np.arange(len(ranks)), -ranks, rows.rows))
     places = _firsts(rows, order[known[order]])
-    return Vector(_taken(rows.flat, pa.array(places, mask=places < 0)))
+    return Vector(_taken(rows.flat, arrow_array(places, mask=places < 0)))
 
 
 def field(call: Call, args: list[pa.Array]) -> Vector:
@@ -218,7 +218,9 @@ def field(call: Call, args: list[pa.Array]) -> Vector:
 def made(call: Call, args: list[pa.Array]) -> Vector:
     """Compute array(...): one element per argument."""
     rows, count = len(args[0]), len(args)
-    flat = pa.concat_arrays(args).take(pa.array(np.arange(rows * count).reshape(count, rows).T.ravel()))
+    flat = pc.take(
+        pa.concat_arrays(args), arrow_array(np.arange(rows * count).reshape(count, rows).T.ravel())
+    )
     lengths = np.full(rows, count, dtype=np.int64)
     return Vector(lists(Spread(np.arange(rows) * count, lengths, np.zeros(rows, np.bool_), flat), flat))
 

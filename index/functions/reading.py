@@ -41,5 +41,5 @@ def read(texts: pa.Array, to: DataType) -> Vector:
     """Cast texts that match the pattern of `usual` to a type."""
     target = arrow_type(to, str(to))
     if pa.types.is_timestamp(target):
-        return Vector(pc.cast(texts, pa.timestamp("us")).cast(target))
+        return Vector(pc.cast(pc.cast(texts, pa.timestamp("us")), target))
     return Vector(pc.cast(texts, target))

@@ -105,9 +105,9 @@ def array_of(data: npt.NDArray[Any], null: Mask, type_: DataType) -> pa.Array:
     """Return numbers as an Arrow array of a logical type, which holds all that are not NULL."""
     target = arrow_type(type_, str(type_))
     if pa.types.is_date32(target):
-        return arrow_array(data.astype(np.int32, copy=False), mask=null).cast(target)
+        return arrow_array(data.astype(np.int32, copy=False), target, mask=null)
     if pa.types.is_timestamp(target):
-        return arrow_array(data.astype(np.int64, copy=False), mask=null).cast(target)
+        return arrow_array(data.astype(np.int64, copy=False), target, mask=null)
     if pa.types.is_integer(target) or pa.types.is_floating(target):
         data = data.astype(target.to_pandas_dtype(), copy=False)
     return arrow_array(data, target, mask=null)

@@ -22,6 +22,7 @@ from tailbit.index.grouping.folding import Coded, Combinations
 from tailbit.index.grouping.ways import COUNT, shortened
 from tailbit.index.keys import NO_KEYS, key_type_of
 from tailbit.index.tuple_keys import split_parts
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.model import Column
 
@@ -90,7 +91,7 @@ def grouped_by_tuples(
         for segment, mine in zip(segments, COUNT[choice.way](segments, tuple_, wanted, None), strict=True):
             left |= shortened(segment, tuple_, mine, wanted)
             some = np.flatnonzero(mine)
-            keys.append(segment.keys(tuple_.id)[0].take(arrow_array(some)))
+            keys.append(pc.take(segment.keys(tuple_.id)[0], arrow_array(some)))
             counts.append(mine[some])
         groups = Combinations(parts_of(pa.concat_arrays(keys), tuple_, places), np.concatenate(counts))
         if int(groups.counts.sum()) + len(left) != len(bits):

@@ -89,5 +89,5 @@ def shortened(segment: Segment, column: Column, counts: Longs, bits: BitMap) -> 
         return BitMap()
     places = np.flatnonzero(short & (counts > 0))
     counts[places] = 0
-    postings = [segment.lookup(column.id, key) for key in keys.take(arrow_array(places)).to_pylist()]
+    postings = [segment.lookup(column.id, key) for key in pc.take(keys, arrow_array(places)).to_pylist()]
     return bits & BitMap.union(*(posting for posting in postings if posting is not None))

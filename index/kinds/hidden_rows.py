@@ -107,11 +107,11 @@ HIDDEN_ROWS = HiddenRowsKind()
 def _distinct(rows: pa.Table, current: pa.Array | None, forgotten: set[str]) -> pa.Table:
     if current is not None:
         kept = pc.is_in(rows["id"], value_set=current)
-        forgotten.update(rows["id"].filter(pc.invert(kept)).to_pylist())
-        rows = rows.filter(kept)
-    codes = numpy_of(rows["id"].combine_chunks().dictionary_encode().indices)
+        forgotten.update(pc.filter(rows["id"], pc.invert(kept)).to_pylist())
+        rows = pc.filter(rows, kept)
+    codes = numpy_of(pc.dictionary_encode(rows["id"].combine_chunks()).indices)
     first = np.unique(codes, return_index=True)[1]
-    rows = rows.take(arrow_array(first))
+    rows = pc.take(rows, arrow_array(first))
     return sort(rows, ["id"])
 
 

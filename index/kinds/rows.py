@@ -11,6 +11,7 @@ import pyarrow as pa
 from tailbit.errors import ColumnTypeError, CorruptIndexError
 from tailbit.index.keys import key_type_of
 from tailbit.index.parquet.index_file import open_index_file
+from tailbit.tables import compute as pc
 from tailbit.tables.model import Column
 from tailbit.tables.storage import Storage
 
@@ -52,7 +53,7 @@ def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
 def _column(table: pa.Table, field: pa.Field) -> pa.ChunkedArray | pa.Array:
     if field.name in table.column_names:
         stored = table[field.name]
-        return stored if stored.type == field.type else stored.cast(field.type)
+        return stored if stored.type == field.type else pc.cast(stored, field.type)
     return pa.nulls(len(table), field.type)
 
 

@@ -89,7 +89,7 @@ def _sorted_by_arrow(table: pa.Table, by: Sequence[str]) -> pa.Table:
     for name in by:
         keys[f"{name} is set"] = pc.cast(pc.is_valid(table[name]), pa.int8())
         keys[name] = table[name]
-    return table.take(pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys]))
+    return pc.take(table, pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys]))
 
 
 def words_of(keys: pa.Array) -> npt.NDArray[np.uint64] | None:
@@ -123,7 +123,7 @@ def _changes(table: pa.Table, name: str) -> npt.NDArray[np.bool_]:
     if words is not None:
         return np.asarray(words[1:] != words[:-1])
     other = filled(pc.not_equal(values[1:], values[:-1]), False)
-    there = numpy_of(values.is_valid())
+    there = numpy_of(pc.is_valid(values))
     changes: npt.NDArray[np.bool_] = numpy_of(other) | (there[1:] != there[:-1])
     return changes
 

@@ -141,7 +141,7 @@ def with_keys(rows: pa.Table) -> pa.Table:
 
 def _texts(uuids: pa.FixedSizeBinaryArray) -> pa.BinaryArray:
     """Return UUIDs of sixteen bytes as texts; null stays null."""
-    there = numpy_of(uuids.is_valid())
+    there = numpy_of(pc.is_valid(uuids))
     packed = values_of(uuids).view(np.uint8).reshape(-1, UUID_BYTES)[there]
     texts = np.full((len(packed), _TEXT_BYTES), _DASH, dtype=np.uint8)
     texts[:, _DIGITS] = _PAIRS[packed].reshape(-1, 2 * UUID_BYTES)

@@ -64,7 +64,7 @@ class _Rows:
 
     @classmethod
     def of(cls, table: pa.Table) -> _Rows:
-        held = numpy_of(table[gaps.FIRST].is_valid())
+        held = numpy_of(pc.is_valid(table[gaps.FIRST]))
         positions = np.where(held, numpy_of(table["cardinality"]), 0)
         bitmaps = numpy_of(filled(pc.binary_length(table["bitmap"]), 0), dtype=np.int64)
         keys = numpy_of(filled(pc.binary_length(table["key"]), 0), dtype=np.int64)

@@ -189,7 +189,7 @@ class Keys:
             )
             for column in self.columns
         ]
-        known = np.logical_and.reduce([numpy_of(array.is_valid()) for array in arrays])
+        known = np.logical_and.reduce([numpy_of(pc.is_valid(array)) for array in arrays])
         owners = np.full(len(slices), -1, dtype=np.int64)
         owners[known] = self._owners([pc.filter(array, arrow_array(known)) for array in arrays])
         return owners

@@ -154,4 +154,4 @@ def _read(
     ]
     back = np.empty(len(rows), np.int64)
     back[by_place] = np.arange(len(rows))
-    return pa.concat_tables(list(fetch_files(storage, wanted, columns))).take(arrow_array(back))
+    return pc.take(pa.concat_tables(list(fetch_files(storage, wanted, columns))), arrow_array(back))

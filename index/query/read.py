@@ -10,6 +10,7 @@ import pyarrow as pa
 from tailbit.errors import UsageError
 from tailbit.index.query.order import in_order_of, sort_keys
 from tailbit.index.query.selection import Selection
+from tailbit.tables import compute as pc
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.rows import Positions, batches_of, fetch_files
 from tailbit.wording import with_article
@@ -72,8 +73,8 @@ def _as(schema: pa.Schema, table: pa.Table) -> pa.Table:
     """
     if table.schema.types == schema.types and not any(map(pa.types.is_nested, schema.types)):
         return pa.Table.from_arrays(table.columns, schema=schema)
-    loose = pa.schema([field.with_nullable(True) for field in schema])
-    return pa.Table.from_arrays(table.rename_columns(schema.names).cast(loose).columns, schema=schema)
+    cast = [pc.cast(column, type_) for column, type_ in zip(table.columns, schema.types, strict=True)]
+    return pa.Table.from_arrays(cast, schema=schema)
 
 
 def ways_of(selection: Selection, columns: Sequence[Column]) -> list[dict[str, Any]]:

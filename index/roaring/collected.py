@@ -63,7 +63,7 @@ def collected(start: int, chunk: pa.Array, key_type: str) -> Numbers | Keyed:
 
 def _by_dictionary(start: int, chunk: pa.Array, key_type: str) -> Keyed:
     if pa.types.is_dictionary(chunk.type) and chunk.dictionary.null_count:
-        chunk = chunk.dictionary_decode()
+        chunk = pc.take(chunk.dictionary, chunk.indices)
     nulls = np.asarray(chunk.is_null()) if chunk.null_count else None
     coded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
     indices = coded.indices.fill_null(0) if nulls is not None else coded.indices

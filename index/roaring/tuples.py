@@ -74,7 +74,7 @@ def _codes(part: Numbers | Keyed) -> tuple[Codes, int]:
 
 def _compact(numbers: Codes) -> tuple[Codes, int]:
     """Return the place of each number among the distinct numbers, and how many these are."""
-    coded = arrow_array(numbers).dictionary_encode()
+    coded = pc.dictionary_encode(arrow_array(numbers))
     many = len(coded.dictionary)
     return numpy_of(coded.indices).astype(narrowest(many)), many
 

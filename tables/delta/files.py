@@ -36,7 +36,7 @@ class DeltaFiles(FileList):
         return stored_columns(slices, STORED, hidden, stats)
 
     def _hidden_ids(self, stored: pa.ChunkedArray) -> pa.ChunkedArray:
-        offset = pc.struct_field(stored, "offset").cast(pa.string())
+        offset = pc.cast(pc.struct_field(stored, "offset"), pa.string())
         at = pc.coalesce(
             pc.binary_join_element_wise(arrow_scalar("@"), offset, arrow_scalar("")), arrow_scalar("")
         )
@@ -71,7 +71,7 @@ class DeltaFiles(FileList):
     def rows(self) -> pa.ChunkedArray:
         """Return the physical rows per file according to the log, int64; null if the log has no row count."""
         known, stats = self._stored["counted"], self.stats
-        quick = pc.struct_field(pc.extract_regex(stats, pattern=_COUNT), "n").cast(pa.int64())
+        quick = pc.cast(pc.struct_field(pc.extract_regex(stats, pattern=_COUNT), "n"), pa.int64())
         out = pc.coalesce(known, quick)
         rest = np.flatnonzero(numpy_of(pc.and_(pc.is_null(out), pc.is_valid(stats)), dtype=bool))
         if not len(rest):

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from tailbit.arrays import Mask
 from tailbit.errors import DataFileError, LegacyCalendarError
 from tailbit.tables import compute as pc
+from tailbit.tables.arrow import nested_array, numpy_of
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.leaves import ParquetNode
 from tailbit.tables.parquet.promotion import is_promotion, promoted
@@ -74,14 +76,12 @@ class Decoder:
         if kind == "array" and (pa.types.is_list(stored.type) or pa.types.is_large_list(stored.type)):
             inner = self.array(stored.values, column.type.fields[0], node.children[0])
             type_ = arrow_type(column.type, self.label)
-            return pa.ListArray.from_arrays(
-                pc.cast(stored.offsets, pa.int32()), inner, type_, mask=pc.is_null(stored)
-            )
+            return nested_array(type_, [inner], pc.cast(stored.offsets, pa.int32()), _nulls(stored))
         if kind == "map" and pa.types.is_map(stored.type):
             keys = self.array(stored.keys, column.type.fields[0], node.children[0])
             items = self.array(stored.items, column.type.fields[1], node.children[1])
             type_ = arrow_type(column.type, self.label)
-            return pa.MapArray.from_arrays(stored.offsets, keys, items, type_, mask=pc.is_null(stored))
+            return nested_array(type_, [keys, items], stored.offsets, _nulls(stored))
         return self._leaf(stored, column, node)
 
     def _struct(self, stored: pa.StructArray, column: Column, node: ParquetNode) -> pa.Array:
@@ -96,7 +96,7 @@ class Decoder:
             else:
                 at = next(i for i, c in enumerate(node.children) if c.first == child.first)
                 children.append(self.array(stored.field(at), inner, child))
-        return pa.StructArray.from_arrays(children, fields=fields, mask=pc.is_null(stored))
+        return nested_array(pa.struct(fields), children, null=_nulls(stored))
 
     def _variant(self, stored: pa.StructArray, wanted: pa.DataType) -> pa.Array:
         """Return the two encoded parts of a variant; refuse a variant that is shredded into columns."""
@@ -104,12 +104,12 @@ class Decoder:
         if parts.keys() != {"metadata", "value"}:
             raise DataFileError(file=self.path, reason=f"column {self.label} holds a shredded variant")
         arrays = [pc.cast(parts[f.name], pa.binary()) for f in wanted]
-        return pa.StructArray.from_arrays(arrays, fields=list(wanted), mask=pc.is_null(stored))
+        return nested_array(wanted, arrays, null=_nulls(stored))
 
     def _leaf(self, stored: pa.Array, column: Column, node: ParquetNode) -> pa.Array:
         wanted = arrow_type(column.type, self.label)
         if isinstance(stored, pa.DictionaryArray):
-            stored = stored.dictionary_decode()
+            stored = pc.take(stored.dictionary, stored.indices)
         self._check_calendar(stored, column, node)
         if column.type.char_length:
             return pc.utf8_rpad(pc.cast(stored, wanted), column.type.char_length, " ")
@@ -141,6 +141,10 @@ class Decoder:
         if least is not None and least < (_GREGORIAN_START if is_date else _ZONES_AGREE):
             since = "1582-10-15" if is_date else "1900-01-01"
             raise LegacyCalendarError(file=self.path, column=self.label, type=column.type.name, since=since)
+
+
+def _nulls(stored: pa.Array) -> Mask | None:
+    return numpy_of(pc.is_null(stored)) if stored.null_count else None
 
 
 def written_legacy(metadata: pq.FileMetaData, is_int96: bool) -> bool:

@@ -47,7 +47,7 @@ def check_int96(
     for column in read_leaves(file, leaves, row_groups, use_threads=False).columns:
         for chunk in column.chunks:
             for times in _timestamps(chunk):
-                bounds = pc.min_max(times.cast(pa.int64()))
+                bounds = pc.min_max(pc.cast(times, pa.int64()))
                 low, high = bounds["min"].as_py(), bounds["max"].as_py()
                 if low is not None and not _FIRST <= low <= high < _LAST:
                     reason = (

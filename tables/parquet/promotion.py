@@ -41,7 +41,7 @@ def promoted(stored: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 def float_texts(values: pa.Array) -> pa.StringArray:
     """Return the texts of floats or doubles, of each the shortest that is read as the number again."""
-    numbers, valid = values.to_numpy(zero_copy_only=False), values.is_valid().to_pylist()
+    numbers, valid = values.to_numpy(zero_copy_only=False), pc.is_valid(values).to_pylist()
     texts = [_float_text(n) if ok else None for n, ok in zip(numbers, valid, strict=True)]
     return arrow_array(texts, pa.string())
 

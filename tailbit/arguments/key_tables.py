@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from tailbit.arguments.values import names, wrong_type
 from tailbit.errors import UsageError
+from tailbit.tables.arrow import arrow_array
 
 _WANTED = "a list of values, of tuples or of dicts, or a table with the key columns"
 
@@ -115,7 +116,7 @@ def _of_values(keys: Sequence[Any], on: Sequence[str] | None) -> pa.Table:
 
 def _table(columns: Sequence[str], values: Sequence[Sequence[Any]]) -> pa.Table:
     try:
-        return pa.table([pa.array(listed) for listed in values], names=list(columns))
+        return pa.table([arrow_array(listed) for listed in values], names=list(columns))
     except OverflowError as error:
         hint = "Give a number of more than 64 bits as a decimal.Decimal."
         raise UsageError(reason=f"a key is too large a number: {error}", hint=hint) from error

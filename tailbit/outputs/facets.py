@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.date_text import is_date_or_time
 
@@ -66,7 +67,7 @@ def _typed(values: list[Any], type_: pa.DataType) -> pa.Array:
     texts = ["1970-01-01" if value is None else _zoneless(value) for value in values]
     numbers = np.array(texts, dtype=f"datetime64[{'D' if days else 'us'}]").astype(np.int64)
     missing = np.array([value is None for value in values])
-    return arrow_array(numbers, mask=missing).cast(pa.int32() if days else pa.int64()).cast(type_)
+    return pc.cast(arrow_array(numbers, pa.int32() if days else pa.int64(), mask=missing), type_)
 
 
 def _zoneless(value: Any) -> str:

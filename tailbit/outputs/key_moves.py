@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from tailbit.arrays import Longs
 from tailbit.tables import compute as pc
-from tailbit.tables.arrow import arrow_array, numpy_of
+from tailbit.tables.arrow import arrow_array, filled, numpy_of
 
 CHANGE = "change"
 """The column that says how a row of a key has changed."""
@@ -27,7 +27,7 @@ def change_column(names: list[str]) -> str:
 def with_changes(now: pa.Table, before: pa.Table) -> pa.Table:
     """Return located keys with `change`; `before`: where the same keys lay, in the same order."""
     keys, old_keys = _numbers(now), _numbers(before)
-    is_there, was_there = (numpy_of(_column(table, -2).is_valid()) for table in (now, before))
+    is_there, was_there = (numpy_of(pc.is_valid(_column(table, -2))) for table in (now, before))
     key_was_there = np.isin(keys, old_keys[was_there])
     paths = pc.dictionary_encode(_column(now, -2)).dictionary
     places = np.concatenate([_places(now, paths), _places(before, paths)])
@@ -46,8 +46,8 @@ def _column(located: pa.Table, at: int) -> pa.Array:
 
 def _places(located: pa.Table, paths: pa.Array) -> Longs:
     """Return the number of the path of each row, -1 for another, and its position; shape (rows, 2), int64."""
-    numbers = pc.fill_null(pc.index_in(_column(located, -2), paths), -1)
-    positions = pc.fill_null(_column(located, -1), -1)
+    numbers = filled(pc.index_in(_column(located, -2), paths), -1)
+    positions = filled(_column(located, -1), -1)
     return np.stack([numpy_of(numbers).astype(np.int64), numpy_of(positions).astype(np.int64)], axis=1)
 
 

@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from tailbit.errors import UsageError
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.date_text import date_texts, is_date_or_time, within_arrow
 
@@ -65,7 +66,7 @@ def _texts(values: pa.Array) -> list[str | None]:
     try:
         texts: list[str | None] = values.to_pylist()
     except UnicodeDecodeError:
-        data = values.cast(pa.binary()).to_pylist()
+        data = pc.cast(values, pa.binary()).to_pylist()
         return [None if value is None else value.decode("utf-8", "replace") for value in data]
     return texts
 
@@ -74,7 +75,7 @@ def _structs(values: pa.StructArray) -> list[dict[str, Any] | None]:
     names = [field.name for field in values.type]
     fields = [plain_values(values.field(n)) for n in range(len(names))]
     rows = zip(*fields, strict=True) if fields else iter([()] * len(values))
-    valid = values.is_valid().to_pylist()
+    valid = pc.is_valid(values).to_pylist()
     return [dict(zip(names, row, strict=True)) if ok else None for row, ok in zip(rows, valid, strict=True)]
 
 
@@ -86,7 +87,7 @@ def _inside(values: pa.ListArray, flat: pa.Array) -> pa.Array:
 
 def _lists(values: pa.ListArray, elements: Sequence[Any]) -> list[list[Any] | None]:
     ends = values.offsets.to_pylist()
-    first, valid = ends[0], values.is_valid().to_pylist()
+    first, valid = ends[0], pc.is_valid(values).to_pylist()
     return [
         list(elements[start - first : end - first]) if ok else None
         for start, end, ok in zip(ends[:-1], ends[1:], valid, strict=True)

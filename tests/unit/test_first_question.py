@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+import tailbit
 from support.tables import index_of
 
 OWN_MODULES = 170
@@ -156,6 +157,38 @@ def test_first_facets_import_no_groups_of_several_columns(
 
 
 ROWS = 20_000
+OF_FUNCTIONS = [
+    *("substring(n, 1, 2) = 's1'", "substring_index(n, '1', 1) = 's'", "regexp_extract(n, 's(.)', 1) = '3'"),
+    *(
+        "upper(u) = 'U1'",
+        "lpad(i, 3, '0') = '007'",
+        "concat_ws('-', n, u) = 's1-u1'",
+        "coalesce(n, u) = 'u1'",
+    ),
+    *("CASE WHEN i < 3 THEN n ELSE u END = 's1'", "n IS NULL AND x < 3", "greatest(i, k) = 3", "n <=> u"),
+    *(
+        "round(x, 1) = 1.1",
+        "abs(i) = 3",
+        "m + 1 > 3.3",
+        "CAST(i AS STRING) = '3'",
+        "CAST(u AS BINARY) = X'75'",
+    ),
+    *("hour(t) = 3", "date_trunc('month', t) < TIMESTAMP'2020-02-01'", "date_format(t, 'yyyy') = '2020'"),
+    *(
+        "CAST(t AS DATE) = d",
+        "d + INTERVAL 1 DAY > DATE'2021-01-01'",
+        "dayname(d) = 'Mon'",
+        "last_day(d) = d",
+    ),
+    *(
+        "array_contains(a, 'e1')",
+        "size(a) = 2",
+        "a[0] = 'e1'",
+        "exists(a, v -> v = 'e1')",
+        "array_max(a) = 'e1'",
+    ),
+    *("q['k'] = 3", "g.c = 'c1'"),
+]
 OF_EVERY_TYPE = [
     *[f"where('{where}').facets('{column}')" for where in ("i < 300", "x < 3") for column in "isdtxmbup"],
     "where(\"d > DATE'2021-01-01' AND t > TIMESTAMP'2020-02-01' AND m > 1.5\").count()",
@@ -169,12 +202,28 @@ OF_EVERY_TYPE = [
     "where('i < 300').sum('x')",
     "where('i < 300').min('d')",
     "where('i < 300').histogram('x', 5)",
+    *[f'where("{where}").count()' for where in OF_FUNCTIONS],
+    "where('i < 300').read()",
+    "where('i < 300').read(['i', 's'], order_by=['x', 't'], limit=5)",
+    "where('i < 300').facets('s', 'b', min='t', sum='m', avg='x')",
+    "where('i < 300').facets(\"date_trunc('month', t)\")",
+    "where('i < 300').facet_table('t')",
+    "where('i < 300').date_histogram('t', 'week', 'Europe/Paris')",
+    "where('i < 300').summary('m')",
+    "where('i < 300').explain()",
+    "where('i < 300')._repr_html_()",
+    "where(\"k = 7 OR w = 'w8'\").count()",
+    "locate([5, 99], on='k')",
+    "locate([(5, 's5')], on=['i', 's'])",
+    "transitions('t', 0, 1)",
+    "transitions('p', 0, 1)",
 ]
-"""Questions about columns of every type, indexed (i, s and d) or not."""
+"""Questions about columns of every type, indexed or not."""
 
 
+@pytest.mark.parametrize("checkpoint", [False, True])
 def test_questions_about_columns_of_every_type_import_no_pandas_and_no_pyarrow_compute(
-    tmp_path: Path,
+    tmp_path: Path, checkpoint: bool
 ) -> None:
     number, path = np.arange(ROWS), str(tmp_path / "t")
     rows = {
@@ -187,9 +236,25 @@ def test_questions_about_columns_of_every_type_import_no_pandas_and_no_pyarrow_c
         "b": number % 3 == 0,
         "u": [f"u{n}" for n in range(ROWS)],
         "p": [f"p{n % 2}" for n in range(ROWS)],
+        "k": number,
+        "w": [f"w{n}" for n in range(ROWS)],
+        "n": [f"s{n % 50}" if n % 9 else None for n in range(ROWS)],
+        "a": [[f"e{n % 10}", None] if n % 3 else None for n in range(ROWS)],
+        "g": [{"c": f"c{n % 10}"} if n % 3 else None for n in range(ROWS)],
+        "q": pa.array(
+            [[("k", n % 10)] if n % 3 else None for n in range(ROWS)], pa.map_(pa.string(), pa.int32())
+        ),
     }
-    write_deltalake(path, pa.table(rows), partition_by=["p"])
+    for _ in range(2):
+        write_deltalake(path, pa.table(rows), partition_by=["p"], mode="append")
+    if checkpoint:
+        DeltaTable(path).create_checkpoint()
     index_of(path, ["i", "s", "d"])
+    given = tailbit.open(path)
+    given.create_index("two", ["s", "b"])
+    given.create_index("keys", "k", kind="record_key")
+    given.create_index("filters", "w", kind="bloom_filter")
+    given.create_index("bounds", ["x"], kind="column_stats")
     asked = "; ".join(f"table.{question}" for question in OF_EVERY_TYPE)
     _, modules = imported(f"import tailbit; table = tailbit.open({path!r}); {asked}; print()")
     assert sorted({"pandas", "pyarrow.compute"} & modules) == []

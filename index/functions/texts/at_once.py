@@ -34,7 +34,9 @@ def constant_whole(call: Call, at: int) -> int | None:
 def empty_where(texts: pa.Array, values: pa.Array) -> pa.Array:
     """Return values of texts, with an empty value for NULL; NULL where the text itself is NULL."""
     whole = filled(values, "")
-    return pc.if_else(texts.is_valid(), whole, arrow_scalar(None, pa.string())) if texts.null_count else whole
+    return (
+        pc.if_else(pc.is_valid(texts), whole, arrow_scalar(None, pa.string())) if texts.null_count else whole
+    )
 
 
 def like(call: Call, args: list[pa.Array]) -> Vector:
@@ -94,7 +96,7 @@ def length(call: Call, args: list[pa.Array]) -> Vector:
 
 def octets(call: Call, args: list[pa.Array]) -> Vector:
     """Count the bytes of a text or binary value."""
-    return Vector(pc.binary_length(args[0]).cast(pa.int32()))
+    return Vector(pc.cast(pc.binary_length(args[0]), pa.int32()))
 
 
 def cased(call: Call, args: list[pa.Array]) -> Vector:
@@ -170,7 +172,7 @@ def _sliced(texts: pa.Array, position: int, count: int = (1 << 31) - 1) -> Vecto
 
 
 def _emptied(texts: pa.Array) -> pa.Array:
-    return pc.if_else(texts.is_valid(), "", arrow_scalar(None, pa.string()))
+    return pc.if_else(pc.is_valid(texts), arrow_scalar(""), arrow_scalar(None, pa.string()))
 
 
 def _substring(text: bytes, position: int, count: int = (1 << 31) - 1) -> bytes:

@@ -89,7 +89,7 @@ def _filled_all(before: bool, texts: pa.Array, length: int, by: str) -> pa.Array
         return cut
     fill = by * (length // len(by) + 1)
     fills = arrow_array([fill[:missing] for missing in range(length + 1)], pa.string())
-    missing = fills.take(pc.subtract(arrow_scalar(length, pa.int32()), pc.utf8_length(cut)))
+    missing = pc.take(fills, pc.subtract(arrow_scalar(length, pa.int32()), pc.utf8_length(cut)))
     sides = (missing, cut) if before else (cut, missing)
     return pc.binary_join_element_wise(*sides, arrow_scalar("", pa.string()), null_handling="emit_null")
 
@@ -178,8 +178,8 @@ def joined_by(call: Call, args: list[pa.Array]) -> Vector:
     """Compute concat_ws: join the texts that are not NULL, with the first argument as separator."""
     between, *texts = args
     if not texts:
-        return Vector(pc.if_else(between.is_valid(), "", arrow_scalar(None, pa.string())))
+        return Vector(pc.if_else(pc.is_valid(between), arrow_scalar(""), arrow_scalar(None, pa.string())))
     # Arrow leaves out the last row where all of its texts are NULL.
-    some = reduce(pc.or_, [text.is_valid() for text in texts])
+    some = reduce(pc.or_, [pc.is_valid(text) for text in texts])
     first = pc.if_else(some, texts[0], arrow_scalar(""))
     return Vector(pc.binary_join_element_wise(first, *texts[1:], between, null_handling="skip"))

@@ -56,7 +56,9 @@ def _lists(lists: pa.Array) -> tuple[Longs, pa.Array]:
 
 def _null_as(texts: pa.Array, values: pa.Array) -> pa.Array:
     return (
-        pc.if_else(texts.is_valid(), values, arrow_scalar(None, values.type)) if texts.null_count else values
+        pc.if_else(pc.is_valid(texts), values, arrow_scalar(None, values.type))
+        if texts.null_count
+        else values
     )
 
 
@@ -134,7 +136,7 @@ def count(call: Call, args: list[pa.Array]) -> Vector:
 
     def of_all(texts: pa.Array, between: str) -> Vector:
         places = pc.count_substring(texts, between)
-        return Vector(pc.add(places, arrow_scalar(1, places.type)).cast(pa.int32()))
+        return Vector(pc.cast(pc.add(places, arrow_scalar(1, places.type)), pa.int32()))
 
     return _split(call, args[0], len, of_all)
 

@@ -22,7 +22,7 @@ from tailbit.index.kinds.rows import stored_type
 from tailbit.index.model import Definition
 from tailbit.index.predicate.tree import Leaf, Node
 from tailbit.tables import compute as pc
-from tailbit.tables.arrow import numpy_of
+from tailbit.tables.arrow import arrow_array, filled, numpy_of
 from tailbit.tables.parquet.bloom.blocks import MOST_VALUES
 
 
@@ -63,7 +63,7 @@ class BloomAccess(Access):
     def _place(self, filters: Filters, space: SpaceView) -> _Placed:
         built = np.array([self.definition.id in built for built in space.column_sets], dtype=bool)
         at = self.places.rows_at(space)
-        footers = self.places.recorded["footer"].combine_chunks().take(pa.array(at, mask=at < 0))
+        footers = pc.take(self.places.recorded["footer"].combine_chunks(), arrow_array(at, mask=at < 0))
         return _Placed.of(filters, space, footers, built[space.posted])
 
 
@@ -100,7 +100,7 @@ class _Placed(NamedTuple):
         starts = np.cumsum(counts) - counts
         total = np.bincount(owners, weights=rows, minlength=len(every) + 1).astype(np.int64)
         total[owners[units != np.arange(len(units)) - starts[owners]]] = -1
-        files = numpy_of(pc.fill_null(pc.index_in(footers, value_set=every), len(every)), dtype=np.int64)
+        files = numpy_of(filled(pc.index_in(footers, value_set=every), len(every)), dtype=np.int64)
         known = built & (total[files] == space.rows)
         many = np.where(known, counts[files], 0)
         before = np.repeat(np.cumsum(many) - many, many)

@@ -18,7 +18,7 @@ from tailbit.index.kinds.bloom_filter.rows import SCHEMA
 from tailbit.index.kinds.rows import conform, read_groups
 from tailbit.index.ordered import Value
 from tailbit.tables import compute as pc
-from tailbit.tables.arrow import no_rows, numpy_of
+from tailbit.tables.arrow import arrow_scalar, filled, no_rows, numpy_of
 from tailbit.tables.cache import Cache, share
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.bloom.blocks import BLOCK_BYTES, WORDS, Bloom, Words, blocks_of, masks_of
@@ -85,8 +85,8 @@ def _blocks(table: pa.Table) -> Longs:
         ValueError: a filter has no whole blocks.
     """
     filters = table["filter"].combine_chunks()
-    sizes = numpy_of(pc.fill_null(pc.binary_length(filters), 0), dtype=np.int64)
-    if (sizes % BLOCK_BYTES).any() or (numpy_of(filters.is_valid()) & (sizes == 0)).any():
+    sizes = numpy_of(filled(pc.binary_length(filters), 0), dtype=np.int64)
+    if (sizes % BLOCK_BYTES).any() or (numpy_of(pc.is_valid(filters)) & (sizes == 0)).any():
         raise ValueError("a Bloom filter has no whole blocks")
     blocks: Longs = sizes // BLOCK_BYTES
     return blocks
@@ -115,13 +115,13 @@ class BloomFilters:
     def table(self, path: str, column: str) -> pa.Table:
         """Return the rows of a column in one index file."""
         rows = conform(read_groups(self._storage, path, "column", column, SCHEMA.names), SCHEMA)
-        return rows.filter(pc.equal(rows["column"], column))
+        return pc.filter(rows, pc.equal(rows["column"], arrow_scalar(column)))
 
     def _read(self, column: str, key_type: str) -> tuple[Filters, int]:
         tables = []
         for path in sorted(self.paths):
             rows = self.table(path, column)
-            tables.append(rows.filter(pc.equal(rows["key_type"], key_type)))
+            tables.append(pc.filter(rows, pc.equal(rows["key_type"], arrow_scalar(key_type))))
             try:
                 _blocks(tables[-1])
             except ValueError as damage:

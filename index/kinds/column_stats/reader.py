@@ -254,7 +254,8 @@ class ColumnStats:
             names = _CELLS if column_id else ("column", "footer", "rows")
             rows = file.read_row_groups(groups, columns=names)
         column = rows["column"]
-        rows = rows.filter(pc.equal(column, arrow_scalar(column_id)) if column_id else pc.is_null(column))
+        mine = pc.equal(column, arrow_scalar(column_id)) if column_id else pc.is_null(column)
+        rows = pc.filter(rows, mine)
         return rows, rows.nbytes
 
 
@@ -274,7 +275,7 @@ def _groups(file: ParquetFile, column_id: str) -> list[int]:
 
 def cells_of(every: pa.Table, key_type: str, units: int) -> Cells:
     """Return the statistics of a column from its rows of one key type."""
-    mine = every.filter(pc.equal(every["key_type"], arrow_scalar(key_type))).combine_chunks()
+    mine = pc.filter(every, pc.equal(every["key_type"], arrow_scalar(key_type))).combine_chunks()
     at = numpy_of(mine["unit"], dtype=np.int64)
     known, bounded = np.zeros(units, dtype=bool), np.zeros(units, dtype=bool)
     textual = mine["low_text"].null_count < len(mine)
@@ -298,7 +299,7 @@ def _spread(values: pa.ChunkedArray, at: Longs, units: int) -> Longs | pa.Array:
     if pa.types.is_binary(whole.type):
         places = np.full(units, len(whole), dtype=np.int64)
         places[at] = np.arange(len(whole))
-        return pa.concat_arrays([whole, pa.nulls(1, whole.type)]).take(arrow_array(places))
+        return pc.take(pa.concat_arrays([whole, pa.nulls(1, whole.type)]), arrow_array(places))
     out = np.zeros(units, dtype=np.int64)
     out[at] = numpy_of(filled(whole, 0), dtype=np.int64)
     return out
@@ -312,7 +313,7 @@ def _ranks(cells: Cells, key_type: str) -> Iterator[tuple[int, Rank, Rank]]:
         sides = [side[at].tolist() for side in (cells.low, cells.high)]
         low, high = ([_widened(value, factor, key_type) for value in side] for side in sides)
     else:
-        low, high = (side.take(arrow_array(at)).to_pylist() for side in (cells.low, cells.high))
+        low, high = (pc.take(side, arrow_array(at)).to_pylist() for side in (cells.low, cells.high))
     yield from zip(at.tolist(), low, high, strict=True)
 
 

@@ -96,7 +96,7 @@ def _comparable(values: pa.Array, key_type: str) -> pa.Array:
         return encode_array(values, key_type)
     if pa.types.is_dictionary(values.type):
         # Only the codes that occur: the dictionary may be that of more row groups.
-        values = pc.take(values.dictionary, pc.unique(values.indices).drop_null())
+        values = pc.take(values.dictionary, pc.drop_null(pc.unique(values.indices)))
     return pc.cast(values, pa.binary())
 
 

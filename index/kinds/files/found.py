@@ -13,7 +13,7 @@ from tailbit.arrays import Ints, Longs
 from tailbit.index.model import FileRecord
 from tailbit.once import once
 from tailbit.tables import compute as pc
-from tailbit.tables.arrow import numpy_of
+from tailbit.tables.arrow import filled, numpy_of
 
 _PART = 1 << 14
 """Paths that are texts of Python at a time."""
@@ -65,7 +65,7 @@ class FoundRows:
     def _by_space(self) -> tuple[Ints, dict[str, tuple[int, int]]]:
         """Return the rows with a claim by row space, and where each row space begins and ends among them."""
         spaces = pc.dictionary_encode(self._spaces)
-        codes = numpy_of(pc.fill_null(spaces.indices, -1), dtype=np.int32)
+        codes = numpy_of(filled(spaces.indices, -1), dtype=np.int32)
         order = np.argsort(codes, kind="stable").astype(np.int32)
         names = spaces.dictionary.to_pylist()
         cuts = np.searchsorted(codes[order], np.arange(len(names) + 1)).tolist()

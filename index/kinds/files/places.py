@@ -11,7 +11,7 @@ from tailbit.arrays import Longs
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.once import once
 from tailbit.tables import compute as pc
-from tailbit.tables.arrow import arrow_array, numpy_of
+from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, numpy_of
 
 
 @dataclass(eq=False)
@@ -40,11 +40,11 @@ class RecordedPlaces:
     def _by_space(self) -> dict[str, tuple[Longs, Longs]]:
         """Map row space to the bases of its claims, ascending, and the row of `recorded` of each."""
         table = self.recorded
-        claimed = pc.and_(pc.is_valid(table["space"]), pc.greater(table["rows"], 0))
-        own = np.flatnonzero(numpy_of(pc.fill_null(claimed, False)))
+        claimed = pc.and_(pc.is_valid(table["space"]), pc.greater(table["rows"], arrow_scalar(0)))
+        own = np.flatnonzero(numpy_of(filled(claimed, False)))
         if not len(own):
             return {}
-        table = table.select(["space", "base"]).take(arrow_array(own))
+        table = pc.take(table.select(["space", "base"]), arrow_array(own))
         spaces = pc.dictionary_encode(table["space"].combine_chunks())
         codes, bases = numpy_of(spaces.indices, dtype=np.int64), numpy_of(table["base"], dtype=np.int64)
         order = np.lexsort((bases, codes))

@@ -155,7 +155,7 @@ class RecordedFiles:
 
         Cost: one pass over all files.
         """
-        live = self.table().filter(pc.is_null(self._base["left"]))
+        live = pc.filter(self.table(), pc.is_null(self._base["left"]))
         claimed = pc.filter(live, pc.is_valid(live["space"]))
         bare = len(live) - len(claimed)
         codes, posted = column_sets(claimed["columns"])
@@ -166,8 +166,8 @@ class RecordedFiles:
 
     def errors(self) -> dict[str, int]:
         """Count the live files that are not covered, per reason. Cost: one pass over all files."""
-        live = self.table().filter(pc.is_null(self._base["left"]))
-        counted = live["error"].drop_null().value_counts().to_pylist()
+        live = pc.filter(self.table(), pc.is_null(self._base["left"]))
+        counted = pc.value_counts(pc.drop_null(live["error"])).to_pylist()
         return {entry["values"]: entry["counts"] for entry in counted}
 
     def unread(self) -> list[str]:
@@ -187,8 +187,8 @@ class RecordedFiles:
         changes.
         """
         if self._spent is None or self._spent[0] != earliest:
-            claimed = self.table().filter(pc.is_valid(self._base["space"]))
-            spaces = claimed["space"].combine_chunks().dictionary_encode()
+            claimed = pc.filter(self.table(), pc.is_valid(self._base["space"]))
+            spaces = pc.dictionary_encode(claimed["space"].combine_chunks())
             codes, rows = numpy_of(spaces.indices), numpy_of(claimed["rows"], dtype=np.float64)
             gone = numpy_of(filled(pc.less_equal(claimed["left"], arrow_scalar(earliest)), False), dtype=bool)
             lost = np.bincount(codes, rows * gone, minlength=len(spaces.dictionary))

@@ -242,7 +242,7 @@ class _Lookup:
         firsts, several = table[FIRST].combine_chunks(), np.zeros(0, dtype=np.int64)
         if len(self._columns) > len(_NAMES[:2]):
             alone = _taken(table["cardinality"].combine_chunks(), at) == 1
-            alone &= numpy_of(firsts.is_valid())[at]
+            alone &= numpy_of(pc.is_valid(firsts))[at]
             owners, at, several = owners[alone], at[alone], owners[~alone]
         return _Part(owners, _taken(firsts, at).astype(np.uint32), several)
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from tailbit.errors import MalformedLogError
 from tailbit.tables import compute as pc
-from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, numpy_of
+from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, nested_array, no_rows, numpy_of
 from tailbit.tables.delta.files import DV_TYPE, STORED, DeltaFiles
 from tailbit.tables.delta.log.actions import Metadata, parse_actions
 from tailbit.tables.delta.log.listing import LOG, LogCheckpoint
@@ -164,7 +164,7 @@ def _stats_reader(file: ParquetFile, tree: ParquetNode, table: pa.Table, name: s
     def load() -> pa.ChunkedArray:
         with _readable(name):
             texts = pc.struct_field(read_leaves(file, leaves, None, use_threads=True)["add"], "stats")
-            texts = texts.cast(pa.large_string())
+            texts = pc.cast(texts, pa.large_string())
             texts.validate(full=True)
             return _valid(texts, paths) if paths.null_count else texts
 
@@ -191,7 +191,7 @@ def _part(table: pa.Table, name: str, stats: LateStats | None) -> _Part:
         _files(table, name),
         Protocol.parse(protocol, name) if protocol else None,
         Metadata.parse(metadata, name) if metadata else None,
-        side.drop_null().to_pylist() if side is not None else (),
+        pc.drop_null(side).to_pylist() if side is not None else (),
         stats,
     )
 
@@ -209,14 +209,14 @@ def _only(table: pa.Table, action: str, key: str) -> dict[str, object] | None:
     keys = _column(table, action, key)
     if keys is None:
         return None
-    rows = table[action].filter(pc.is_valid(keys))
+    rows = pc.filter(table[action], pc.is_valid(keys))
     return rows[0].as_py() if len(rows) else None
 
 
 def _files(table: pa.Table, name: str) -> pa.Table:
     paths = _column(table, "add", "path")
     if paths is None:
-        return STORED.empty_table()
+        return no_rows(STORED)
     if paths.null_count:
         table = _valid(table.select(["add"]), paths)
     count = table.num_rows
@@ -233,7 +233,7 @@ def _files(table: pa.Table, name: str) -> pa.Table:
         "stats": pa.nulls(count, pa.large_string()),
         "origin": pa.nulls(count, pa.int64()),
     }
-    out = pa.table(columns).cast(STORED)
+    out = pa.Table.from_arrays([pc.cast(columns[field.name], field.type) for field in STORED], schema=STORED)
     out.validate(full=True)
     return out
 
@@ -246,7 +246,7 @@ def _valid(table: Arrow, keys: pa.ChunkedArray) -> Arrow:
     there = np.flatnonzero(numpy_of(pc.is_valid(keys), dtype=bool))
     if len(there) and there[-1] - there[0] + 1 == len(there):
         return table.slice(int(there[0]), len(there))
-    return table.take(arrow_array(there)) if len(there) else table.slice(0, 0)
+    return pc.take(table, arrow_array(there)) if len(there) else table.slice(0, 0)
 
 
 def _add(table: pa.Table, field: str, type_: pa.DataType) -> pa.ChunkedArray | pa.Array:
@@ -258,7 +258,7 @@ def _add(table: pa.Table, field: str, type_: pa.DataType) -> pa.ChunkedArray | p
 def _counted(parsed: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return the row counts of parsed statistics; null for negative counts."""
     rows = _as(pc.struct_field(parsed, "numRecords"), pa.int64(), "numRecords")
-    return pc.if_else(pc.greater_equal(rows, 0), rows, pa.scalar(None, pa.int64()))
+    return pc.if_else(pc.greater_equal(rows, arrow_scalar(0)), rows, arrow_scalar(None, pa.int64()))
 
 
 def _as(column: pa.ChunkedArray, type_: pa.DataType, field: str) -> pa.ChunkedArray:
@@ -269,7 +269,7 @@ def _as(column: pa.ChunkedArray, type_: pa.DataType, field: str) -> pa.ChunkedAr
     """
     if pa.types.is_integer(type_) and not pa.types.is_signed_integer(column.type):
         raise ValueError(f"{field} is of type {column.type}")
-    return column.cast(type_)
+    return pc.cast(column, type_)
 
 
 def _vectors(column: pa.ChunkedArray | None, count: int, name: str) -> pa.Array:
@@ -285,10 +285,10 @@ def _vectors(column: pa.ChunkedArray | None, count: int, name: str) -> pa.Array:
     there = filled(pc.not_equal(kinds, arrow_scalar("")), False)
     if not pc.any(there).as_py():
         return pa.nulls(count, DV_TYPE)
-    unknown = set(pc.unique(kinds.filter(there)).to_pylist()) - {"u", "p", "i"}
+    unknown = set(pc.unique(pc.filter(kinds, there)).to_pylist()) - {"u", "p", "i"}
     if unknown:
         raise MalformedLogError(file=name, reason=f"deletion vector storage type {min(unknown)!r} is unknown")
     for field in ("pathOrInlineDv", "sizeInBytes", "cardinality"):
-        if flat[field].filter(there).null_count:
+        if pc.filter(flat[field], there).null_count:
             raise MalformedLogError(file=name, reason=f"a deletion vector lacks {field}")
-    return pa.StructArray.from_arrays(list(flat.values()), fields=list(DV_TYPE), mask=pc.invert(there))
+    return nested_array(DV_TYPE, list(flat.values()), null=~numpy_of(there))

@@ -63,7 +63,7 @@ def kept(layout: Layout, cut: Cut, groups: Groups) -> pa.ChunkedArray | None:
 
 def _plain(values: pa.Array) -> pa.Array:
     """Decode codes to values: one page may have been cached as codes, the next as values."""
-    return values.dictionary_decode() if isinstance(values, pa.DictionaryArray) else values
+    return pc.take(values.dictionary, values.indices) if isinstance(values, pa.DictionaryArray) else values
 
 
 def is_asked_again(layout: Layout, cut: Cut, groups: Groups) -> bool:

@@ -157,7 +157,7 @@ def _present(chunk: pa.Array) -> pa.Buffer | None:
     """Return the validity bitmap of an array; None if no value is NULL."""
     if not chunk.null_count:
         return None
-    return pa.py_buffer(np.packbits(chunk.is_valid().to_numpy(False), bitorder="little"))
+    return pa.py_buffer(np.packbits(numpy_of(pc.is_valid(chunk)), bitorder="little"))
 
 
 def _joined(numbers: Ints, length: int, nothing: int) -> Ints:
