@@ -153,6 +153,15 @@ def no_rows(schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
 
 
+def decoded(values: pa.Array) -> pa.Array:
+    """Return the values themselves in place of codes of a dictionary, as `dictionary_decode` does.
+
+    >>> decoded(pc.dictionary_encode(arrow_array(["a", "a"]))).to_pylist()
+    ['a', 'a']
+    """
+    return pc.take(values.dictionary, values.indices) if pa.types.is_dictionary(values.type) else values
+
+
 def filled(values: pa.Array | pa.ChunkedArray, value: Any) -> pa.Array | pa.ChunkedArray:
     """Replace each NULL by `value`, as `fill_null` does.
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import Vector
 from tailbit.tables import compute as pc
-from tailbit.tables.arrow import arrow_array
+from tailbit.tables.arrow import arrow_array, decoded
 from tailbit.tables.cache import Cache, share
 
 COSTLY = frozenset(
@@ -43,7 +43,7 @@ class KeyValues:
         key = (self._keys, call.key)
         held = _VALUES.held(key)
         if held is not None:
-            return held._replace(values=_plain(held.values))
+            return held._replace(values=decoded(held.values))
         computed = compute()
         small = computed._replace(values=_small(computed.values))
         size = small.values.nbytes + (0 if small.raised is None else small.raised.nbytes) + 200
@@ -71,7 +71,3 @@ def _repeat(values: pa.Array) -> bool:
     first = np.linspace(0, len(values) - 2, _SAMPLE).astype(np.int64)
     sample = pc.take(values, arrow_array(np.concatenate([first, first + 1])))
     return bool(pc.count_distinct(sample, mode="all").as_py() * 100 <= 2 * _SAMPLE * 99)
-
-
-def _plain(values: pa.Array) -> pa.Array:
-    return pc.take(values.dictionary, values.indices) if pa.types.is_dictionary(values.type) else values

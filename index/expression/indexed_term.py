@@ -19,7 +19,7 @@ from tailbit.index.functions.tree import Call, Expression, Ref, columns_in, key_
 from tailbit.index.tuple_keys import tuple_of
 from tailbit.once import lazy
 from tailbit.tables import compute as pc
-from tailbit.tables.arrow import arrow_array, filled, numpy_of
+from tailbit.tables.arrow import arrow_array, decoded, filled, numpy_of
 from tailbit.tables.model import Column
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def values_of(
     coded = next(iter(columns.values())) if len(columns) == 1 else None
     if coded is not None and pa.types.is_dictionary(coded.type):
         return _of_coded(term, next(iter(columns)), coded, kept)
-    plain = {id_: _plain(values) for id_, values in columns.items()}
+    plain = {id_: decoded(values) for id_, values in columns.items()}
     outcome = evaluation.evaluate(term.expression, plain, rows, None if kept is None else kept(""))
     return outcome.values, outcome.failed if outcome.raised is not None and outcome.raised.any() else None
 
@@ -153,7 +153,3 @@ def _of_coded(
         pa.DictionaryArray.from_arrays(pc.take(own.indices, arrow_array(codes)), own.dictionary),
         None if raised is None or not raised[codes].any() else raised[codes],
     )
-
-
-def _plain(values: pa.Array) -> pa.Array:
-    return pc.cast(values, values.type.value_type) if pa.types.is_dictionary(values.type) else values

@@ -26,7 +26,7 @@ from tailbit.index.keys import NO_KEYS, decode_keys, encode_array, is_textual, p
 from tailbit.index.roaring.coding import order_with_nulls
 from tailbit.index.tuple_keys import join_parts, split_parts
 from tailbit.tables import compute as pc
-from tailbit.tables.arrow import arrow_array, numpy_of, python_of
+from tailbit.tables.arrow import arrow_array, decoded, numpy_of, python_of
 from tailbit.tables.cache import Cache, share
 from tailbit.tables.date_text import date_texts
 from tailbit.tables.model import Column
@@ -122,7 +122,7 @@ def one_array(values: pa.Array | pa.ChunkedArray) -> pa.Array:
     whole = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     if isinstance(whole, pa.ChunkedArray):
         whole = pa.concat_arrays(whole.chunks) if whole.num_chunks else arrow_array([], whole.type)
-    return pc.cast(whole, whole.type.value_type) if pa.types.is_dictionary(whole.type) else whole
+    return decoded(whole)
 
 
 def python_values(keys: pa.BinaryArray, key_type: str, column: Column) -> list[Any]:

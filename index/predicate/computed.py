@@ -20,7 +20,7 @@ from tailbit.arrays import Mask
 from tailbit.index.functions.tree import Call, Expression, columns_in, key_of
 from tailbit.once import lazy
 from tailbit.tables import compute as pc
-from tailbit.tables.arrow import arrow_array, numpy_of
+from tailbit.tables.arrow import arrow_array, decoded, numpy_of
 from tailbit.tables.model import Column
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def judge(
     Cost: one evaluation of the expression; over distinct values only if the condition reads one column of
     texts.
     """
-    plain = {name: _plain(values) for name, values in columns.items()}
+    plain = {name: decoded(values) for name, values in columns.items()}
     outcomes = (
         _evaluated(node, plain, rows)
         if kept is None
@@ -111,10 +111,6 @@ def judge(
     if TruthValue.FALSE in node.true:
         true |= ~null & ~vectors.is_set(outcomes.values)
     return true & ~raised, raised
-
-
-def _plain(values: pa.Array) -> pa.Array:
-    return pc.cast(values, values.type.value_type) if pa.types.is_dictionary(values.type) else values
 
 
 _MANY, _SAMPLE = 1000, 500
@@ -141,6 +137,6 @@ def _are_few(values: pa.Array) -> bool:
 def error_of(node: Computed, columns: Mapping[str, pa.Array]) -> str | None:
     """Return the error class that a condition raises for a row; None if it does not raise."""
     outcome = evaluation.evaluate(
-        node.expression, {name: _plain(values) for name, values in columns.items()}, 1
+        node.expression, {name: decoded(values) for name, values in columns.items()}, 1
     )
     return None if outcome.raised is None or not outcome.raised[0] else vectors.ERRORS[int(outcome.raised[0])]

@@ -14,7 +14,7 @@ from tailbit.index.keys import decimal_words, encode_array, encode_value, is_tex
 from tailbit.index.ordered import Value, ordered_int, ordered_ints
 from tailbit.index.predicate.value_sets import Interval, ValueSet
 from tailbit.tables import compute as pc
-from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, numpy_of
+from tailbit.tables.arrow import arrow_array, arrow_scalar, decoded, filled, numpy_of
 from tailbit.tables.model import DataType
 
 
@@ -35,8 +35,7 @@ def in_values(values: pa.Array, wanted: ValueSet, type_: DataType) -> Mask:
 
 def _inside(values: pa.Array, wanted: ValueSet, key_type: str) -> Mask:
     """Return the mask of the rows within the intervals of `wanted`; NULL rows may have any outcome."""
-    if pa.types.is_dictionary(values.type):
-        values = pc.cast(values, values.type.value_type)
+    values = decoded(values)
     if is_textual(key_type):
         return _compared(pc.cast(values, pa.binary()), _ready(wanted, key_type, _texts))
     scale = scale_of(key_type)
@@ -62,8 +61,7 @@ def ends_of(wanted: ValueSet, type_: DataType) -> tuple[Longs, Longs]:
 
 def distinct_numbers(values: pa.ChunkedArray, type_: DataType) -> Longs:
     """Return the sorted distinct values of a column, for a type that `has_numbers`; 0 for NULL."""
-    chunks = [pc.cast(c, c.type.value_type) if pa.types.is_dictionary(c.type) else c for c in values.chunks]
-    parts = [ordered_ints(chunk, key_type_of(type_)) for chunk in chunks]
+    parts = [ordered_ints(decoded(chunk), key_type_of(type_)) for chunk in values.chunks]
     return np.unique(np.concatenate(parts)) if parts else np.zeros(0, dtype=np.int64)
 
 

@@ -16,6 +16,7 @@ from tailbit.arrays import Longs, Mask
 from tailbit.index.keys import encode_array, integer_keys
 from tailbit.index.ordered import WORD_DIGITS, ordered_ints
 from tailbit.tables import compute as pc
+from tailbit.tables.arrow import decoded
 
 Codes = npt.NDArray[Any]
 """Unsigned integers, as narrow as the number of keys allows."""
@@ -63,7 +64,7 @@ def collected(start: int, chunk: pa.Array, key_type: str) -> Numbers | Keyed:
 
 def _by_dictionary(start: int, chunk: pa.Array, key_type: str) -> Keyed:
     if pa.types.is_dictionary(chunk.type) and chunk.dictionary.null_count:
-        chunk = pc.take(chunk.dictionary, chunk.indices)
+        chunk = decoded(chunk)
     nulls = np.asarray(chunk.is_null()) if chunk.null_count else None
     coded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
     indices = coded.indices.fill_null(0) if nulls is not None else coded.indices

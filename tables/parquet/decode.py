@@ -15,7 +15,7 @@ import pyarrow as pa
 from tailbit.arrays import Mask
 from tailbit.errors import DataFileError, LegacyCalendarError
 from tailbit.tables import compute as pc
-from tailbit.tables.arrow import nested_array, numpy_of
+from tailbit.tables.arrow import decoded, nested_array, numpy_of
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.leaves import ParquetNode
 from tailbit.tables.parquet.promotion import is_promotion, promoted
@@ -108,8 +108,7 @@ class Decoder:
 
     def _leaf(self, stored: pa.Array, column: Column, node: ParquetNode) -> pa.Array:
         wanted = arrow_type(column.type, self.label)
-        if isinstance(stored, pa.DictionaryArray):
-            stored = pc.take(stored.dictionary, stored.indices)
+        stored = decoded(stored)
         self._check_calendar(stored, column, node)
         if column.type.char_length:
             return pc.utf8_rpad(pc.cast(stored, wanted), column.type.char_length, " ")

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from tailbit.arrays import Longs
 from tailbit.tables import compute as pc
-from tailbit.tables.arrow import arrow_array
+from tailbit.tables.arrow import arrow_array, decoded
 from tailbit.tables.cache import Cache, share
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.layout import Layout, Pages
@@ -57,13 +57,9 @@ def kept(layout: Layout, cut: Cut, groups: Groups) -> pa.ChunkedArray | None:
         values = _DECODED.held((layout.number, group, cut.leaf, number, cut.column))
         if values is None:
             return None
-        out.append(_plain(pc.take(values, arrow_array(rows))))
+        # One page may have been cached as codes, the next as values.
+        out.append(decoded(pc.take(values, arrow_array(rows))))
     return pa.chunked_array(out) if out else None
-
-
-def _plain(values: pa.Array) -> pa.Array:
-    """Decode codes to values: one page may have been cached as codes, the next as values."""
-    return pc.take(values.dictionary, values.indices) if isinstance(values, pa.DictionaryArray) else values
 
 
 def is_asked_again(layout: Layout, cut: Cut, groups: Groups) -> bool:
