@@ -21,7 +21,7 @@ OWN_MODULES = 170
 
 NEVER = {
     *("pandas", "numpy.ma", "sqlglot", "deltalake", "obstore", "pyspark", "polars"),
-    *("pyarrow.compute", "pyarrow.parquet", "pyarrow.fs", "pyarrow.dataset"),
+    *("pyarrow.compute", "pyarrow.parquet", "pyarrow.fs", "pyarrow.dataset", "zoneinfo"),
     # What reads and builds expressions that are not a column beside a constant, and what evaluates them.
     *(f"tailbit.index.{room}" for room in ("expression.evaluate", "expression.calls", "expression.times")),
     *(
