@@ -192,9 +192,11 @@ def _not_cleaned(commits: Sequence[tuple[Instant, Commit]], complete: Sequence[I
 
 def _with_lost(files: ListedFiles, commits: Iterable[Commit]) -> ListedFiles:
     """Return the files, and those that commits name of groups that have none of the commit's instant."""
-    bases = {(file.group, file.requested) for file in files.bases}
-    logs = {(log.group, *log.order[:2]) for log in files.logs}
     named = [*commits]
+    instants = {f.requested for commit in named for f in commit.written}
+    of_logs = {log.instant for commit in named for log in commit.logs}
+    bases = {(file.group, file.requested) for file in files.bases if file.requested in instants}
+    logs = {(log.group, *log.order[:2]) for log in files.logs if log.instant in of_logs}
     lost = [f for commit in named for f in commit.written if (f.group, f.requested) not in bases]
     gone = [log for commit in named for log in commit.logs if (log.group, *log.order[:2]) not in logs]
     return ListedFiles([*files.bases, *lost], [*files.logs, *gone]) if lost or gone else files
