@@ -20,6 +20,8 @@ class Running:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._closing = threading.RLock()
+        self._closed: set[str] = set()
         self._jobs: dict[str, Job] = {}
         self._failures: dict[str, TailbitError] = {}
 
@@ -34,7 +36,7 @@ class Running:
             return list(self._jobs.items())
 
     def end(self, run: str) -> None:
-        """Close a job that has ended; of several callers only one closes it.
+        """Close a job that has ended; of several callers one closes it, and the others wait until it is closed.
 
         The reason of its end is kept.
         """
@@ -54,14 +56,22 @@ class Running:
         with self._lock:
             if failure is not None:
                 self._failures.setdefault(run, failure)
-            mine = self._jobs.pop(run, None) is not None
-        if mine:
-            job.close()
+        with self._closing:
+            with self._lock:
+                is_closed = run in self._closed
+                self._closed.add(run)
+            if is_closed:
+                return
+            try:
+                job.close()
+            finally:
+                with self._lock:
+                    self._jobs.pop(run, None)
 
     def failure_of(self, run: str) -> TailbitError | None:
         """Return the named error that ended a query; None while the query runs or if it ended well."""
         with self._lock:
-            job = self._jobs.get(run)
+            job = None if run in self._closed else self._jobs.get(run)
         failure = None if job is None else job.failure()
         with self._lock:
             # A job that was closed while it was asked had named its failure before that.

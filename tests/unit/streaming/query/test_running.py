@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 
 from tailbit.errors import StreamError, TailbitError
@@ -53,6 +54,38 @@ def test_a_job_that_ended_twice_is_closed_once() -> None:
     running.end("1")
     running.give_up("1")
     assert (job.closed, running.failure_of("1")) == (1, None)
+
+
+def test_who_comes_second_waits_until_the_job_is_closed() -> None:
+    running: Running[Ended] = Running()
+    begins, may_end, ended = threading.Event(), threading.Event(), threading.Event()
+
+    class Slow(Ended):
+        def close(self) -> None:
+            begins.set()
+            assert may_end.wait(30)
+            super().close()
+            ended.set()
+
+    running.add("1", Slow(None, lambda: None))
+    first = threading.Thread(target=running.end, args=("1",))
+    first.start()
+    assert begins.wait(30)
+    seen: list[bool] = []
+
+    def come_second() -> None:
+        for run, _ in running.jobs():
+            running.end(run)
+        seen.append(ended.is_set())
+
+    second = threading.Thread(target=come_second)
+    second.start()
+    second.join(0.2)
+    assert second.is_alive()
+    may_end.set()
+    for thread in (first, second):
+        thread.join(30)
+    assert (seen, running.jobs()) == ([True], [])
 
 
 def test_another_run_of_a_query_does_not_inherit_the_failure_of_the_one_before() -> None:
