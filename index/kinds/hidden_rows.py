@@ -18,7 +18,7 @@ from tailbit.index.kinds.kind import Blame, CheckedSource, Kind, Problem, View
 from tailbit.index.kinds.rows import reading, row_groups
 from tailbit.index.model import IndexFile
 from tailbit.index.parquet.index_file import open_index_file
-from tailbit.index.parquet.sorted_rows import aligned, sort
+from tailbit.index.parquet.sorted_rows import GROUP_BYTES, GROUP_ROWS, aligned, sort
 from tailbit.once import lazy
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, numpy_of
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 else:
     merging = lazy("tailbit.index.kinds.merging")
 
-_HELD: Cache[tuple[str, str, int], dict[str, bytes]] = Cache(share(1 / 32))
+_HELD: Cache[tuple[str, str, int], dict[str, bytes]] = Cache(share(1 / 64))
 """Serialized bitmaps of hidden rows that this process has read, by root of the index, file and row group."""
 
 _OTHERS = "the rows in the index are not those that the source hides"
@@ -182,7 +182,8 @@ def write_hidden_rows(storage: Storage, bitmaps: Mapping[str, BitMap]) -> IndexF
         [ids, [len(bitmaps[i]) for i in ids], [bitmaps[i].serialize() for i in ids]],
         schema=HIDDEN_ROWS.schema,
     )
-    (file,) = HIDDEN_ROWS.write_stream(storage, _one_by_one(table))
+    is_one_group = table.nbytes < GROUP_BYTES and len(table) < GROUP_ROWS
+    (file,) = HIDDEN_ROWS.write_stream(storage, [table] if is_one_group else _one_by_one(table))
     return file
 
 

@@ -9,12 +9,16 @@ from tailbit.index.model import FileRecord
 from tailbit.index.store.state import IndexState
 from tailbit.index.store.table import MetadataTable
 from tailbit.once import once
-from tailbit.tables.cache import HANDLES_BYTES, Cache
+from tailbit.tables.cache import HANDLES_BYTES, Cache, share
 from tailbit.tables.model import FileSlice
 from tailbit.tables.storage import NO_OPTIONS, Storage, StorageOptions
 
 _OPENED: Cache[tuple[str, StorageOptions], MetadataTable] = Cache(HANDLES_BYTES)
 """Indexes that stay open between the tasks of a process, by path; bounded in bytes, not in tables."""
+
+_LATEST: Cache[tuple[str, str], BitMap] = Cache(share(1 / 64))
+"""Rows that tasks of this process have found hidden, by index and identity: the next change asks for them."""
+_OVERHEAD = 256
 
 
 def _opened(path: str, options: StorageOptions) -> MetadataTable:
@@ -61,8 +65,14 @@ class HiddenRowsReader:
         if not record.hidden:
             return BitMap()
         if record.hidden not in self._known:
-            hidden = self.state.hidden_rows(record.hidden)
+            hidden = _LATEST.held((self._path, record.hidden))
+            if hidden is None:
+                hidden = self.state.hidden_rows(record.hidden)
             if hidden is None:
                 raise CorruptIndexError(file=record.path, reason=f"hidden rows {record.hidden} are lost")
             self._known[record.hidden] = hidden
         return self._known[record.hidden]
+
+    def keep(self, identity: str, rows: BitMap) -> None:
+        """Keep rows, which never change, for later tasks: the index will know them by an identity."""
+        _LATEST.hold((self._path, identity), rows, _OVERHEAD + (rows.max() // 8 if rows else 0))

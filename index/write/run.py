@@ -69,6 +69,7 @@ class _Run:
         self._index = open_storage(task.index_path, task.options)
         self._hidden = HiddenRowsReader(task.index_path, task.options)
         self._tally = Tally()
+        self._columns = {c.column.id: (c.column, c.key_type) for c in task.columns}
         self._data = DataFiles(self._source, task.read_columns)
         self._counting = Counting(self._source, self._hidden, self._tally)
         self._works = [self._settled(work) for work in task.works]
@@ -191,10 +192,9 @@ class _Run:
 
     def _count(self, work: FileWork) -> None:
         """Count the rows whose visibility changed, in the columns that this task does not post."""
-        columns = {c.column.id: (c.column, c.key_type) for c in self._task.columns}
         if isinstance(work, Enter):
             return
-        record = work.record
+        record, columns = work.record, self._columns
         if isinstance(work, (Leave, Replace)):
             if record.counted:
                 hidden = self._hidden.of_record(record)
@@ -208,8 +208,9 @@ class _Run:
             self._counting.add(record, stay, columns, None, now, +1)
         elif record.hidden != work.target.hidden_id:
             then = self._hidden.of_record(record)
-            self._counting.add(record, stay, columns, now - then, BitMap(), -1)
-            self._counting.add(record, stay, columns, then - now, BitMap(), +1)
+            if then != now:
+                self._counting.add(record, stay, columns, now - then, BitMap(), -1)
+                self._counting.add(record, stay, columns, then - now, BitMap(), +1)
 
     def _counted(self, record: FileRecord) -> list[str]:
         """Return the ids of the definitions of a file that have postings and counts."""
@@ -224,7 +225,10 @@ class _Run:
             and work.target.hidden is not None
             and (isinstance(work, Enter) or work.record.hidden != work.target.hidden_id)
         ]
-        return {t.hidden_id: self._hidden.of_slice(self._source, t) for t in targets}
+        rows = {t.hidden_id: self._hidden.of_slice(self._source, t) for t in targets}
+        for identity, bits in rows.items():
+            self._hidden.keep(identity, bits)
+        return rows
 
     def _record(self, work: FileWork, claim: Claim | None) -> FileRecord:
         if isinstance(work, Leave):

@@ -148,7 +148,8 @@ class Folded:
     @cached_property
     def slices(self) -> tuple[SliceChange, ...]:
         """The net effect per path, sorted. A block of which the same rows are hidden as before is none."""
-        old, new = self.fold.before.files, self.fold.slices
+        new = self.fold.slices
+        old = self.fold.before.files.live_of(new)
         changes = (SliceChange(path, old.get(path), new[path]) for path in sorted(new))
         return tuple(change for change in changes if change.old is None or change.old != change.new)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, field
 
 from pyroaring import BitMap
@@ -35,10 +34,12 @@ class MergedRows:
     plan: str = field(compare=False)
 
     @classmethod
-    def of(cls, path: str, plan: MergePlan, deciding: MergePlan | None = None) -> MergedRows:
-        """Return the descriptor of the hidden rows of one slice of a group; see `MergePlan.deciding`."""
-        text = (deciding or plan).text
-        return cls(hashlib.sha256(f"{text}\0{path}".encode()).hexdigest()[:32], path, plan.text)
+    def of(cls, path: str, plan: MergePlan, last: int) -> MergedRows:
+        """Return the descriptor of the hidden rows of one slice of a group.
+
+        `last`: the number of the last block that may hide or show rows of it; see `MergePlan.deciding`.
+        """
+        return cls(plan.identity(path, last), path, plan.text)
 
     @property
     def cardinality(self) -> None:

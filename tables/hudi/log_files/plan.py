@@ -7,6 +7,7 @@ with the names of those files, each after a `~`.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +20,9 @@ from pyroaring import BitMap64
 from tailbit.tables.hudi.log_files.blocks import BlockType, LogBlock
 
 _SLICE = re.compile(r"((?:.*/)?)(\.([^_/!~]+)_[^/!~]+)!([0-9]{1,9})((?:~[^/]*)?)", re.S)
+_END = b"]]"
+_IDENTITY = 32
+"""Digits of the identity of hidden rows."""
 _PARSED = 32
 """How many plans stay parsed: each slice of a group has the text of its plan."""
 
@@ -71,10 +75,36 @@ class MergePlan:
     blocks: tuple[BlockName, ...]
 
     @cached_property
+    def _texts(self) -> list[bytes]:
+        """The plan as a text in parts: what stands before the blocks, and each block."""
+        rule = [*self.rule] if self.rule.contested else [*self.rule[:2]]
+        head = orjson.dumps([self.folder, self.base, rule])
+        return [head[:-1] + b",[", *(orjson.dumps([*block]) for block in self.blocks)]
+
+    @cached_property
     def text(self) -> str:
         """The plan as a text, which `parse` reads."""
-        rule = [*self.rule] if self.rule.contested else [*self.rule[:2]]
-        return orjson.dumps([self.folder, self.base, rule, [[*b] for b in self.blocks]]).decode()
+        head, *blocks = self._texts
+        return (head + b",".join(blocks) + _END).decode()
+
+    @cached_property
+    def _hashes(self) -> list[hashlib._Hash]:
+        """The hash of the text up to each block."""
+        head, *blocks = self._texts
+        out, hashed = [], hashlib.sha256(head)
+        for number, block in enumerate(blocks):
+            hashed.update(b"," + block if number else block)
+            out.append(hashed.copy())
+        return out
+
+    def identity(self, path: str, last: int) -> str:
+        """Return an identity of the hidden rows of a slice: of its path, and of the blocks up to the last.
+
+        It is the hash of the text of `upto(last)`, made of what the blocks before it have in common.
+        """
+        hashed = self._hashes[last].copy()
+        hashed.update(_END + b"\0" + path.encode())
+        return hashed.hexdigest()[:_IDENTITY]
 
     @classmethod
     @lru_cache(_PARSED)
@@ -92,26 +122,24 @@ class MergePlan:
         """Return the plan of the blocks up to one of them, which is included."""
         return replace(self, blocks=self.blocks[: number + 1])
 
-    def deciding(self, rows: Sequence[BitMap64 | None]) -> list[MergePlan]:
-        """Return, for each block, the plan up to the last block that may hide or show rows of it.
+    def deciding(self, rows: Sequence[BitMap64 | None]) -> list[int]:
+        """Return, for each block, the number of the last block that may hide or show rows of it.
 
         `rows`: the rows of the base file that the records of each block belong to, None where that is not
         known. Records of other rows of the base file never meet. Cost: a union and a comparison per block,
         and for a block that others meet one comparison with each of those after it.
         """
-        if any(block.is_partial for block in self.blocks):
-            return [self] * len(rows)
         known = [each for each in rows if each is not None]
-        if len(known) < len(rows):
-            return [self] * len(rows)
-        plans, later = [], BitMap64()
+        if len(known) < len(rows) or any(block.is_partial for block in self.blocks):
+            return [len(rows) - 1] * len(rows)
+        out, later = [], BitMap64()
         for number in reversed(range(len(known))):
             mine, last = known[number], number
             if mine.intersect(later):
                 last = next(n for n in reversed(range(len(known))) if mine.intersect(known[n]))
-            plans.append(self.upto(last))
+            out.append(last)
             later |= mine
-        return plans[::-1]
+        return out[::-1]
 
     def slice_path(self, number: int) -> str:
         """Return the path of the slice of a block by its place among the blocks."""
@@ -142,7 +170,7 @@ def slice_name(path: str) -> SliceName | None:
     >>> slice_name("p0/.f1-0_20260101000000000.log.1_0-1-1!2").number
     2
     """
-    match = _SLICE.fullmatch(path)
+    match = _SLICE.fullmatch(path) if "!" in path else None
     if match is None or ".log." not in match[2]:
         return None
     merged = tuple(match[5].split("~")[1:])

@@ -53,7 +53,9 @@ class GroupReader:
         name = None if base is None else base.path.rpartition("/")[2]
         names = tuple(block_name(log, block) for log, block in blocks)
         plan = MergePlan(ordered[0].group.folder, name, self.rule, names)
-        out = [] if base is None else [replace(base, hidden=MergedRows.of(base.path, plan))]
+        out = []
+        if base is not None:
+            out.append(replace(base, hidden=MergedRows.of(base.path, plan, len(names) - 1)))
         instant = None if base is None else requested_of(base.path)
         deciding = plan.deciding([block.rows_of(instant) for _, block in blocks])
         for number, block in enumerate(names):

@@ -68,17 +68,17 @@ class HudiStorage(Storage):
         stat = self.inner.locate(name.path)[1]
         if stat is None:
             return None
-        return stat._replace(size=block_of(self.inner, name.path, name.number).content.length)
+        return stat._replace(size=block_of(self, name.path, name.number).content.length)
 
     def _parquet(self, name: SliceName) -> pa.Buffer:
         """Return a block as a Parquet file."""
         if not name.merged:
-            return block_parquet(self.inner, name.path, name.number)
+            return block_parquet(self, name.path, name.number)
         base, *parts = name.merged
         rule = merge_rule(read_properties(self.inner).values)
         plan = MergePlan(name.folder, base or None, rule, ())
-        whole = plan_of(self.inner, plan, [*parts, f"{name.log}!{name.number}"])
-        return slice_parquet(self.inner, whole, len(parts))
+        whole = plan_of(self, plan, [*parts, f"{name.log}!{name.number}"])
+        return slice_parquet(self, whole, len(parts))
 
     def is_of_one_file(self, refused: Exception) -> bool:
         """Return whether a refusal concerns one file."""
