@@ -36,7 +36,7 @@ class Running:
             return list(self._jobs.items())
 
     def end(self, run: str) -> None:
-        """Close a job that has ended; of several callers one closes it, and the others wait until it is closed.
+        """Close a job that has ended, or wait until another caller has closed it.
 
         The reason of its end is kept.
         """
