@@ -6,6 +6,7 @@ A new format is a folder beside `delta` and a line here.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -32,6 +33,7 @@ def _open_hudi(storage: Storage) -> Table:
     return HudiTable.open(storage)
 
 
+_QUOTED = re.compile(r"`(?:[^`]|``)+`", re.S)
 FORMATS: Sequence[Format] = (Format("delta", DELTA, DeltaTable.open), Format("hudi", HUDI, _open_hudi))
 
 
@@ -67,12 +69,24 @@ def open_table(path: str, options: StorageOptions = NO_OPTIONS, alone: bool = Tr
     raise NotATableError(path=path, reason=reason, kind=kinds, log=" or ".join(logs))
 
 
+def folder_of(table: str) -> str | None:
+    """Return the folder of a text like ``delta.`folder` `` or ``hudi.`folder` ``; None of another text.
+
+    >>> folder_of("hudi.`/data/a``b`")
+    '/data/a`b'
+    """
+    name, _, quoted = table.partition(".")
+    if name.lower() not in {each.name for each in FORMATS} or not _QUOTED.fullmatch(quoted):
+        return None
+    return quoted[1:-1].replace("``", "`")
+
+
 def names_folder(table: str) -> bool:
     """Return whether a text names the folder of a table, and no table of a session's catalogs.
 
     A name without a slash is that of a folder where the log of a known format lies in it.
     """
-    if table.startswith("delta.`"):
+    if folder_of(table) is not None:
         return False
     return "/" in table or any(os.path.isdir(os.path.join(table, each.words.log)) for each in FORMATS)
 

@@ -182,11 +182,12 @@ def locate(
     """Return where the rows with the keys of a DataFrame lie: the keys, with `path` and `position` of rows.
 
     This is `locate` of an opened table for keys that no driver should hold: each executor looks up its share,
-    and needs tailbit installed. `table`: a path, or a name in a catalog of the session. `on`: the key
-    columns; by default all of the frame. Each key stands once; one without a row has path and position null,
-    one of several rows stands once for each. The version is fixed by this call, so that the frame tells the
-    same whenever it is computed. With `since`, an older version, `change` tells what became of each row, as
-    `locate` of a table does. Right at any lag, as everywhere. In SQL, `tailbit_locate` tells it of few keys.
+    and needs tailbit installed. `table`: a path, also as ``hudi.`path` ``, or a name in a catalog of the
+    session. `on`: the key columns; by default all of the frame. Each key stands once; one without a row has
+    path and position null, one of several rows stands once for each. The version is fixed by this call, so
+    that the frame tells the same whenever it is computed. With `since`, an older version, `change` tells what
+    became of each row, as `locate` of a table does. Right at any lag, as everywhere. In SQL, `tailbit_locate`
+    tells it of few keys.
 
     Raises:
         UsageError: `keys` is no DataFrame or lacks a column; when the frame is computed: a key is NULL.

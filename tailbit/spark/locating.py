@@ -20,7 +20,7 @@ from tailbit.errors import UsageError
 from tailbit.outputs.key_moves import change_column
 from tailbit.spark.plain_errors import without_traceback
 from tailbit.spark.schema import python_rows
-from tailbit.tables.open import names_folder
+from tailbit.tables.open import folder_of, names_folder
 from tailbit.wording import quoted
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def located(
             reason = f"keys have no column {name}: they have {', '.join(keys.columns)}"
             raise UsageError(reason=reason, hint="Name columns that both the keys and the table have.")
     options, named = texts_by_name("storage_options", storage_options), path_text("table", table)
-    root = named if names_folder(named) else location_of(keys.sparkSession, named)
+    root = folder_of(named) or (named if names_folder(named) else location_of(keys.sparkSession, named))
     opened = open_indexed(root, index, storage_options=options)
     versions = _versions(opened, version, as_of, since)
     look_up = _look_up(root, index, options, wanted, *versions)

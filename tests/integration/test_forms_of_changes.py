@@ -13,6 +13,7 @@ from deltalake import DeltaTable, write_deltalake
 
 import tailbit
 import tailbit.spark
+from support.hudi_made import Made
 from support.tables import index_of
 from tailbit.errors import NotATableError, UnknownColumnError, UsageError
 
@@ -41,6 +42,13 @@ def test_a_uri_of_a_folder_is_that_folder(spark: Any, path: str) -> None:
 def test_a_path_as_sql_names_it_is_a_table_to_locate_in(spark: Any, path: str) -> None:
     located = tailbit.spark.locate(f"delta.`{path}`", spark.range(1))
     assert located.columns == ["id", "path", "position"]
+
+
+def test_a_folder_of_hudi_as_sql_names_it_is_a_table_to_locate_in(spark: Any, tmp_path: Path) -> None:
+    made = Made(tmp_path)
+    keys = spark.range(4, 6).withColumnRenamed("id", "key")
+    located = tailbit.spark.locate(f"hudi.`{made.path}`", keys).collect()
+    assert sorted(map(tuple, located)) == [(4, made.base.path, 4), (5, None, None)]
 
 
 @pytest.mark.parametrize("dry", [True, False])

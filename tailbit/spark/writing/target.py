@@ -17,7 +17,7 @@ from tailbit.arguments.values import path_text, seconds, texts_by_name, whole
 from tailbit.errors import NotATableError, UsageError
 from tailbit.once import once
 from tailbit.spark.compiled import java_object
-from tailbit.tables.open import names_folder
+from tailbit.tables.open import folder_of, names_folder
 from tailbit.tables.schema import name_parts
 from tailbit.tables.storage.local import local_name
 from tailbit.wording import quoted
@@ -245,7 +245,7 @@ def _session(spark: SparkSession | None) -> SparkSession:
 
 
 def sql_name(table: str) -> str:
-    """Return a table as SQL names it: a path as delta.`path`; the name of a catalog's table as it is."""
+    """Return a table as SQL names it: a folder as delta.`folder`; the name of a catalog's table as it is."""
     if _OLDER.search(table):
         raise UsageError(
             reason=f"{table} is an older version, and only the newest can be changed",
@@ -253,9 +253,11 @@ def sql_name(table: str) -> str:
         )
     if table.startswith("file:"):
         return f"delta.{quoted(local_name(table))}"
-    if not names_folder(table):
+    folder = folder_of(table)
+    if folder is None and not names_folder(table):
         return table
-    place = table if "://" in table else os.path.abspath(table)
+    folder = folder or table
+    place = folder if "://" in folder else os.path.abspath(folder)
     return f"delta.{quoted(place)}"
 
 

@@ -20,7 +20,7 @@ from tailbit.errors import (
     VersionNotFoundError,
 )
 from tailbit.tables import open_table
-from tailbit.tables.open import names_folder
+from tailbit.tables.open import folder_of, names_folder
 from tailbit.tables.storage import StorageOptions
 
 
@@ -71,8 +71,25 @@ def test_a_name_is_that_of_a_folder_with_a_slash_or_where_a_log_lies(
     for folder in ("plain", "delta_table/_delta_log", "hudi_table/.hoodie"):
         (tmp_path / folder).mkdir(parents=True)
     folders = ["delta_table", "hudi_table", "plain/", "s3://bucket/table", "./plain"]
-    others = ["plain", "main.people", "delta.`/data/people`", "nothing"]
-    assert [names_folder(name) for name in folders + others] == [True] * 5 + [False] * 4
+    others = ["plain", "main.people", "delta.`/data/people`", "Hudi.`/data/people`", "nothing"]
+    assert [names_folder(name) for name in folders + others] == [True] * 5 + [False] * 5
+
+
+@pytest.mark.parametrize(
+    ("text", "folder"),
+    [
+        ("delta.`/data/people`", "/data/people"),
+        ("HUDI.`s3://bucket/a.b`", "s3://bucket/a.b"),
+        ("hudi.`/odd``name`", "/odd`name"),
+        ("hudi.`/data`people`", None),
+        ("hudi.``", None),
+        ("hudi.people", None),
+        ("parquet.`/data/people`", None),
+        ("/data/people", None),
+    ],
+)
+def test_a_folder_may_stand_in_backticks_behind_the_name_of_its_format(text: str, folder: str | None) -> None:
+    assert folder_of(text) == folder
 
 
 def test_a_format_that_is_not_known_is_refused(tmp_path: Path) -> None:
