@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import threading
 import time
 from collections.abc import Callable
@@ -120,7 +121,9 @@ class Followed:
             REMOTE_FILL_LOOK_S if self.index.storage.remote else FILL_LOOK_S
         )
         self._filled_at, self._fill_due = self.index.version, 0.0
-        self._upkeep = Upkeep(self._batch.mender, UPKEEP_S, entry.retention, REST_S)
+        # All tables begin together: passes of all of them at one time would hold up every batch.
+        first_s = random.uniform(0.0, UPKEEP_S)
+        self._upkeep = Upkeep(self._batch.mender, UPKEEP_S, entry.retention, REST_S, first_s=first_s)
         self._filling.start()
         self._upkeep.start()
 

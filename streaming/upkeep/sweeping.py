@@ -28,7 +28,8 @@ class Upkeep:
     memory once. `mender`: that of the thread that commits batches, which has the file records in memory and
     mends damage to them after the next batch. Other damage is mended at once. A failed pass is repeated when
     the next is due: nothing depends on a pass, and a batch with the same trouble reports it by name.
-    `rest_s`: most seconds between two passes over an index without changes, once a pass has left nothing to
+    `first_s`: seconds until the first pass, by default `every_s`: indexes that are kept together should not
+    all have their passes at one time. `rest_s`: most seconds between two passes over an index without changes, once a pass has left nothing to
     do: passes in between are left out. `failure`: why the last pass failed, or None; `passes`: number of
     successful passes.
     """
@@ -40,7 +41,9 @@ class Upkeep:
         kept_s: float = KEPT_S,
         rest_s: float = 0.0,
         clock: Callable[[], float] = time.monotonic,
+        first_s: float | None = None,
     ) -> None:
+        self._first_s = every_s if first_s is None else first_s
         self._mender, self._every_s, self._kept_s = mender, every_s, kept_s
         self._rest_s, self._clock = rest_s, clock
         self._stop, self._woken = threading.Event(), threading.Event()
@@ -52,7 +55,7 @@ class Upkeep:
         self.passes = 0
 
     def start(self) -> None:
-        """Start the thread; the first pass comes after `every_s`."""
+        """Start the thread; the first pass comes after `first_s`."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -66,8 +69,10 @@ class Upkeep:
         self._woken.set()
 
     def _keep(self) -> None:
-        while not self._stop.wait(self._every_s):
+        pause = self._first_s
+        while not self._stop.wait(pause):
             self.look_if_due()
+            pause = self._every_s
 
     def look_if_due(self) -> None:
         """Run one pass, unless the index rests."""

@@ -39,6 +39,16 @@ def test_an_index_at_work_is_swept_without_being_asked_while_commits_go_on(tmp_p
     assert upkeep.failure is None
 
 
+def test_the_first_pass_has_a_time_of_its_own(tmp_path: Path) -> None:
+    index = new_index(str(tmp_path))
+    index.commit([record("f")], [counts(index, "c", {b"x": 1})], ledger(0))
+    upkeep = Upkeep(mender_of(index), every_s=1e6, first_s=0.01)
+    upkeep.start()
+    wait_until(lambda: upkeep.passes == 1)
+    upkeep.stop()
+    assert upkeep.failure is None
+
+
 def test_an_index_without_changes_rests_until_it_changes_or_the_rest_is_over(tmp_path: Path) -> None:
     index = new_index(str(tmp_path))
     index.commit([record("f")], [counts(index, "c", {b"x": 1})], ledger(0))
