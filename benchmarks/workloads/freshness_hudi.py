@@ -1,7 +1,8 @@
 """How long from a commit of a Hudi table to its being covered, beside a commit of a Delta table?
 
 Usage: python workloads/freshness_hudi.py [COMMITS]. One application, a process of its own, keeps the indexes
-of the tables; this process writes a commit of 100 rows to each in turn and watches the log of its index.
+of the tables; this process writes a commit of 100 rows to each, in random order after random pauses, and
+watches the log of its index. (In a fixed order each commit meets the same moment of the looks at its table.)
 The Hudi tables are written by hand: COPY_ON_WRITE a file a commit, MERGE_ON_READ a log block a commit, of new
 rows as in tables with buckets, and of rows that replace others of a base file, with their positions.
 """
@@ -33,6 +34,8 @@ from tailbit.index.store.table import MetadataTable
 from tailbit.tables.open import open_table
 
 WARM_UP = 5
+PAUSE_S = 0.3
+"""Most seconds before a commit: longer than from one look at a table to the next."""
 CONFIGURATION = """\
 [application]
 name = "fresh"
@@ -66,8 +69,9 @@ def main(commits: int = 60) -> None:
     try:
         indexes = {kind: await_index(folder / path / "_tailbit") for kind, path in paths.items()}
         for commit in range(1, WARM_UP + commits + 1):
-            for kind, write in writers.items():
-                seconds = _covered(write, rows_of(commit), str(folder / paths[kind]), indexes[kind])
+            for kind in random.sample(sorted(writers), len(writers)):
+                time.sleep(random.uniform(0.0, PAUSE_S))
+                seconds = _covered(writers[kind], rows_of(commit), str(folder / paths[kind]), indexes[kind])
                 waits[kind] += [seconds] if commit > WARM_UP else []
     finally:
         indexer.send_signal(signal.SIGTERM)

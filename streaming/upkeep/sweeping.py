@@ -29,9 +29,9 @@ class Upkeep:
     mends damage to them after the next batch. Other damage is mended at once. A failed pass is repeated when
     the next is due: nothing depends on a pass, and a batch with the same trouble reports it by name.
     `first_s`: seconds until the first pass, by default `every_s`: indexes that are kept together should not
-    all have their passes at one time. `rest_s`: most seconds between two passes over an index without changes, once a pass has left nothing to
-    do: passes in between are left out. `failure`: why the last pass failed, or None; `passes`: number of
-    successful passes.
+    all have their passes at one time. `rest_s`: most seconds between two passes over an index without
+    changes, once a pass has left nothing to do: passes in between are left out. `failure`: why the last pass
+    failed, or None; `passes`: number of successful passes.
     """
 
     def __init__(
