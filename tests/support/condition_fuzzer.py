@@ -28,7 +28,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from support import judged_conditions, judged_definitions
-from support.fuzzer.command import ignore_interrupts
+from support.fuzzer.command import begin_worker
 from support.judged_conditions import Truth
 from support.judged_definitions import Answers
 from support.marks import write_row
@@ -143,7 +143,7 @@ class _Judge:
 
     def _start(self) -> None:
         self._turns, self._left = self._turns + 1, TURN // self._mode.size
-        self._spark = ProcessPoolExecutor(1, get_context("spawn"), ignore_interrupts)
+        self._spark = ProcessPoolExecutor(1, get_context("spawn"), begin_worker)
 
 
 @cache
@@ -191,7 +191,7 @@ def _mode(asked: argparse.Namespace) -> Mode:
 def _evaluated(asked: argparse.Namespace, mode: Mode, folder: Path) -> Iterator[tuple[Sized, Sized]]:
     """Each portion and our truths of it; a few portions are evaluated ahead."""
     waiting: deque[tuple[Sized, Future[Sized]]] = deque()
-    with ProcessPoolExecutor(asked.workers, get_context("spawn"), ignore_interrupts) as pool:
+    with ProcessPoolExecutor(asked.workers, get_context("spawn"), begin_worker) as pool:
         try:
             for portion in mode.portions(asked.seed, asked.conditions, mode.size, folder):
                 waiting.append((portion, pool.submit(mode.evaluate, portion)))

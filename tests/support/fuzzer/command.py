@@ -10,9 +10,11 @@ found. Exit status 1 where anything was.
 from __future__ import annotations
 
 import argparse
+import ctypes
 import datetime
 import os
 import signal
+import sys
 import time
 from collections.abc import Generator
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
@@ -99,7 +101,7 @@ def _reports(seeds: range, asked: argparse.Namespace) -> Generator[Report, None,
     """The reports of histories, as they are done."""
     workers = min(asked.workers, len(seeds))
     # A forked child of a process that has used deltalake may hang, so each starts afresh.
-    with ProcessPoolExecutor(workers, get_context("spawn"), ignore_interrupts) as pool:
+    with ProcessPoolExecutor(workers, get_context("spawn"), begin_worker) as pool:
         made: list[Future[Report]] = [
             pool.submit(run_analytics, seed, asked.each)
             if asked.analytics
@@ -117,6 +119,12 @@ def _reports(seeds: range, asked: argparse.Namespace) -> Generator[Report, None,
             pool.shutdown(cancel_futures=True)
 
 
-def ignore_interrupts() -> None:
-    """Ctrl-C is for the process that counts."""
+_END_WITH_PARENT = 1
+"""PR_SET_PDEATHSIG of Linux's `prctl`."""
+
+
+def begin_worker() -> None:
+    """Leave Ctrl-C to the process that counts, and end with that process, however it ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_END_WITH_PARENT, signal.SIGKILL)

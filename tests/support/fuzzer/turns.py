@@ -9,7 +9,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from typing import Any, Protocol, TypeVar
 
-from support.fuzzer.command import ignore_interrupts
+from support.fuzzer.command import begin_worker
 
 
 class Tally(Protocol):
@@ -31,7 +31,7 @@ def tallies(act: Callable[[str, int], T], seeds: range, turn: int, jobs: int = 1
     """
     with tempfile.TemporaryDirectory() as folder:
         for begin in range(0, len(seeds), turn * jobs):
-            with ProcessPoolExecutor(jobs, get_context("spawn"), ignore_interrupts) as pool:
+            with ProcessPoolExecutor(jobs, get_context("spawn"), begin_worker) as pool:
                 asked = [pool.submit(act, folder, seed) for seed in seeds[begin : begin + turn * jobs]]
                 try:
                     yield from (done.result() for done in as_completed(asked))
