@@ -8,8 +8,9 @@ was indexed, and vice versa.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import compress
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,20 +22,31 @@ from tailbit.index.expression.indexed_term import sources_of, with_terms
 from tailbit.index.keys import element_type, encode_array
 from tailbit.index.kinds.value_counts import Tally
 from tailbit.index.model import RAISED_KEY, RAISED_TYPE, FileRecord, raised_id
+from tailbit.index.parquet.sorted_rows import regrouped
 from tailbit.index.roaring.elements import coding_of
 from tailbit.index.write.hidden import HiddenRowsReader
 from tailbit.index.write.value_changes import entering, leaving
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.data_file import footer_hash
-from tailbit.tables.parquet.rows import fetch
+from tailbit.tables.parquet.rows import fetch, fetch_files, visible_positions
 from tailbit.tables.partition_values import partition_array
-from tailbit.tables.positions import positions_in
+from tailbit.tables.positions import BitPositions, positions_in
 from tailbit.tables.storage import Storage
 
 Columns = Mapping[str, tuple[Column, str]]
 """Column id to the present column and its key type."""
 
 _RAISED_KEYS = pa.array([RAISED_KEY], pa.binary())
+
+_Counts = tuple[str, str, pa.BinaryArray, npt.NDArray[np.int64]]
+"""Column id, key type, keys, and the change of the count of each."""
+
+
+class Leaving(NamedTuple):
+    """A recorded file that leaves, and the rows that are hidden in it."""
+
+    record: FileRecord
+    hidden: BitMap
 
 
 class Counting:
@@ -111,33 +123,56 @@ class Counting:
         cached: bool,
     ) -> bool:
         """Count by the values in the data file; return False if the file is gone or is another one."""
-        slice_ = FileSlice(record.path, record.size, record.mtime, record.rows, record.partition)
         at = positions_in(bits)
-        counted: list[tuple[str, str, pa.BinaryArray, npt.NDArray[np.int64]]] = []
+        counted: list[_Counts] = []
         try:
             if footer_hash(self._source, record.path) != record.footer:
                 return False
             start = 0
-            stored = sources_of(c for c, _ in columns)
-            for table in fetch(self._source, slice_, stored, at.astype(np.uint64), cached=cached):
-                rows = at[start : start + table.num_rows]
+            stored, places = sources_of(c for c, _ in columns), at.astype(np.uint64)
+            for table in fetch(self._source, _slice_of(record), stored, places, cached=cached):
+                counted += _counts_of(table, columns, at[start : start + table.num_rows], sign)
                 start += table.num_rows
-                values, raising = with_terms(table, [column for column, _ in columns])
-                for column, key_type in columns:
-                    coding = coding_of(column, key_type)
-                    coding.add(0, values[column.id])
-                    coded = coding.finish()
-                    codes, places = coded.at(np.arange(len(rows)))
-                    pairs = entering if sign > 0 else leaving
-                    changes = pairs(coded.keys, codes, rows[places])
-                    counted.append((column.id, key_type, coded.keys, changes.counts()))
-                    if column.id in raising:
-                        raised = np.array([sign * np.count_nonzero(raising[column.id])])
-                        counted.append((raised_id(column.id), RAISED_TYPE, _RAISED_KEYS, raised))
         except DataFileError:
             return False
-        for column_id, key_type, keys, counts in counted:
-            self._tally.add(column_id, key_type, keys, counts)
+        for counts in counted:
+            self._tally.add(*counts)
+        return True
+
+    def leave(self, files: Sequence[Leaving], wanted: Sequence[str], columns: Columns) -> None:
+        """Count the rows of files that leave, in the wanted columns; see `add`.
+
+        Values that all come from data files are read and counted together: small files that a compaction
+        replaces then take 0.6 of the time.
+        """
+        stored = [columns[name] for name in wanted if name in columns and not columns[name][0].partition]
+        if len(stored) == len(wanted) and len(files) > 1:
+            alike = [
+                file for file in files if all(_is_as_posted(column, file.record) for column, _ in stored)
+            ]
+            if alike and self._leave_together(alike, stored):
+                files = [file for file in files if file not in alike]
+        for record, hidden in files:
+            self.add(record, wanted, columns, None, hidden, -1, leaves=True)
+
+    def _leave_together(self, files: Sequence[Leaving], columns: Sequence[tuple[Column, str]]) -> bool:
+        """Count by the values in the data files; return False if one is gone or is another one."""
+        places = [visible_positions(record.rows, hidden) if hidden else None for record, hidden in files]
+        wanted = ((_slice_of(file.record), at) for file, at in zip(files, places, strict=True))
+        counted: list[_Counts] = []
+        rows = 0
+        try:
+            if any(footer_hash(self._source, record.path) != record.footer for record, _ in files):
+                return False
+            read = fetch_files(self._source, wanted, sources_of(c for c, _ in columns), cached=False)
+            for table in regrouped(read):
+                counted += _counts_of(table, columns, np.arange(table.num_rows, dtype=np.uint32), -1)
+                rows += table.num_rows
+        except DataFileError:
+            return False
+        for counts in counted:
+            self._tally.add(*counts)
+        self.rows += rows
         return True
 
     def _add_from_postings(self, record: FileRecord, columns: Sequence[str], bits: BitMap, sign: int) -> None:
@@ -182,6 +217,27 @@ class Counting:
             raise CommitConflictError(version=index.version, path=index.path)
         reason = f"its data file is gone, and postings of column {column} do not hold all its rows"
         raise CorruptIndexError(file=record.path, reason=reason)
+
+
+def _slice_of(record: FileRecord) -> FileSlice:
+    return FileSlice(record.path, record.size, record.mtime, record.rows, record.partition)
+
+
+def _counts_of(
+    table: pa.Table, columns: Sequence[tuple[Column, str]], rows: BitPositions, sign: int
+) -> Iterator[_Counts]:
+    """Yield the changes of counts by rows of data files; `rows`: a number of each, which ascend."""
+    values, raising = with_terms(table, [column for column, _ in columns])
+    for column, key_type in columns:
+        coding = coding_of(column, key_type)
+        coding.add(0, values[column.id])
+        coded = coding.finish()
+        codes, places = coded.at(np.arange(len(rows)))
+        pairs = entering if sign > 0 else leaving
+        yield column.id, key_type, coded.keys, pairs(coded.keys, codes, rows[places]).counts()
+        if column.id in raising:
+            raised = np.array([sign * np.count_nonzero(raising[column.id])])
+            yield raised_id(column.id), RAISED_TYPE, _RAISED_KEYS, raised
 
 
 def _is_as_posted(column: Column, record: FileRecord) -> bool:

@@ -23,7 +23,7 @@ from tailbit.index.kinds.kind import Entering, Kind
 from tailbit.index.kinds.value_counts import Tally, write_value_counts
 from tailbit.index.model import ROWS_PER_SPACE, FileRecord, IndexFile
 from tailbit.index.postings.postings import write_paged_segment, write_segment
-from tailbit.index.write.counting import Counting
+from tailbit.index.write.counting import Counting, Leaving
 from tailbit.index.write.hidden import HiddenRowsReader
 from tailbit.index.write.posting import Claim, DataFiles
 from tailbit.index.write.together import post_all
@@ -81,6 +81,7 @@ class _Run:
         files: list[IndexFile | None] = []
         for space in dict.fromkeys(c.space for c in claims.values()):
             files += self._post(space, [c for c in claims.values() if c.space == space])
+        self._count_leaving()
         for work in self._works:
             self._count(work)
         files.append(write_value_counts(self._index, self._tally))
@@ -190,16 +191,25 @@ class _Run:
         hidden = ((c.slice.path, self._hidden.of_slice(self._source, c.slice)) for c in claims)
         return {path: bits for path, bits in hidden if bits}
 
+    def _count_leaving(self) -> None:
+        """Count the rows of the files that leave, those with the same columns together."""
+        alike: dict[tuple[str, ...], list[Leaving]] = {}
+        for work in self._works:
+            if isinstance(work, Leave) and work.record.counted:
+                leaving = Leaving(work.record, self._hidden.of_record(work.record))
+                alike.setdefault(tuple(self._counted(work.record)), []).append(leaving)
+        for wanted, files in alike.items():
+            self._counting.leave(files, wanted, self._columns)
+
     def _count(self, work: FileWork) -> None:
-        """Count the rows whose visibility changed, in the columns that this task does not post."""
-        if isinstance(work, Enter):
+        """Count the rows of a file that stays which became visible or hidden, unless posted."""
+        if isinstance(work, (Enter, Leave)):
             return
         record, columns = work.record, self._columns
-        if isinstance(work, (Leave, Replace)):
+        if isinstance(work, Replace):
             if record.counted:
-                hidden = self._hidden.of_record(record)
-                other = isinstance(work, Replace) and not record.is_as_written(work.target)
-                counted = self._counted(record)
+                hidden, counted = self._hidden.of_record(record), self._counted(record)
+                other = not record.is_as_written(work.target)
                 self._counting.add(record, counted, columns, None, hidden, -1, overwritten=other, leaves=True)
             return
         stay = tuple(c for c in self._counted(record) if c not in to_post(work))

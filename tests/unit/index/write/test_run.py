@@ -20,7 +20,9 @@ from tailbit.index.kinds.rows import kind_of
 from tailbit.index.model import IndexFile
 from tailbit.index.postings.postings import Postings, write_segment
 from tailbit.index.store.table import MetadataTable
+from tailbit.index.write import hidden as hidden_rows
 from tailbit.index.write.run import run_task
+from tailbit.tables.cache import Cache
 from tailbit.tables.parquet.data_file import footer_hash
 from tailbit.tables.parquet.layout import CACHES
 from tailbit.tables.storage import LocalStorage
@@ -125,6 +127,19 @@ def test_a_file_that_leaves_takes_its_visible_rows_with_it(built: Built, table: 
     built.check()
     assert (record.counted, record.hidden, record.left) == (False, "", 3)
     assert record.space is not None
+
+
+@pytest.mark.parametrize("gone", ["", "a", "b"])
+def test_files_that_leave_together_take_their_visible_rows_with_them(
+    built: Built, table: DeltaBuilder, gone: str
+) -> None:
+    hide(table, "b", [5, 6])
+    built.run()
+    table.commit([table.remove("a"), table.remove("b")])
+    if gone:
+        delete(table, gone)
+    assert built.run().rows == 58
+    built.check()
 
 
 def test_only_files_that_stay_are_cached_when_their_rows_are_counted(
@@ -335,11 +350,14 @@ def test_lost_postings_of_a_lost_file_are_a_named_error(built: Built, table: Del
         built.run()
 
 
-def test_lost_hidden_rows_are_a_named_error(built: Built, table: DeltaBuilder) -> None:
+def test_lost_hidden_rows_are_a_named_error_to_who_does_not_know_them(
+    built: Built, table: DeltaBuilder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     hide(table, "a", [1])
     built.run()
     table.commit([table.remove("a")])
     shutil.rmtree(Path(built.index) / "kind=hidden_rows")
+    monkeypatch.setattr(hidden_rows, "_LATEST", Cache(1))
     with pytest.raises(CorruptIndexError):
         built.run()
 
