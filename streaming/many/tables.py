@@ -38,8 +38,10 @@ from tailbit.wording import counted
 ANSWER_S = 1.0
 """Most seconds until the planner process is answered, so that it is seen to be alive."""
 
-TOGETHER_S = 1.0
-"""Most seconds that a batch of the query waits for its tables; one that takes longer goes on beside it."""
+TOGETHER_S = 0.2
+"""Most seconds that a batch of the query waits for its tables; one that takes longer goes on beside it.
+
+So long the other tables wait for their next batch, too."""
 
 FRESH_PART = 0.1
 """A table is looked at again after this part of the time since its last commit."""
