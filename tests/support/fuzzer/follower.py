@@ -11,7 +11,7 @@ from contextlib import suppress
 import tailbit
 from support.drive import Drive
 from support.fuzzer.definitions import RandomDefinition, create, drop_one, name_only, random_definition
-from tailbit.errors import UnknownColumnError
+from tailbit.errors import PredicateError, UnknownColumnError
 from tailbit.streaming.settings import StreamSettings
 
 FILE_LIMITS = (1, 2, 5, 2000)
@@ -128,9 +128,12 @@ class Follower:
             drop_one(self.path, self.rng)
 
     def rebuild(self) -> None:
-        """An index is built anew beside the present one, unless its column is gone; or begun, if deferred."""
+        """An index is built anew beside the present one; or begun, if deferred.
+
+        It is refused if its column is gone, or another of its name has a type that the expression refuses.
+        """
         names = [index.name for index in tailbit.open(self.path).indexes()]
-        with suppress(UnknownColumnError):
+        with suppress(UnknownColumnError, PredicateError):
             if names:
                 tailbit.open(self.path).rebuild_index(self.rng.choice(names))
 
