@@ -34,6 +34,8 @@ from tailbit.index.store.table import MetadataTable
 from tailbit.tables.open import open_table
 
 WARM_UP = 5
+BLOCKS = 20
+"""Log blocks in a file group until rows go to another one. By default Hudi compacts after 5 deltacommits."""
 PAUSE_S = 0.3
 """Most seconds before a commit: longer than from one look at a table to the next."""
 CONFIGURATION = """\
@@ -54,7 +56,7 @@ def main(commits: int = 60) -> None:
         "Delta": _delta(folder / "delta"),
         "COPY_ON_WRITE": _copied(folder / "cow"),
         "MERGE_ON_READ, new rows": _merged(folder / "mor"),
-        "MERGE_ON_READ, updates": _merged(folder / "mor-updated", WARM_UP + commits + 1),
+        "MERGE_ON_READ, updates": _merged(folder / "mor-updated", is_updated=True),
     }
     paths = dict(zip(writers, ("delta", "cow", "mor", "mor-updated"), strict=True))
     for write in writers.values():
@@ -77,10 +79,12 @@ def main(commits: int = 60) -> None:
         indexer.send_signal(signal.SIGTERM)
         indexer.wait(60)
         shutil.rmtree(folder)
-    of_delta = statistics.median(waits["Delta"])
+    of_delta = 0.0
     for kind, seconds in waits.items():
-        median = statistics.median(seconds)
-        tell({"table": kind, "median s": round(median, 3), "of Delta's": round(median / of_delta, 2)})
+        mean, error = statistics.mean(seconds), statistics.stdev(seconds) / len(seconds) ** 0.5
+        of_delta = of_delta or mean
+        cells = {"mean s": round(mean, 3), "standard error s": round(error, 3)}
+        tell({"table": kind, **cells, "of Delta's": round(mean / of_delta, 2)})
 
 
 def _covered(write: Callable[[pa.Table], None], rows: pa.Table, path: str, index: MetadataTable) -> float:
@@ -110,32 +114,34 @@ def _copied(path: pathlib.Path) -> Callable[[pa.Table], None]:
     return write
 
 
-def _merged(path: pathlib.Path, updates: int = 0) -> Callable[[pa.Table], None]:
-    """Return a writer of a base file and then of log blocks in its file group.
+def _merged(path: pathlib.Path, is_updated: bool = False) -> Callable[[pa.Table], None]:
+    """Return a writer of a base file and then of BLOCKS log blocks in its file group, and so on.
 
-    `updates`: how many times rows are written that the base file then holds already; 0: none is.
+    `is_updated`: whether the base file holds the rows of its log blocks already.
     """
     said = {"hoodie.table.type": "MERGE_ON_READ", "hoodie.record.merge.mode": "COMMIT_TIME_ORDERING"}
     builder = HudiBuilder(str(path), 9, random.Random(2), **said)
-    written: list[Any]
-    group, written = builder.new_group(), [0, ""]
+    group, base, first, blocks = "", "", 0, BLOCKS
 
     def write(rows: pa.Table) -> None:
-        if updates and not written[0]:
-            rows = pa.concat_tables([rows_of(commit) for commit in range(updates)])
-        elif updates:
-            rows = rows.set_column(1, "kind", pc.binary_join_element_wise(rows["kind"], "new", ""))
-        keyed = rows.add_column(0, META[2], rows["id"].cast(pa.string()))
+        nonlocal group, base, first, blocks
         requested = builder.timeline.request("deltacommit")
-        if written[0]:
-            name = f".{group}_{requested}.log.1_0-{written[0]}-1"
-            schema = {"type": "record", "name": "t_record", "fields": avro_fields(keyed.schema, "t")}
-            more = {POSITIONS: positions(rows["id"].to_pylist()), BASE_INSTANT: written[1]} if updates else {}
-            (path / name).write_bytes(avro_block(requested, schema, keyed.to_pylist(), more))
+        ids = rows["id"].to_pylist()
+        if blocks == BLOCKS:
+            group, base, first, blocks = builder.new_group(), requested, ids[0], 0
+            commits = range(ids[0] // len(ids), ids[0] // len(ids) + BLOCKS + 1)
+            held = pa.concat_tables([rows_of(commit) for commit in commits]) if is_updated else rows
+            name = builder.data_file(_keyed(held), requested, group, "")[0].name
         else:
-            written[1] = requested
-            name = builder.data_file(keyed, requested, group, "")[0].name
-        written[0] += 1
+            blocks += 1
+            if is_updated:
+                rows = rows.set_column(1, "kind", pc.binary_join_element_wise(rows["kind"], "new", ""))
+            places = {POSITIONS: positions([id_ - first for id_ in ids]), BASE_INSTANT: base}
+            keyed = _keyed(rows)
+            schema = {"type": "record", "name": "t_record", "fields": avro_fields(keyed.schema, "t")}
+            block = avro_block(requested, schema, keyed.to_pylist(), places if is_updated else {})
+            name = f".{group}_{requested}.log.1_0-{blocks}-1"
+            (path / name).write_bytes(block)
         metadata: dict[str, Any] = {
             "partitionToWriteStats": {"": [{"fileId": group, "path": name, "fileSizeInBytes": 9}]},
             "compacted": False,
@@ -145,6 +151,11 @@ def _merged(path: pathlib.Path, updates: int = 0) -> Callable[[pa.Table], None]:
         builder.timeline.complete(requested, "deltacommit", metadata)
 
     return write
+
+
+def _keyed(rows: pa.Table) -> pa.Table:
+    """Return rows with Hudi's column of the record key."""
+    return rows.add_column(0, META[2], rows["id"].cast(pa.string()))
 
 
 if __name__ == "__main__":
