@@ -6,7 +6,6 @@ A new format is a folder beside `delta` and a line here.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -14,6 +13,7 @@ from tailbit.errors import NotATableError, TwoFormatsError, UsageError
 from tailbit.tables.delta.table import DeltaTable
 from tailbit.tables.delta.words import WORDS as DELTA
 from tailbit.tables.hudi.words import WORDS as HUDI
+from tailbit.tables.schema import name_parts
 from tailbit.tables.storage import NO_OPTIONS, Storage, StorageOptions, open_storage
 from tailbit.tables.table import FormatWords, Table
 
@@ -33,7 +33,6 @@ def _open_hudi(storage: Storage) -> Table:
     return HudiTable.open(storage)
 
 
-_QUOTED = re.compile(r"`(?:[^`]|``)+`", re.S)
 FORMATS: Sequence[Format] = (Format("delta", DELTA, DeltaTable.open), Format("hudi", HUDI, _open_hudi))
 
 
@@ -75,10 +74,9 @@ def folder_of(table: str) -> str | None:
     >>> folder_of("hudi.`/data/a``b`")
     '/data/a`b'
     """
-    name, _, quoted = table.partition(".")
-    if name.lower() not in {each.name for each in FORMATS} or not _QUOTED.fullmatch(quoted):
-        return None
-    return quoted[1:-1].replace("``", "`")
+    parts = name_parts(table)
+    is_quoted = len(parts) == 2 and table.endswith("`")
+    return parts[1] if is_quoted and parts[0].lower() in {each.name for each in FORMATS} else None
 
 
 def names_folder(table: str) -> bool:

@@ -12,6 +12,14 @@ BitPositions = npt.NDArray[np.uint32]
 """Positions in a bitmap: rows of a row space, or hidden rows of a data file."""
 
 
+_OVERHEAD = 256
+
+
+def most_bytes(bits: BitMap) -> int:
+    """Return the most bytes of memory that a bitmap takes, a cache's entry for it included."""
+    return _OVERHEAD + (bits.max() // 8 if bits else 0)
+
+
 def positions_in(bits: BitMap) -> BitPositions:
     """Return the positions of a bitmap, ascending, uint32.
 

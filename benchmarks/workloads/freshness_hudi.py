@@ -79,10 +79,9 @@ def main(commits: int = 60) -> None:
         indexer.send_signal(signal.SIGTERM)
         indexer.wait(60)
         shutil.rmtree(folder)
-    of_delta = 0.0
+    of_delta = statistics.mean(waits["Delta"])
     for kind, seconds in waits.items():
         mean, error = statistics.mean(seconds), statistics.stdev(seconds) / len(seconds) ** 0.5
-        of_delta = of_delta or mean
         cells = {"mean s": round(mean, 3), "standard error s": round(error, 3)}
         tell({"table": kind, **cells, "of Delta's": round(mean / of_delta, 2)})
 
@@ -134,12 +133,13 @@ def _merged(path: pathlib.Path, is_updated: bool = False) -> Callable[[pa.Table]
             name = builder.data_file(_keyed(held), requested, group, "")[0].name
         else:
             blocks += 1
+            places: dict[str, Any] = {}
             if is_updated:
                 rows = rows.set_column(1, "kind", pc.binary_join_element_wise(rows["kind"], "new", ""))
-            places = {POSITIONS: positions([id_ - first for id_ in ids]), BASE_INSTANT: base}
+                places = {POSITIONS: positions([id_ - first for id_ in ids]), BASE_INSTANT: base}
             keyed = _keyed(rows)
             schema = {"type": "record", "name": "t_record", "fields": avro_fields(keyed.schema, "t")}
-            block = avro_block(requested, schema, keyed.to_pylist(), places if is_updated else {})
+            block = avro_block(requested, schema, keyed.to_pylist(), places)
             name = f".{group}_{requested}.log.1_0-{blocks}-1"
             (path / name).write_bytes(block)
         metadata: dict[str, Any] = {

@@ -8,7 +8,7 @@ was indexed, and vice versa.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import compress
 from typing import NamedTuple
 
@@ -28,7 +28,7 @@ from tailbit.index.write.hidden import HiddenRowsReader
 from tailbit.index.write.value_changes import entering, leaving
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.data_file import footer_hash
-from tailbit.tables.parquet.rows import fetch, fetch_files, visible_positions
+from tailbit.tables.parquet.rows import fetch, visible_positions
 from tailbit.tables.partition_values import partition_array
 from tailbit.tables.positions import BitPositions, positions_in
 from tailbit.tables.storage import Storage
@@ -38,7 +38,7 @@ Columns = Mapping[str, tuple[Column, str]]
 
 _RAISED_KEYS = pa.array([RAISED_KEY], pa.binary())
 _SMALL = 1 << 20
-"""Bytes of the largest file that is counted together with others: several are in memory at once."""
+"""Bytes of the largest file that is counted together with others: counts are kept until all are read."""
 
 _Counts = tuple[str, str, pa.BinaryArray, npt.NDArray[np.int64]]
 """Column id, key type, keys, and the change of the count of each."""
@@ -125,16 +125,27 @@ class Counting:
         cached: bool,
     ) -> bool:
         """Count by the values in the data file; return False if the file is gone or is another one."""
-        at = positions_in(bits)
+        at, stored = positions_in(bits), sources_of(c for c, _ in columns)
+        read = fetch(self._source, _slice_of(record), stored, at.astype(np.uint64), cached=cached)
+        return self._add_read([record], _with_rows(read, at), columns, sign)
+
+    def _add_read(
+        self,
+        records: Sequence[FileRecord],
+        read: Iterable[tuple[pa.Table, BitPositions]],
+        columns: Sequence[tuple[Column, str]],
+        sign: int,
+    ) -> bool:
+        """Count by tables that are read of data files, each with a number for each row, which ascend.
+
+        All or nothing: return False if a file is gone or is another one.
+        """
         counted: list[_Counts] = []
         try:
-            if footer_hash(self._source, record.path) != record.footer:
+            if any(footer_hash(self._source, record.path) != record.footer for record in records):
                 return False
-            start = 0
-            stored, places = sources_of(c for c, _ in columns), at.astype(np.uint64)
-            for table in fetch(self._source, _slice_of(record), stored, places, cached=cached):
-                counted += _counts_of(table, columns, at[start : start + table.num_rows], sign)
-                start += table.num_rows
+            for table, rows in read:
+                counted += _counts_of(table, columns, rows, sign)
         except DataFileError:
             return False
         for counts in counted:
@@ -157,23 +168,18 @@ class Counting:
 
     def _leave_together(self, files: Sequence[Leaving], columns: Sequence[tuple[Column, str]]) -> bool:
         """Count by the values in the data files; return False if one is gone or is another one."""
-        places = [visible_positions(record.rows, hidden) if hidden else None for record, hidden in files]
-        wanted = ((_slice_of(file.record), at) for file, at in zip(files, places, strict=True))
-        counted: list[_Counts] = []
-        rows = 0
-        try:
-            if any(footer_hash(self._source, record.path) != record.footer for record, _ in files):
-                return False
-            read = fetch_files(self._source, wanted, sources_of(c for c, _ in columns), cached=False)
-            for table in regrouped(read):
-                counted += _counts_of(table, columns, np.arange(table.num_rows, dtype=np.uint32), -1)
-                rows += table.num_rows
-        except DataFileError:
+        tables = self._visible(files, sources_of(c for c, _ in columns))
+        read = ((table, np.arange(len(table), dtype=np.uint32)) for table in regrouped(tables))
+        if not self._add_read([file.record for file in files], read, columns, -1):
             return False
-        for counts in counted:
-            self._tally.add(*counts)
-        self.rows += rows
+        self.rows += sum(record.rows - len(hidden) for record, hidden in files)
         return True
+
+    def _visible(self, files: Iterable[Leaving], columns: Sequence[Column]) -> Iterator[pa.Table]:
+        """Yield the visible rows of files, one file after the other."""
+        for record, hidden in files:
+            at = visible_positions(record.rows, hidden) if hidden else None
+            yield from fetch(self._source, _slice_of(record), columns, at, cached=False)
 
     def _add_from_postings(self, record: FileRecord, columns: Sequence[str], bits: BitMap, sign: int) -> None:
         """Count by the positions in the file's claim. Cost: every posting of the columns in that row space.
@@ -225,6 +231,14 @@ def _may_be_together(record: FileRecord, columns: Sequence[tuple[Column, str]]) 
 
 def _slice_of(record: FileRecord) -> FileSlice:
     return FileSlice(record.path, record.size, record.mtime, record.rows, record.partition)
+
+
+def _with_rows(tables: Iterable[pa.Table], at: BitPositions) -> Iterator[tuple[pa.Table, BitPositions]]:
+    """Yield tables that are read of one file, each with the positions of its rows."""
+    start = 0
+    for table in tables:
+        yield table, at[start : start + len(table)]
+        start += len(table)
 
 
 def _counts_of(

@@ -11,6 +11,7 @@ from tailbit.index.store.table import MetadataTable
 from tailbit.once import once
 from tailbit.tables.cache import HANDLES_BYTES, Cache, share
 from tailbit.tables.model import FileSlice
+from tailbit.tables.positions import most_bytes
 from tailbit.tables.storage import NO_OPTIONS, Storage, StorageOptions
 
 _OPENED: Cache[tuple[str, StorageOptions], MetadataTable] = Cache(HANDLES_BYTES)
@@ -18,7 +19,6 @@ _OPENED: Cache[tuple[str, StorageOptions], MetadataTable] = Cache(HANDLES_BYTES)
 
 _LATEST: Cache[tuple[str, str], BitMap] = Cache(share(1 / 64))
 """Rows that tasks of this process have found hidden, by index and identity: the next change asks for them."""
-_OVERHEAD = 256
 
 
 def _opened(path: str, options: StorageOptions) -> MetadataTable:
@@ -75,4 +75,4 @@ class HiddenRowsReader:
 
     def keep(self, identity: str, rows: BitMap) -> None:
         """Keep rows, which never change, for later tasks: the index will know them by an identity."""
-        _LATEST.hold((self._path, identity), rows, _OVERHEAD + (rows.max() // 8 if rows else 0))
+        _LATEST.hold((self._path, identity), rows, most_bytes(rows))

@@ -106,14 +106,13 @@ def fetch_files(
     storage: Storage,
     wanted: Iterable[tuple[FileSlice, Positions | None]],
     columns: Sequence[Column],
-    cached: bool = True,
 ) -> Iterator[pa.Table]:
     """Yield the rows of many files in the order of files and positions, decoding one batch per core at once.
 
     `wanted`: file slices with ascending physical positions, None for all rows. A batch may span several
-    files. `cached`: as for `fetch`. Memory: one batch per core, and three more.
+    files. Memory: one batch per core, and three more.
     """
-    return in_order(_batches(storage, wanted, columns, cached=cached))
+    return in_order(_batches(storage, wanted, columns))
 
 
 def _batches(

@@ -10,6 +10,7 @@ from tailbit.errors import DataFileError
 from tailbit.tables.cache import Cache, share
 from tailbit.tables.hudi.log_files.merge import Merged, Merging
 from tailbit.tables.hudi.log_files.plan import MergePlan
+from tailbit.tables.positions import most_bytes
 from tailbit.tables.storage import Storage
 
 FIELDS = ("id", "path", "plan")
@@ -18,7 +19,7 @@ _MERGED: Cache[tuple[Storage, str], Merged] = Cache(share(1 / 128))
 _KEPT_BYTES = share(1 / 128)
 _KEPT: Cache[tuple[Storage, MergePlan], Merging] = Cache(_KEPT_BYTES)
 """What is merged of groups, by the plan of the first block: the blocks of a later plan are added to it."""
-_OVERHEAD = 256
+_A_PLACE = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +84,8 @@ def merged_rows(storage: Storage, plan: MergePlan) -> Merged:
 
     def load() -> tuple[Merged, int]:
         merged = _merge_on(storage, plan)
-        size = sum(_OVERHEAD + (bits.max() if bits else 0) // 8 for bits in merged.hidden.values())
-        return merged, size + _OVERHEAD * len(merged.before)
+        size = sum(map(most_bytes, merged.hidden.values()))
+        return merged, size + _A_PLACE * len(merged.before)
 
     return _MERGED.get((storage, plan.text), load)
 
