@@ -9,9 +9,9 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from tailbit.errors import CommitGapError
+from tailbit.imports.dataclass import dataclass
 from tailbit.tables.model import CommitInfo, Version, after
 from tailbit.tables.storage import one_look
 from tailbit.tables.table import Table

@@ -6,9 +6,9 @@ The ledger is the index's record of progress: how far the source log is indexed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from tailbit.checkpoints.offset import Offset
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.model import FileRecord, Ledger, LedgerState
 from tailbit.tables.model import Fingerprint, Version
 

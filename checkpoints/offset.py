@@ -8,9 +8,10 @@ longer be followed from the position of the index.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from tailbit.imports.dataclass import dataclass
 from tailbit.tables.model import Fingerprint, Version, after
 
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
 import orjson
 
 from tailbit.errors import MalformedLogError, StorageError
+from tailbit.imports.dataclass import dataclass
 from tailbit.tables.storage import SMALL, Stat, Storage, open_storage
 from tailbit.tables.storage.locations import location_of
 

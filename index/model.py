@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from typing import NamedTuple
 
 from tailbit.errors import ColumnTypeError
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.keys import key_type_of, posting_type_of
 from tailbit.tables.model import Column, FileSlice, Fingerprint, Version
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from tailbit.errors import DataFileError, HiddenRowsError, StorageError
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.kinds.settings import PostingForms
 from tailbit.index.model import FileRecord
 from tailbit.index.sql.terms import indexed_columns_of, kept_columns

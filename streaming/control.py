@@ -9,13 +9,13 @@ from __future__ import annotations
 import shutil
 import tempfile
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import orjson
 
 from tailbit import errors
 from tailbit.errors import TailbitError
+from tailbit.imports.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tailbit.checkpoints.ledger import Origin, next_ledger, uncounted_after
 from tailbit.checkpoints.offset import Offset
 from tailbit.checkpoints.recovery import BatchPlan, LogState, Verdict, decide_batch
 from tailbit.errors import CommitConflictError, CorruptIndexError, IndexLogError
 from tailbit.faults import Fault, fault_point
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.maintenance.rebuild import promoted_since, rebuild, swap_rebuilt
 from tailbit.index.maintenance.wanted import wanted_of
 from tailbit.index.model import FileRecord

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Protocol
 
 from tailbit.checkpoints.lag import Backlog, Lag
 from tailbit.errors import TailbitError
+from tailbit.imports.dataclass import dataclass
 from tailbit.tables import open_table
 from tailbit.tables.model import Version, VersionName
 from tailbit.tables.storage import StorageOptions, open_storage

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 from tailbit.errors import UsageError
+from tailbit.imports.dataclass import dataclass
 
 DEFAULT_TRIGGER = "200ms"
 """Default interval between two polls for new commits."""

@@ -7,10 +7,11 @@ format can read is behind two small protocols: `HiddenRows` and `Statistics`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from tailbit.imports.dataclass import dataclass
 from tailbit.wording import quoted
 
 if TYPE_CHECKING:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 
 from tailbit.errors import ColumnTypeError, UnknownColumnError
+from tailbit.imports.dataclass import dataclass
 from tailbit.once import once
 from tailbit.tables.model import Column, DataType
 

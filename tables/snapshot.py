@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from tailbit.imports.dataclass import dataclass
 from tailbit.once import once
 from tailbit.tables.file_list import FileList
 from tailbit.tables.model import Version

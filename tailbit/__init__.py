@@ -37,7 +37,7 @@ def __getattr__(name: str) -> Any:
         return version("tailbit")
     if name not in __all__:
         raise AttributeError(f"module 'tailbit' has no attribute {name!r}")
-    from tailbit.once import quickly_imported
+    from tailbit.imports.lazy import quickly_imported
 
     module, attribute = _FRONT_DOOR.get(name, ("tailbit.arguments.conditions", name))
     return getattr(quickly_imported(module), attribute)

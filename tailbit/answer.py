@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -18,6 +17,7 @@ from tailbit.arguments.conditions import Condition, expression_texts
 from tailbit.arguments.keywords import checks_keywords_of_methods
 from tailbit.arguments.values import names, path_text, whole
 from tailbit.errors import CorruptIndexError
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.selection import Selection
 from tailbit.tables.table import Table

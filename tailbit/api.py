@@ -23,12 +23,12 @@ from tailbit.arguments.moments import known_zone, to_millis
 from tailbit.arguments.values import names, whole
 from tailbit.errors import UsageError
 from tailbit.handle import opened, table_name
+from tailbit.imports.lazy import lazy
 from tailbit.index.predicate.tree import Constant, Node
 from tailbit.index.query.damages import Damages
 from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.selection import Selection
 from tailbit.index.sql.bind import bind
-from tailbit.once import lazy
 from tailbit.tables.schema import Schema
 from tailbit.tables.storage import one_look
 from tailbit.tables.table import Table

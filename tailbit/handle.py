@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tailbit.arguments.keywords import checks_keywords_of_methods
@@ -18,6 +18,7 @@ from tailbit.errors import (
     VersionNotFoundError,
 )
 from tailbit.freshness import Freshness, wait_until_covered
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.model import Standing
 from tailbit.index.query.coverage import Coverage, cover
 from tailbit.index.store.place import index_path

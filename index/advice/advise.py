@@ -5,10 +5,11 @@ from __future__ import annotations
 import enum
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from tailbit.errors import ColumnTypeError, DataFileError
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.advice.estimate import Estimate, estimate
 from tailbit.index.advice.measure import Measure, measured
 from tailbit.index.advice.proposals import Asked, Proposal, Proposer

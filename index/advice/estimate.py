@@ -9,8 +9,8 @@ many new keys as a sampled one, as in a sorted column.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.advice.measure import KeysSeen, Measure
 from tailbit.index.model import ROWS_PER_SPACE
 from tailbit.index.parquet.sorted_rows import GROUP_BYTES

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.advice.sample import SampledBlock, values_of
 from tailbit.index.keys import ELEMENT, MAX_KEY, posting_type_of
 from tailbit.index.postings import gaps

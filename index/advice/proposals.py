@@ -14,12 +14,13 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 import numpy as np
 
 from tailbit.errors import ColumnTypeError, DataFileError
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.advice.estimate import Estimate, estimate
 from tailbit.index.advice.measure import coded_values, measured
 from tailbit.index.advice.questions import Question

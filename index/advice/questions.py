@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from tailbit.errors import TailbitError, UsageError
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.functions.tree import Call, Ref, columns_in
 from tailbit.index.model import Term
 from tailbit.index.predicate.tree import Node

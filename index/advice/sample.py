@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.expression.indexed_term import IndexedTerm, sources_of
 from tailbit.index.expression.indexed_term import values_of as values_of_term
 from tailbit.index.roaring.containers import BLOCK

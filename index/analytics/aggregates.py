@@ -10,7 +10,6 @@ Source: Spark 4.2, Sum.scala, Average.scala and DecimalAggregates of Optimizer.s
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
 from typing import Any
@@ -21,6 +20,7 @@ import pyarrow as pa
 
 from tailbit.arrays import Longs
 from tailbit.errors import AggregateError, ColumnTypeError
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.grouping.dictionary import python_values
 from tailbit.index.grouping.key_counts import KeyCounts
 from tailbit.index.keys import decode_keys

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from tailbit.errors import UsageError
+from tailbit.imports.dataclass import dataclass
+from tailbit.imports.lazy import lazy
 from tailbit.index.analytics.terms import count_groups, key_counts
 from tailbit.index.grouping.dictionary import all_texts, python_values
 from tailbit.index.grouping.key_counts import KeyCounts
@@ -17,7 +18,6 @@ from tailbit.index.grouping.rows import Rows
 from tailbit.index.keys import is_textual
 from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.selection import Selection
-from tailbit.once import lazy
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.model import Column

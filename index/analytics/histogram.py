@@ -6,7 +6,6 @@ import itertools
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Any
@@ -16,6 +15,7 @@ import pyarrow as pa
 
 from tailbit.arrays import Longs
 from tailbit.errors import ColumnTypeError, UsageError
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.grouping.key_counts import KeyCounts
 from tailbit.index.keys import decode_keys
 from tailbit.index.values.literals import NUMERIC

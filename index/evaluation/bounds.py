@@ -9,12 +9,12 @@ Worked example: `carrier = 'UA' AND dest = 'SFO'`, of which only `carrier` is in
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from pyroaring import BitMap
 
 from tailbit.arrays import Longs, Mask
+from tailbit.imports.dataclass import dataclass
 
 EMPTY = BitMap()
 

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from pyroaring import BitMap
 
+from tailbit.imports.lazy import lazy
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.keys import KeyRange
 from tailbit.index.postings.segment import Segment
 from tailbit.index.roaring.containers import ARRAY_LIMIT, BLOCK
-from tailbit.once import lazy
 from tailbit.tables.cache import Cache
 
 if TYPE_CHECKING:

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING
 
 from pyroaring import BitMap
 
+from tailbit.imports.lazy import lazy
 from tailbit.index.evaluation.bounds import EMPTY, Bounds, intersection, union
 from tailbit.index.evaluation.choice import Choice, choose
 from tailbit.index.evaluation.key_spans import united
@@ -43,7 +44,6 @@ from tailbit.index.predicate.tree import (
     key_ranges,
 )
 from tailbit.index.predicate.walks import shared_in
-from tailbit.once import lazy
 
 if TYPE_CHECKING:
     from tailbit.index.evaluation import computed

@@ -16,13 +16,13 @@ import numpy as np
 import numpy.typing as npt
 from pyroaring import BitMap
 
+from tailbit.imports.lazy import lazy
 from tailbit.index.evaluation.bounds import union
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.keys import KeyRange, posting_type_of
 from tailbit.index.model import is_of_term
 from tailbit.index.postings.segment import Segment
 from tailbit.index.predicate.tree import Computed, Leaf, Node, key_ranges
-from tailbit.once import lazy
 from tailbit.tables.cache import Cache
 from tailbit.tables.model import Column
 from tailbit.tables.positions import BitPositions, positions_in

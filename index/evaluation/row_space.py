@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,12 +30,14 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.arrays import Longs
+from tailbit.imports.dataclass import dataclass
+from tailbit.imports.lazy import lazy
 from tailbit.index.evaluation.bounds import Bounds, Stated
 from tailbit.index.keys import widens
 from tailbit.index.model import RAISED_KEY, Definition, is_of_term, raised_id
 from tailbit.index.postings.segment import Segment
 from tailbit.index.predicate.tree import Computed, Leaf, Node
-from tailbit.once import lazy, once
+from tailbit.once import once
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, numpy_of
 from tailbit.tables.cache import Cache

@@ -14,10 +14,10 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.arrays import Mask
+from tailbit.imports.lazy import lazy
 from tailbit.index.evaluation.bounds import union
 from tailbit.index.keys import KeyRange
 from tailbit.index.postings.segment import Segment
-from tailbit.once import lazy
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, numpy_of
 from tailbit.tables.cache import Cache, share

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tailbit.imports.lazy import lazy
 from tailbit.index.expression.folded import associated, call, of_no_number, referred, wrong_type
 from tailbit.index.expression.types import decimal_result
 from tailbit.index.functions.tree import Expression, columns_in, key_of
@@ -36,7 +37,6 @@ from tailbit.index.values.literals import (
     Literal,
 )
 from tailbit.index.values.refusals import NotRead, Unsupported, instead_of_numbers, mismatch
-from tailbit.once import lazy
 from tailbit.tables.model import DataType
 from tailbit.wording import with_article
 

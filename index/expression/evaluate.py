@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from tailbit.arrays import Mask
+from tailbit.imports.lazy import lazy
 from tailbit.index.functions.table import kernel
 from tailbit.index.functions.tree import CONDITIONAL, LAMBDAS, Call, Expression, Ref, columns_in, shared_calls
 from tailbit.index.functions.vectors import (
@@ -30,7 +31,6 @@ from tailbit.index.functions.vectors import (
     repeated,
 )
 from tailbit.index.values.literals import Literal
-from tailbit.once import lazy
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, arrow_scalar
 from tailbit.tables.schema import arrow_type

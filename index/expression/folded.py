@@ -7,10 +7,10 @@ from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from tailbit.imports.lazy import lazy
 from tailbit.index.functions.tree import CONDITIONAL, Call, Expression, columns_in
 from tailbit.index.values.literals import BOOLEAN, Literal
 from tailbit.index.values.refusals import NotRead, Unsupported, mismatch
-from tailbit.once import lazy
 from tailbit.tables.model import DataType
 from tailbit.wording import with_article
 

@@ -7,7 +7,7 @@ the expression on them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -15,9 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from tailbit.arrays import Mask
+from tailbit.imports.dataclass import dataclass
+from tailbit.imports.lazy import lazy
 from tailbit.index.functions.tree import Call, Expression, Ref, columns_in, key_of
 from tailbit.index.tuple_keys import tuple_of
-from tailbit.once import lazy
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, decoded, filled, numpy_of
 from tailbit.tables.model import Column

@@ -11,8 +11,9 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.values.literals import STRING, Literal
 from tailbit.tables.model import Column, DataType
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import enum
 import math
-from dataclasses import dataclass
 
 from pyroaring import BitMap
 
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.evaluation.costs import (
     fetching,
     intersecting,

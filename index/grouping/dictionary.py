@@ -14,13 +14,14 @@ Worked example: two segments, the second without NULL.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from tailbit.arrays import Longs
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.evaluation.row_space import Segments
 from tailbit.index.keys import NO_KEYS, decode_keys, encode_array, is_textual, part_types, widen_keys
 from tailbit.index.roaring.coding import order_with_nulls

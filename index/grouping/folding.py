@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +15,7 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.arrays import Longs
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.grouping.dictionary import coded
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array

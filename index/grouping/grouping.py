@@ -17,6 +17,7 @@ from pyroaring import BitMap
 
 from tailbit.arrays import Longs
 from tailbit.errors import CorruptIndexError
+from tailbit.imports.lazy import lazy
 from tailbit.index.evaluation.row_space import Serving, SpaceView
 from tailbit.index.evaluation.side_by_side import each_space, unread_of
 from tailbit.index.grouping.choice import Choice, CountingWay
@@ -24,7 +25,6 @@ from tailbit.index.grouping.folding import Combinations
 from tailbit.index.grouping.key_counts import Step
 from tailbit.index.grouping.rows import Read, Rows
 from tailbit.index.model import key_type_of_column
-from tailbit.once import lazy
 from tailbit.tables.model import Column
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ Worked example: four rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.arrays import Longs
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.evaluation.row_space import Serving, SpaceView
 from tailbit.index.grouping.choice import Choice, CountingWay, choose_codes
 from tailbit.index.grouping.dictionary import coded, python_values, united

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from tailbit.arrays import Longs
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.grouping.choice import Choice, CountingWay
 from tailbit.index.grouping.dictionary import first_in_order
 from tailbit.index.roaring.coding import order_with_nulls

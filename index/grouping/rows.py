@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
@@ -18,6 +18,8 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.arrays import Mask
+from tailbit.imports.dataclass import dataclass
+from tailbit.imports.lazy import lazy
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.expression.indexed_term import IndexedTerm, sources_of, values_of, with_terms
 from tailbit.index.expression.show import show
@@ -29,7 +31,6 @@ from tailbit.index.predicate.value_sets import ValueSet
 from tailbit.index.query.damages import Damages
 from tailbit.index.query.selection import Selection
 from tailbit.index.values.literals import FLOATING
-from tailbit.once import lazy
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.storage import Storage

@@ -14,13 +14,13 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.arrays import Longs
+from tailbit.imports.lazy import lazy
 from tailbit.index.grouping.choice import CountingWay
 from tailbit.index.keys import KeyRange, key_type_of
 from tailbit.index.postings.segment import Segment
 from tailbit.index.predicate.key_ranges import key_ranges
 from tailbit.index.predicate.value_sets import ValueSet
 from tailbit.index.tuple_keys import truncated
-from tailbit.once import lazy
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.model import Column

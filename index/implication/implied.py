@@ -16,10 +16,10 @@ Worked example:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Generic, TypeVar
 
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.expression.indexed_term import IndexedTerm
 from tailbit.index.functions.tree import Ref, columns_in
 from tailbit.index.implication.images import Image, image

@@ -12,10 +12,10 @@ Worked example, for the parts `a`, `lower(s)` and `c`:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import NamedTuple
 
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.expression.indexed_term import IndexedTerm
 from tailbit.index.implication.implied import implied
 from tailbit.index.implication.pinned import MOST_VALUES, few_values, is_point

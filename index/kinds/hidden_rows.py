@@ -13,13 +13,13 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.errors import CorruptIndexError, HiddenRowsError, SourceError
+from tailbit.imports.lazy import lazy
 from tailbit.index.kinds.files.kind import FILES
 from tailbit.index.kinds.kind import Blame, CheckedSource, Kind, Problem, View
 from tailbit.index.kinds.rows import reading, row_groups
 from tailbit.index.model import IndexFile
 from tailbit.index.parquet.index_file import open_index_file
 from tailbit.index.parquet.sorted_rows import GROUP_BYTES, GROUP_ROWS, aligned, sort
-from tailbit.once import lazy
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, numpy_of
 from tailbit.tables.cache import Cache, share

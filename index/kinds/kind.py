@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
@@ -18,11 +18,12 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.errors import CorruptIndexError
+from tailbit.imports.dataclass import dataclass
+from tailbit.imports.lazy import lazy
 from tailbit.index.kinds.rows import conform, reading, row_groups
 from tailbit.index.model import Definition, IndexFile, Settings
 from tailbit.index.parquet.index_file import open_index_file, write_index_file, write_parquet
 from tailbit.index.parquet.sorted_rows import aligned, regrouped, sort
-from tailbit.once import lazy
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.storage import Storage
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.model import IndexFile, NewClaim
 
 FAN_IN = 8

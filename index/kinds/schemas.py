@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.kinds.bitmap_index.kind import BITMAP_INDEX
 from tailbit.index.kinds.bloom_filter.kind import BLOOM_FILTER
 from tailbit.index.kinds.column_stats.kind import COLUMN_STATS

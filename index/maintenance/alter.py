@@ -9,12 +9,13 @@ removed when their row spaces are merged.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
 
 from tailbit.errors import CommitConflictError
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.kinds.files.rows import without_columns
 from tailbit.index.kinds.settings import format_of
 from tailbit.index.kinds.value_counts import Tally, write_value_counts

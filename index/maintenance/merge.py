@@ -11,10 +11,10 @@ a constant number of times however long the history, and a query meets at most s
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from tailbit.errors import CommitConflictError
 from tailbit.faults import Fault, fault_point
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.kinds.files.rows import reclaimed
 from tailbit.index.kinds.merging import Merged, MergeGroup
 from tailbit.index.model import FileRecord, NewClaim

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tailbit.errors import IndexLogError
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.maintenance.vacuum import delete, referenced, unreferenced
 from tailbit.index.store.table import MetadataTable
 

@@ -6,11 +6,12 @@ The planner, the plan of a batch, the filler, `status` and REBUILD ask here.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import pyarrow as pa
 
 from tailbit.errors import ColumnTypeError, PredicateError, UnknownColumnError
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.model import Definition
 from tailbit.index.predicate.tree import Node
 from tailbit.index.predicate.truth import judged

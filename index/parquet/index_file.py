@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from tailbit.errors import CorruptIndexError
 from tailbit.faults import Fault, fault_point
+from tailbit.imports.lazy import lazy
 from tailbit.index.model import IndexFile
-from tailbit.once import lazy
 from tailbit.tables.parquet.file import ENDS, ParquetFile, arrow_buffer, read_footer
 from tailbit.tables.storage import Storage
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -19,6 +18,7 @@ from pyroaring import BitMap
 
 from tailbit.arrays import Longs, Mask
 from tailbit.errors import CorruptIndexError
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.keys import KeyRange
 from tailbit.index.postings.gaps import Gaps
 from tailbit.index.postings.segment import ALL_KEYS, STORED, Segment

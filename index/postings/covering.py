@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from pyroaring import BitMap
 
+from tailbit.imports.lazy import lazy
 from tailbit.index.postings.row_group import Cover
-from tailbit.once import lazy
 from tailbit.tables.ahead import in_order, shared_out
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from tailbit.errors import CorruptIndexError
+from tailbit.imports.lazy import lazy
 from tailbit.index.keys import encode_value
 from tailbit.index.postings.layout import NUMBER, SCHEMA, UUID, Section, sections_of
-from tailbit.once import lazy
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.postings.segment import Segment
 
 

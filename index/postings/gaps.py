@@ -18,7 +18,6 @@ Worked example: a dense key and the two sparse keys {4 6 7 300} and {2}:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +25,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tailbit.arrays import Ints, Longs, Mask
+from tailbit.imports.dataclass import dataclass
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, filled, numpy_of
 from tailbit.tables.positions import BitPositions

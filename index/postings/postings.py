@@ -8,7 +8,7 @@ portable 32-bit Roaring bitmap for a dense key, the columns of `gaps` for a spar
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tailbit.errors import BrokenBitmapError
+from tailbit.imports.dataclass import dataclass
+from tailbit.imports.lazy import lazy
 from tailbit.index.model import IndexFile
 from tailbit.index.parquet.index_file import write_index_file, write_parquet
 from tailbit.index.postings import gaps
@@ -32,7 +34,6 @@ from tailbit.index.postings.layout import (
 )
 from tailbit.index.postings.paged_forms import stored
 from tailbit.index.postings.row_groups import Owner, Shared, cut
-from tailbit.once import lazy
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.storage import Storage
 

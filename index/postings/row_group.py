@@ -17,9 +17,9 @@ from pyroaring import BitMap
 
 from tailbit.arrays import Longs, Mask
 from tailbit.errors import CorruptIndexError
+from tailbit.imports.lazy import lazy
 from tailbit.index.keys import KeyRange
 from tailbit.index.postings.gaps import FIRST, Gaps
-from tailbit.once import lazy
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import filled, numpy_of
 from tailbit.tables.positions import BitPositions, bitmap_of, positions_in

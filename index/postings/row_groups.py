@@ -17,7 +17,6 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -25,6 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 from tailbit.arrays import Longs
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.parquet.sorted_rows import GROUP_BYTES, GROUP_ROWS
 from tailbit.index.postings import gaps
 from tailbit.index.postings.layout import SHARED, Section

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from tailbit.arrays import Mask
+from tailbit.imports.dataclass import dataclass
+from tailbit.imports.lazy import lazy
 from tailbit.index.functions.tree import Call, Expression, columns_in, key_of
-from tailbit.once import lazy
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, decoded, numpy_of
 from tailbit.tables.model import Column

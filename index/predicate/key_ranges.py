@@ -7,10 +7,11 @@ sure, others only possible.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from tailbit.imports.dataclass import dataclass
+from tailbit.imports.lazy import lazy
 from tailbit.index.keys import (
     MAX_KEY,
     KeyRange,
@@ -22,7 +23,6 @@ from tailbit.index.keys import (
 )
 from tailbit.index.ordered import Value
 from tailbit.index.predicate.value_sets import Interval, ValueSet
-from tailbit.once import lazy
 
 if TYPE_CHECKING:
     from tailbit.index.predicate import tuple_sets

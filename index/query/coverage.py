@@ -9,7 +9,7 @@ costs time, not rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +19,7 @@ from pyroaring import BitMap
 
 from tailbit.arrays import Longs, Mask
 from tailbit.errors import CorruptIndexError
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.evaluation.row_space import Access, FileNumbers, PartitionTexts, SpaceView
 from tailbit.index.kinds.files.rows import QUERY_COLUMNS, column_sets
 from tailbit.index.model import Definition

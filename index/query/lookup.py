@@ -6,13 +6,13 @@ A row is told by its file and its position there, without rows that are hidden.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from tailbit.arrays import Longs
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.postings.paged.lookup import placed
 from tailbit.index.postings.segment import Segment

@@ -6,16 +6,16 @@ ledger. This module checks every condition for using these counts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tailbit.errors import ColumnTypeError, CorruptIndexError
+from tailbit.imports.dataclass import dataclass
+from tailbit.imports.lazy import lazy
 from tailbit.index.kinds.value_counts import Counts
 from tailbit.index.model import RAISED_TYPE, Ledger, LedgerState, is_of_term, raised_id
 from tailbit.index.predicate.tree import Constant
 from tailbit.index.query.selection import Selection
 from tailbit.index.store.state import IndexState
-from tailbit.once import lazy
 from tailbit.tables.model import Column
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,13 +23,15 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.errors import CorruptIndexError
+from tailbit.imports.dataclass import dataclass
+from tailbit.imports.lazy import lazy
 from tailbit.index.evaluation.access import SpaceQuestion, count_true
 from tailbit.index.evaluation.bounds import Bounds
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.predicate.tree import Node
 from tailbit.index.query.coverage import Coverage
 from tailbit.index.query.damages import Damages
-from tailbit.once import lazy, once
+from tailbit.once import once
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, numpy_of
 from tailbit.tables.model import FileSlice, Version

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 
 from tailbit.errors import CorruptIndexError, StorageError
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.kinds.kind import Blame, Problem
 from tailbit.index.kinds.rows import kind_of
 from tailbit.index.kinds.schemas import KINDS, Kinds

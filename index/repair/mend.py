@@ -19,13 +19,14 @@ hidden rows is read here.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.errors import CorruptIndexError, SourceError
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.kinds.files.kind import FILES
 from tailbit.index.kinds.files.rows import files_to_arrow, reclaimed
 from tailbit.index.kinds.hidden_rows import HIDDEN_ROWS, write_hidden_rows

@@ -19,13 +19,14 @@ In a wide range the keys are only NULL, 10, 20, 30, and a table per chunk gives 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from tailbit.arrays import Longs, Mask
+from tailbit.imports.dataclass import dataclass
+from tailbit.imports.lazy import lazy
 from tailbit.index.keys import NO_KEYS, part_types
 from tailbit.index.roaring.collected import (
     Codes,
@@ -38,7 +39,6 @@ from tailbit.index.roaring.collected import (
 )
 from tailbit.index.roaring.containers import BLOCK, Block, containers
 from tailbit.index.roaring.leading import order_of_texts
-from tailbit.once import lazy
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, numpy_of
 

@@ -5,7 +5,6 @@ Rows are hashed only if needed, and a row takes as few bytes as its chunk allows
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tailbit.arrays import Longs, Mask
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.keys import encode_array, integer_keys
 from tailbit.index.ordered import WORD_DIGITS, ordered_ints
 from tailbit.tables import compute as pc

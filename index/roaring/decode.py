@@ -16,7 +16,6 @@ Source: https://github.com/RoaringBitmap/RoaringFormatSpec.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -25,6 +24,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tailbit.arrays import Longs, Mask
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.roaring.containers import ARRAY_LIMIT, BLOCK, ranges
 from tailbit.index.roaring.serialize import COOKIE, COOKIE_WITH_RUNS
 

@@ -15,12 +15,11 @@ Worked example: four rows, arrays of texts:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 
 from tailbit.arrays import Longs, Mask
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.keys import NO_ELEMENT, element_type, mark_elements
 from tailbit.index.roaring.coding import CodedColumn, Coding
 from tailbit.index.roaring.collected import Codes, narrowest

@@ -24,7 +24,6 @@ Source: https://github.com/RoaringBitmap/RoaringFormatSpec.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -32,6 +31,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tailbit.arrays import Longs, Mask
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.roaring.containers import BLOCK, Block, ranges
 from tailbit.index.roaring.sparse import placed
 from tailbit.tables.positions import BitPositions

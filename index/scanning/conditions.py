@@ -17,13 +17,13 @@ import pyarrow as pa
 
 from tailbit.arrays import Mask
 from tailbit.errors import ColumnTypeError
+from tailbit.imports.lazy import lazy
 from tailbit.index.functions.tree import Call, Expression, Ref
 from tailbit.index.keys import is_textual, key_type_of, scale_of
 from tailbit.index.ordered import SIGN, WORD_DIGITS, float_at, ordered_int
 from tailbit.index.predicate.computed import IS_FALSE, IS_TRUE, Computed, judge
 from tailbit.index.predicate.tree import And, Compare, Constant, Interval, Leaf, Node, Or, all_of
 from tailbit.index.values.literals import WHOLE
-from tailbit.once import lazy
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.value_search.condition import (
     AllOf,

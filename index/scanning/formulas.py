@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from tailbit.imports.lazy import lazy
 from tailbit.index.functions.tree import Ref
 from tailbit.index.predicate.computed import Computed, TruthValue
 from tailbit.index.predicate.tree import Compare, Node
 from tailbit.index.predicate.walks import nodes_of
-from tailbit.once import lazy
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.bounds import row_group_bounds
 from tailbit.tables.parquet.data_file import flat_column

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tailbit.arrays import Mask
+from tailbit.imports.lazy import lazy
 from tailbit.index.predicate.pruning import Pruning
 from tailbit.index.predicate.statistics import ColumnBounds
 from tailbit.index.predicate.tree import Computed, Leaf, Node
-from tailbit.once import lazy
 from tailbit.tables.model import FileSlice
 from tailbit.tables.parquet.bloom.blocks import MOST_VALUES
 from tailbit.tables.parquet.bounds import row_group_bounds

@@ -8,7 +8,7 @@ few rows, are decoded and evaluated on all cores.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,12 +16,13 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
+from tailbit.imports.dataclass import dataclass
+from tailbit.imports.lazy import lazy
 from tailbit.index.predicate.tree import Constant, Node
 from tailbit.index.predicate.walks import columns_of
 from tailbit.index.scanning.conditions import Formulas, condition_of
 from tailbit.index.scanning.formulas import fitting_in, formulas_in
 from tailbit.index.scanning.row_groups import can_match
-from tailbit.once import lazy
 from tailbit.tables.ahead import in_order
 from tailbit.tables.model import FileSlice
 from tailbit.tables.parquet.data_file import open_layout

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tailbit.imports.lazy import lazy
 from tailbit.index.expression.folded import asked_twice
 from tailbit.index.expression.folded import is_null as null_of
 from tailbit.index.expression.show import show
@@ -36,7 +37,6 @@ from tailbit.index.sql.syntax.tree import Tree, left, right
 from tailbit.index.values.coercion import MIRRORED
 from tailbit.index.values.literals import Literal
 from tailbit.index.values.refusals import NotRead, mismatch
-from tailbit.once import lazy
 from tailbit.tables.model import Column
 from tailbit.wording import with_article
 

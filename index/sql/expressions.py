@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from tailbit.imports.lazy import lazy
 from tailbit.index.expression.build import Builder
 from tailbit.index.expression.folded import asked_twice, is_null
 from tailbit.index.expression.nested import NESTED, NESTED_FUNCTIONS, OVER_ELEMENTS
@@ -17,7 +18,6 @@ from tailbit.index.sql.syntax.tree import Tree, left, right
 from tailbit.index.sql.syntax.words import TYPED
 from tailbit.index.values.literals import BOOLEAN, STRING, VOID, Literal
 from tailbit.index.values.refusals import SparkRaises, mismatch
-from tailbit.once import lazy
 
 if TYPE_CHECKING:
     from tailbit.index.expression import calls, shapes

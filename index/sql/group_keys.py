@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from tailbit.errors import ColumnTypeError, PredicateError, UnknownColumnError
+from tailbit.imports.lazy import lazy
 from tailbit.index.expression.indexed_term import IndexedTerm, indexed_term
 from tailbit.index.expression.present import may_ask_for_present, micros_now
 from tailbit.index.expression.show import show
@@ -22,7 +23,6 @@ from tailbit.index.sql.conditions import DEEPEST
 from tailbit.index.sql.refusals import refuse
 from tailbit.index.sql.syntax.parser import FLATTEN
 from tailbit.index.sql.terms import expression_of, indexed_columns_of, value_type
-from tailbit.once import lazy
 from tailbit.tables.model import Column
 from tailbit.tables.schema import SameSchema, Schema
 

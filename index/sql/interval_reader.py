@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from tailbit.imports.lazy import lazy
 from tailbit.index.expression.build import Builder
 from tailbit.index.functions.tree import Expression
 from tailbit.index.sql.operands import OperandReader, bare
@@ -12,7 +13,6 @@ from tailbit.index.sql.syntax.tree import Tree, left, right
 from tailbit.index.values.coercion import MIRRORED
 from tailbit.index.values.literals import LONG, WHOLE, Literal
 from tailbit.index.values.refusals import NotRead, mismatch
-from tailbit.once import lazy
 
 if TYPE_CHECKING:
     from tailbit.index.expression import times

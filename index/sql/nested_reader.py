@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from tailbit.errors import UnknownColumnError
+from tailbit.imports.lazy import lazy
 from tailbit.index.expression.build import Builder
 from tailbit.index.expression.present import BARE
 from tailbit.index.functions.tree import Expression, Ref
@@ -13,7 +14,6 @@ from tailbit.index.sql.operands import OperandReader
 from tailbit.index.sql.syntax.tree import Tree, left, right
 from tailbit.index.values.literals import STRING, Literal
 from tailbit.index.values.refusals import NotRead
-from tailbit.once import lazy
 
 if TYPE_CHECKING:
     from tailbit.index.expression import calls, nested

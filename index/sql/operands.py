@@ -7,13 +7,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
 from tailbit.errors import ColumnTypeError, UnknownColumnError
+from tailbit.imports.lazy import lazy
 from tailbit.index.model import key_type_of_column
 from tailbit.index.sql.refusals import INSTEAD, cast_instead, of_name, placed, refuse
 from tailbit.index.sql.syntax.tree import Tree, WrittenConstant, left, right
 from tailbit.index.values import literals
 from tailbit.index.values.literals import Literal
 from tailbit.index.values.refusals import NotRead
-from tailbit.once import lazy
 from tailbit.tables.model import Column, DataType
 from tailbit.tables.schema import Schema, arrow_type
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from tailbit.imports.lazy import lazy
 from tailbit.index.expression.build import Builder
 from tailbit.index.functions.tree import Expression
 from tailbit.index.sql.syntax.tree import Tree, left, right
 from tailbit.index.values.refusals import NotRead
-from tailbit.once import lazy
 
 if TYPE_CHECKING:
     from tailbit.index.expression import text_functions

@@ -8,10 +8,11 @@ gone or has another type, the term has no values: its definition serves nothing 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 
 from tailbit.errors import ColumnTypeError, PredicateError, UnknownColumnError
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.expression.indexed_term import IndexedTerm, indexed_term, indexed_tuple
 from tailbit.index.expression.present import BARE, PRESENT
 from tailbit.index.functions.tree import Expression, Ref, columns_in, key_of, spelled

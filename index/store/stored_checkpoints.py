@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from tailbit.errors import IndexLogError, MalformedLogError, StorageError
 from tailbit.faults import Fault, fault_point
-from tailbit.once import lazy
+from tailbit.imports.lazy import lazy
 from tailbit.tables.parquet.file import open_parquet
 from tailbit.tables.storage import SMALL, Entry, Storage
 

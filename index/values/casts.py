@@ -12,10 +12,10 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from tailbit.imports.lazy import lazy
 from tailbit.index.ordered import Value
 from tailbit.index.values.literals import DOUBLE, FLOATING, NUMERIC, WHOLE, Literal, nearest_float32
 from tailbit.index.values.refusals import Unsupported, cut, malformed, out_of_range, refused, unread
-from tailbit.once import lazy
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import DataType
 from tailbit.tables.zones.times import to_instant, to_local

@@ -7,14 +7,21 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
-from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tailbit.imports.dataclass import dataclass
+from tailbit.imports.lazy import lazy
 from tailbit.index.ordered import Value
 from tailbit.tables.model import DataType
+
+if TYPE_CHECKING:
+    import fractions
+else:
+    fractions = lazy("fractions")
 
 VOID = DataType("void")
 BOOLEAN = DataType("boolean")
@@ -71,10 +78,10 @@ class Literal:
     of_columns: bool = field(default=False, compare=False)
 
     @property
-    def number(self) -> Fraction:
+    def number(self) -> fractions.Fraction:
         """Return the exact value of a finite number."""
         assert isinstance(self.value, (int, float))
-        return Fraction(self.value) / Fraction(10**self.type.scale)
+        return fractions.Fraction(self.value) / fractions.Fraction(10**self.type.scale)
 
 
 def range_of(type_: DataType) -> tuple[int, int] | None:
@@ -110,7 +117,7 @@ def number(text: str, negative: bool = False) -> Literal:
     exact = Decimal(f"{'-' if negative else ''}{digits}E{exponent or 0}")
     if suffix == "F":
         _check_range(exact, _MAX_FLOAT, text)
-        return Literal(FLOAT, nearest_float32(Fraction(exact)) + 0.0, True)
+        return Literal(FLOAT, nearest_float32(fractions.Fraction(exact)) + 0.0, True)
     if suffix == "D" or (exponent is not None and not suffix):
         _check_range(exact, sys.float_info.max, text)
         return Literal(DOUBLE, float(exact) + 0.0, True)
@@ -155,7 +162,7 @@ def _decimal(exact: Decimal, text: str) -> Literal:
     return Literal(decimal_type(precision, scale), -unscaled if sign else unscaled, True)
 
 
-def nearest_float32(exact: Fraction) -> float:
+def nearest_float32(exact: fractions.Fraction) -> float:
     """Return the 32-bit float nearest to a number, ties to even; infinite if out of range."""
     try:
         with np.errstate(over="ignore"):
@@ -163,13 +170,15 @@ def nearest_float32(exact: Fraction) -> float:
     except OverflowError:
         return float("inf") if exact > 0 else float("-inf")
     if not np.isfinite(guess):
-        limit = Fraction(float(np.finfo(np.float32).max)) + Fraction(2) ** 103
+        limit = fractions.Fraction(float(np.finfo(np.float32).max)) + fractions.Fraction(2) ** 103
         if abs(exact) >= limit:
             return float(guess)
         guess = np.float32(np.copysign(np.finfo(np.float32).max, guess))
     with np.errstate(over="ignore"):
         near = [guess, np.nextafter(guess, np.float32("inf")), np.nextafter(guess, np.float32("-inf"))]
-    return float(min(filter(np.isfinite, near), key=lambda f: (abs(Fraction(float(f)) - exact), _odd(f))))
+    return float(
+        min(filter(np.isfinite, near), key=lambda f: (abs(fractions.Fraction(float(f)) - exact), _odd(f)))
+    )
 
 
 def _odd(value: np.float32) -> int:

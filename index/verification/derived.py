@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +11,7 @@ from pyroaring import BitMap
 
 from tailbit.arrays import Longs
 from tailbit.errors import CorruptIndexError, SourceError
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.expression.indexed_term import sources_of, with_terms
 from tailbit.index.keys import NO_KEYS, posting_type_of, widen_keys

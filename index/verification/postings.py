@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.errors import ColumnTypeError, CorruptIndexError
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.evaluation.row_space import claims
 from tailbit.index.keys import NO_ELEMENT, element_type, widen_keys
 from tailbit.index.kinds.kind import Blame, Problem

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.kinds.kind import Problem
 from tailbit.tables.model import VersionName
 

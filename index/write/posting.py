@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -19,6 +18,7 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.arrays import Mask
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.expression.evaluate import Kept
 from tailbit.index.expression.indexed_term import IndexedTerm, sources_of, values_of
 from tailbit.index.functions.tree import Call, calls_of_several

@@ -13,13 +13,13 @@ Worked example, rows 0 to 3 of two columns:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.arrays import Longs
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.kinds.value_counts import Tally
 from tailbit.index.model import RAISED_TYPE
 from tailbit.index.postings.postings import AnyPostings, JointPostings

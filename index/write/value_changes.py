@@ -18,13 +18,13 @@ Worked example on eight rows with the keys NULL, A, B, when the rows 1, 3 and 5 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tailbit.imports.dataclass import dataclass
 from tailbit.tables.positions import BitPositions
 
 ABSENT = -1

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from tailbit.errors import (
     CorruptIndexError,
@@ -20,6 +19,7 @@ from tailbit.errors import (
     TailbitError,
     UsageError,
 )
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.maintenance.create import indexed_columns
 from tailbit.index.maintenance.definitions import define
 from tailbit.index.maintenance.start_over import check_columns

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tailbit.errors import ConfigError
+from tailbit.imports.dataclass import dataclass
 from tailbit.streaming.config.lines import Place, line_of
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from tailbit.errors import ConfigError
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.store.place import index_path
 from tailbit.streaming.config.lines import NotToml, Place, lines_of, parsed
 from tailbit.streaming.config.model import Application, Config, Defaults, IndexEntry, TableEntry

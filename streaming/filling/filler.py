@@ -15,12 +15,13 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tailbit.checkpoints.ledger import uncounted_after
 from tailbit.checkpoints.recovery import LogState, Verdict, lineage_holds
 from tailbit.errors import CommitConflictError, CommitGapError, VersionNotFoundError
 from tailbit.faults import Fault, fault_point
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.maintenance.rebuild import lacking, swap_rebuilt
 from tailbit.index.maintenance.wanted import Wanted, wanted_of
 from tailbit.index.model import FileRecord, Ledger, LedgerState, Settings

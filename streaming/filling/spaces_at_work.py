@@ -7,7 +7,7 @@ every few seconds, each would undo the other's work again and again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from tailbit.imports.dataclass import dataclass
 
 
 @dataclass

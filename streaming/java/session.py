@@ -14,11 +14,11 @@ import tempfile
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tailbit.errors import RequirementError
+from tailbit.imports.dataclass import dataclass
 from tailbit.streaming.java.class_archive import use_archive
 from tailbit.streaming.java.gateway import QUICK_COMPILER, JavaErrors, launch_java, small_java
 from tailbit.streaming.java.quiet import hush_accumulators, hush_python

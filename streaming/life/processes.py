@@ -11,8 +11,9 @@ import signal
 import subprocess
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from tailbit.imports.dataclass import dataclass
 
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """Set where spark-submit has started Java, which then is the parent of this process."""

@@ -7,7 +7,6 @@ import random
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from tailbit.checkpoints.lease import Lease
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.checkpoints.mark import Mark
 from tailbit.checkpoints.offset import Offset
+from tailbit.imports.dataclass import dataclass
 from tailbit.streaming.batch import Batch
 from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.filling.fill_thread import FillThread

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -17,6 +17,7 @@ import orjson
 from tailbit.checkpoints.lease import Lease
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.errors import ConfigError, StreamError, TailbitError
+from tailbit.imports.dataclass import dataclass
 from tailbit.streaming.config.check import check_tables
 from tailbit.streaming.config.jars import check_jars
 from tailbit.streaming.config.read import ReadConfig, read_config

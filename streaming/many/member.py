@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any
 
 from tailbit.checkpoints.lag import Lag
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.checkpoints.offset import Offset
+from tailbit.imports.dataclass import dataclass
 from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.life.crew import Job
 from tailbit.streaming.life.processes import cpu_of_process, cpu_of_thread

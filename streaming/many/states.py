@@ -6,12 +6,13 @@ import hashlib
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import orjson
 
 from tailbit.errors import IndexerRunningError, NoIndexError, NotATableError, TailbitError
+from tailbit.imports.dataclass import dataclass
 from tailbit.streaming.config.model import Config
 from tailbit.streaming.seen.table_state import TableState
 from tailbit.streaming.upkeep.patience import is_transient

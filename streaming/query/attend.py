@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from tailbit.checkpoints.heartbeat import Heartbeat
@@ -17,6 +17,7 @@ from tailbit.errors import (
     StreamError,
     TailbitError,
 )
+from tailbit.imports.dataclass import dataclass
 from tailbit.streaming.life.watchdog import Supervision
 from tailbit.streaming.metrics import IdleWatch
 from tailbit.streaming.query.launch import Job, Prepared, java_is_gone, launch, refuse_vanished, spark_failed

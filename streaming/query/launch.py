@@ -8,7 +8,6 @@ import re
 import tempfile
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Union
 
@@ -23,6 +22,7 @@ from tailbit.errors import (
     TailbitError,
     UnusableStorageError,
 )
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.maintenance.create import prepare_index
 from tailbit.index.store.place import index_path, is_made
 from tailbit.index.store.table import MetadataTable

@@ -6,13 +6,13 @@ At most 30 series a table. The names and their meaning stand in docs/operations.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from tailbit.imports.dataclass import dataclass
 from tailbit.streaming.seen.table_state import TableState
 from tailbit.streaming.seen.view import Account, View
 

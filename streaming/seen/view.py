@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from tailbit.checkpoints.liveness import Liveness
+from tailbit.imports.dataclass import dataclass
 from tailbit.streaming.seen.table_state import TableState
 
 Account = Mapping[str, Any]

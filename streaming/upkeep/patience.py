@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tailbit.errors import (
     IndexLogError,
@@ -20,6 +20,7 @@ from tailbit.errors import (
     StreamError,
     TailbitError,
 )
+from tailbit.imports.dataclass import dataclass
 
 WAIT_S = 600.0
 """Seconds of lasting failure after which the run ends."""

@@ -11,12 +11,12 @@ from __future__ import annotations
 import struct
 import uuid
 import zlib
-from dataclasses import dataclass
 from typing import Any
 
 from pyroaring import BitMap
 
 from tailbit.errors import DeletionVectorError, MalformedLogError, StorageError
+from tailbit.imports.dataclass import dataclass
 from tailbit.tables.delta.paths import decode_path
 from tailbit.tables.storage import Storage
 

@@ -8,14 +8,15 @@ are not read. An unreadable checkpoint is skipped if an older base and all commi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
 from tailbit.errors import CommitGapError, MalformedLogError, VersionNotFoundError
-from tailbit.once import lazy
+from tailbit.imports.dataclass import dataclass
+from tailbit.imports.lazy import lazy
 from tailbit.tables.arrow import no_rows
 from tailbit.tables.delta.files import STORED, DeltaFiles
 from tailbit.tables.delta.log.actions import Metadata

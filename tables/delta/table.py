@@ -9,11 +9,12 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from tailbit.errors import CommitGapError
-from tailbit.once import lazy
+from tailbit.imports.dataclass import dataclass
+from tailbit.imports.lazy import lazy
 from tailbit.tables.cache import Cache
 from tailbit.tables.delta.log.actions import Metadata
 from tailbit.tables.delta.log.commits import DeltaLog

@@ -14,12 +14,13 @@ import time
 import uuid
 import zlib
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 from urllib.parse import quote
 
 from pyroaring import BitMap
 
+from tailbit.imports.dataclass import dataclass
 from tailbit.tables.date_text import date_texts
 from tailbit.tables.delta.deletion_vectors import PORTABLE_MAGIC, Z85, DeletionVector
 from tailbit.tables.delta.statistics import DeltaStatistics, is_readable

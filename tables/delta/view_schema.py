@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
 from tailbit.errors import UsageError
+from tailbit.imports.dataclass import dataclass
 from tailbit.tables.ahead import in_order
 from tailbit.tables.delta.log.protocol import Protocol
 from tailbit.tables.delta.snapshot import DeltaSnapshot

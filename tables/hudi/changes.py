@@ -7,9 +7,10 @@ the lag and who asks afterwards all fold the same commits.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 
+from tailbit.imports.dataclass import dataclass
 from tailbit.tables.hudi.commits import Commit
 from tailbit.tables.hudi.groups import FileGroup, LogFile, requested_of
 from tailbit.tables.hudi.log_files.blocks import look_ahead

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from tailbit.errors import MalformedLogError
+from tailbit.imports.dataclass import dataclass
 from tailbit.tables.hudi.commits import read_commit
 from tailbit.tables.hudi.files import ListedFiles, check_folder
 from tailbit.tables.hudi.groups import BaseFile, FileGroup, LogFile, base_file, log_file

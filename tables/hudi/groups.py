@@ -9,9 +9,9 @@ instant of a log file is that of its own writer from table version 8 on, and tha
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from tailbit.imports.dataclass import dataclass
 from tailbit.tables.model import FileSlice
 
 _BASE = re.compile(r"([^_/]+)_[^_/]*_([0-9]{14,17})\.parquet")

@@ -8,12 +8,13 @@ the newest commit names is shown though it is not there, so that who reads it is
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache, partial
 from itertools import chain, takewhile
 from typing import Any
 
 from tailbit.errors import MalformedLogError
+from tailbit.imports.dataclass import dataclass
 from tailbit.tables.hudi.commits import Commit, read_commit
 from tailbit.tables.hudi.files import HudiFiles, ListedFiles, newest_of_groups
 from tailbit.tables.hudi.gate import check_folders, check_partition_columns, partition_columns

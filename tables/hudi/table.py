@@ -11,7 +11,7 @@ import threading
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Concatenate, ParamSpec, TypeVar
 
 from tailbit.errors import (
@@ -21,6 +21,7 @@ from tailbit.errors import (
     NotATableError,
     VersionNotFoundError,
 )
+from tailbit.imports.dataclass import dataclass
 from tailbit.tables.cache import Cache
 from tailbit.tables.date_text import show_time
 from tailbit.tables.hudi.changes import Folds

@@ -7,13 +7,13 @@ Source: Delta protocol, Type Widening; Spark's rules for INT96, zone-less timest
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from tailbit.arrays import Mask
 from tailbit.errors import DataFileError, LegacyCalendarError
+from tailbit.imports.dataclass import dataclass
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import decoded, nested_array, numpy_of
 from tailbit.tables.model import Column

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tailbit.arrays import Longs, Mask
+from tailbit.imports.dataclass import dataclass
 from tailbit.once import once
 from tailbit.tables.cache import Cache, share
 from tailbit.tables.parquet.leaves import ParquetNode

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.arrays import Longs
-from tailbit.once import lazy
+from tailbit.imports.lazy import lazy
 from tailbit.tables.ahead import in_order
 from tailbit.tables.cache import Cache, share
 from tailbit.tables.model import Column, FileSlice

@@ -11,13 +11,14 @@ import re
 import uuid
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from urllib.parse import unquote
 
 import pyarrow as pa
 
 from tailbit.errors import StorageError, UnusableStorageError
+from tailbit.imports.dataclass import dataclass
 from tailbit.tables.storage.door import WHOLE, Entry, Stat, Storage, Unfinished, refuse_oversized
 from tailbit.tables.storage.options import NO_OPTIONS, StorageOptions
 from tailbit.tables.storage.outside import refuse_parts, stat_inside

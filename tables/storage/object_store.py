@@ -6,13 +6,14 @@ import tempfile
 import uuid
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property, partial
 from typing import IO, Any, TypeVar, cast
 
 import pyarrow as pa
 
 from tailbit.errors import StorageError
+from tailbit.imports.dataclass import dataclass
 from tailbit.tables.storage.conditional_puts import check_conditional_puts, put_once, repeated
 from tailbit.tables.storage.door import WHOLE, Entry, Stat, Storage, Unfinished
 from tailbit.tables.storage.locations import Location, connect, location_of, name_of, no_store, one_key

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+from tailbit.imports.dataclass import dataclass
 
 _SECRET = re.compile(r"secret|token|key|password|sas|credential|signature", re.IGNORECASE)
 SCHEMES: Mapping[str, str] = {

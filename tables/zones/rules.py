@@ -17,10 +17,11 @@ from __future__ import annotations
 
 import datetime
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
+
+from tailbit.imports.dataclass import dataclass
 
 _FILE = Path(__file__).with_name("rules.txt")
 ORIGIN = -(1 << 33)

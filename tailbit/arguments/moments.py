@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tailbit.arguments.values import text, wrong_type
 from tailbit.errors import UsageError
-from tailbit.once import lazy
+from tailbit.imports.lazy import lazy
 from tailbit.tables.zones.times import same_zone
 
 if TYPE_CHECKING:

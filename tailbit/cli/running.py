@@ -10,7 +10,7 @@ import click
 
 from tailbit.cli.advice import columns_of_run
 from tailbit.cli.options import config_option, index_option, json_option, only_config, storage_options
-from tailbit.once import lazy
+from tailbit.imports.lazy import lazy
 from tailbit.streaming.settings import DEFAULT_TRIGGER
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import heapq
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
@@ -25,6 +25,7 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.errors import ColumnTypeError, CorruptIndexError, UsageError
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.evaluation.row_space import SpaceView, claims
 from tailbit.index.keys import encode_array, is_textual, is_truncated, key_type_of, widen_keys
 from tailbit.index.postings.segment import Segment

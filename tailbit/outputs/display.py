@@ -6,14 +6,19 @@ All text is escaped. Nothing is loaded from anywhere: a notebook shows it withou
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from tailbit.imports.lazy import lazy
 from tailbit.outputs.frames import to_pandas, to_polars
 from tailbit.outputs.plain_values import cell, json_value, plain_rows
 from tailbit.wording import counted
+
+if TYPE_CHECKING:
+    import html
+else:
+    html = lazy("html")
 
 SHOWN_ROWS = 10
 SHOWN_VALUES = 30
@@ -27,7 +32,7 @@ class Facets(dict[Any, int]):
         """Render a bar per value, its length in proportion to the most frequent value's rows."""
         most = max(self.values(), default=0)
         rows = [
-            (escape(cell(json_value(value))), f"{n:,}", _bar(n, most))
+            (html.escape(cell(json_value(value))), f"{n:,}", _bar(n, most))
             for value, n in list(self.items())[:SHOWN_VALUES]
         ]
         return _table(("value", "rows", ""), rows) + _left(len(self) - len(rows), "value")
@@ -59,9 +64,9 @@ class Measured(Facets):
     def _repr_html_(self) -> str:
         """Render a row per value."""
         shown = self.table.slice(0, SHOWN_VALUES)
-        rows = [[escape(cell(value)) for value in row.values()] for row in plain_rows([shown])]
+        rows = [[html.escape(cell(value)) for value in row.values()] for row in plain_rows([shown])]
         left = _left(self.table.num_rows - len(rows), "value")
-        return _table([escape(name) for name in self.table.column_names], rows) + left
+        return _table([html.escape(name) for name in self.table.column_names], rows) + left
 
 
 class Explanation(dict[str, Any]):
@@ -71,7 +76,7 @@ class Explanation(dict[str, Any]):
         """Render what the account says of each file, and from which source each was answered."""
         files = self["files"]
         header = ("path", "covered", "outcome", "by", "rows", "matching")
-        rows = [[escape(cell(file[name])) for name in header] for file in files[:SHOWN_VALUES]]
+        rows = [[html.escape(cell(file[name])) for name in header] for file in files[:SHOWN_VALUES]]
         covered = self["covered_version"]
         note = (
             f"version {self['version']}, covered up to {'-' if covered is None else covered}; "
@@ -83,9 +88,9 @@ class Explanation(dict[str, Any]):
 
 def answer_html(note: str, count: int, rows: pa.Table) -> str:
     """Render an answer: its description, its number of rows, and its first rows."""
-    shown = [[escape(cell(value)) for value in row.values()] for row in plain_rows([rows])]
+    shown = [[html.escape(cell(value)) for value in row.values()] for row in plain_rows([rows])]
     more = counted(count, "row") + (f", the first {len(shown)} shown" if count > len(shown) else "")
-    return _note(note) + _table([escape(name) for name in rows.column_names], shown) + _note(more)
+    return _note(note) + _table([html.escape(name) for name in rows.column_names], shown) + _note(more)
 
 
 def _bar(n: int, most: int) -> str:
@@ -105,4 +110,4 @@ def _left(count: int, noun: str) -> str:
 
 
 def _note(text: str) -> str:
-    return f"<p>{escape(text)}</p>"
+    return f"<p>{html.escape(text)}</p>"

@@ -6,13 +6,13 @@ import json
 import logging
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from tailbit.arguments.values import names, whole
 from tailbit.errors import RequirementError, UsageError
+from tailbit.imports.dataclass import dataclass
 from tailbit.spark.jar import digest, jar_path, misfit
 
 if TYPE_CHECKING:

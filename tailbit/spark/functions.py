@@ -8,7 +8,6 @@ Python one by one: for more than some ten thousand, `spark.read.format("tailbit"
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.functions import udtf
@@ -20,6 +19,7 @@ from tailbit.api import IndexedTable, open_indexed
 from tailbit.arguments.moments import known_zone
 from tailbit.arguments.values import split_names, text
 from tailbit.errors import UsageError
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.model import key_type_of_column
 from tailbit.outputs.facets import facet_table
 from tailbit.spark.locating import Located, OfKeys, located_of

@@ -22,7 +22,7 @@ import threading
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, BinaryIO
 
 from tailbit.api import IndexedTable, open_indexed
@@ -34,6 +34,7 @@ from tailbit.errors import (
     UnsupportedFeatureError,
     VersionNotFoundError,
 )
+from tailbit.imports.dataclass import dataclass
 from tailbit.spark.answering.answers import check_table, count, files, groups, known, rows
 from tailbit.spark.answering.positions import positions
 from tailbit.spark.answering.request import OF_CONDITIONS, Declined, Request

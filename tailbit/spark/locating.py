@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -17,6 +16,7 @@ from tailbit.api import IndexedTable, open_indexed
 from tailbit.arguments.key_tables import check_distinct
 from tailbit.arguments.values import names, path_text, texts_by_name
 from tailbit.errors import UsageError
+from tailbit.imports.dataclass import dataclass
 from tailbit.outputs.key_moves import change_column
 from tailbit.spark.plain_errors import without_traceback
 from tailbit.spark.schema import python_rows

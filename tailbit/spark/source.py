@@ -11,7 +11,7 @@ data files only, never the index.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from tailbit.answer import Answer
 from tailbit.api import open_indexed
 from tailbit.arguments.values import split_names
 from tailbit.errors import SchemaError, UsageError
+from tailbit.imports.dataclass import dataclass
 from tailbit.outputs.arrow import batch_reader
 from tailbit.spark.plain_errors import told_plainly, without_traceback
 from tailbit.spark.schema import spark_schema

@@ -17,8 +17,8 @@ from tailbit.errors import (
     UnknownIndexError,
 )
 from tailbit.handle import Handle, table_name
+from tailbit.imports.lazy import lazy
 from tailbit.index.store.table import MetadataTable
-from tailbit.once import lazy
 
 if TYPE_CHECKING:
     from tailbit.index.model import Definition

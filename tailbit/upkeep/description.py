@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain
 
 from tailbit.errors import CorruptIndexError
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.analytics.unserved import change_of
 from tailbit.index.maintenance.rebuild import lacking
 from tailbit.index.maintenance.wanted import wanted_of

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 from tailbit.errors import TailbitError
+from tailbit.imports.dataclass import dataclass
 
 
 class State(str, Enum):

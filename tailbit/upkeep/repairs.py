@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from tailbit.checkpoints.heartbeat import Heartbeat
 from tailbit.checkpoints.ledger import Origin
 from tailbit.errors import CorruptIndexError, IndexerRunningError
 from tailbit.faults import Fault, fault_point
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.kinds.kind import Problem
 from tailbit.index.kinds.schemas import KINDS, Kinds
 from tailbit.index.maintenance.start_over import check_columns, start_over

@@ -90,3 +90,9 @@ def test_no_module_changes_how_others_are_imported() -> None:
     )
     found = [path.as_posix() for path, text in texts() if changed.search(text)]
     assert found == []
+
+
+def test_dataclasses_are_those_whose_methods_are_made_at_their_first_use() -> None:
+    theirs = re.compile(r"^from dataclasses import .*\bdataclass\b|\bdataclasses\.dataclass\b", re.M)
+    ours = "tailbit/imports/dataclass.py"
+    assert [path.as_posix() for path, text in texts() if theirs.search(text)] == [ours]

@@ -6,8 +6,7 @@ be TRUE for rows of 10:00, and these are rechecked.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.evaluation.bounds import EMPTY, Bounds
 from tailbit.index.evaluation.choice import Choice
 from tailbit.index.evaluation.evaluate import Evaluation

@@ -9,9 +9,9 @@ Example, for tuples of (country, lower(city), zip):
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.evaluation.bounds import EMPTY, Bounds
 from tailbit.index.evaluation.choice import Choice
 from tailbit.index.evaluation.evaluate import Evaluation

@@ -6,7 +6,7 @@ rows open. No filter says that a row has a value, so none is sure.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.arrays import Longs, Mask
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.evaluation.bounds import EMPTY, Bounds
 from tailbit.index.evaluation.row_space import Access, SpaceView, claims
 from tailbit.index.kinds.bloom_filter.reader import BloomFilters, Filters, hashes_of_values

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from tailbit.errors import CorruptIndexError
+from tailbit.imports.lazy import lazy
 from tailbit.index.kinds.bloom_filter.rows import (
     SCHEMA,
     SORTED_BY,
@@ -24,7 +25,6 @@ from tailbit.index.kinds.rows import stored_type
 from tailbit.index.model import Definition, IndexFile
 from tailbit.index.parquet.index_file import write_index_file, write_parquet
 from tailbit.index.parquet.sorted_rows import aligned
-from tailbit.once import lazy
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import numpy_of
 from tailbit.tables.model import Column, FileSlice

@@ -6,13 +6,13 @@ The filters of a column are read at once, and kept up to a limit: a question ask
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from tailbit.arrays import Longs, Mask
 from tailbit.errors import CorruptIndexError
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.keys import encode_value, key_type_of
 from tailbit.index.kinds.bloom_filter.rows import SCHEMA
 from tailbit.index.kinds.rows import conform, read_groups

@@ -20,10 +20,10 @@ import numpy as np
 import pyarrow as pa
 
 from tailbit.arrays import Mask
+from tailbit.imports.lazy import lazy
 from tailbit.index.keys import encode_array
 from tailbit.index.kinds.rows import stored_type
 from tailbit.index.parquet.sorted_rows import sort
-from tailbit.once import lazy
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, numpy_of
 from tailbit.tables.model import Column

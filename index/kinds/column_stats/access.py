@@ -13,13 +13,14 @@ A file without statistics may match anywhere.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 import numpy as np
 from pyroaring import BitMap
 
 from tailbit.arrays import Longs, Mask
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.evaluation.bounds import EMPTY, Bounds, Stated
 from tailbit.index.evaluation.row_space import Access, SpaceView, claims
 from tailbit.index.expression.indexed_term import IndexedTerm

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from tailbit.arrays import Longs, Mask
 from tailbit.errors import CorruptIndexError, DataFileError
+from tailbit.imports.lazy import lazy
 from tailbit.index.kinds.column_stats.rows import (
     ENCODINGS,
     SCHEMA,
@@ -27,7 +28,6 @@ from tailbit.index.kinds.rows import stored_type
 from tailbit.index.model import TERM, Definition, IndexFile
 from tailbit.index.parquet.index_file import write_index_file, write_parquet
 from tailbit.index.parquet.sorted_rows import aligned
-from tailbit.once import lazy
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, numpy_of
 from tailbit.tables.model import Column, FileSlice

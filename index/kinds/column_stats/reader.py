@@ -7,7 +7,7 @@ reads the directories of the index files once and of each only the row groups of
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from threading import Lock
 from typing import Any, cast
 
@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from tailbit.arrays import Longs, Mask
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.keys import key_type_of, widening_factor, widens
 from tailbit.index.kinds.column_stats.rows import united
 from tailbit.index.kinds.rows import reading

@@ -29,11 +29,11 @@ import numpy as np
 import pyarrow as pa
 
 from tailbit.errors import DataFileError
+from tailbit.imports.lazy import lazy
 from tailbit.index.keys import is_textual
 from tailbit.index.kinds.rows import stored_type
 from tailbit.index.parquet.sorted_rows import GROUP_ROWS, sort, starts
 from tailbit.index.predicate.value_sets import beyond_prefix
-from tailbit.once import lazy
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.model import Column
 

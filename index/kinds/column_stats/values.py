@@ -7,16 +7,16 @@ then, and are united: bounds that hold for both.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from tailbit.arrays import Longs, Mask
+from tailbit.imports.dataclass import dataclass
+from tailbit.imports.lazy import lazy
 from tailbit.index.expression.indexed_term import IndexedTerm
 from tailbit.index.keys import encode_array, is_textual, key_type_of
 from tailbit.index.ordered import SIGN
-from tailbit.once import lazy
 from tailbit.tables import compute as pc
 
 if TYPE_CHECKING:

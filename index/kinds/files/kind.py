@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
+from tailbit.imports.lazy import lazy
 from tailbit.index.kinds.files.recorded import RecordedFiles
 from tailbit.index.kinds.files.rows import SCHEMA, newest_per_path
 from tailbit.index.kinds.kind import Kind, View
 from tailbit.index.model import IndexFile
-from tailbit.once import lazy
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import no_rows
 

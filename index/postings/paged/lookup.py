@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from threading import Lock
 from typing import Any, NamedTuple
@@ -26,6 +25,7 @@ import pyarrow as pa
 
 from tailbit.arrays import Longs
 from tailbit.errors import CorruptIndexError
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.keys import ordered_of
 from tailbit.index.postings.gaps import FIRST
 from tailbit.index.postings.paged.places import Group, Pages

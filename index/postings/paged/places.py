@@ -7,13 +7,13 @@ pattern of the bytes that Parquet writers put there; a header that does not fit 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from tailbit.arrays import Longs
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.postings.gaps import FIRST
 from tailbit.index.postings.layout import UUID_BYTES
 from tailbit.index.postings.paged_forms import Form, Lows, form_of

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from tailbit.imports.lazy import lazy
 from tailbit.index.keys import is_textual, key_type_of, scale_of
 from tailbit.index.ordered import Value, first_reached
 from tailbit.index.predicate.leaves import COMPARED, Truth
@@ -20,7 +21,6 @@ from tailbit.index.values.coercion import compared_type, is_rounded, membership_
 from tailbit.index.values.literals import WHOLE, Literal, range_of
 from tailbit.index.values.refusals import NotRead, mismatch
 from tailbit.index.values.unwrapping import CAST_TO_INSTANTS, as_given
-from tailbit.once import lazy
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import Column, DataType
 from tailbit.tables.zones.times import fixed_offset

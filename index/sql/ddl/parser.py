@@ -16,9 +16,10 @@ Source: Apache Hudi 1.0, HoodieSqlCommon.g4; Apache Hive 2.3, IndexDev and Langu
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tailbit.errors import PredicateError, StatementError
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.sql.ddl.applied import FUNCTION, Properties, applied
 from tailbit.index.sql.ddl.kind_names import DEFAULT, KINDS, WrongKind, check_option, kind_named
 from tailbit.index.sql.ddl.other_statements import BEFORE_INDEX, CHANGES, refuse_other

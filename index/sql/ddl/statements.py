@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, NoReturn
 
 from tailbit.errors import PredicateError, UnknownColumnError
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.sql.ddl.kind_names import DEFAULT, KINDS, WrongKind, check_option, kind_named
 from tailbit.index.sql.ddl.refusals import refuse_statement
 from tailbit.index.sql.refusals import placed, refuse

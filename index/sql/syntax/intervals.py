@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from tailbit.imports.lazy import lazy
 from tailbit.index.sql.refusals import INSTEAD, refuse
 from tailbit.index.sql.syntax.tokens import Token
 from tailbit.index.sql.syntax.words import ends_a_value
-from tailbit.once import lazy
 
 if TYPE_CHECKING:
     from tailbit.index.sql import spans

@@ -10,19 +10,25 @@ percent-decoded once. Source: Delta protocol, Actions.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import field
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
 from tailbit.errors import MalformedLogError
+from tailbit.imports.dataclass import dataclass
+from tailbit.imports.lazy import lazy
 from tailbit.tables.delta.deletion_vectors import DeletionVector
 from tailbit.tables.delta.log.protocol import Protocol
 from tailbit.tables.delta.paths import decode_path
 from tailbit.tables.delta.statistics import DeltaStatistics, num_records
 from tailbit.tables.model import UNKNOWN_SIZE, FileSlice
+
+if TYPE_CHECKING:
+    import json
+else:
+    json = lazy("json")
 
 _INTEGERS = 2**31
 """Exclusive limit of the offset and size of a deletion vector, which Delta types as integer."""

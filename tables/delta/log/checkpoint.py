@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from typing import TypeVar
 
@@ -17,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from tailbit.errors import MalformedLogError
+from tailbit.imports.dataclass import dataclass
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, nested_array, no_rows, numpy_of
 from tailbit.tables.delta.files import DV_TYPE, STORED, DeltaFiles

@@ -9,8 +9,9 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from tailbit.imports.dataclass import dataclass
 from tailbit.tables.model import Version
 
 NEWEST = (1 << 63) - 1

@@ -10,9 +10,10 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tailbit.errors import CommitGapError, MalformedLogError, NotATableError
+from tailbit.imports.dataclass import dataclass
 from tailbit.tables.cache import Cache
 from tailbit.tables.delta.log.actions import Actions, parse_actions
 from tailbit.tables.delta.log.listing import LOG, Listing, commit_name

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from tailbit.errors import MalformedLogError
+from tailbit.imports.dataclass import dataclass
 from tailbit.tables.delta.log.commit_times import NEWEST, CommitTimes
 from tailbit.tables.model import Version
 from tailbit.tables.storage import Entry

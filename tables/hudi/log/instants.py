@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from tailbit.errors import UnsupportedFeatureError
+from tailbit.imports.dataclass import dataclass
 from tailbit.tables.hudi.log.properties import NEWEST
 from tailbit.tables.storage import Entry
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from tailbit.errors import (
     MalformedLogError,
@@ -16,6 +15,7 @@ from tailbit.errors import (
     UnsafePathError,
     UnsupportedFeatureError,
 )
+from tailbit.imports.dataclass import dataclass
 from tailbit.tables.hudi.words import LOG, WORDS
 from tailbit.tables.storage import Storage
 

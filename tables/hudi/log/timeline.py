@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from tailbit.errors import MalformedLogError
+from tailbit.imports.dataclass import dataclass
 from tailbit.tables.hudi.log.archive import list_archive, read_archived_record
 from tailbit.tables.hudi.log.history import MANIFEST_NUMBER, list_history, read_archived
 from tailbit.tables.hudi.log.instants import Instant, list_active

@@ -12,13 +12,14 @@ import base64
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 from functools import lru_cache
 
 from pyroaring import BitMap64
 
 from tailbit.errors import LogBlockError
+from tailbit.imports.dataclass import dataclass
 from tailbit.tables.cache import Cache
 from tailbit.tables.storage import Stat, Storage
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pyroaring import BitMap
 
 from tailbit.errors import DataFileError
+from tailbit.imports.dataclass import dataclass
 from tailbit.tables.cache import Cache, share
 from tailbit.tables.hudi.log_files.merge import Merged, Merging
 from tailbit.tables.hudi.log_files.plan import MergePlan

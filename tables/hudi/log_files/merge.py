@@ -14,13 +14,14 @@ from __future__ import annotations
 import base64
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import NamedTuple
 
 import pyarrow as pa
 from pyroaring import BitMap, BitMap64
 
 from tailbit.errors import LogBlockError, UnsupportedFeatureError
+from tailbit.imports.dataclass import dataclass
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.hudi.groups import requested_of
 from tailbit.tables.hudi.log_files.blocks import Header, LogBlock, read_span

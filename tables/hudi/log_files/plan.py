@@ -10,13 +10,14 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import orjson
 from pyroaring import BitMap64
 
+from tailbit.imports.dataclass import dataclass
 from tailbit.tables.hudi.log_files.blocks import BlockType, LogBlock
 
 _SLICE = re.compile(r"((?:.*/)?)(\.([^_/!~]+)_[^/!~]+)!([0-9]{1,9})((?:~[^/]*)?)", re.S)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 
+from tailbit.imports.dataclass import dataclass
 from tailbit.tables.hudi.log.properties import read_properties
 from tailbit.tables.hudi.log_files.contents import block_of, block_parquet
 from tailbit.tables.hudi.log_files.partial import plan_of, slice_parquet

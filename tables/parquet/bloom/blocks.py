@@ -7,12 +7,12 @@ names the block, the lower half the bits.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from tailbit.arrays import Longs, Mask
+from tailbit.imports.dataclass import dataclass
 from tailbit.tables.parquet.bloom.xxh64 import Hashes
 
 Words = npt.NDArray[np.uint32]

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -29,6 +28,7 @@ import pyarrow as pa
 
 from tailbit.arrays import Ints, Longs, occurrences
 from tailbit.errors import DataFileError, LegacyCalendarError
+from tailbit.imports.dataclass import dataclass
 from tailbit.tables import compute as pc
 from tailbit.tables.ahead import in_order
 from tailbit.tables.arrow import arrow_array, filled, numpy_of

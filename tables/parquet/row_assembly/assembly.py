@@ -8,13 +8,13 @@ from __future__ import annotations
 import ctypes
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import groupby
 
 import numpy as np
 
 from tailbit.arrays import Ints, Longs
+from tailbit.imports.dataclass import dataclass
 from tailbit.tables.parquet.file import MAGIC
 from tailbit.tables.parquet.layout import Chunk, Pages
 from tailbit.tables.parquet.row_assembly.footer import (

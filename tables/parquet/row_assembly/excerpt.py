@@ -18,13 +18,14 @@ Example: column a has pages of 3 rows, b of 4, and rows 1 and 7 of the row group
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
 
 from tailbit.arrays import Longs
+from tailbit.imports.dataclass import dataclass
 from tailbit.tables.parquet.file import MAGIC, arrow_buffer
 from tailbit.tables.parquet.layout import Layout, Pages
 from tailbit.tables.parquet.row_assembly.footer import (

@@ -7,12 +7,12 @@ stored values. The reader uses the form that a file allows (see `forms`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from tailbit.arrays import Longs, Mask
+from tailbit.imports.dataclass import dataclass
 from tailbit.once import once
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.value_search.formula import Formula

@@ -8,7 +8,6 @@ types.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -18,7 +17,8 @@ import pyarrow as pa
 
 from tailbit.arrays import Ints, Longs
 from tailbit.errors import DataFileError, LegacyCalendarError, StorageError
-from tailbit.once import lazy
+from tailbit.imports.dataclass import dataclass
+from tailbit.imports.lazy import lazy
 from tailbit.tables.ahead import in_order
 from tailbit.tables.model import FileSlice
 from tailbit.tables.parquet.column_codes.row_groups import in_batches

@@ -13,8 +13,8 @@ unscaled values 0 to 2000 and 0 to 10:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from tailbit.imports.dataclass import dataclass
 from tailbit.tables.model import Column
 
 LEAST, MOST = -(1 << 63), (1 << 63) - 1

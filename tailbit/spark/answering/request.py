@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from tailbit.imports.dataclass import dataclass
 
 MOST_GROUPS = 10_000
 """Most groups of an answer, unless the request says otherwise: the driver holds them in the plan."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -21,6 +21,7 @@ from tailbit.arguments.key_tables import key_table
 from tailbit.arguments.spark_columns import is_spark_column
 from tailbit.errors import StaleIndexError, TailbitError, UnknownColumnError, UsageError
 from tailbit.faults import Fault, fault_point
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.values.given_keys import check_no_null
 from tailbit.once import once
 from tailbit.spark.functions import session_zone

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.answer import Answer
+from tailbit.imports.dataclass import dataclass
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, numpy_of
 from tailbit.tables.delta.deletion_vectors import PORTABLE_MAGIC

@@ -7,7 +7,6 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -15,6 +14,7 @@ import pyarrow as pa
 from tailbit.api import IndexedTable, open_indexed
 from tailbit.arguments.values import path_text, seconds, texts_by_name, whole
 from tailbit.errors import NotATableError, UsageError
+from tailbit.imports.dataclass import dataclass
 from tailbit.once import once
 from tailbit.spark.compiled import java_object
 from tailbit.tables.open import folder_of, names_folder

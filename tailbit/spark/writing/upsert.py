@@ -9,7 +9,7 @@ Delta's own statement is run, and the result says why.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ from tailbit.arguments.key_tables import check_distinct, table_of_library
 from tailbit.arguments.values import names, text
 from tailbit.errors import StaleIndexError, TailbitError, UsageError
 from tailbit.faults import Fault, fault_point
+from tailbit.imports.dataclass import dataclass
 from tailbit.once import once
 from tailbit.spark.writing.places import LocatedRows, packed, places_of_keys, with_hidden
 from tailbit.spark.writing.target import REPLAYED, Target, column_name, refusals_named

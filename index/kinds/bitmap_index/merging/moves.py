@@ -19,13 +19,13 @@ Worked example: a row space of files a, b and c, of which b is dropped, and then
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from pyroaring import BitMap
 
 from tailbit.arrays import Longs
+from tailbit.imports.dataclass import dataclass
 from tailbit.index.model import FileRecord, NewClaim
 from tailbit.once import once
 from tailbit.tables.positions import bitmap_of, positions_in

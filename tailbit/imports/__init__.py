@@ -1,0 +1,1 @@
+"""What a process pays for imports: only what it uses."""
