@@ -62,15 +62,15 @@ def numpy_of(values: pa.Array | pa.ChunkedArray, dtype: npt.DTypeLike | None = N
     """
     if not isinstance(values, (pa.Array, pa.ChunkedArray)):
         return np.asarray(values, dtype=dtype)
-    whole = _in_one(values)
+    whole = in_one(values)
     if whole.null_count or not (whole.type in _NUMPY or pa.types.is_boolean(whole.type)):
         return np.asarray(values, dtype=dtype)
     plain = _bits(whole) if pa.types.is_boolean(whole.type) else _view(whole)
     return plain if dtype is None else plain.astype(dtype, copy=False)
 
 
-def _in_one(values: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Return the values as one array."""
+def in_one(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return the values as one array; one chunk is not copied, as `ChunkedArray.combine_chunks` copies it."""
     if isinstance(values, pa.Array):
         return values
     if values.num_chunks == 1:

@@ -18,7 +18,7 @@ from tailbit.imports.dataclass import dataclass
 from tailbit.index.expression.indexed_term import IndexedTerm, sources_of
 from tailbit.index.expression.indexed_term import values_of as values_of_term
 from tailbit.index.roaring.containers import BLOCK
-from tailbit.index.write.posting import one_array
+from tailbit.tables.arrow import in_one
 from tailbit.tables.file_list import FileList
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.data_file import DataFile, find_column, open_data_file, read_columns
@@ -101,7 +101,7 @@ def _computed(blocks: Sequence[SampledBlock], term: IndexedTerm, heads: bool) ->
     by_source = [values_of(blocks, source, heads) for source in sources]
     out = []
     for block, *values in zip(blocks, *by_source, strict=True):
-        columns = {column.id: one_array(part) for column, part in zip(sources, values, strict=True)}
+        columns = {column.id: in_one(part) for column, part in zip(sources, values, strict=True)}
         out.append(pa.chunked_array([values_of_term(term, columns, block.rows)[0]]))
     return out
 

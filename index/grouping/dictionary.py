@@ -27,7 +27,7 @@ from tailbit.index.keys import NO_KEYS, decode_keys, encode_array, is_textual, p
 from tailbit.index.roaring.coding import order_with_nulls
 from tailbit.index.tuple_keys import join_parts, split_parts
 from tailbit.tables import compute as pc
-from tailbit.tables.arrow import arrow_array, decoded, numpy_of, python_of
+from tailbit.tables.arrow import arrow_array, decoded, in_one, numpy_of, python_of
 from tailbit.tables.cache import Cache, share
 from tailbit.tables.date_text import date_texts
 from tailbit.tables.model import Column
@@ -120,10 +120,7 @@ def full_keys(values: pa.Array | pa.ChunkedArray, key_type: str) -> pa.BinaryArr
 
 def one_array(values: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Combine values into one array without dictionary encoding."""
-    whole = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-    if isinstance(whole, pa.ChunkedArray):
-        whole = pa.concat_arrays(whole.chunks) if whole.num_chunks else arrow_array([], whole.type)
-    return decoded(whole)
+    return decoded(in_one(values))
 
 
 def python_values(keys: pa.BinaryArray, key_type: str, column: Column) -> list[Any]:

@@ -34,7 +34,7 @@ from tailbit.index.postings.layout import (
 )
 from tailbit.index.postings.paged_forms import stored
 from tailbit.index.postings.row_groups import Owner, Shared, cut
-from tailbit.tables.arrow import arrow_array
+from tailbit.tables.arrow import arrow_array, in_one
 from tailbit.tables.storage import Storage
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def write_row_groups(
 
 def _checked(space: str, part: AnyPostings, rows: int) -> AnyPostings:
     cardinality = np.asarray(part.cardinality, dtype=np.int64)
-    bitmaps = _one_chunk(part.bitmaps)
+    bitmaps = in_one(part.bitmaps)
     sparse = part.sparse or gaps.none(len(bitmaps))
     column = part.owners[0].column
     try:
@@ -179,13 +179,9 @@ def _table(space: str, part: AnyPostings, schema: pa.Schema) -> pa.Table:
     key_types = _repeated((owner.key_type, owner.keys) for owner in part.owners)
     cardinality = arrow_array(part.cardinality, pa.int64())
     sparse = part.sparse or gaps.none(n)
-    rows = [_one_chunk(part.keys), cardinality, part.bitmaps, *sparse.columns]
+    rows = [in_one(part.keys), cardinality, part.bitmaps, *sparse.columns]
     return pa.table([pa.repeat(space, n), columns, key_types, *rows], schema=schema)
 
 
 def _repeated(texts: Iterable[tuple[str, int]]) -> pa.StringArray:
     return pa.concat_arrays([pa.repeat(text, many) for text, many in texts])
-
-
-def _one_chunk(values: pa.Array | pa.ChunkedArray) -> pa.Array:
-    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values

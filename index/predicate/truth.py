@@ -20,6 +20,7 @@ from tailbit.index.predicate.computed import Computed, error_of, judge
 from tailbit.index.predicate.membership import distinct_numbers, ends_of, has_numbers, in_values
 from tailbit.index.predicate.tree import And, Compare, Constant, Leaf, Node, Or
 from tailbit.index.predicate.walks import nodes_of, shared_in
+from tailbit.tables.arrow import in_one
 from tailbit.tables.date_text import date_texts
 from tailbit.tables.model import Column
 from tailbit.tables.partition_values import partition_array
@@ -257,8 +258,7 @@ class _Rows:
         if column.partition:
             text = self.partition.get(column.physical[0])
             return partition_array(column, text, self.table.num_rows if rows is None else rows)
-        values = self.table[column.id]
-        return values.combine_chunks() if values.num_chunks != 1 else values.chunk(0)
+        return in_one(self.table[column.id])
 
 
 def partition_value_matches(leaf: Leaf, text: str | None) -> bool:

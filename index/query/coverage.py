@@ -26,7 +26,7 @@ from tailbit.index.model import Definition
 from tailbit.index.query.damages import Damages
 from tailbit.index.store.state import IndexState
 from tailbit.tables import compute as pc
-from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, numpy_of
+from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, in_one, numpy_of
 from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.storage import Storage
 
@@ -88,7 +88,7 @@ def cover(
         return nothing
     lineage = index.ledger.lineage
     live = snapshot.files.core
-    records = pc.index_in(live["path"], value_set=recorded["path"].combine_chunks())
+    records = pc.index_in(live["path"], value_set=in_one(recorded["path"]))
     mine = pc.take(recorded, records)
     same = [pc.equal(mine[name], live[name]) for name in ("size", "mtime")]
     covered = _all(*same, pc.equal(mine["lineage"], arrow_scalar(lineage)), pc.is_valid(mine["space"]))
@@ -158,7 +158,7 @@ def _spaces(
     """Return a view per row space of the covered `files`; `mine`: the record of each file, in that order."""
     if not len(files):
         return []
-    names = pc.dictionary_encode(mine["space"].combine_chunks())
+    names = pc.dictionary_encode(in_one(mine["space"]))
     codes = numpy_of(names.indices, dtype=np.int64)
     bases = numpy_of(mine["base"], dtype=np.int64)
     rows = numpy_of(mine["rows"], dtype=np.int64)

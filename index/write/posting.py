@@ -36,6 +36,7 @@ from tailbit.index.roaring.serialize import Bitmaps, bitmaps
 from tailbit.index.roaring.sparse import pays
 from tailbit.index.write.believed import believed
 from tailbit.index.write.spilling import SpillingCoding
+from tailbit.tables.arrow import in_one
 from tailbit.tables.cache import Cache
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.data_file import DataFile, find_column, open_data_file, read_columns
@@ -167,13 +168,8 @@ def _side_by_side(columns: Sequence[Iterator[pa.ChunkedArray]]) -> Iterator[list
         rows = min(map(len, held))
         if not rows:
             return
-        yield [one_array(values.slice(0, rows)) for values in held]
+        yield [in_one(values.slice(0, rows)) for values in held]
         held = [values.slice(rows) for values in held]
-
-
-def one_array(values: pa.ChunkedArray) -> pa.Array:
-    """Return values as one array; dictionary codes of several chunks become codes of one dictionary."""
-    return values.unify_dictionaries().combine_chunks() if values.num_chunks != 1 else values.chunk(0)
 
 
 def _stored_values(file: DataFile, column: Column) -> Iterator[pa.ChunkedArray]:

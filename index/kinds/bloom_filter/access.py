@@ -23,7 +23,7 @@ from tailbit.index.kinds.rows import stored_type
 from tailbit.index.model import Definition
 from tailbit.index.predicate.tree import Leaf, Node
 from tailbit.tables import compute as pc
-from tailbit.tables.arrow import arrow_array, filled, numpy_of
+from tailbit.tables.arrow import arrow_array, filled, in_one, numpy_of
 from tailbit.tables.parquet.bloom.blocks import MOST_VALUES
 
 
@@ -64,7 +64,7 @@ class BloomAccess(Access):
     def _place(self, filters: Filters, space: SpaceView) -> _Placed:
         built = np.array([self.definition.id in built for built in space.column_sets], dtype=bool)
         at = self.places.rows_at(space)
-        footers = pc.take(self.places.recorded["footer"].combine_chunks(), arrow_array(at, mask=at < 0))
+        footers = pc.take(in_one(self.places.recorded["footer"]), arrow_array(at, mask=at < 0))
         return _Placed.of(filters, space, footers, built[space.posted])
 
 

@@ -13,7 +13,7 @@ from tailbit.arrays import Ints, Longs
 from tailbit.index.model import FileRecord
 from tailbit.once import once
 from tailbit.tables import compute as pc
-from tailbit.tables.arrow import filled, numpy_of
+from tailbit.tables.arrow import filled, in_one, numpy_of
 
 _PART = 1 << 14
 """Paths that are texts of Python at a time."""
@@ -23,7 +23,7 @@ class FoundRows:
     """The rows of a table of kind `files` with one row per path, in one chunk; threads may share it."""
 
     def __init__(self, table: pa.Table) -> None:
-        self._paths, self._spaces = table["path"].combine_chunks(), table["space"].combine_chunks()
+        self._paths, self._spaces = in_one(table["path"]), in_one(table["space"])
 
     def get(self, path: str) -> int | None:
         """Return the row of a path, or None. Cost: a binary search; at first, one pass over all paths."""

@@ -10,7 +10,7 @@ from tailbit.imports.dataclass import dataclass
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.once import once
 from tailbit.tables import compute as pc
-from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, numpy_of
+from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, in_one, numpy_of
 
 
 @dataclass(eq=False)
@@ -44,7 +44,7 @@ class RecordedPlaces:
         if not len(own):
             return {}
         table = pc.take(table.select(["space", "base"]), arrow_array(own))
-        spaces = pc.dictionary_encode(table["space"].combine_chunks())
+        spaces = pc.dictionary_encode(in_one(table["space"]))
         codes, bases = numpy_of(spaces.indices, dtype=np.int64), numpy_of(table["base"], dtype=np.int64)
         order = np.lexsort((bases, codes))
         cuts = np.flatnonzero(np.diff(codes[order])) + 1

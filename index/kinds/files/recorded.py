@@ -17,7 +17,7 @@ from tailbit.index.kinds.files.rows import column_sets, files_from_arrow, files_
 from tailbit.index.model import FileRecord
 from tailbit.once import once
 from tailbit.tables import compute as pc
-from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, numpy_of
+from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, in_one, numpy_of
 from tailbit.tables.model import FileSlice
 
 if TYPE_CHECKING:
@@ -28,8 +28,11 @@ else:
 _MANY = 256
 """At least this many newer rows are folded into the base at once instead of becoming objects."""
 
-_SHARE = 4
-"""The base is folded again when newer rows exceed a quarter of its rows: amortised, a constant per record."""
+_SHARE = 64
+"""The base is folded again when newer rows exceed this part of its rows: amortised, a constant per record.
+
+A row takes a quarter of the memory of an object.
+"""
 
 Claimed = list[tuple[FileSlice, FileRecord]]
 """File slices, each with the record of its file."""
@@ -149,7 +152,7 @@ class RecordedFiles:
     def footers(self) -> pa.StringArray:
         """Return the distinct hashes of the footers of files with a claim. Cost: one pass over all files."""
         rows = self.table()
-        return pc.unique(pc.filter(rows, pc.is_valid(rows["space"]))["footer"].combine_chunks())
+        return pc.unique(in_one(pc.filter(rows, pc.is_valid(rows["space"]))["footer"]))
 
     def unposted(self, columns: Iterable[str]) -> dict[str, int]:
         """Map column id to the number of live files without postings of it.
@@ -189,7 +192,7 @@ class RecordedFiles:
         """
         if self._spent is None or self._spent[0] != earliest:
             claimed = pc.filter(self.table(), pc.is_valid(self._base["space"]))
-            spaces = pc.dictionary_encode(claimed["space"].combine_chunks())
+            spaces = pc.dictionary_encode(in_one(claimed["space"]))
             codes, rows = numpy_of(spaces.indices), numpy_of(claimed["rows"], dtype=np.float64)
             gone = numpy_of(filled(pc.less_equal(claimed["left"], arrow_scalar(earliest)), False), dtype=bool)
             lost = np.bincount(codes, rows * gone, minlength=len(spaces.dictionary))

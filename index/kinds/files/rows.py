@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from tailbit.index.model import FileRecord
 from tailbit.tables import compute as pc
-from tailbit.tables.arrow import arrow_array, arrow_scalar, numpy_of
+from tailbit.tables.arrow import arrow_array, arrow_scalar, in_one, numpy_of
 
 SCHEMA = pa.schema(
     [
@@ -103,7 +103,7 @@ def without_columns(rows: pa.Table, gone: Iterable[str]) -> pa.Table:
 
 def column_sets(lists: pa.ChunkedArray) -> tuple[pa.Array, list[list[str]]]:
     """Return per row the number of its list of column ids, and the distinct lists. Cost: vectorised."""
-    codes = pc.dictionary_encode(pc.binary_join(lists, arrow_scalar(_JOINT)).combine_chunks())
+    codes = pc.dictionary_encode(in_one(pc.binary_join(lists, arrow_scalar(_JOINT))))
     column_lists = [text.split(_JOINT) if text else [] for text in codes.dictionary.to_pylist()]
     return codes.indices, column_lists
 
@@ -145,4 +145,4 @@ def newest_per_path(table: pa.Table) -> pa.Table:
 
 
 def _codes(paths: pa.ChunkedArray) -> npt.NDArray[Any]:
-    return numpy_of(pc.dictionary_encode(paths.combine_chunks()).indices)
+    return numpy_of(pc.dictionary_encode(in_one(paths)).indices)

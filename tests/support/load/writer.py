@@ -27,8 +27,11 @@ ROWS = 100
 VALUES = 1000
 """Distinct values of the column v."""
 
-CHECKPOINT_EVERY = 1000
-"""Versions of the table between two log checkpoints."""
+CHECKPOINT_EVERY = 100
+"""Versions of the table between two log checkpoints: delta-rs's default.
+
+With 1,000, a compaction reads up to 1,000 commits and takes 2 s of a core in place of 0.2.
+"""
 
 
 def rows(rng: np.random.Generator) -> pa.Table:

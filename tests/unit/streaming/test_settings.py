@@ -75,6 +75,8 @@ def test_one_machine_gets_few_partitions_and_a_cluster_its_own(monkeypatch: pyte
     options = [settings["spark.driver.extraJavaOptions"] for settings in sessions]
     assert all("-XX:TieredStopAtLevel=1" in given for given in options)
     assert ["GC" in given for given in options] == [True, False, False]
+    often = "spark.cleaner.periodicGC.interval"
+    assert [often in settings for settings in sessions] == [True, False, False]
     short = session_settings("spark://host:7077", short=True)
     assert "GC" in short["spark.driver.extraJavaOptions"]
 
