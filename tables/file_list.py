@@ -102,7 +102,10 @@ class FileList(Sequence[FileSlice], ABC):
         """Return the statistics of a file from their text; None if there is no text."""
 
     def _rows(self, counted: int | None, stats: str | None) -> int | None:
-        """Return the physical rows of a file, from the stored count and the text of the statistics."""
+        """Return the number of physical rows of a file by its stored count; None if that is unknown.
+
+        A format whose statistics state the number takes it from them where no count is stored.
+        """
         return counted
 
     def unreadable_statistics(self, numbers: Sequence[int] | None = None) -> int:

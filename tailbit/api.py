@@ -134,7 +134,7 @@ class IndexedTable(MaintainedTable):
         where: str | Condition | Column | None = None,
         params: Sequence[Any] | Mapping[str, Any] | None = None,
     ) -> int:
-        """Return the number of rows at the head, of all or where `where` is TRUE.
+        """Count the rows of the table's newest version: all rows, or those for which `where` is TRUE.
 
         >>> flights.count(), flights.count("carrier = ?", ["UA"])
         (8, 4)

@@ -118,7 +118,7 @@ class KeyCardinalities:
     """
 
     def count(self, question: SpaceQuestion) -> int | None:
-        """Add up the cardinalities; no posting is read."""
+        """Add up the recorded cardinalities of the keys that match the condition; no posting is read."""
         return key_cardinalities(question.node, question.space)
 
 

@@ -38,10 +38,10 @@ def difference(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def whole_units(call: Call, args: list[pa.Array]) -> Vector:
-    """Compute timestampdiff: whole units from the first time to the second, by the clock.
+    """Compute timestampdiff: whole units from the first time to the second, both taken as local times.
 
-    The settings are unit and zone. Source: Spark 4.2, DateTimeUtils.timestampDiff;
-    java.time.LocalDateTime.until.
+    The settings are the unit and the time zone of the local times. Source: Spark 4.2,
+    DateTimeUtils.timestampDiff; java.time.LocalDateTime.until.
     """
     unit, zone = str(call.setting[0]), str(call.setting[1])
     (start, left), (end, right) = (local(arg, call.args[0].type, zone) for arg in args)

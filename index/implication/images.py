@@ -230,7 +230,11 @@ def _order(value: Number) -> int:
 
 
 def _beyond(cut: _Cut | None, sign: int) -> tuple[Number | None, bool]:
-    """Return the end of the values that no argument outside of a cut has, and whether it is such a value."""
+    """Return the bound of the values that only arguments inside a range have, and whether it is closed.
+
+    `cut`: the boundary of the range on that side. `sign`: 1 for the lower bound, -1 for the upper one. The
+    bound is None where there is no cut, or where the function raises next to the cut.
+    """
     if cut is None or cut.inner is None or cut.outer is None:
         return None, False
     inner, outer = _order(cut.inner), _order(cut.outer)

@@ -178,7 +178,7 @@ def _of_truth(term: IndexedTerm, arguments: ValueSet) -> Image:
     `arguments`: values of the column that the condition reads.
 
     Raises:
-        NotRising: the condition is no set of values.
+        NotRising: the values for which the condition is TRUE or FALSE are not known as sets.
     """
     truth = truth_of(term.expression)
     if truth is None:

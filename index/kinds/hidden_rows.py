@@ -39,7 +39,7 @@ _OTHERS = "the rows in the index are not those that the source hides"
 
 
 class HiddenRowsKind(Kind["KnownHiddenRows"]):
-    """Kind whose rows are each the rows hidden under one identity."""
+    """Kind with one row per set of hidden rows, such as a deletion vector: its id, cardinality and bitmap."""
 
     name: ClassVar[str] = "hidden_rows"
     schema: ClassVar[pa.Schema] = pa.schema(

@@ -256,7 +256,7 @@ class Kind(ABC, Generic[R]):
             return conform(file.read(use_threads=file.metadata.num_rows > _MANY_ROWS), self.schema)
 
     def batches(self, storage: Storage, path: str, column: str | None = None) -> Iterator[pa.Table]:
-        """Yield the row groups of one file; with `column`, only those that hold this column.
+        """Yield the row groups of one file; with the id `column`, only those that may hold its rows.
 
         Raises:
             CorruptIndexError: the file is missing, truncated or altered.

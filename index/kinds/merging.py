@@ -31,7 +31,8 @@ class MergeGroup:
 class Merged:
     """The result of a merge: the files that replace its inputs, the moved claims, and what the merge dropped.
 
-    `forgotten`: what no file has rows of any more: footers of column statistics, ids of hidden rows.
+    `forgotten`: ids of which the merge dropped all rows: of column statistics and Bloom filters the hashes of
+    data file footers, of hidden rows their ids.
     """
 
     files: tuple[IndexFile, ...]

@@ -69,10 +69,10 @@ def write_parquet(
     """Write one row group per table, with page checksums; of binary columns, only keys have statistics.
 
     A small file is not compressed: starting to read a compressed page takes longer than reading such a file.
-    Text is dictionary-coded, binary is not. A column `key` is sorted and delta-encoded: only the bytes not
-    shared with the previous key are stored. `encodings` names Parquet's encoding of some leaves by path.
-    `metadata`: of the file, read when all row groups are written. `page_rows`: rows in a page, of which only
-    texts and binary values are compressed; 0 for large pages.
+    Columns are dictionary-coded, except binary ones and those in `encodings` (Parquet's encodings of leaves,
+    by path). A column `key`, sorted by the caller, is delta-encoded: only the bytes not shared with the
+    previous key are stored. `metadata`: key-value metadata of the file; the mapping is read after the last
+    row group. `page_rows`: rows in a page, where only variable-length binary is compressed; 0: large pages.
     """
     encodings = {name: "DELTA_BYTE_ARRAY" for name in schema.names if name == "key"} | dict(encodings or {})
     named = {path.partition(".")[0] for path in encodings}

@@ -1,13 +1,13 @@
 """Where a predicate is TRUE in one version of a table: per data file, the matching positions.
 
 Input: a bound predicate and a `Coverage`. A selection first evaluates the bitmaps of the covered row spaces,
-then rechecks on the data the rows that the index leaves open, and scans the uncovered files with the same
-semantics. Count, facets, rows, explanations and outputs to other tools stand on it.
+then reads the data of the rows that the index leaves open, and scans the uncovered files with the same
+semantics. Counts, facets, rows, explanations and outputs to other tools are computed from a selection.
 
-Right at any lag. For every readable version of the table, every predicate and every state of the index
-(absent, half built, behind, complete), the answer is what Spark SQL returns at that version.
+A selection is right at any lag: for every readable version of the table, every predicate and every state of
+the index (absent, half built, behind, complete), the answer is what Spark SQL returns at that version.
 
-Per file it yields what other tools need: the slice and the positions, beside the schema and the version.
+Per file a selection yields what other tools need: the slice and the positions, besides schema and version.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ def number_keys(numbers: Longs, type_: pa.DataType, key_type: str) -> pa.BinaryA
 
 
 def _distances(start: int, chunk: pa.Array) -> Numbers | None:
-    """Return distances from the least integer; None if they exceed 64 bits or all rows are NULL."""
+    """Return each row's distance from the least integer; None if one exceeds 64 bits or all are NULL."""
     whole = _integers(chunk)
     if whole is None:
         return None

@@ -194,10 +194,10 @@ def _reformed(
     sizes: Longs,
     as_runs: Mask,
 ) -> npt.NDArray[np.uint16]:
-    """Return the words of all containers, if some are bitsets or runs.
+    """Return the words of all containers of a block in which some containers are bitsets or runs.
 
-    Array containers are moved all at once, runs are computed all at once, and the bitsets of a block, at most
-    15, are packed one by one.
+    Array containers are copied all at once, runs are computed all at once, and the bitsets of a block, at
+    most 15, are packed one by one.
     """
     out = np.empty(int(sizes.sum()), dtype=np.uint16)
     at = np.cumsum(sizes) - sizes

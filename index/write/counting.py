@@ -1,9 +1,9 @@
-"""Changes of value counts for rows of indexed files that became visible or hidden: (v, ABSENT), (ABSENT, v).
+"""Changes of value counts for rows of indexed files: (ABSENT, v) once visible, (v, ABSENT) once hidden.
 
-Values are read from the data file as long as it is the recorded one, in the row groups that hold the rows. A
-partition value is known from the record. Otherwise the postings of the file's claim (its range in a row
-space) are read, which is expensive. A present partition column may have been an ordinary column when the file
-was indexed, and vice versa.
+Values are read from the row groups of the data file that hold the rows, if the file is still the recorded
+one. A partition value is known from the record. Otherwise the postings of the file's claim (its range in a
+row space) are read, which is expensive: also where a partition column was an ordinary column when the file
+was indexed, or an ordinary column was a partition column.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ class _Run:
         return kind.build(entering, list(columns.values()))
 
     def _footer(self, work: FileWork) -> str:
-        """Return the hash of a file's footer. It is read once."""
+        """Return the hash of a file's footer: the recorded one for a `Repost`, else read once per file."""
         if isinstance(work, Repost):
             return work.record.footer
         if work.path not in self._footers:

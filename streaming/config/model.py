@@ -167,12 +167,14 @@ class TableEntry(Defaults):
 
 
 class Application(_Section):
-    """What holds for the application.
+    """The settings of the application as a whole, beside those of its tables.
 
-    `metrics`: host and port of the pages for Prometheus and probes, or `off`.
-    `checkpoint`: place of Spark's checkpoint; by default in the state folder of this user. `lease`: folder or
-    URI of the file that says that an application is at work; by default in the checkpoint. `threads`: most
-    tables at work at once in the driver. `spark`: settings of Spark. `ui`: whether Spark shows its UI.
+    `name`, `master`: of the Spark application. `stall_limit`: seconds without a sign of life after which the
+    run is ended. `metrics`: host and port of the pages for Prometheus and probes, or `off`.
+    `checkpoint`: folder of Spark's checkpoint; by default in the state folder of this user. `lease`: folder
+    or URI of the file that says that an application runs; by default in the checkpoint. `threads`: number of
+    tables that the driver works on at once, at most. `spark`: settings of Spark. `ui`: whether Spark shows
+    its UI.
     """
 
     name: Text = "tailbit"

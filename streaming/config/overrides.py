@@ -27,9 +27,10 @@ def is_named(value: object) -> bool:
 
 
 def expanded(document: Any, environment: Mapping[str, str], problems: Problems, place: Place = ()) -> Any:
-    """Return a document with the variables that its texts name replaced by their values.
+    """Return a document with each `${NAME}` in its texts replaced by the environment variable NAME.
 
-    A variable that is not set is a problem.
+    A variable that is not set is added to `problems`, and its `${NAME}` stays. `place`: keys that lead to
+    `document` in the configuration.
     """
     if isinstance(document, dict):
         return {key: expanded(v, environment, problems, (*place, key)) for key, v in document.items()}

@@ -78,14 +78,14 @@ class Supervision:
 
 
 class Watchdog:
-    """A thread that watches a run while a block lasts.
+    """A context manager whose thread ends a run that hangs, or that does not end in time when asked to.
 
-    `stop`: set when the run is asked to end. `last_acts`: called before the run is killed because it did not
-    end by itself.
+    The thread kills the run's child processes. If the `with` block does not end by that, the thread calls
+    `last_acts`, and this process exits with status 75. `stop`: set when the run is asked to end.
 
-    Raises at the block's end:
-        HungError: the run hung, and its processes were killed.
-        NotDrainedError: the run did not end in time after it was asked to, and its processes were killed.
+    Raises at the end of the `with` block:
+        HungError: the run hung, and its child processes were killed.
+        NotDrainedError: the run did not end in time after it was asked to; its child processes were killed.
     """
 
     def __init__(

@@ -88,7 +88,10 @@ def state_after(error: Exception) -> TableState:
 
 
 def checkpoint_of(config: Config, file: str) -> str:
-    """Return the folder of Spark's checkpoint: by default in the state folder, by the path of the file."""
+    """Return the folder of Spark's checkpoint: the configured one, or one in this user's state folder.
+
+    The default is named by a hash of the absolute path of the configuration `file`.
+    """
     digest = hashlib.sha256(os.path.abspath(file).encode()).hexdigest()[:16]
     return config.application.checkpoint or str(own_state() / "applications" / digest)
 

@@ -139,9 +139,9 @@ def _take_away(folder: Path) -> None:
 
 
 def _foreign(folder: Path) -> str | None:
-    """Return a text that says why a checkpoint is not of a query of ours; None if it may be.
+    """Return why a checkpoint cannot be that of a tailbit query; None if it can be.
 
-    A query of ours keeps no state, so files in a state folder are another query's.
+    A tailbit query keeps no state, so a checkpoint with files in a state folder is another query's.
     """
     metadata = folder / "metadata"
     known = set(map(_is_ours, _batches(folder / "offsets").values()))

@@ -63,7 +63,11 @@ def _any_odd(paths: pa.StringArray) -> bool:
 
 
 def _decoded(folder: Callable[[str, str], str], path: str, name: str) -> str:
-    """Decode the folder, which many files share and a cache holds, and join it with the file's own name."""
+    """Percent-decode a path of the log: its folder by the cached `folder`, since many files share one.
+
+    A path without a folder, with a % in its last part or with the scheme `file:` is decoded as a whole.
+    `name`: the log file that holds the path, for errors.
+    """
     above, slash, own = path.rpartition("/")
     if not slash or not above or "%" in own or path.startswith("file:"):
         return decode_path(path, name)

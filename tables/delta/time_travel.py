@@ -40,7 +40,7 @@ class Clock:
         return stamp if stamp is not None else self.file_time(version)
 
     def file_time(self, version: Version) -> int:
-        """Return the time of a commit by its file, in ms since 1970.
+        """Return when the file of a commit was modified, in ms since 1970, raised above all earlier ones.
 
         Raises:
             CommitGapError: the commit is not in the log.

@@ -19,12 +19,12 @@ _HALF = 32
 
 
 def why_missing(timeline: Timeline, name: str) -> str:
-    """Return the reason why a timeline has no version of a name.
+    """Return why a timeline has no version named `name`, the requested time of an instant.
 
-    Cost: the metadata of the instants that took others back.
+    Cost: the metadata of the rollbacks and restores.
 
     Raises:
-        FileNotFoundError: an instant has been archived, or taken back, since the timeline was read.
+        FileNotFoundError: an instant has been archived, or rolled back, since the timeline was read.
         MalformedLogError: the metadata of an instant are damaged.
     """
     if name in timeline.pending:

@@ -47,9 +47,10 @@ def float_texts(values: pa.Array) -> pa.StringArray:
 
 
 def _float_text(value: np.floating) -> str:
-    """Return the shortest text that is read as the number again, in the form of Java from version 19 on.
+    """Return the shortest text that parses to the number again, as Java 19 and later write it.
 
-    Of texts of two digits, it is the nearest, even if one digit would do.
+    If one digit is enough in a text with an exponent, two digits are written, those nearest to the number:
+    4.9E-324, not 5.0E-324.
 
     >>> [_float_text(np.float64(v)) for v in (0.1, 12.0, 1e7, -2.5e-4, 5e-324, float("nan"))]
     ['0.1', '12.0', '1.0E7', '-2.5E-4', '4.9E-324', 'NaN']

@@ -266,9 +266,9 @@ def doctor(table: str | None, config: str | None, index: str | None, start: bool
     tailbit doctor s3://lake/flights --start
     tailbit doctor --config tailbit.toml               # the file, and each of its tables
 
-    A line for each check: what was found and, where that is not well, what is needed and what to do. Nothing
-    is changed; in an object store one small object is written beside the index and deleted again. Exit
-    status 1 if there is a problem; a warning is none.
+    A line for each check: what was found and, if that is a problem or a warning, what is needed and what to
+    do. Nothing is changed; in an object store one small object is written beside the index and deleted again.
+    Exit status 1 if a check finds a problem, 0 if there are only warnings.
     """
     from tailbit.upkeep.finding import State
 

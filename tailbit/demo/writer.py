@@ -119,7 +119,7 @@ class FlightsTable:
         return {"refused": None}
 
     def plain_sql(self, where: str, version: int) -> dict[str, Any]:
-        """Return what `count` returns, asked in plain SQL, and what served it, or why nothing did."""
+        """Return count and time of a SELECT count(*), and the mode that served the scan, or why none did."""
         assert self.acceleration is not None
         statement = f"SELECT count(*) FROM {self.name} VERSION AS OF {version} WHERE {where}"
         started = time.perf_counter()

@@ -1,4 +1,4 @@
-"""The state of an index beside its table: columns, covered version, head, lag, segments, sizes."""
+"""The status of an index relative to its table: columns, covered version, head, lag, segments, sizes."""
 
 from __future__ import annotations
 
@@ -73,7 +73,10 @@ def status_of(
 
 
 def _indexes(table: MaintainedTable) -> list[dict[str, Any]]:
-    """Return name, kind, terms, condition on partitions and state of each index; none if they are damaged."""
+    """Return the fields that `status_of` shows of each index; no index if a needed index file is damaged.
+
+    The fields: name, kind, terms, condition on partition columns, state, and number of files left to build.
+    """
     try:
         listed = table.indexes()
     except CorruptIndexError:

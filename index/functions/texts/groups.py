@@ -56,7 +56,7 @@ class _Groups(JavaRegex):
 
 
 class _OneGroup(_Groups):
-    """A translator that keeps one group of a pattern, by name, as Arrow needs; group 0 is the whole match.
+    """A translator that keeps one group of a pattern and names it, as Arrow requires; group 0 is the match.
 
     `alike`: whether RE2 is known to match like Python: `$` differs, and optional groups may.
     """

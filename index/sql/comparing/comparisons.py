@@ -121,7 +121,14 @@ def membership(type_: DataType, literals: Iterable[Literal], zone: str) -> Truth
 
 
 def _in_padded(length: int, known: Sequence[Value], listed: Sequence[Literal]) -> ValueSet:
-    """Return the CHAR(`length`) values in a list of strings, all padded to one length as Spark pads them."""
+    """Return the CHAR(`length`) values for which IN a list of strings is TRUE, padded as Spark pads them.
+
+    `known`: the values of `listed` that are not NULL.
+
+    Raises:
+        Incomparable: the list has a NULL that is cast to STRING.
+        ValueError: a string ends in too many spaces.
+    """
     if len(known) < len(listed):
         hint = "Write NULL without a cast, or x = a OR x = b."
         raise Incomparable("a NULL cast to STRING in a list makes Spark lose constants of the list", hint)

@@ -1,8 +1,9 @@
-"""Many wanted texts with few distinct values: Polars decodes numbers, and texts are built from runs of them.
+"""Quick reading of many texts with few distinct values: Polars decodes numbers, from which texts are built.
 
-Polars holds texts as views of 16 bytes, which become Arrow's `string` one by one. If chunks hold only codes
-of a small dictionary, the dictionary is replaced by numbers before Polars decodes it. The texts of several
-neighbouring rows are then looked up at once, in a table of all possible runs of that many values.
+Polars holds texts as views of 16 bytes, which become Arrow's `string` one by one. If a chunk holds only codes
+of a small dictionary, numbers take the place of the dictionary's values before Polars decodes the chunk. The
+numbers of several neighbouring rows, a run, are then looked up at once, in a table of the texts of all
+possible runs of one length.
 
 Example: values AIR and RAIL, numbers 0 and 1, runs of two; number 2 stands for NULL and for padding.
 
@@ -38,9 +39,10 @@ _ROWS = 1 << 20
 
 
 class NumberedTexts(NamedTuple):
-    """A column of a batch as numbers: the values, and per row group the pages and the number of each code.
+    """A text column of a batch as numbers: its values, and per row group pages and the number of each code.
 
-    `width`: the length of every value if it is 1, 2 or 4, and the numbers are the values' bytes; else 0.
+    The number of a code is the index of its value in `values`, or the value's bytes if `width` is not 0.
+    `width`: the length of all values if they have one length, and that is 1, 2 or 4; else 0.
     """
 
     values: tuple[bytes, ...]

@@ -79,7 +79,11 @@ def check_pages(pages: Pages) -> None:
 
 
 def check_reading(pages: Pages, end: float) -> None:
-    """Decline rows that are not read before the driver's patience is over: it would wait for nothing."""
+    """Decline rows that, by estimate, cannot be read before `end`, when the driver stops waiting.
+
+    Raises:
+        Declined: the rows would come too late.
+    """
     if time.monotonic() + pages.seconds > end:
         raise Declined("late", f"rows of {pages.files} files are not read in the time that the driver waits")
 
