@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -17,6 +17,8 @@ import pyarrow as pa
 from tailbit.errors import IndexLogError, MalformedLogError, StorageError
 from tailbit.faults import Fault, fault_point
 from tailbit.imports.lazy import lazy
+from tailbit.tables import compute as pc
+from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, in_one
 from tailbit.tables.parquet.file import open_parquet
 from tailbit.tables.storage import SMALL, Entry, Storage
 
@@ -145,11 +147,15 @@ class StoredCheckpoints:
         commits, checkpoints = _times(entries, _COMMIT), _times(entries, _CHECKPOINT)
         since = max(checkpoints, default=-1)
         version = max(since, *commits)
-        state = self._reconciled(since, version)
+        older, newer = self._older(since), self._newer(since, version)
+        is_file = pc.is_valid(_paths(older))
+        others = _actions(pc.filter(older, pc.invert(is_file)))
+        state = {_subject(action): action for action in others} | newer
         properties = self._properties(state)
         kept = now_ms() - _interval(properties["delta.deletedFileRetentionDuration"])
-        rows = [a for a in state.values() if "remove" not in a or a["remove"]["deletionTimestamp"] > kept]
-        self.put(version, rows)
+        actions = [a for a in state.values() if "remove" not in a or a["remove"]["deletionTimestamp"] > kept]
+        files = _still_named(pc.filter(older, is_file), newer, kept)
+        self.put(version, pa.concat_tables([files, rows_of(actions)]))
         fault_point(Fault.LOG_CHECKPOINT_HALF_WRITTEN)
         oldest = self._storage.clock_ms() - _interval(properties["delta.logRetentionDuration"])
         for name in (commit_name(n) for n, mtime_ms in commits.items() if n < version and mtime_ms <= oldest):
@@ -157,10 +163,10 @@ class StoredCheckpoints:
         for name in (_name(n) for n, mtime_ms in checkpoints.items() if n < since and mtime_ms <= oldest):
             self._storage.delete(name)
 
-    def put(self, version: int, rows: Sequence[Action]) -> None:
-        """Write the log checkpoint of a version and the hint to it; `rows` were converted by `storable`."""
+    def put(self, version: int, rows: pa.Table) -> None:
+        """Write the log checkpoint of a version, of rows as `rows_of` makes them, and the hint to it."""
         out = pa.BufferOutputStream()
-        pq.write_table(pa.Table.from_pylist(rows, schema=_SCHEMA), out)
+        pq.write_table(rows, out)
         self._storage.put(_name(version), out.getvalue().to_pybytes())
         self._storage.put(_HINT, orjson.dumps({"version": version, "size": len(rows)}))
 
@@ -176,13 +182,9 @@ class StoredCheckpoints:
             raise self._damaged(f"commit {version} is damaged, and its log checkpoint: {damage}") from damage
         return max((int(row["version"]) for row in transactions if row is not None), default=-1)
 
-    def _reconciled(self, since: int, version: int) -> dict[tuple[str, str], Action]:
-        """Return the log at a version, reconciled by action keys.
-
-        The newest action per protocol, metadata, transaction and file counts.
-        """
-        rows = self._rows(since) if since >= 0 else []
-        state = {_subject(action): action for action in rows}
+    def _newer(self, since: int, version: int) -> dict[tuple[str, str], Action]:
+        """Return the newest action per protocol, metadata, transaction and file of commits after `since`."""
+        state: dict[tuple[str, str], Action] = {}
         for number in range(since + 1, version + 1):
             try:
                 actions = [orjson.loads(line) for line in self._commit(number).splitlines()]
@@ -203,18 +205,47 @@ class StoredCheckpoints:
             reason = f"another process cleaned up commit {version} meanwhile"
             raise StorageError(path=self._path, reason=reason) from gone
 
-    def _rows(self, version: int) -> list[Action]:
+    def _older(self, version: int) -> pa.Table:
+        """Return the rows of a version's log checkpoint, as `rows_of` makes them; none for version -1."""
+        if version < 0:
+            return rows_of([])
         try:
-            rows = read_log_checkpoint(self._storage, version).to_pylist()
+            rows = read_log_checkpoint(self._storage, version)
         except FileNotFoundError as gone:
             reason = f"another process cleaned up log checkpoint {version} meanwhile"
             raise StorageError(path=self._path, reason=reason) from gone
         except MalformedLogError as damage:
             raise self._damaged(str(damage)) from damage
-        return [{name: value for name, value in row.items() if value is not None} for row in rows]
+        # Another program may have written it, with columns that are not kept.
+        return rows if rows.schema == _SCHEMA else rows_of(_actions(rows))
 
     def _damaged(self, reason: str) -> IndexLogError:
         return IndexLogError(file=self._path, reason=reason)
+
+
+def rows_of(actions: Sequence[Action]) -> pa.Table:
+    """Return actions, converted by `storable`, as rows of a log checkpoint."""
+    return pa.Table.from_pylist(actions, schema=_SCHEMA)
+
+
+def _actions(rows: pa.Table) -> list[Action]:
+    return [{name: value for name, value in row.items() if value is not None} for row in rows.to_pylist()]
+
+
+def _paths(rows: pa.Table) -> pa.Array:
+    """Return the path of the file that each row adds or removes; NULL for a row of another action."""
+    return pc.coalesce(*(in_one(rows[name]).field("path") for name in ("add", "remove")))
+
+
+def _still_named(rows: pa.Table, newer: Mapping[tuple[str, str], Action], kept: int) -> pa.Table:
+    """Return the rows of files that no newer action names, without tombstones from `kept` (ms) and before.
+
+    Cost: vectorised, since a log keeps thousands of tombstones.
+    """
+    named = arrow_array([key for name, key in newer if name == "file"], pa.string())
+    removed = in_one(rows["remove"]).field("deletionTimestamp")
+    fresh = filled(pc.greater(removed, arrow_scalar(kept, pa.int64())), True)
+    return pc.filter(rows, pc.and_(fresh, pc.invert(pc.is_in(_paths(rows), value_set=named))))
 
 
 def storable(action: Action) -> Action:

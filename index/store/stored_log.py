@@ -29,6 +29,7 @@ from tailbit.index.store.stored_checkpoints import (
     is_checkpointed_above,
     last_checkpoint,
     now_ms,
+    rows_of,
     storable,
 )
 from tailbit.tables.model import Version
@@ -156,7 +157,7 @@ class StoredLog:
 
     def _put_state(self, version: int, index_id: str, seq: int, state: Sequence[Action]) -> None:
         mark = {"appId": app_transaction(index_id), "version": seq, "lastUpdated": now_ms()}
-        self._checkpoints.put(version, [{"txn": mark}, *map(storable, state)])
+        self._checkpoints.put(version, rows_of([{"txn": mark}, *map(storable, state)]))
 
     def _put(self, version: int, index_id: str, seq: int, actions: Sequence[Action]) -> None:
         mark = {"appId": app_transaction(index_id), "version": seq, "lastUpdated": now_ms()}

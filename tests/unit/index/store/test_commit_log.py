@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import deltalake
 import pyarrow as pa
 import pytest
 
 import tailbit
+from support.index_records import ledger, new_index
 from support.tables import index_of, three_commits, truncated
 from tailbit.errors import IndexLogError
 from tailbit.index.maintenance.vacuum import referenced
+from tailbit.index.store import stored_checkpoints, stored_log
 from tailbit.index.store.stored_checkpoints import LOG_CHECKPOINT_EVERY, last_checkpoint
 from tailbit.index.store.table import MetadataTable
 
@@ -105,3 +109,37 @@ def test_a_log_checkpoint_that_another_process_has_damaged_meanwhile_is_named_by
     truncated(max(Path(asleep.path, "_delta_log").glob("*.checkpoint.parquet")))
     with pytest.raises(IndexLogError, match="the log checkpoint cannot be read"):
         referenced(MetadataTable.open(asleep.path))
+
+
+def test_a_log_checkpoint_holds_what_all_commits_say_without_tombstones_that_are_too_old(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    minutes = [0]
+    for module in (stored_checkpoints, stored_log):
+        monkeypatch.setattr(module, "now_ms", lambda: minutes[0] * 60_000)
+    index = new_index(str(tmp_path))
+    while index.version < 3 * LOG_CHECKPOINT_EVERY:
+        minutes[0] += 1
+        index.commit([], [], ledger(minutes[0]))
+    log = tmp_path / "_delta_log"
+    newest: dict[object, tuple[str, dict[str, Any]]] = {}
+    for version in range(index.version + 1):
+        lines = map(json.loads, (log / f"{version:020}.json").read_text().splitlines())
+        for action in (line for line in lines if "commitInfo" not in line):
+            [(name, value)] = stored_checkpoints.storable(action).items()
+            key = "file" if name in ("add", "remove") else name
+            newest[key, value.get("path", value.get("appId"))] = (name, value)
+    kept_ms = (minutes[0] - 10) * 60_000
+    expected = [
+        (name, value)
+        for name, value in newest.values()
+        if name != "remove" or value["deletionTimestamp"] > kept_ms
+    ]
+    stored = [
+        (name, {key: value for key, value in fields.items() if value is not None})
+        for row in stored_checkpoints.read_log_checkpoint(index.storage, index.version).to_pylist()
+        for name, fields in row.items()
+        if fields is not None
+    ]
+    assert sorted(stored, key=repr) == sorted(expected, key=repr)
+    assert sum(name == "remove" for name, _ in stored) == 10
