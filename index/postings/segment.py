@@ -136,7 +136,7 @@ class Segment:
         return self.in_order([place.number for place in self._places(column)[0]])
 
     def spans(self, column: str, keys: Sequence[bytes]) -> list[tuple[int, int, int]]:
-        """Return (row group, low, high) for the row groups that may hold any of the keys `[low, high)`."""
+        """Return (row group, low, high) where a row group may hold any of the sorted `keys[low:high]`."""
         places = [place for place in self._places(column)[0] if place.low is not None]
         spans = [
             (p.number, bisect_left(keys, p.low or b""), bisect_right(keys, p.high or b"")) for p in places
@@ -153,7 +153,7 @@ class Segment:
         return (read.get(number) or self._group(number) for number in numbers)
 
     def _read_anew(self, numbers: Sequence[int]) -> dict[int, RowGroup]:
-        """Read the row groups that are not cached; of a single number, nothing is read."""
+        """Read and return those row groups, by number, that are not cached; none if `numbers` is only one."""
         several = numbers if len(numbers) > 1 else ()
         new = sorted({n for n in several if POSTINGS.held((self._name, n)) is None})
         if not new:
@@ -240,7 +240,7 @@ class Segment:
     def forms(self, column: str) -> tuple[int, int, int]:
         """Return a column's number of keys, of sparse keys, and bytes of its row groups, by the footer.
 
-        Of a shared row group the column has its share of the bytes.
+        A shared row group counts with the column's share of its bytes.
         """
         numbers = [place.number for place in self._places(column)[0]]
         spans = [self._directory.spans[n] for n in numbers]
@@ -274,7 +274,7 @@ class Segment:
 
     @property
     def is_paged(self) -> bool:
-        """Whether the pages of row groups are read by themselves: postings of record keys."""
+        """Whether single pages of row groups are read, as for postings of record keys."""
         return bool(self._forms)
 
     @once
@@ -306,7 +306,7 @@ class Segment:
 
     @once
     def _directory(self) -> Directory:
-        """Return what the footer says of each column.
+        """Return where the rows of each column lie, read from the footer.
 
         Raises:
             CorruptIndexError: a row group holds several columns, and the file does not say which rows.
@@ -339,12 +339,18 @@ class Segment:
         """Read spans of one column, in order; the rows of a shared row group are read together and cached."""
         spans = [self._directory.spans[number] for number in numbers]
         whole = [span.group for span in spans if span.section is None]
-        parts = [self._read_groups(whole, columns)] if whole or not spans else []
+        rows = self._read_groups(whole, columns) if whole or not spans else None
+        if rows is not None and len(whole) == len(spans):
+            return rows
+        parts, at = [], 0
         for span in spans:
             if span.section is not None:
-                rows = self._shared(span.group).select(list(columns))
-                parts.append(rows.slice(span.start, span.section.keys))
-        return parts[0] if len(parts) == 1 else pa.concat_tables(parts)
+                shared = self._shared(span.group).select(list(columns))
+                parts.append(shared.slice(span.start, span.section.keys))
+            elif rows is not None:
+                parts.append(rows.slice(at, self.footer.row_group(span.group).num_rows))
+                at += len(parts[-1])
+        return pa.concat_tables(parts)
 
     def _shared(self, group: int) -> pa.Table:
         def read() -> tuple[pa.Table, int]:

@@ -14,9 +14,10 @@ from pyroaring import BitMap
 from support.encodings import postings_of
 from tailbit.errors import BrokenBitmapError, CorruptIndexError
 from tailbit.index.parquet.index_file import write_index_file
+from tailbit.index.postings import row_groups
 from tailbit.index.postings.layout import SHARED
 from tailbit.index.postings.postings import JointPostings, Postings, write_row_groups, write_segment
-from tailbit.index.postings.segment import Segment
+from tailbit.index.postings.segment import POSTINGS, Segment
 from tailbit.tables.storage import LocalStorage, Storage
 
 Bits = dict[bytes | None, BitMap]
@@ -69,6 +70,33 @@ def groups_of(storage: Storage, segment: Segment) -> list[list[str]]:
 def test_columns_of_few_postings_share_a_row_group_and_those_of_many_do_not(storage: Storage) -> None:
     assert groups_of(storage, written(storage, True)) == [["a", "b"], ["c"], ["d", "d#raised", "e"]]
     assert groups_of(storage, written(storage, False)) == [[column] for column in COLUMNS]
+
+
+def test_a_column_of_a_few_and_then_many_bytes_is_read_in_the_order_of_its_keys(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_groups, "GROUP_BYTES", 1 << 17)
+    count = 10 << 17
+    chosen = np.random.default_rng(0).random(count) < 0.5
+    bits: Bits = {
+        None: BitMap([0, 1]),
+        b"\0": BitMap(np.flatnonzero(chosen).astype(np.uint32)),
+        b"\1": BitMap(np.flatnonzero(~chosen).astype(np.uint32)),
+    }
+    parts = [
+        postings_of("a", "string", few(1), [False] * len(few(1))),
+        postings_of("b", "boolean", bits, [False] * 3),
+    ]
+    file = write_segment(storage, "space", count, parts, share=True)
+    assert groups_of(storage, Segment(storage, file.path)) == [["a", "b"], ["b"], ["b"]]
+    for read_before in (False, True):
+        segment = Segment(storage, file.path)
+        if read_before:
+            assert [segment.lookup("b", key) for key in bits] == list(bits.values())
+        keys, cardinality = segment.keys("b")
+        assert keys.to_pylist() == list(bits)
+        assert cardinality.tolist() == [len(positions) for positions in bits.values()]
+        POSTINGS.clear()
 
 
 def test_a_shared_row_group_has_a_limit(storage: Storage) -> None:
