@@ -1,4 +1,4 @@
-"""Each table of a configuration is compared with what it says: columns, indexes by name.
+"""A comparison of each table of a configuration with its entry: columns, indexes by name.
 
 A table that is not there, or a store that does not answer, is no error of the configuration: the application
 waits for it. Nothing is written.
@@ -35,15 +35,15 @@ from tailbit.tables.storage import StorageOptions
 from tailbit.tables.table import Table
 
 TOGETHER, LOOK_S = 8, 10.0
-"""Tables that are looked at together, since a look waits mostly for a store; and most seconds of a look."""
+"""Number of tables that are looked at together, since a look mostly waits; and most seconds of one look."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What is wrong with one table, by the keys in its section.
+    """The problems of one table, each with the keys in the table's section that it is about.
 
     `waits`: why the table cannot be read now. `is_of_table`: the table is at fault and not the configuration,
-    as with a feature that is not read.
+    as with a feature that tailbit cannot read.
     """
 
     table: TableEntry
@@ -53,9 +53,9 @@ class Found:
 
 
 def check_tables(read: ReadConfig) -> list[Found]:
-    """Look at every table with a path, and return what was found of each, in the order of the file.
+    """Look at every table with a path; return a result for each of them, in the order of the file.
 
-    A table that is itself at fault is warned of, and keeps no other from being followed.
+    The problems of a table that is itself at fault are warnings, as long as another table can be followed.
 
     Raises:
         ConfigError: names every problem with its line.
@@ -105,7 +105,11 @@ class _Passing(Exception):
 
 @contextmanager
 def _noted(problems: list[tuple[Place, str]], keys: Place) -> Iterator[None]:
-    """Note a named error of the block as a problem of these keys."""
+    """Add a named error of the block to `problems` under `keys`; damage and an older format are no problems.
+
+    Raises:
+        _Passing: the store does not answer now.
+    """
     try:
         yield
     except IndexFormatError as other:
@@ -127,7 +131,7 @@ def _in_a_line(error: TailbitError) -> str:
 
 
 def _check_columns(table: TableEntry, source: Table) -> None:
-    """Check the columns, and compare them with those of the index that is there."""
+    """Check the columns of the entry, and compare them with those of an existing index."""
     wanted = None if table.columns is None else indexed_columns(source, table.columns)
     place = index_path(source.root, table.index)
     try:
@@ -149,7 +153,7 @@ def statement_of(entry: IndexEntry, root: str) -> CreateIndex:
     """Return the statement that creates an index by name.
 
     Raises:
-        StatementError, PredicateError: a term, the kind or an option cannot be.
+        StatementError, PredicateError: a term, the kind or an option is not valid.
     """
     return CreateIndex(
         entry.name,

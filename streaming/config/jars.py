@@ -1,4 +1,4 @@
-"""The jars that the settings of Spark name: that they are there, and of the Spark that runs."""
+"""A check of the jars in the settings of Spark: each must exist and be built for the installed Spark."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tailbit.streaming.java.requirements import installed, release
 FILES, PACKAGES = "spark.jars", "spark.jars.packages"
 
 _RELEASES = re.compile(r"(?:_(?P<spark>\d+\.\d+))?_(?P<scala>2\.\d\d)[-:]\d")
-"""The end of a name such as `delta-spark_4.2_2.13-4.4.0`: of which Spark and which Scala it is."""
+"""The end of a name such as `delta-spark_4.2_2.13-4.4.0`: the releases of Spark and Scala, and the jar's."""
 
 _SCALA = "2.13"
-"""The Scala of every Spark that an application runs on."""
+"""The release of Scala that every supported Spark is built with."""
 
 
 def check_jars(read: ReadConfig) -> None:
@@ -30,7 +30,7 @@ def check_jars(read: ReadConfig) -> None:
 
 
 def _misfits(jar: str, is_file: bool) -> Iterator[str]:
-    """Yield what is wrong with a jar, by its name and its place."""
+    """Yield each problem of a jar, as text. `is_file`: `jar` is a path or URI, no Maven coordinate."""
     path = jar.removeprefix("file://").removeprefix("file:")
     if is_file and "://" not in path and "*" not in path and not os.path.isfile(path):
         yield "there is no such file"

@@ -1,7 +1,7 @@
-"""In which line of a TOML file each key stands, which `tomllib` does not tell.
+"""The line of each key in a TOML file, which `tomllib` does not report.
 
-A statement is what `tomllib` parses alone: lines are taken together until they parse, so that texts and lists
-of several lines need no grammar of their own.
+Lines are joined until `tomllib` can parse them as one statement, so that strings and lists of several lines
+need no grammar of their own.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ must not share is checked by `read`, and what a table must have by `check`.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Any, TypeVar
 
 from pydantic import (
@@ -85,13 +86,14 @@ class _Section(BaseModel):
 
 
 class Defaults(_Section):
-    """What holds for every table that does not say otherwise.
+    """The settings of every table that does not set its own values.
 
     `trigger`: least seconds between two looks at a table with commits. `idle_poll`: most seconds between two
-    looks at a table without. `max_versions`, `max_files`, `max_bytes`: limits of one batch of a table.
-    `retention`: seconds for which files that left the index are kept. `max_lag`: the lag contract, seconds
-    that a commit may wait. `stuck_after`: seconds without a sign of life of a table's work after which it is
-    told as stuck. `storage_options`: of the stores of table and index, named as in delta-rs.
+    looks at a table without commits. `max_versions`, `max_files`, `max_bytes`: limits of one batch of a
+    table. `retention`: seconds for which files that left the index are kept. `max_lag`: the lag contract,
+    seconds that a commit may wait. `stuck_after`: seconds without a sign of life of a table's work after
+    which the table is reported as stuck. `storage_options`: of the stores of table and index, named as in
+    delta-rs.
     """
 
     trigger: Seconds = 0.2
@@ -127,7 +129,7 @@ class TableEntry(Defaults):
     """One table: by `path` or by the `name` that Spark's catalog has for it.
 
     `id`: the name of the table in this configuration, the last part of path or name by default. `index`: the
-    place of the index, `_tailbit` below the table by default. `paused`: no work is done for the table.
+    path or URI of the index, `_tailbit` below the table by default. `paused`: no work is done for the table.
     """
 
     path: Text | None = None
@@ -147,11 +149,8 @@ class TableEntry(Defaults):
         path, name = given.get("path"), given.get("name")
         if (path is None) == (name is None):
             raise ValueError("a table is given by its path or by its name in the catalog, one of them")
-        whole = path if name is None else name
-        if "id" in given or not isinstance(whole, str):
-            return given
-        last = re.split(r"/" if name is None else r"\.", whole.rstrip("/"))[-1]
-        return {**given, "id": re.sub(r"[^\w.-]", "_", last.strip("`"))}
+        id_ = id_of(given)
+        return given if id_ is None else {**given, "id": id_}
 
     @field_validator("id")
     @classmethod
@@ -164,6 +163,21 @@ class TableEntry(Defaults):
     def place(self) -> str:
         """Return the path of the table, or its name in the catalog, for people."""
         return self.path or self.name or ""
+
+
+def id_of(entry: Mapping[str, Any]) -> Any:
+    """Return the id of a table as its entry gives it, else the last part of its path or of its name.
+
+    It is None if the entry has neither, or none that is a text.
+    """
+    if "id" in entry:
+        return entry["id"]
+    path, name = entry.get("path"), entry.get("name")
+    whole = path if name is None else name
+    if not isinstance(whole, str):
+        return None
+    last = re.split(r"/" if name is None else r"\.", whole.rstrip("/"))[-1]
+    return re.sub(r"[^\w.-]", "_", last.strip("`"))
 
 
 class Application(_Section):

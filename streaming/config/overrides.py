@@ -11,11 +11,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tailbit.streaming.config.lines import Place
+from tailbit.streaming.config.model import id_of
 from tailbit.streaming.config.problems import Problems
 
 PREFIX = "TAILBIT__"
 _OPTIONS = ("storage_options", "spark", "options")
-"""Sections whose keys are names of others, written as they are."""
+"""Sections whose keys belong to stores, to Spark or to indexes, so that the case of these keys is kept."""
 
 _NAMED = re.compile(r"\$\{(\w+)\}")
 _SECTIONS = ("application", "defaults")
@@ -47,9 +48,9 @@ def expanded(document: Any, environment: Mapping[str, str], problems: Problems, 
 def override(
     document: dict[str, Any], environment: Mapping[str, str], problems: Problems
 ) -> dict[Place, str]:
-    """Set what the environment says in a document; return the variable by the place that it set.
+    """Set the values of `TAILBIT__...` variables in a document; return the variable for each place set.
 
-    A variable that leads to no section or table is a problem.
+    A variable that leads to no section, table or key is added to `problems`.
     """
     places: dict[Place, str] = {}
     for variable in sorted(environment):
@@ -88,12 +89,12 @@ def _key(section: Place, words: list[str]) -> Place | None:
 
 
 def _ids(document: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
-    """Yield number and id of each table; the id is the last part of its path or name if it has none."""
+    """Yield number and id of each table that has an id."""
     tables = document.get("table")
     for number, entry in enumerate(tables if isinstance(tables, list) else ()):
-        if isinstance(entry, dict):
-            whole = str(entry.get("id") or entry.get("path") or entry.get("name") or "")
-            yield number, re.split(r"/" if "path" in entry else r"\.", whole.rstrip("/"))[-1]
+        id_ = id_of(entry) if isinstance(entry, dict) else None
+        if id_ is not None:
+            yield number, str(id_)
 
 
 def _as_variable(id_: str) -> str:

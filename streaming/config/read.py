@@ -29,7 +29,7 @@ _SECTIONS: Mapping[str, Any] = {
 
 @dataclass(frozen=True)
 class ReadConfig:
-    """A configuration that holds by itself, with what is needed to tell problems of its tables.
+    """A valid configuration, with the lines of its file for reports of problems with its tables.
 
     `problems`: has the lines of the file, and the warnings.
     """
@@ -110,7 +110,10 @@ def _warn_of_secrets(document: Any, problems: Problems, place: Place = ()) -> No
 
 
 def _validated(document: dict[str, Any], problems: Problems, variables: Mapping[Place, str]) -> Config | None:
-    """Return the configuration, with the defaults merged into its tables; None after problems."""
+    """Return the configuration, with the defaults merged into its tables; None if a value is not valid.
+
+    Each value that is not valid is added to `problems`.
+    """
     defaults, tables = document.get("defaults"), document.get("table")
     merged = dict(document)
     if isinstance(defaults, dict) and isinstance(tables, list):
@@ -133,7 +136,7 @@ def _validated(document: dict[str, Any], problems: Problems, variables: Mapping[
 
 
 def _merged(defaults: Mapping[str, Any], table: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of a table over the defaults; of storage options, each by itself."""
+    """Return the values of a table merged over the defaults; storage options are merged one by one."""
     known = {name: value for name, value in defaults.items() if name in Defaults.model_fields}
     both = {**known, **table}
     options = known.get("storage_options"), table.get("storage_options")
@@ -159,7 +162,7 @@ def _is_inherited(place: Place, document: Mapping[str, Any]) -> bool:
 
 
 def _found(error: Mapping[str, Any], place: Place) -> str:
-    """Return the words for a value that the model refuses."""
+    """Return the message about a value that the model refuses."""
     keys = [key for key in place if isinstance(key, str)]
     key = keys[-1] if keys else "the file"
     if error["type"] == "extra_forbidden":
@@ -171,7 +174,7 @@ def _found(error: Mapping[str, Any], place: Place) -> str:
     message = str(error["msg"])
     if error["type"] == "value_error":
         message = message.removeprefix("Value error, ")
-        # Of an entry of a list as a whole, the line says which.
+        # For an entry of a list, the line number says which entry is meant.
         return message if isinstance(place[-1], int) else f"{key}: {message}"
     value = error.get("input")
     shown = f", and not {value!r}" if isinstance(value, (str, int, float)) and "options" not in key else ""
@@ -207,7 +210,7 @@ def _check_between(config: Config, problems: Problems, folder: str) -> None:
 
 
 def _whole_path(path: str, folder: str) -> str:
-    """Return a path that does not depend on the working folder: of a folder, from that of the file on."""
+    """Return a URI without a slash at its end, or a path made absolute from the configuration's `folder`."""
     if "://" in path:
         return path.rstrip("/")
     return os.path.normpath(os.path.join(folder, os.path.expanduser(path)))

@@ -1,6 +1,6 @@
 """An application for the tables of a configuration: one Spark session, one query, until a signal.
 
-SIGHUP reads the configuration again; a bad one is told of, and the old one stays.
+SIGHUP reads the configuration again; a wrong configuration is reported, and the old one stays in force.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _LOOK_S = 0.2
 
 @dataclass(frozen=True)
 class Running:
-    """What one application is run with. `reload`: set by SIGHUP; `stop`: by the other signals."""
+    """The inputs and callbacks of one application. `reload`: set by SIGHUP; `stop`: by the other signals."""
 
     file: str
     stop: threading.Event
@@ -77,6 +77,13 @@ def read_whole(file: str, tell: Tell) -> ReadConfig:
     return read
 
 
+@dataclass
+class _InForce:
+    """The configuration in force: as it was read last without a problem."""
+
+    read: ReadConfig
+
+
 def keep_indexes(run: Running, read: ReadConfig, spark: SparkSession) -> None:
     """Keep the indexes of a configuration up to date until `stop` is set.
 
@@ -84,23 +91,25 @@ def keep_indexes(run: Running, read: ReadConfig, spark: SparkSession) -> None:
 
     Raises:
         StorageError: the lease cannot be written.
-        TailbitError: the query ended, again and again, for a reason that is none of a table's.
+        TailbitError: the query ended, again and again, for a reason that lies in no single table.
     """
     if run.seen is not None:
         run.seen.view.has_started = True
+    force = _InForce(read)
     while not run.stop.is_set():
-        lease = _lease(run, read)
+        lease = _lease(run, force.read)
         if not lease.claim_when_free(run.stop, run.tell, run.supervision.on_up):
             return
         try:
-            read = _at_work(run, read, spark, lease)
+            _at_work(run, force, spark, lease)
         finally:
             lease.release()
 
 
-def _at_work(run: Running, read: ReadConfig, spark: SparkSession, lease: Lease) -> ReadConfig:
-    """Keep the indexes until `stop` is set or the lease is lost; return the configuration that then holds."""
-    checkpoint = checkpoint_of(read.config, run.file)
+def _at_work(run: Running, force: _InForce, spark: SparkSession, lease: Lease) -> None:
+    """Keep the indexes until `stop` is set or the lease is lost; `force` changes with each reload."""
+    config = force.read.config
+    checkpoint = checkpoint_of(config, run.file)
     make_checkpoint_folder(checkpoint)
     at_work = Control.make()
     shared = Shared(
@@ -113,37 +122,35 @@ def _at_work(run: Running, read: ReadConfig, spark: SparkSession, lease: Lease) 
         lambda name: place_in_catalog(spark, name),
         str(at_work.path),
     )
-    tables = Tables(read.config.table, shared, read.config.application.threads)
+    tables = Tables(config.table, shared, config.application.threads)
     if run.seen is not None:
         run.seen.view.tables = tables.states
         run.seen.show()
     try:
-        return _until_stopped(run, read, shared, tables, checkpoint)
+        _until_stopped(run, force, shared, tables, checkpoint)
     finally:
         if run.seen is not None:
             run.seen.view.tables = None
         tables.close()
         at_work.remove()
         if lease.lost is None:
-            _write_states(tables, lease_place(read.config, run.file))
+            _write_states(tables, lease_place(config, run.file))
 
 
 def _lease(run: Running, read: ReadConfig) -> Lease:
-    """Return the lease of the application, not claimed; its place may be shared with other machines."""
+    """Return the lease of the application, not claimed yet; create its folder, which machines may share."""
     place = lease_place(read.config, run.file)
     place.make_root()
     return Lease(place, run.life)
 
 
-def _until_stopped(
-    run: Running, read: ReadConfig, shared: Shared, tables: Tables, checkpoint: str
-) -> ReadConfig:
-    """Run the query, again after a failure that may pass; return the configuration that then holds."""
+def _until_stopped(run: Running, force: _InForce, shared: Shared, tables: Tables, checkpoint: str) -> None:
+    """Run the query, again after a transient failure."""
     patience = Patience()
     while not run.stop.is_set() and shared.lease.lost is None:
         began = time.monotonic()
         try:
-            read = _attended(run, read, shared, tables, checkpoint)
+            _attended(run, force, shared, tables, checkpoint)
         except StreamError as failed:
             if time.monotonic() - began > patience.limit_s:
                 patience.worked()
@@ -154,11 +161,10 @@ def _until_stopped(
                 raise
             run.tell(f"{type(failed).__name__}: {failed}; tried again in {pause:.1f} s")
             run.life.pause(run.stop, pause, f"waiting after {failed}")
-    return read
 
 
-def _attended(run: Running, read: ReadConfig, shared: Shared, tables: Tables, checkpoint: str) -> ReadConfig:
-    """Run the query until it ends, `stop` is set or the lease is lost; return the configuration that holds.
+def _attended(run: Running, force: _InForce, shared: Shared, tables: Tables, checkpoint: str) -> None:
+    """Run the query until it ends, `stop` is set or the lease is lost, and reload when SIGHUP asks for it.
 
     Raises:
         StreamError: the query ended by itself.
@@ -168,25 +174,24 @@ def _attended(run: Running, read: ReadConfig, shared: Shared, tables: Tables, ch
     control = Control.make()
     door = Door(control.path, _answers(tables))
     door.open()
-    spark, lease = shared.spark, shared.lease
+    spark, lease, config = shared.spark, shared.lease, force.read.config
     try:
-        query = _started(spark, tables, control, checkpoint, read.config.application.name)
+        query = _started(spark, tables, control, checkpoint, config.application.name)
         run.supervision.on_up()
-        shown, place = "", lease_place(read.config, run.file)
+        shown, place = "", lease_place(config, run.file)
         while query.isActive and lease.lost is None and not run.stop.wait(_LOOK_S):
             if run.reload.is_set():
                 run.reload.clear()
-                read = _reloaded(run, read, tables)
+                force.read = _reloaded(run, force.read, tables)
             shown = _write_states(tables, place, shown)
         if lease.lost is not None:
             run.tell(f"another application has taken over while this one gave no sign of life: {lease.lost}")
         if run.stop.is_set() or lease.lost is not None:
             _drain(tables, query)
-            return read
+            return
         ended = query.exception()
         if ended is not None:
             raise query_failed(str(ended), checkpoint, str(spark.sparkContext.master))
-        return read
     except (OSError, Py4JError) as gone:
         raise java_is_gone(checkpoint, gone) from gone
     finally:
@@ -195,7 +200,7 @@ def _attended(run: Running, read: ReadConfig, shared: Shared, tables: Tables, ch
 
 
 def _answers(tables: Tables) -> Any:
-    """Return what answers the planner process."""
+    """Return the function that answers the questions of the planner process."""
 
     def answer(question: Mapping[str, Any]) -> Mapping[str, Any]:
         return tables.next(question["next"]) if "next" in question else tables.report()
@@ -238,7 +243,7 @@ def _drain(tables: Tables, query: StreamingQuery) -> None:
 
 
 def _reloaded(run: Running, read: ReadConfig, tables: Tables) -> ReadConfig:
-    """Read the configuration again and apply it; return the one that then holds."""
+    """Read the configuration again and apply it; return the old one if the new one is wrong."""
     try:
         new = read_whole(run.file, run.tell)
     except ConfigError as wrong:
@@ -254,7 +259,7 @@ def _reloaded(run: Running, read: ReadConfig, tables: Tables) -> ReadConfig:
 
 
 def _write_states(tables: Tables, place: Storage, before: str = "") -> str:
-    """Write the states of the tables if one changed; return a text of the states, to compare."""
+    """Write the states of the tables if they differ from `before`; return them as text for the next call."""
     states = tables.states()
     text = repr([(s["id"], s["state"], s["reason"]) for s in states])
     if text != before:
