@@ -1,13 +1,14 @@
-"""A heartbeat file beside the index, so that a second indexer steps back before it does any work.
+"""The heartbeat file of an index, by which a second indexer sees that another is at work, and stops.
 
-The heartbeat is advice only: the commit to the index is what keeps two indexers from harming each other. It
-shows progress of the query: an indexer that hangs gives no heartbeat, although its process lives. A heartbeat
-is taken over when it is old by the clock of the store, which all hosts share even if their own clocks differ.
-Two kinds of heartbeats are watched first, and count as alive if they change: one from the future (the store's
-clock was put back), and an old one of a process that lives on this machine (it may just have woken up).
+The heartbeat is advice only: the commit to the index is what keeps two indexers from harming each other. A
+heartbeat shows progress of the query: an indexer that hangs writes none, although its process lives. A
+heartbeat is taken over when it is old by the clock of the store, which all hosts share even if their own
+clocks differ. Two kinds of heartbeats are first watched for a while, and count as alive if they change: one
+from the future (the store's clock was put back), and an old one of a process that lives on this machine (the
+process may just have woken up).
 
-An application of many tables keeps one heartbeat, its lease; the file on each index only names that lease
-(`mark`), and whoever reads the file looks at the lease for signs of life.
+An application that indexes many tables keeps one heartbeat, its lease; the heartbeat file of each index only
+names that lease (`mark`), and a reader of the file looks at the lease for signs of life.
 """
 
 from __future__ import annotations
@@ -54,14 +55,15 @@ _NEEDS_A_PLACE = (
 class Heartbeat:
     """The heartbeat file of one indexer run: claimed, rewritten while the run works, then removed.
 
-    At most one run holds the file at a time, as far as a store without locks can tell. `life`: the signs of
-    life of the run; if None, a living process is enough, as for a command that ends soon. `limit_s`: seconds
-    after which a beat is old; a sixth of it is between two beats. `lost`: the error to raise once another
-    indexer has taken over, which happens only after this run gave no sign for so long.
+    At most one run holds the file at a time, as far as a store without locks can tell. `watch_s`: for how
+    many seconds `claim` watches a doubtful heartbeat. `life`: the signs of life of the run; if None, a living
+    process is enough, as for a command that ends soon. `limit_s`: seconds after which a beat is old; beats
+    are a sixth of that apart. `lost`: the error to raise once another indexer has taken over, which happens
+    only after this run gave no sign of life for `limit_s`.
     """
 
     checks_each_beat = False
-    """Whether each beat is preceded by a look for another indexer, and not only one after a long silence."""
+    """Whether each beat is preceded by a look for another indexer, not only a beat after a long silence."""
 
     def __init__(
         self,
@@ -89,8 +91,8 @@ class Heartbeat:
     def claim(self, stop: threading.Event | None = None, tell: Callable[[str], None] | None = None) -> None:
         """Claim the heartbeat, and keep it until `release`.
 
-        If the process of an old heartbeat may still be alive, the heartbeat is watched for a change first,
-        for `watch_s` seconds or until `stop` is set; `tell` receives one line about that.
+        An old heartbeat whose process may still be alive is first watched for a change, for `watch_s` seconds
+        or until `stop` is set; `tell` receives one line about the wait.
 
         Raises:
             IndexerRunningError: another indexer has a fresh heartbeat here.
@@ -101,7 +103,7 @@ class Heartbeat:
         self._thread.start()
 
     def _take_or_name(self, stop: threading.Event | None, tell: Callable[[str], None] | None) -> None:
-        """Take the file; a refusal of the store names the place, and what to do."""
+        """Write the heartbeat file; if the store refuses, raise an error with the folder and a remedy."""
         try:
             self._take(stop or threading.Event(), tell or _tell_nobody)
         except StorageError as refused:
@@ -168,7 +170,7 @@ class Heartbeat:
                 self._storage.delete(NAME)
 
     def _judged(self, other: Beat, stop: threading.Event, tell: Callable[[str], None]) -> Stat | None:
-        """Return the stat of another run's heartbeat file once it counts as dead; None if the file has gone.
+        """Return the stat of another run's heartbeat file once that run counts as dead; None if it has none.
 
         Raises:
             IndexerRunningError: the heartbeat is alive.
@@ -179,7 +181,7 @@ class Heartbeat:
         signs = signs_of(self._storage, other, file)
         if signs is None:
             return file
-        # Object stores have one clock for us; asking it needs a write, which is allowed in our own place.
+        # Hosts share the clock of an object store; asking it needs a write, which our own folder allows.
         clock = self._storage if signs.storage.remote and self._storage.remote else signs.storage
         age = clock.clock_ms() / 1000 - signs.seen.mtime_ns / 1e9
         if -INTERVAL_S < age < signs.beat.limit:
@@ -193,7 +195,7 @@ class Heartbeat:
         return file if other.lease else now
 
     def _changed(self, signs: Signs, stop: threading.Event) -> Stat | None:
-        """Return the stat of the signs as soon as it differs from that seen, or at the end of the watch."""
+        """Return the stat of the heartbeat file as soon as it changes, or as it is when the watch ends."""
         until = time.monotonic() + self._watch_s
         while (now := signs.storage.stat(NAME)) == signs.seen and time.monotonic() < until:
             if stop.is_set():
@@ -208,7 +210,7 @@ class Heartbeat:
         return IndexerRunningError(owner=other.owner, path=root, age=max(0.0, age), limit=other.limit)
 
     def _keep(self) -> None:
-        """Rewrite the heartbeat file until `release`; a failed write is retried, as heartbeats are advice."""
+        """Rewrite the heartbeat file until `release`; a failed write is tried again at the next beat."""
         shown = -1 if self._life is None else self._life.lives
         beaten = time.monotonic()
         while not self._stop.wait(self._interval_s):

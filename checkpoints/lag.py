@@ -1,7 +1,7 @@
-"""How far the index is behind the source: versions, files, bytes and seconds, always together.
+"""The lag of the index behind the source in versions, files, bytes and seconds, always together.
 
-The lag is counted from what the index covers, not from Spark's checkpoint: this is what queries see, and it
-holds while the indexer is down.
+The lag is counted from the version that the index covers, not from Spark's checkpoint: queries see the
+covered version, and it is known while the indexer is down.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from tailbit.tables.table import Table
 class Lag:
     """The part of the source log that the index does not cover yet.
 
-    `seconds`: age of the oldest uncovered commit, 0 if there is none, so a quiet table has no lag. `files`:
-    files added or removed; `bytes`: size of the files added; both sum over the `counted` oldest uncovered
+    `seconds`: age of the oldest uncovered commit; 0 if every commit is covered, so a quiet table has no lag.
+    `files`: files added or removed, and `bytes`: size of the files added, in the `counted` oldest uncovered
     versions.
     """
 
@@ -65,8 +65,8 @@ def lag_of_nothing(table: Table, head: Version, clock: Callable[[], float] = tim
 class Backlog:
     """The commits that an index does not cover yet, each read once.
 
-    Cost: a call reads at most `budget` commits, so that a distant head never delays a batch. It reads a
-    snapshot only if nothing is covered and the first commits were cleaned up.
+    Cost: a call reads at most `budget` commits, so that a distant head never delays a batch. A snapshot is
+    read only if nothing is covered and the first commits were cleaned up.
     """
 
     def __init__(self, table: Table, clock: Callable[[], float] = time.time, budget: int = 200) -> None:
@@ -87,7 +87,7 @@ class Backlog:
         if not versions:
             return Lag(covered, max(covered, head))
         if covered < 0 and not self._commits:
-            # The first commits were cleaned up: what there is to index are the files of the head.
+            # The first commits were cleaned up: the files of the head are left to index.
             return lag_of_nothing(self._table, head, self._clock)
         oldest = self._commits[0].timestamp_ms / 1000 if self._commits else self._clock()
         seconds = max(0.0, self._clock() - oldest)

@@ -1,7 +1,7 @@
-"""The lease of an application: which of several with one configuration is at work; the others stand by.
+"""The lease of an application: of several with one configuration, its holder works and the others stand by.
 
-It is a heartbeat of its own, for all indexes of the application. Like every heartbeat it is advice: two
-applications that both hold it for a moment lose nothing, since a commit to an index has one winner.
+A lease is one heartbeat for all indexes of the application. Like every heartbeat it is advice: two
+applications that both hold it for a moment lose nothing, since each commit to an index has one winner.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ LIMIT_S = 15.0
 """Seconds without a beat after which an application is dead; its query gives a sign of life each second."""
 
 LOOK_S = 1.0
-"""Seconds between two looks of an application that stands by: one request in an object store."""
+"""Seconds between two looks at the lease by an application that stands by: each look is one request."""
 
 
 class Lease(Heartbeat):
     """The heartbeat of an application, claimed as soon as no other application holds it.
 
-    Cost: two requests a beat, of which there is one each 2.5 s while there are signs of life.
+    Cost: two requests per beat; there is one beat each 2.5 s while there are signs of life.
     """
 
     checks_each_beat = True
@@ -41,10 +41,10 @@ class Lease(Heartbeat):
     ) -> bool:
         """Claim the lease once no other application is at work; return False if `stop` was set before.
 
-        `standing_by`: called once if there is another.
+        `standing_by`: called once, as soon as another application turns out to be at work.
 
         Raises:
-            StorageError: nothing can be written at the lease's place.
+            StorageError: nothing can be written where the lease is kept.
         """
         told = ""
         while not stop.is_set():
@@ -72,7 +72,7 @@ class Lease(Heartbeat):
             try:
                 now = self._storage.stat(NAME)
             except StorageError:
-                # Who cannot see whether another is at work must not begin.
+                # An application that cannot see whether another is at work must not begin.
                 since = time.monotonic()
                 continue
             if now is None or other is None or lives(other) is False:

@@ -33,9 +33,9 @@ def next_ledger(
 ) -> Ledger:
     """Return the ledger once everything before offset `end` is recorded; the commit fills in `seq`.
 
-    Invariant: `covered` moves only when the round's snapshot is complete; meanwhile the ledger's `version` is
-    the snapshot's, and `covered` keeps its value if `lineage` (the number of this unbroken history of the
-    source log) is unchanged, else becomes None.
+    Invariant: `covered` moves only when the snapshot of the round is complete. Until then `version` is the
+    version of that snapshot, and `covered` keeps its value if `lineage` (the number of this unbroken history
+    of the source log) is unchanged, else becomes None. `uncounted`: see `uncounted_after`.
     """
     covered: Version | None = end.stands_at
     if end.in_snapshot:
@@ -58,7 +58,7 @@ def next_ledger(
 def uncounted_after(
     before: int, records: Iterable[FileRecord], record_of: Callable[[str], FileRecord | None]
 ) -> int:
-    """Return how many live files are missing from the value counts, once `records` replace older records.
+    """Return the number of live files missing from the value counts once `records` replace older records.
 
     Counts by value are served from the index only while this number is 0. Cost: one lookup per changed file.
     """

@@ -1,7 +1,7 @@
 """Signs of life of one run, given by its workers and read by its watchers.
 
-A sign is given when a counter of work has moved: a file indexed, a poll of the planner answered, a task of
-Spark done. No thread gives a sign merely because the thread itself is alive. Safe to use from any thread.
+A sign is given when a counter of work has moved: a file indexed, a poll of the planner answered, a Spark task
+done. No thread gives a sign merely because the thread itself is alive. Safe to use from any thread.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import time
 from collections.abc import Callable
 
 OnLife = Callable[[str], None]
-"""Called when there were signs of life, with what the run is doing; at most once a second."""
+"""A callback for signs of life: receives the work of the run in words, at most once a second."""
 
 IDLE = "waiting for the planner to look for commits"
-"""What a query does that has nothing to do."""
+"""The work of a query that has nothing to do."""
 
 _STEP_S = 1.0
 
@@ -24,9 +24,9 @@ class Liveness:
 
     `moves` counts signs of progress. `lives` counts these, and also each sign that the run is well but waits
     for something outside, such as an executor. `doing`: the work or wait, in words. `begun`: whether a query
-    was started. `batch`: the last batch begun, -1 before the first. `beside`: the step of work beside the
-    batches that goes on, in words; it gives no signs of life, and `steps` counts begins and ends of such
-    steps. `answered`: when Spark's JVM last answered, by `time.monotonic`; None before.
+    was started. `batch`: the last batch begun, -1 before the first. `beside`: in words, the step of work that
+    goes on in parallel to the batches; such a step gives no signs of life, and `steps` counts begins and ends
+    of such steps. `answered`: when Spark's JVM last answered, by `time.monotonic`; None before.
     """
 
     def __init__(self, doing: str = "starting") -> None:
@@ -65,12 +65,12 @@ class Liveness:
         self.lives += 1
 
     def begin_beside(self, doing: str) -> None:
-        """Record that a step of work beside the batches begins, in words."""
+        """Record that a step of work in parallel to the batches begins; `doing` names the step."""
         self.beside = doing
         self.steps += 1
 
     def end_beside(self) -> None:
-        """Record that no step of work goes on beside the batches."""
+        """Record that no step of work goes on in parallel to the batches."""
         self.beside = ""
         self.steps += 1
 

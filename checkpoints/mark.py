@@ -1,7 +1,7 @@
 """The mark of an application on an index: a heartbeat file that names the application's lease.
 
 The beats of the lease stand for those of every index, so an idle index costs next to no requests. The mark
-itself is rewritten now and then, for those who cannot read the lease.
+itself is rewritten every few minutes, for readers that cannot read the lease.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tailbit.checkpoints.signs import NAME
 from tailbit.tables.storage import Storage
 
 RENEW_S, RENEW_LOCAL_S = 600.0, 60.0
-"""Seconds between two writes of a mark; and where the lease is on a disk, which other machines may lack."""
+"""Seconds between two writes of a mark: with the lease in an object store, and with the lease on a disk."""
 
 _MISSING = 3
 """A mark whose lease cannot be read is dead once this number of writes is missing."""
@@ -25,7 +25,7 @@ _MISSING = 3
 class Mark(Heartbeat):
     """The claim of an application to one index, for as long as the application has its lease.
 
-    Cost of a claim: some ten requests; while it is held, two for each renewal.
+    Cost: some ten requests to claim, then two per renewal.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The position of the stream in the source log: what Spark's checkpoint stores.
+"""The position of the stream in the source log, as Spark's checkpoint stores it.
 
 A round starts with a snapshot, pinned at one version and read file by file in path order. When all its files
 are read, the round continues along the log, version by version. A new round is opened if the log can no
@@ -19,11 +19,11 @@ from tailbit.tables.model import Fingerprint, Version, after
 class Offset:
     """A position in the source log: files and commits before the position are read, later ones are not.
 
-    `round`: number of the round, which is a snapshot and the log after it. `file`: number of files read of
-    the snapshot of `version`, in path order; None once the snapshot is read, and then `version` bounds the
-    commits to read from below. `fp`: start of the hash of the last commit read, or of the snapshot's commit,
-    to notice a log that was replaced; empty if the log no longer has that commit. Offsets compare by round
-    first: a stream never goes back.
+    `round`: number of the round, which is a snapshot and the log after it. `file`: while the snapshot of
+    `version` is read, the number of its files already read, in path order; then None, and `version` is the
+    lower bound of the versions left to read. `fp`: start of the hash of the last commit read, or of the
+    snapshot's commit, to notice a log that was replaced; empty if the log no longer has that commit. Offsets
+    compare by round first: a stream never goes back.
     """
 
     round: int
@@ -48,9 +48,9 @@ class Offset:
 
     @property
     def read_through(self) -> Version:
-        """Return the bound of what is read whole: each commit up to the bound, none after it.
+        """Return the newest version that is read whole: every commit up to it is read, none after it.
 
-        A snapshot counts as read once all its files are.
+        A snapshot counts as read once all its files are read.
         """
         return self.version - 1
 
@@ -64,7 +64,7 @@ class Offset:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Offset:
-        """Parse the offset that `to_json` wrote; other keys are ignored."""
+        """Parse the offset that `to_json` wrote; unknown keys are ignored."""
         file = value.get("file")
         return cls(
             int(value["round"]),

@@ -1,7 +1,7 @@
-"""Where the stream goes on, decided from the ledger, Spark's checkpoint and the source log.
+"""The point from which the stream continues, decided from the ledger, Spark's checkpoint and the source log.
 
 One decision table serves every start and every batch. The ledger in the index decides; the Spark checkpoint
-is only a cache of progress, and the source log the only fact.
+is only a cache of progress.
 
 The index is derived. The source log is the only fact: deleting the index or the Spark checkpoint costs time,
 never data, and the source table is never written to.
@@ -18,13 +18,13 @@ never data, and the source table is never written to.
 | index deleted | nothing recorded, a position remembered | a new round, snapshot of the head |
 | lost log tail | covered commit, next commit or pinned version is gone | a new round, snapshot of the head |
 | other lineage | the covered commit is not as it was | a new round, snapshot of the head |
-| taken back | a later commit took the covered commit back | a new round, snapshot of the head |
+| taken back | a later commit rolled the covered commit back | a new round, snapshot of the head |
 | settings changed | the settings ask for a round | a new round, snapshot of the head |
 | not filled | the run ends by itself, and files lack a definition | a new round, snapshot of the head |
 
-If the log cannot prove that it still is the one that was covered, the new round has a new lineage: the footer
-of every file that is kept is checked again. A commit that was taken back proves it: such a round reads the
-files that came back, and no other.
+If the log cannot prove that it still holds the history that was indexed, the new round has a new lineage, and
+the footer of every file that is kept is checked again. A rollback of the covered commit is such a proof: the
+round after it reads only the files that came back.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ class Situation(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class LogState:
-    """What the source log holds now, read on demand.
+    """The state of the source log now, read on demand.
 
     `fingerprint`: returns version and hash of a commit, None if the commit is gone. `earliest`: returns the
-    first version that can be reconstructed. `follows`: tells whether the commit after a version is there.
-    `took_back`: tells whether a commit is gone because a later one took it back. Each function is called only
-    if the decision needs it.
+    first version that can be reconstructed. `follows`: tells whether the log has the commit after a version.
+    `took_back`: tells whether a commit is gone because a later commit rolled it back. Each function is called
+    only if the decision needs it.
     """
 
     head: Version
@@ -75,13 +75,13 @@ class LogState:
 
     @classmethod
     def of(cls, table: Table, head: Version) -> LogState:
-        """Return what the log of a table holds up to `head`."""
+        """Return the state of a table's log up to `head`."""
         return cls(head, table.earliest, table.fingerprint, table.follows, table.took_back)
 
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    """Where the stream continues, and why; `offset` is never before the one that Spark remembered."""
+    """The offset from which the stream continues, and why; never before the offset that Spark remembered."""
 
     situation: Situation
     offset: Offset
@@ -90,8 +90,9 @@ class Resume:
 def lineage_holds(ledger: Ledger, log: LogState) -> bool:
     """Return whether the source log still has the commit that the ledger last covered, byte for byte.
 
-    True also if a later commit took that commit back. False if it was cleaned up: then nothing proves that
-    the files are the same.
+    True also if a later commit rolled that commit back. False if that commit was cleaned up: then nothing
+    proves that the files are the same. A ledger without a fingerprint, whose commit was gone before, holds
+    while that commit stays gone and is not after the head.
     """
     known = ledger.fingerprint
     if known is None:
@@ -110,7 +111,7 @@ def decide(
 ) -> Resume:
     """Return the row of the decision table that applies. `remembered`: the offset in Spark's checkpoint.
 
-    `lacking`: files lack a definition that they want, and only a round can give it to them.
+    `lacking`: whether files lack a definition of the index that only a new round can build for them.
     Invariant: the returned offset is `remembered` or belongs to a later round.
     """
     known_round = max(0 if ledger is None else ledger.round, 0 if remembered is None else remembered.round)
@@ -197,9 +198,9 @@ class BatchPlan:
     """The work that a batch really has to do.
 
     APPLY: read the snapshot of the target version if `first` is None, else the log from `first` to the
-    target. REPLAY: all of it is recorded already. SUPERSEDED: the ledger no longer leads to this batch (index
-    deleted or restored, another indexer, another history of the source log), or the log no longer holds what
-    the batch would read; the batch records nothing, and the planner decides again.
+    target. REPLAY: all of the batch is recorded already. SUPERSEDED: the ledger no longer leads to this batch
+    (index deleted or restored, another indexer, another history of the source log), or the log no longer
+    holds the commits that the batch would read; the batch records nothing, and the planner decides again.
     """
 
     verdict: Verdict
@@ -210,7 +211,7 @@ class BatchPlan:
 def decide_batch(ledger: Ledger | None, start: Offset, end: Offset, log: LogState) -> BatchPlan:
     """Return the work that is missing between the recorded state and the end of a batch.
 
-    A first run, a replay and an overlap are one case: only the recorded state and the end of the batch count.
+    First run, replay and overlap are no separate cases: only the recorded state and the batch's end count.
     """
     if not _as_read(end, log) or _is_cleaned(start, end, log):
         return BatchPlan(Verdict.SUPERSEDED)
@@ -236,7 +237,7 @@ def decide_batch(ledger: Ledger | None, start: Offset, end: Offset, log: LogStat
 
 
 def _reads_snapshot(start: Offset, end: Offset) -> bool:
-    """Return whether a batch reads files of a pinned snapshot, the last ones included."""
+    """Return whether a batch reads files of a pinned snapshot; also true for the last such batch."""
     return end.in_snapshot or (start.in_snapshot and start.version == end.stands_at)
 
 

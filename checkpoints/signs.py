@@ -1,7 +1,7 @@
-"""What is stored of a heartbeat, and what it means: an indexer is at work, hangs, or has ended.
+"""The stored heartbeat of an indexer, and its meaning: the indexer is at work, hangs, or has ended.
 
-Reading costs two requests; of an index that an application keeps, four: its file names the lease whose beats
-stand for it.
+Cost of reading: two requests; four for an index that an application keeps, whose file only names the lease
+that holds the beats.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class Beat:
     `started`: start time of the process, which tells it from a later process with the same pid; 0 if unknown.
     `machine`: the scope in which a pid means one process, since hosts may share a name and containers of a
     host number their processes separately; empty if unknown. `doing`: the work of the indexer, in words.
-    `limit`: seconds after which this beat is old. `lease`: place of the heartbeat, of the same run, that
-    stands for this one; empty if there is none.
+    `limit`: seconds after which this beat is old. `lease`: path or URL of the folder with the lease of the
+    same run, whose beats stand for this one; empty if the run has no lease.
     """
 
     run: str = ""
@@ -48,7 +48,7 @@ class Beat:
 
     @property
     def owner(self) -> str:
-        """Return host and process, for people."""
+        """Return host and process in words."""
         return f"{self.host}, process {self.pid}"
 
 
@@ -73,7 +73,7 @@ class LastSign:
 
     @property
     def meaning(self) -> str:
-        """Return age and meaning of the heartbeat, for people."""
+        """Return age and meaning of the heartbeat in words."""
         if self.state is State.ALIVE:
             return f"{length(max(0.0, self.seconds))} ago: {self.beat.doing or 'at work'}"
         if self.state is State.DEAD:
@@ -87,7 +87,7 @@ class LastSign:
 
 @dataclass(frozen=True, slots=True)
 class Signs:
-    """Where the signs of life of an indexer are: a heartbeat file, its content and its stat."""
+    """The place of an indexer's signs of life: the storage of a heartbeat file, its content and its stat."""
 
     storage: Storage
     beat: Beat
@@ -106,7 +106,7 @@ def length(seconds: float) -> str:
 
 
 def read_heartbeat(storage: Storage) -> Beat | None:
-    """Return the last sign of life, or None if there is none or it cannot be read."""
+    """Return the stored heartbeat; None if the file is missing or cannot be parsed."""
     try:
         stored = orjson.loads(storage.read(NAME, SMALL))
         # Another release may write more fields, or fewer.
@@ -117,7 +117,7 @@ def read_heartbeat(storage: Storage) -> Beat | None:
 
 
 def _is_sound(beat: Beat) -> bool:
-    """Return whether the parts of a stored heartbeat that are reckoned with are of their kinds."""
+    """Return whether pid, lease and limit of a stored heartbeat have the right types."""
     is_process = isinstance(beat.pid, int) and 0 <= beat.pid < _PIDS
     return is_process and isinstance(beat.lease, str) and isinstance(beat.limit, (int, float))
 
@@ -125,8 +125,8 @@ def _is_sound(beat: Beat) -> bool:
 def signs_of(storage: Storage, beat: Beat, seen: Stat) -> Signs | None:
     """Return where the signs of life of a heartbeat's run are: in the file itself, or in the lease it names.
 
-    None if the lease was given up, or is of another run. A lease that cannot be read from here, as on the
-    disk of another machine, leaves the file itself, which is rewritten now and then.
+    None if the lease was given up, or belongs to another run. If the lease cannot be read from here, as on
+    the disk of another machine, the file itself counts, which is rewritten every few minutes.
     """
     own = Signs(storage, beat, seen)
     if not beat.lease or not _may_be_asked(beat.lease, storage.root):
@@ -142,9 +142,9 @@ def signs_of(storage: Storage, beat: Beat, seen: Stat) -> Signs | None:
 
 
 def _may_be_asked(lease: str, root: str) -> bool:
-    """Return whether the store of a lease may be sent the credentials of the index, which names the lease.
+    """Return whether the store of a lease may receive the credentials of the index that names the lease.
 
-    A URL of Azure names a host, and a token would be sent to it as it is; other stores are sent signatures.
+    An Azure URL names a host, which would receive a token as it is; other stores receive only signatures.
     """
     there, here = location_of(lease), location_of(root)
     return there is None or there.kind != "az" or (here is not None and here.bucket == there.bucket)
@@ -153,7 +153,7 @@ def _may_be_asked(lease: str, root: str) -> bool:
 def last_sign(storage: Storage) -> LastSign | None:
     """Return the last sign of life of an indexer and its meaning; None if there is none.
 
-    Its age is by the clock of this machine: learning the clock of a store needs a write, which a mere reader
+    The age is by the clock of this machine: to learn the clock of a store takes a write, which a mere reader
     may not be allowed.
     """
     beat, seen = read_heartbeat(storage), storage.stat(NAME)

@@ -72,10 +72,10 @@ _OF_PARTS = re.compile(r"tuple\((.+)\)")
 def key_type_of(type_: DataType) -> str:
     """Return the key type of a logical type.
 
-    A decimal's depends on the scale alone, so that precision can widen.
+    The key type of a decimal depends on the scale alone, so that precision can widen.
 
     CHAR(n) has a key type for each n: once the column is a plain string, its values are read without the
-    padding that their keys have. A tuple's names the key type of each part.
+    padding that their keys have. The key type of a tuple names the key types of its parts.
 
     Raises:
         ColumnTypeError: values of the type have no order-preserving key.
@@ -117,12 +117,12 @@ def part_types(key_type: str) -> list[str] | None:
 
 
 def mark_elements(keys: pa.BinaryArray) -> pa.BinaryArray:
-    """Convert the keys of values to keys of array elements, each with a mark; null becomes that of NULL."""
+    """Prefix keys of values with ELEMENT, which makes them keys of elements; null becomes NULL_ELEMENT."""
     return filled(pc.binary_join_element_wise(arrow_scalar(ELEMENT), keys, arrow_scalar(b"")), NULL_ELEMENT)
 
 
 def element_keys(keys: pa.BinaryArray) -> pa.BinaryArray:
-    """Convert keys of elements, all with the mark, to the keys of their values."""
+    """Convert keys of elements, which all begin with ELEMENT, to the keys of their values."""
     if not len(keys):
         return keys
     ends = np.frombuffer(keys.buffers()[1], dtype=np.int32)[keys.offset :][: len(keys) + 1]
@@ -269,9 +269,9 @@ def widening_factor(from_type: str, to_type: str) -> int:
 
 
 def widens(from_type: str, to: str | DataType) -> bool:
-    """Return whether keys of one type convert to keys of another, or to those of a logical type.
+    """Return whether `widen_keys` converts keys of one type to keys of another, or of a logical type.
 
-    Whole numbers that are promoted to floats or doubles may be rounded: their keys are those of other values.
+    False for whole numbers promoted to float or double: rounding may give them the keys of other values.
     """
     if isinstance(to, DataType) and _rounds(from_type, to):
         return False
@@ -327,9 +327,9 @@ def _decimal_keys(values: pa.Array, scale: int) -> npt.NDArray[Any]:
 
 
 def decimal_words(values: pa.Array, scale: int) -> Longs | None:
-    """Return decimals as unscaled integers of a scale; None if one does not fit in 64 bits.
+    """Return decimals as unscaled integers of a scale; None if any value does not fit in 64 bits.
 
-    NULL becomes any integer.
+    The integer of a NULL is arbitrary.
     """
     words = _decimal_pairs(values, scale).view(np.int64)
     low = np.ascontiguousarray(words[:, 0])

@@ -64,10 +64,10 @@ class IndexFile(NamedTuple):
 
 
 BLOOM_FILTER = "bloom_filter"
-"""The kind of definitions whose columns have filters of their values."""
+"""The kind of definitions that have Bloom filters of their columns' values."""
 
 BITMAP, RECORD_KEY = "bitmap", "record_key"
-"""The kinds of definitions whose values have postings: of any values, and of keys that are nearly unique.
+"""The kinds of definitions that have postings: of any values, and of keys that are nearly unique.
 
 Postings of record keys lie in small pages, so that a key is found without decoding all its neighbours."""
 
@@ -80,10 +80,10 @@ KEYS, HASH = "keys", "hash"
 
 
 DEFERRED = "deferred"
-"""Option of a definition that no file wants until the option is taken away; its value is `true`."""
+"""Option, with the value `true`, of a definition that no file is indexed for until the option is removed."""
 
 REPLACES = "replaces"
-"""Option of a definition that is built to replace another one of its name, whose id is the value."""
+"""Option of a definition that will replace another of the same name; the value is the other's id."""
 
 RAISED_TYPE, RAISED_KEY = "boolean", b"\x01"
 """Key type and the only key of the postings of rows for which an expression raises an error."""
@@ -121,8 +121,8 @@ class TermColumn:
 class Term:
     """An expression over the columns of a row, whose values an index keeps; a column is the plainest.
 
-    `text`: canonical SQL, with the labels in `columns`. `key_type`: of its values' keys, or of the elements'
-    of an array. `type`: its logical type. `zone`: the session time zone that the text is bound with.
+    `text`: canonical SQL, with the labels in `columns`. `key_type`: the key type of its postings. `type`: its
+    logical type. `zone`: the session time zone that the text is bound with.
     """
 
     text: str
@@ -186,7 +186,7 @@ class Definition:
 
     @property
     def expression_ids(self) -> dict[str, Term]:
-        """Map the id of each term that is not a column to the term; an id ends with the term's place."""
+        """Map ids to the terms that are not columns; an id ends with the term's number, counted from 1."""
         numbered = enumerate(self.terms, 1)
         return {f"{self.id}.{number}": term for number, term in numbered if not term.is_column}
 
@@ -202,7 +202,7 @@ class Definition:
 
     @property
     def is_hashed(self) -> bool:
-        """Whether the postings are those of a hash of the values: they say where a value may be."""
+        """Whether the postings are those of a hash of the values, so that they have false positives."""
         return self.kind == RECORD_KEY and self.options.get(KEYS) == HASH
 
     @property
@@ -218,12 +218,12 @@ class Definition:
 
     @property
     def is_of_column(self) -> bool:
-        """Whether these are the postings of one column, under the column's own id."""
+        """Whether the definition has the postings of one column, under the column's own id."""
         return self.has_postings and [c.id for term in self.terms for c in term.columns] == [self.id]
 
     @property
     def is_plain(self) -> bool:
-        """Whether this is a bitmap of one column for every file, named as the column is, without options."""
+        """Whether the definition is a bitmap of one column for all files, with its name and no options."""
         named = self.kind == BITMAP and self.name == self.label
         return named and self.is_of_column and not self.options and not self.only
 
@@ -235,8 +235,8 @@ class FileRecord:
     `path`, `size`, `mtime`, `rows` (physical), `partition`: as in the source; `footer`: hash of its footer,
     empty if the footer was never read. `space`, `base`: the file's claim, its range `[base, base + rows)` of
     positions in a row space; None without postings. `built`: ids of the definitions that this file has been
-    indexed for. `counted`: whether its visible rows are in the value counts of exactly these; `hidden`:
-    identity of the hidden rows with which they are counted, empty for none. `lineage`: number of the
+    indexed for. `counted`: whether its visible rows are in the value counts of exactly those definitions;
+    `hidden`: identity of the hidden rows that the counts leave out, empty for none. `lineage`: number of the
     history of the source log (see `Ledger`) in which the file was last seen. `entered`, `left`: versions of
     the source that added and removed the file; `left` is None while it is live. `error`: why the file could
     not be read.
@@ -265,7 +265,7 @@ class FileRecord:
         return same_values and self.is_as_written(slice_)
 
     def is_as_written(self, slice_: FileSlice) -> bool:
-        """Return whether no other file has been written at this path since, by size and time."""
+        """Return whether no other file has replaced the one at this path, judged by size and time."""
         return (self.size, self.mtime) == (slice_.size, slice_.mtime)
 
     def is_reachable(self, earliest: Version | None) -> bool:
@@ -278,7 +278,7 @@ def _without_null(partition: Mapping[str, str | None]) -> dict[str, str]:
 
 
 class NewClaim(NamedTuple):
-    """A file's claim (range in a row space), and the claim to replace it; None if its postings go away."""
+    """A file's claim (range in a row space), and the new claim; None if its postings are removed."""
 
     path: str
     space: str

@@ -20,7 +20,7 @@ Value = bool | int | float | bytes
 """A canonical value."""
 
 SIGN = 1 << 63
-"""The sign bit of 64."""
+"""The sign bit of a 64-bit integer."""
 
 WORD_DIGITS = 18
 """Decimal digits that 64 bits always hold."""
@@ -68,7 +68,7 @@ def float_at(place: int) -> float:
 def first_reached(reached: Callable[[int], bool], low: int, high: int) -> int:
     """Return the least integer from `low` to `high` for which `reached` is true; `high` + 1 if there is none.
 
-    `reached`: true for all integers above one for which it is true.
+    `reached`: a monotone condition: where it is true, it is true for all greater integers.
 
     >>> first_reached(lambda n: n * n >= 10, 0, 5)
     4

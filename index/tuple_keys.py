@@ -44,14 +44,14 @@ _ZERO, _ESCAPED = b"\x00", b"\x00\xff"
 
 
 def tuple_of(types: Sequence[DataType]) -> DataType:
-    """Return the type of tuples of some types; its fields are named by their places, from 1 on."""
+    """Return the tuple type of some types; its fields are named 1, 2 and so on."""
     names = [(str(place),) for place in range(1, len(types) + 1)]
     fields = tuple(Column(name, name, type_) for name, type_ in zip(names, types, strict=True))
     return DataType("tuple", fields=fields)
 
 
 def join_parts(parts: Sequence[pa.BinaryArray], key_type: str) -> pa.BinaryArray:
-    """Join the keys of the parts, as single values have them, to keys of tuples."""
+    """Join the keys of single values, one array per part, to keys of tuples."""
     types = types_of(key_type)
     pieces: list[pa.BinaryScalar | pa.BinaryArray] = []
     for place, (part, type_) in enumerate(zip(parts, types, strict=True), 1):
@@ -60,7 +60,7 @@ def join_parts(parts: Sequence[pa.BinaryArray], key_type: str) -> pa.BinaryArray
 
 
 def join_part(key: bytes | None, place: int, key_type: str) -> bytes:
-    """Return the bytes of one part, by place from 0 on, of the key that a single value has; None for NULL."""
+    """Return the bytes that part number `place` (from 0) adds to a tuple's key; the key None means NULL."""
     types = types_of(key_type)
     if key is None:
         return NULL_PART
@@ -80,7 +80,7 @@ def unescaped(text: bytes) -> bytes:
 
 
 def split_parts(keys: pa.BinaryArray, key_type: str) -> list[pa.BinaryArray]:
-    """Return the key of each part of some keys of tuples, null for NULL. Cost: some passes over the bytes."""
+    """Split keys of tuples: one array of keys per part, null for NULL. Cost: some passes over the bytes."""
     types, out = types_of(key_type), []
     data, ends = _bytes_of(keys)
     texts_end = _text_ends(data) if any(map(is_textual, types[:-1])) else ends[:0]
@@ -121,12 +121,12 @@ def types_of(key_type: str) -> list[str]:
 
 
 def _longer(keys: pa.BinaryArray) -> Mask:
-    """Return the mask of the keys that are too long to be whole."""
+    """Return the mask of the keys that are longer than MAX_KEY, and so truncated."""
     return numpy_of(filled(pc.greater(pc.binary_length(keys), arrow_scalar(MAX_KEY)), False), dtype=bool)
 
 
 def _piece(part: pa.BinaryArray, ends: bool) -> list[pa.BinaryScalar | pa.BinaryArray]:
-    """Return what of a part is joined; `ends`: whether the part is a text whose end has to be marked."""
+    """Return the arrays and constants to join for a part; `ends`: whether it is a text that needs END."""
     whole = pc.replace_substring(part, pattern=_ZERO, replacement=_ESCAPED) if ends else part
     pieces = [arrow_scalar(PART), whole, *([arrow_scalar(END)] if ends else [])]
     if not part.null_count:
@@ -135,7 +135,7 @@ def _piece(part: pa.BinaryArray, ends: bool) -> list[pa.BinaryScalar | pa.Binary
 
 
 def part_width(key_type: str) -> int:
-    """Return the bytes of a key that is no text."""
+    """Return the width in bytes of the keys of a type that is not textual."""
     return 1 if key_type == "boolean" else 8 if scale_of(key_type) is None else 16
 
 
@@ -151,7 +151,7 @@ def _bytes_of(keys: pa.BinaryArray) -> tuple[npt.NDArray[np.uint8], Longs]:
 def _text_ends(data: npt.NDArray[np.uint8]) -> Longs:
     """Return the places of zero bytes that FF does not follow, and the end of the data.
 
-    From within a text on, the first such byte ends the text.
+    The end of a text is the first of these places at or after its beginning.
     """
     zero = data == 0
     zero[:-1] &= data[1:] != 0xFF
@@ -179,7 +179,7 @@ def _fixed_slices(data: npt.NDArray[np.uint8], low: Longs, width: int, null: Mas
 
 
 def _keys(ends: npt.NDArray[np.int32], data: npt.NDArray[np.uint8], null: Mask) -> pa.BinaryArray:
-    """Return keys by their bytes and where each ends."""
+    """Build keys from offsets (one more than keys) and bytes, null where `null`."""
     valid = pa.py_buffer(np.packbits(~null, bitorder="little")) if null.any() else None
     parts = [valid, pa.py_buffer(ends), pa.py_buffer(np.ascontiguousarray(data))]
     return pa.Array.from_buffers(pa.binary(), len(null), parts)

@@ -72,7 +72,7 @@ def _write(folder: Path, archive: Path) -> None:
     with _option_of_java(f"{SILENT} -XX:ArchiveClassesAtExit={archive}"):
         run(table, ["k", "v"], once=True)
     gateway: Any = SparkContext._gateway
-    # A signal ends a run early, and in good order.
+    # A signal ends a run early, without an error.
     if gateway is None or not _is_indexed(table):
         raise RequirementError(
             reason="it was stopped before the classes were known", remedy="Nothing was kept. Run it again."
@@ -92,7 +92,8 @@ def _write(folder: Path, archive: Path) -> None:
 def _option_of_java(option: str) -> Iterator[None]:
     """Start Java with one more option while the block lasts.
 
-    In the environment, where a user's own options are too: a run that finds this one there uses no archive.
+    The option is added to an environment variable of the user's own options. A run that finds the option
+    there uses no archive.
     """
     name = OPTIONS_OF_JAVA[0]
     chosen = os.environ.get(name)

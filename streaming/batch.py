@@ -51,14 +51,14 @@ FILL_BYTES = 64 << 20
 _SIGN_S = 1.0
 
 FILL_INLINE_FILES, FILL_INLINE_BYTES = 8, 1 << 20
-"""A step with at most so much runs in the process of the batches, which share its interpreter."""
+"""A step with at most these files and bytes runs in the driver process, which it shares with the batches."""
 
 
 class Batch:
     """The function that Spark calls with every micro-batch, in the driver's Python process.
 
     Keeps the state of the index in memory between batches; one batch runs at a time. `thread`: the native id
-    of the thread that runs the batch, 0 between batches. `master`: URL of Spark's master.
+    of the thread in which Spark runs a batch, 0 between batches. `master`: URL of Spark's master.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Batch:
         workers: threading.Lock | None = None,
         processes: str | None = None,
     ) -> None:
-        """Prepare the batches. `workers`: shared by several indexes, which then leave one worker free.
+        """Prepare the batches. `workers`: lock that several indexes share; they leave one worker free.
 
         `processes`: a folder that shows which processes have a task of this table; see `on_workers`.
         """
@@ -135,7 +135,7 @@ class Batch:
         fault_point(Fault.BEFORE_SPARK_COMMIT)
 
     def index_range(self, start: Offset, end: Offset, batch_id: int) -> int:
-        """Index a range of the log that another thread than Spark's was given; return the bytes read.
+        """Index a range of the log in another thread than Spark's; return the number of bytes read.
 
         Raises:
             TailbitError: the range could not be indexed.
@@ -210,7 +210,7 @@ class Batch:
         """
         batch, files = f"batch {self._life.batch}", sum(len(task.works) for task in tasks)
         inline = sum(weight(work) for task in tasks for work in task.works) <= self._settings.inline_bytes
-        # Several tables leave one worker to the query itself.
+        # With several tables, one worker is left to the query itself.
         inline |= not self._is_alone and self._cores < 2
         self._life.sign(f"{batch}: indexing {files} files {'in this process' if inline else 'on workers'}")
         with nullcontext() if inline or self._is_alone else self._workers_free():
@@ -221,7 +221,7 @@ class Batch:
 
     @contextmanager
     def _workers_free(self) -> Iterator[None]:
-        """Hold the workers, which other tables may have; a table that waits for them is well."""
+        """Hold the lock on the workers; while another table holds the lock, the wait is a sign of life."""
         while not self._workers.acquire(timeout=_SIGN_S):
             self._life.wait_for("waiting for Spark's workers, which another table has")
         try:
@@ -232,8 +232,8 @@ class Batch:
     def _fill(self, tasks: Sequence[BuildTask]) -> list[TaskResult]:
         """Run the tasks of a step beside the batches: a few small files in this process, others on workers.
 
-        A worker is left to the batches, so a merge on a worker is waited for; where there is one only, all
-        runs in this process.
+        One worker is left to the batches, so the step waits for a merge that runs on a worker. If there is
+        only one worker, all tasks run in this process.
         """
         works = [work for task in tasks for work in task.works]
         few = len(works) <= FILL_INLINE_FILES and sum(map(weight, works)) <= FILL_INLINE_BYTES

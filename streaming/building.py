@@ -34,7 +34,7 @@ from tailbit.tables.table import Table
 RunTasks = Callable[[Sequence[BuildTask]], list[TaskResult]]
 
 ATTEMPTS = 3
-"""Runs of the same tasks if a file failed but could be read when it was checked again."""
+"""Most runs of the same tasks if a file failed but could be read when it was checked again."""
 
 
 def template_of(
@@ -142,5 +142,5 @@ def _taken_back(work: FileWork) -> Iterator[FileWork]:
 
 
 def _identity(slice_: FileSlice) -> tuple[int, int, str]:
-    """Return the fields by which two states of one path differ."""
+    """Return the fields that tell two states of a file at one path apart."""
     return slice_.size, slice_.mtime, slice_.hidden_id

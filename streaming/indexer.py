@@ -51,7 +51,7 @@ class BatchOutcome:
 
 @dataclass(frozen=True, slots=True)
 class _KnownSchema:
-    """The schema at a version, and the fingerprint (version, hash and table id) of that version's commit."""
+    """The schema at a version; `stat`: changes as soon as the commit of that version is replaced."""
 
     version: Version
     stat: object
@@ -78,7 +78,7 @@ class Indexer:
         self._schema: _KnownSchema | None = None
 
     def apply(self, start: Offset, end: Offset, origin: Origin) -> BatchOutcome:
-        """Index everything before offset `end`; nothing if that is recorded, or if the ledger is elsewhere.
+        """Index everything before offset `end`, unless the ledger has it or no longer leads to this batch.
 
         Damaged files of the index that are met on the way are removed from the index, and the batch is
         retried.
@@ -94,7 +94,7 @@ class Indexer:
             except CommitConflictError:
                 continue
             except IndexLogError:
-                # A writer in the middle of a commit, or damage that `own_log` sees to.
+                # Another writer may be in the middle of a commit; `own_log` handles a damaged log.
                 raise
             except CorruptIndexError as damage:
                 self._mender.mend(damage)
@@ -175,7 +175,7 @@ class Indexer:
         return self._schema.schema
 
     def _recorded_as(self, end: Offset) -> bool:
-        """Return whether the ledger already records this batch, as for a part of a snapshot done before."""
+        """Return whether the ledger already has the round and version of this part of a snapshot."""
         ledger = self._index.state.ledger
         return (
             ledger is not None

@@ -1,8 +1,6 @@
-"""`start` is for people with a Spark session of their own.
+"""The two ways to run an indexer: `start` in a Spark session of the caller, `run` for the command line.
 
-`run` is the command line's: it makes the session, obeys signals and returns an exit status. `start` uses a
-Spark session of yours. `run` is the command line's: it creates the session, obeys signals and returns an exit
-status.
+`run` creates the session, obeys signals and returns an exit status.
 """
 
 from __future__ import annotations
@@ -208,7 +206,7 @@ def _announce_ui(spark: SparkSession, announce: Tell) -> None:
 
 
 def _ready(master: str) -> None:
-    """Check the requirements of an indexer; from now on freed memory is returned to the system."""
+    """Check the requirements of an indexer; let freed memory return to the system from now on."""
     take_from_the_system()
     check_requirements()
     if not is_submitted():
@@ -244,7 +242,7 @@ def _clear_ended() -> None:
 
 
 def _close_when_ended(run_id: str, job: Job, life: Liveness) -> None:
-    """Close a job soon after its query has ended, or its Spark with it; sample its work until then."""
+    """Sample the work of a query until it ends, then close its job; give the job up if Spark is gone."""
     from py4j.protocol import Py4JError
 
     shown = UpToDate(job)

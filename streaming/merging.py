@@ -40,7 +40,7 @@ class Merger:
     """The merges that are due after a batch; at most one of them runs on Spark's workers at a time.
 
     `failure`: the error of a merge on a worker; None if it succeeded or only lost to another writer's commit.
-    `workers`: held while a merge runs on a worker, so that it leaves the batches a worker.
+    `workers`: lock held while a merge runs on a worker, so that one worker is left to the batches.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Merger:
                 self._start(replace(plan, groups=(large[0],)))
 
     def _portions(self, groups: Sequence[MergeGroup]) -> list[list[MergeGroup]]:
-        """Divide the small groups, the largest first, so that none is put off for ever."""
+        """Divide the small groups into portions, the largest group first, so that none waits for ever."""
         portions: list[list[MergeGroup]] = []
         left = 0
         for group in sorted(groups, key=self._bytes, reverse=True):

@@ -44,10 +44,10 @@ class Progress:
     idle: bool = False
     look: bool = False
     names: Mapping[Version, VersionName] = field(default_factory=dict)
-    """What people call the versions, where that is not their number."""
+    """The names of versions that are not called by their numbers, as with Hudi instants."""
 
     def name_of(self, version: Version) -> VersionName:
-        """Return what people and JSON call a version."""
+        """Return the name of a version in messages and JSON: its number if it has no other."""
         return self.names.get(version, version)
 
 
@@ -107,7 +107,7 @@ class IdleWatch:
         return Backlog(self._table)
 
     def look(self, now: float) -> None:
-        """Report how far the index is behind the head, if a second has passed.
+        """Report how far the index is behind the head, if the watch's interval has passed.
 
         Nothing is reported while the table cannot be read: the batch that reads it reports the error.
         """

@@ -1,4 +1,4 @@
-"""Work on Spark's Python workers: a function of ours in one Spark task for each of its arguments."""
+"""Calls of a function on Spark's Python workers, in one Spark task for each argument."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def on_workers(
 ) -> list[R]:
     """Return what `run` returns for each argument, each in a Spark task of its own.
 
-    Arguments are data of a plan that Spark may show: options of the stores go with the code of `run` instead.
-    `at_work`: a folder of this machine, in which a file stands for each process with a task, named by its id;
-    the job can be ended by its name.
+    Spark may show the arguments, so options of the stores must be part of `run` instead. `at_work`: a folder
+    of this machine that gets a file for each process with a task, named by the process id; `end_jobs` with
+    the same folder ends the job.
 
     Raises:
-        ClusterError: the job was ended from without.
+        ClusterError: the job was cancelled, as by `end_jobs`.
         TailbitError: as `run` raised it.
     """
     pickled = pa.array(map(pickle.dumps, arguments), pa.binary())
@@ -55,7 +55,7 @@ def _ended_by(spark: SparkSession, at_work: str) -> Iterator[None]:
     """Let `end_jobs` end the jobs that this thread starts in the block.
 
     Raises:
-        ClusterError: one was ended.
+        ClusterError: a job was cancelled.
     """
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
@@ -109,7 +109,7 @@ def by_pickles(
 
 @contextmanager
 def _told(at_work: str | None) -> Iterator[None]:
-    """Let a file stand for this process while the block lasts; on another machine there is no such folder."""
+    """Keep a file named by this process's id in `at_work` during the block, if the folder exists here."""
     if at_work is None:
         yield
         return

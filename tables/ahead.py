@@ -23,9 +23,9 @@ _IDLE_S = 0.2
 
 
 def shared_out(work: Sequence[T], sizes: Sequence[int], least: int) -> Iterator[Sequence[T]]:
-    """Yield the work in parts of neighbours: one part per core, but none smaller than `least` in total size.
+    """Yield the work as consecutive parts of similar size: at most one per core, on average at least `least`.
 
-    Work smaller than `least` is one part.
+    `sizes`: the size of each item of the work. Work smaller than twice `least` is one part.
 
     >>> list(shared_out("abcd", [5, 5, 5, 5], least=40))
     ['abcd']
@@ -43,8 +43,8 @@ def shared_out(work: Sequence[T], sizes: Sequence[int], least: int) -> Iterator[
 def in_order(work: Iterable[Callable[[bool], T]]) -> Iterator[T]:
     """Yield the results of pieces of work in their order; as many pieces run ahead as there are threads.
 
-    A piece is called with whether it is the only one: the only piece runs in the caller's thread and may use
-    all cores itself. If the caller stops iterating, the pieces that have not begun are cancelled.
+    A piece is called with True if it is the only one: it then runs in the caller's thread and may use all
+    cores itself. If the caller stops iterating, the pieces that have not begun are cancelled.
     """
     pieces = iter(work)
     begun = list(islice(pieces, 2))
@@ -93,8 +93,8 @@ class _Piece(Generic[T]):
 class _Threads:
     """At most `most` threads that run pieces in their order.
 
-    A thread that waits in vain for a piece ends, so that threads of an iteration that nobody ends keep no
-    process alive. An executor of the standard library would cost a first question the import of `logging`.
+    A thread ends if no piece arrives for `_IDLE_S`, so an iteration that is abandoned keeps no process alive.
+    An executor of the standard library would cost a first question the import of `logging`.
     """
 
     def __init__(self, most: int) -> None:

@@ -1,8 +1,8 @@
-"""Arrow arrays of Python's and numpy's values, and numpy arrays of Arrow's, without an import of pandas.
+"""Conversions between Arrow arrays and the values of Python and numpy, without an import of pandas.
 
 pyarrow's own conversions (`pa.array`, `pa.scalar`, `np.asarray` of an array) import pandas, if it is
 installed, to check whether the argument is a pandas object: 0.2 s of a question that takes 0.5 s. `to_pylist`
-of instants imports pandas to know which class of time zones it prefers.
+of instants imports pandas to decide which class of time zones to return.
 The functions here build arrays from buffers instead. Types that they do not support are left to pyarrow.
 """
 
@@ -70,7 +70,7 @@ def numpy_of(values: pa.Array | pa.ChunkedArray, dtype: npt.DTypeLike | None = N
 
 
 def in_one(values: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Return the values as one array; one chunk is not copied, as `ChunkedArray.combine_chunks` copies it."""
+    """Return the values as one array; a single chunk is not copied (`combine_chunks` would copy it)."""
     if isinstance(values, pa.Array):
         return values
     if values.num_chunks == 1:
@@ -159,7 +159,7 @@ def no_rows(schema: pa.Schema) -> pa.Table:
 
 
 def decoded(values: pa.Array) -> pa.Array:
-    """Return the values themselves in place of codes of a dictionary, as `dictionary_decode` does.
+    """Replace dictionary codes by their values, as `dictionary_decode` does; return other arrays unchanged.
 
     >>> decoded(pc.dictionary_encode(arrow_array(["a", "a"]))).to_pylist()
     ['a', 'a']

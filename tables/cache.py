@@ -42,7 +42,7 @@ def memory() -> int:
 
 
 def size_of(text: str) -> int | None:
-    """Return the bytes that a text such as `512MB`, `4GiB` or `1000` says; None if it says none."""
+    """Return the bytes that a text such as `512MB`, `4GiB` or `1000` means; None if it is not a size."""
     match = _SIZE.fullmatch(text)
     if match is None:
         return None

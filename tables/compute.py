@@ -17,7 +17,7 @@ import pyarrow._compute as registry
 
 _KEYWORDS = {"and_": "and", "or_": "or"}
 _WRITTEN_IN_PYTHON = frozenset({"fill_null", "index"})
-"""Functions that `pyarrow.compute` does not make of Arrow's own by the same name."""
+"""Functions that `pyarrow.compute` writes in Python: they are not Arrow's functions of the same names."""
 
 
 def cast(values: Any, type_: pa.DataType, safe: bool = True) -> Any:
@@ -40,7 +40,7 @@ def take(values: Any, positions: Any) -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    """Return the function of `pyarrow.compute` of this name; found in this module itself from then on."""
+    """Return the function of `pyarrow.compute` of this name, and store it in this module for later uses."""
     if name in _WRITTEN_IN_PYTHON:
         function = getattr(import_module("pyarrow.compute"), name)
     else:

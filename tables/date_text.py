@@ -1,6 +1,6 @@
 """Dates and times as text, for years of any size.
 
-Arrow formats only the years -32767 to 32767 correctly: beyond them it gives another year, or none. Spark's
+Arrow formats only the years -32767 to 32767 correctly: other years come out wrong or are missing. Spark's
 dates and timestamps reach the year 294247 and further.
 """
 

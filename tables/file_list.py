@@ -81,7 +81,7 @@ class FileList(Sequence[FileSlice], ABC):
 
     @classmethod
     def of(cls: type[Files], slices: Sequence[FileSlice], file: str) -> Files:
-        """Return the list of slices that come in any order."""
+        """Return the list of slices, which may come in any order; `file` names the log in errors."""
         return cls.sorted(cls.stored(slices), file)
 
     @classmethod
@@ -181,7 +181,7 @@ class FileList(Sequence[FileSlice], ABC):
         return self._pieces(self._with_stats)
 
     def at(self, numbers: Sequence[int]) -> list[FileSlice]:
-        """Return the file slices at some row numbers. Cost: of many, a quarter of one by one."""
+        """Return the file slices at some row numbers. Cost: for many, a quarter of one by one."""
         if len(numbers) < _MANY_FILES:
             return [self[number] for number in numbers]
         return list(self._pieces(pc.take(self._with_stats, arrow_array(list(numbers), pa.int64()))))
@@ -214,7 +214,7 @@ class FileList(Sequence[FileSlice], ABC):
         return slice_
 
     def live_of(self, paths: Iterable[str]) -> dict[str, FileSlice]:
-        """Return the slices of those of some paths that are live. Cost: a bisection each; see `at`."""
+        """Return the slices of the live ones among `paths`, by path. Cost: a bisection per path; see `at`."""
         found = [at for at, is_there in map(self._find, paths) if is_there]
         return {slice_.path: slice_ for slice_ in self.at(found)}
 

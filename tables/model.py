@@ -26,11 +26,11 @@ UNKNOWN_SIZE = 0
 """The size of a file whose size the log does not give; no real data file has this size."""
 
 Version = int
-"""A moment of the source log, from 0. Versions rise with commits; nothing says that they are contiguous."""
+"""The number of a commit in the source log, 0 or more; numbers rise with commits, perhaps with gaps."""
 
 
 VersionName = int | str
-"""What people and JSON call a version: its number, or a text where the format's people know it by one."""
+"""The name of a version for people and in JSON: its number, or a text where the format has another name."""
 
 
 def after(version: Version) -> Version:
@@ -74,8 +74,8 @@ class Column:
     `name`: logical path, one part per nesting level. `physical`: the path in data files, statistics and
     partition values; the index stores this path, so a rename costs nothing. `field_ids`: one id per level if
     the table maps columns by id, else empty. `zone`: the time zone of partition values without an offset.
-    `generated`: the SQL expression of which the column always holds the value; empty for none. `null_folder`:
-    which folder of a data file's path, from 0, says that the column is NULL in the file; None for none.
+    `generated`: the SQL expression whose value the column always holds, or empty. `null_folder`: the index,
+    from 0, of the folder in a data file's path that says if the column is NULL; None if there is none.
     """
 
     name: tuple[str, ...]
@@ -119,7 +119,7 @@ def _part(part: str) -> str:
 
 
 class HiddenRows(Protocol):
-    """A descriptor of the rows hidden from a data file, which a table format can read.
+    """A descriptor of a data file's hidden rows, which only the table format can read.
 
     A Delta deletion vector is one. The descriptor travels with its slice to other processes, so it must
     pickle.
@@ -227,9 +227,9 @@ class CommitInfo(NamedTuple):
 class Changes(NamedTuple):
     """The net effect of the commits `first` to `last`, both included.
 
-    `slices`: one change per path that any of the commits names, sorted by path. Of `old` only path and hidden
-    rows are reliable; it is None if the range adds the path first. A file added and removed within the range
-    has neither `old` nor `new`. `schema_changed`: one of the commits may have changed the schema.
+    `slices`: one change per path that any of the commits names, sorted by path. `old` is None if the range
+    adds the path first; only the path and hidden rows of `old` are reliable. A file added and removed within
+    the range has neither `old` nor `new`. `schema_changed`: one of the commits may have changed the schema.
     """
 
     first: Version

@@ -1,6 +1,6 @@
 """Open a table in the format that the folder of its log indicates, or in the one that the options name.
 
-A new format is a folder beside `delta` and a line here.
+A new format needs a folder next to `delta` and a line in `FORMATS`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tailbit.tables.table import FormatWords, Table
 
 
 class Format(NamedTuple):
-    """A table format: its name in options, its words, of which the log's folder marks it, and its opener."""
+    """A table format: its name in options, its words, its opener; the folder `words.log` marks a table."""
 
     name: str
     words: FormatWords
@@ -69,7 +69,7 @@ def open_table(path: str, options: StorageOptions = NO_OPTIONS, alone: bool = Tr
 
 
 def folder_of(table: str) -> str | None:
-    """Return the folder of a text like ``delta.`folder` `` or ``hudi.`folder` ``; None of another text.
+    """Return the folder of a text like ``delta.`folder` `` or ``hudi.`folder` ``; None for any other text.
 
     >>> folder_of("hudi.`/data/a``b`")
     '/data/a`b'
@@ -80,9 +80,9 @@ def folder_of(table: str) -> str | None:
 
 
 def names_folder(table: str) -> bool:
-    """Return whether a text names the folder of a table, and no table of a session's catalogs.
+    """Return whether a text is the plain path of a table's folder, not the name of a table in a catalog.
 
-    A name without a slash is that of a folder where the log of a known format lies in it.
+    A text without a slash is a path if the folder of that name holds the log of a known format.
     """
     if folder_of(table) is not None:
         return False
@@ -93,7 +93,7 @@ def check_alone(table: Table) -> None:
     """Check that the folder of an open table holds no table of another format, unless its options name one.
 
     Raises:
-        TwoFormatsError: it does.
+        TwoFormatsError: the folder holds a table of another format too.
     """
     for table_format in FORMATS:
         if table_format.words is table.words:
@@ -126,10 +126,12 @@ def _wanted(options: StorageOptions) -> Sequence[Format]:
 
 
 def _check_alone(storage: Storage, present: Format, formats: Sequence[Format]) -> None:
-    """Check that the folder of a table holds the log of no other format. Cost: a probe for each of them.
+    """Check that a folder with a table of the format `present` holds the log of none of the other `formats`.
+
+    Cost: a probe for each other format.
 
     Raises:
-        TwoFormatsError: it does.
+        TwoFormatsError: the folder holds the log of another format too.
     """
     for other in formats:
         if other is not present and storage.exists(other.words.log):
@@ -143,9 +145,9 @@ def _check_alone(storage: Storage, present: Format, formats: Sequence[Format]) -
 
 
 def open_source(root: str, log: str, options: StorageOptions = NO_OPTIONS) -> Storage:
-    """Return the store of a table's files, as `Table.storage` is; workers open it too.
+    """Return the store of a table's files, equal to `Table.storage`; workers call this function too.
 
-    `log`: the folder of the log, by which a format is known. Cost: no access to the store.
+    `log`: the folder of the log, which identifies the format. Cost: no access to the store.
 
     Raises:
         StorageError: the scheme has no store.

@@ -1,9 +1,9 @@
 """Partition values: the log's text parsed into typed values.
 
 NULL is JSON null or a missing key. An empty text is the empty string for string and binary columns and NULL
-for all others, as Spark reads it. Timestamps without an offset are in the writer's time zone, which the log
-does not record: `Column.zone`. Folder names are never parsed. Source: Delta protocol, Partition Value
-Serialization.
+for all others, as Spark reads it. Timestamps without an offset are in the writer's time zone, which
+`Column.zone` gives, since the log does not record it. Folder names are never parsed. Source: Delta protocol,
+Partition Value Serialization.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ _OVERHEAD = 256
 
 
 def most_bytes(bits: BitMap) -> int:
-    """Return the most bytes of memory that a bitmap takes, a cache's entry for it included."""
+    """Return an upper bound of the bytes of memory that a bitmap and its cache entry take."""
     return _OVERHEAD + (bits.max() // 8 if bits else 0)
 
 

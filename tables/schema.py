@@ -129,7 +129,7 @@ class Schema:
     def arrow(self, columns: Sequence[Column] | None = None) -> pa.Schema:
         """Return the logical Arrow schema of `columns`, or of the table; nested columns are named by label.
 
-        Field names are unique, ignoring case: beside a nested field s.a, a column named "s.a" is also named
+        Field names are unique, ignoring case: a column named "s.a" next to a nested field s.a is also named
         by its label, "`s.a`".
 
         Raises:

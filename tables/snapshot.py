@@ -12,7 +12,7 @@ from tailbit.tables.model import Version
 from tailbit.tables.schema import Schema
 
 _MOST_LISTED = 5
-"""Most commits without an action that `set_aside` lists, newest ones."""
+"""Most commits without an action that `set_aside` lists: the newest."""
 
 
 @dataclass(frozen=True)

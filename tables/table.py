@@ -18,9 +18,9 @@ class FormatWords(NamedTuple):
     """The words of a table format: an error about a table uses only the words of the table's own format.
 
     `kind`: what a table of the format is called. `log`: the folder of the log, which marks the format.
-    `cleaner`: what deletes the files that newer versions no longer name. `remedies`: hints in the format's
-    words by the name of the error's class; an error without one keeps the hint of its class. `sql_name`: what
-    stands before a path in a statement.
+    `cleaner`: the operation that deletes files which newer versions no longer name. `remedies`: hints in the
+    format's words, by name of the error's class; an error without a hint here keeps the hint of its class.
+    `sql_name`: the word before a path in a SQL statement.
     """
 
     kind: str
@@ -36,11 +36,12 @@ class FormatWords(NamedTuple):
 
 
 class GroupOfFile(NamedTuple):
-    """What Hudi's people know a data file by; of another format, the nearest that its files have.
+    """The partition and file group of a data file as Hudi has them; in other formats, the nearest thing.
 
-    `partition`: the folder of a Hudi file below the root, elsewhere `name=value/...` of the partition
-    columns; a dot without partitions. `file_id`: of the file group; elsewhere the path of the file.
-    `base_instant`: the requested time of the instant that wrote the group's base file; None without one.
+    `partition`: in Hudi the file's folder below the root, in other formats `name=value/...` of the partition
+    columns; a dot if there are no partitions. `file_id`: in Hudi the id of the file group, in other formats
+    the path of the file. `base_instant`: the requested time of the instant that wrote the group's base file;
+    None if there is no base file.
     """
 
     partition: str
@@ -58,7 +59,7 @@ _ESCAPED = re.compile(r"""["#%'*/:=?\\{\[\]^\x01-\x1f\x7f]""")
 class Table(ABC):
     """A table of any format, read-only: nothing is ever written below its root.
 
-    Versions are the commits of the source log; they rise, and between two of them others may be missing. A
+    Versions are the numbers of the source log's commits; they rise, but need not be contiguous. A
     process has one object per table, which its threads may share.
     """
 
@@ -70,7 +71,7 @@ class Table(ABC):
 
     @property
     def root(self) -> str:
-        """The absolute local path of the table."""
+        """The root of the table: an absolute local path, or a URL in an object store."""
         return self.storage.root
 
     @abstractmethod
@@ -111,23 +112,23 @@ class Table(ABC):
     def versions(self, first: Version, last: Version, most: int | None = None) -> Sequence[Version]:
         """Return the versions from `first` to `last`, ascending; at most the first `most` of them.
 
-        The ends are bounds, not commits. A version whose commit is missing may be among them: whoever reads
-        it is told.
+        Both ends are included and need not be commits. A version whose commit is missing may be in the
+        result: reading that version raises an error.
 
         Raises:
             CommitGapError: a version of the range may be missing, and the log does not give its number.
         """
 
     def name_of(self, version: Version) -> VersionName:
-        """Return what people and JSON call a version: here its number."""
+        """Return the name of a version for people and in JSON; unless a format overrides this, its number."""
         return version
 
     def version_named(self, name: str) -> Version:
-        """Return the version that people call by a name: here by its number.
+        """Return the version of a name, which is the version's number unless a format overrides this.
 
         Raises:
             VersionNotFoundError: the table has no version of that name.
-            UsageError: the name is none that versions of the format have.
+            UsageError: the text cannot be the name of a version in this format.
         """
         if not re.fullmatch(r"[0-9]{1,18}", name.strip()):
             hint = f"Versions of a {self.words.kind} are numbers, such as {self.head()}."
@@ -187,10 +188,10 @@ class Table(ABC):
         """
 
     def took_back(self, known: Fingerprint) -> bool:
-        """Return whether a commit is gone because a later one took it back, and all before it is as it was.
+        """Return whether later commits rolled back the commit of a fingerprint, and replaced none before it.
 
-        Then every file that the table shows is the one that was there, although the commit is gone. A format
-        whose commits are never taken back proves nothing in this way.
+        If so, every file that the table still shows is the same file as at that commit. A format that never
+        rolls back commits returns False.
         """
         return False
 
@@ -210,5 +211,5 @@ class Table(ABC):
 
 
 def _escaped(text: str | None) -> str:
-    """Return a name or value as it stands in a folder's name."""
+    """Escape a name or value for the name of a partition folder; None and empty texts stand for NULL."""
     return _ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", text) if text else NULL_FOLDER

@@ -25,7 +25,7 @@ if not os.path.isdir(os.path.join(__path__[0], "index")):
 
 
 def __dir__() -> list[str]:
-    """Return what there is to use, loaded or not."""
+    """Return the public names, whether loaded or not."""
     return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
 
 

@@ -40,9 +40,9 @@ class Analysis:
     """The part of an answer that groups and sums its rows. Every method may raise UnknownColumnError.
 
     In place of a column's name, each method takes an expression over columns: `date_trunc('month', ts)` as
-    text, built with `tailbit.col`, or a Column of pyspark. A column that is named so comes first. A text that
-    is no expression of one value per row is a PredicateError; a row for which it raises is an
-    EvaluationError, as in `where`. A column whose type has no keys (struct, array, map ...) is a
+    text, built with `tailbit.col`, or a Column of pyspark. If a column has that text as its name, the column
+    is meant. A text that is no expression of one value per row is a PredicateError; a row for which it raises
+    is an EvaluationError, as in `where`. A column whose type has no keys (struct, array, map ...) is a
     ColumnTypeError.
     """
 
@@ -206,7 +206,7 @@ class Analysis:
         """Return the average of a column, in Spark's type for it; None if all rows are NULL.
 
         Raises:
-            AggregateError: it, or the sum, is beyond its type, where Spark's ANSI mode raises too.
+            AggregateError: the average, or the sum, is beyond its type, where Spark's ANSI mode raises too.
             ColumnTypeError: the column is no number.
 
         >>> flights.where("carrier = 'UA'").avg("dep_delay")
@@ -352,7 +352,7 @@ class Analysis:
         return [self._key(column) for column in columns]
 
     def _key(self, column: str | Condition) -> Column:
-        """Return the column of a name, or the term of an expression, that of the index if it holds it."""
+        """Return the column of a name, or the term of an expression: the index's own term if it has one."""
         from tailbit.index.sql.group_keys import group_key, with_definition
 
         table = table_name(self._path)

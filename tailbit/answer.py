@@ -36,7 +36,7 @@ _SHOWN = 200
 
 
 _ITERATED_ROWS = 1024
-"""Rows that become dicts at once."""
+"""Rows that are converted to dicts together."""
 
 
 @checks_keywords_of_methods()
@@ -105,7 +105,7 @@ class Answer(Analysis):
     @property
     @tells_vacuumed
     def files_scanned(self) -> int:
-        """Return the number of files whose data a question must read; this reads none.
+        """Return the number of files whose data must be read for the answer, without reading them.
 
         >>> flights.where("carrier = 'UA'").files_scanned, flights.where("dest = 'SFO'").files_scanned
         (0, 2)
@@ -302,8 +302,8 @@ class Answer(Analysis):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return the rows of `stream` to any library that takes Arrow streams: each call gives a new stream.
 
-        So `polars.DataFrame(answer)`, `pyarrow.table(answer)` and `duckdb.sql("FROM answer")` read it.
-        `polars.from_arrow` makes a Series of structs of any stream but pyarrow's: `.struct.unnest()` it.
+        So `polars.DataFrame(answer)`, `pyarrow.table(answer)` and `duckdb.sql("FROM answer")` read the rows.
+        `polars.from_arrow` makes a Series of structs of any stream but pyarrow's: use `.struct.unnest()`.
 
         >>> pa.table(flights.where("carrier = 'DL'")).to_pylist()
         [{'flight': 6, 'carrier': 'DL', 'dest': 'SFO', 'dep_delay': 12}]
@@ -320,13 +320,13 @@ class Answer(Analysis):
 
         The table names the same data files, and deletion vectors hide all other rows: Spark and deltalake
         open it; tailbit opens it only with the storage option `allow_outside`, since the files lie in another
-        table. So Spark reads a Hudi table without Hudi: its partition columns are plain columns there. Schema
+        table. So Spark reads a Hudi table without Hudi; partition columns are plain columns then. Schema
         and nullability are the table's. The new table stays readable until the table's cleaner, VACUUM,
         deletes data files of this version, which later versions no longer name.
 
         Raises:
             ViewExistsError: there is something at `path`.
-            UsageError: `path` lies in the table itself, the table in an object store; rows lie in log blocks
+            UsageError: `path` lies in the table, or the table in an object store; rows lie in log blocks
                 of a MERGE_ON_READ table, or a file stores a column as a type that Delta does not widen.
             DataFileError: a data file of the answer is gone.
 
@@ -345,8 +345,8 @@ class Answer(Analysis):
 
         Spark reads the table's own files, of which the index has named those that may match: nothing is
         written, so nothing is left to be cleaned up. The DataFrame stays at the answer's version. Its rows
-        come in Spark's order. They are all that `count` counts, also where Spark's own filtered read loses
-        rows with NaN or -0.0.
+        come in Spark's order. The rows are all that `count` counts, also where Spark's own filtered read
+        loses rows with NaN or -0.0.
 
         Raises:
             UsageError: `spark` is no session with a JVM (in Spark Connect, read format "tailbit" instead),

@@ -1,6 +1,6 @@
 """The front door: open a table with its index, and ask.
 
-`open_indexed` (as `tailbit.open`) pins nothing; each `where` binds an `Answer` to one version. Neither starts
+`open_indexed` (as `tailbit.open`) pins no version; each `where` binds an `Answer` to one. Neither starts
 a JVM nor imports pyspark. The examples ask "flights", a table of eight flights, whose column `carrier` is
 indexed.
 """
@@ -56,7 +56,7 @@ def open_indexed(
 ) -> IndexedTable:
     """Return a table with its index; if none has been built yet, every question scans the data.
 
-    `path` may also be a table that is open already, of a format that no path tells. Answers are right however
+    `path` may also be an open table, for a format that a path cannot tell. Answers are right however
     far the index is behind. `at_least` and `max_staleness` refuse slow answers: the index must cover version
     `at_least`, or every commit older than `max_staleness` seconds up to the requested version.
     `storage_options` are those of the stores of table and index, such as endpoint and credentials, named as
@@ -104,7 +104,7 @@ class IndexedTable(MaintainedTable):
         values for the `?` of a text, or by name for its `:name`: each is one constant, and never SQL.
         `version`: a number; of a Hudi table also the time of an instant, as text. `as_of`: ISO 8601 text, a
         datetime, or a date for its midnight; without an offset in `zone`, the session's time zone.
-        `partition_zone` (by default `zone`): that of partition values without an offset.
+        `partition_zone`: time zone of partition values without an offset, by default `zone`.
 
         Raises:
             PredicateError: the condition does not parse, is unsupported, or does not fit `params`.
@@ -153,11 +153,11 @@ class IndexedTable(MaintainedTable):
 
         `keys`: a list of values of the column `on`, of tuples for several, or of dicts; or a table of
         pyarrow, polars, pandas, DuckDB or Spark (which is collected) with the key columns: all of its columns
-        if `on` is not given. Each key stands once, in the order given; one without a row has path and
-        position null; one of several rows stands once for each. `position`: 0-based physical row of the file,
-        int64. If a key column is named so, the names are `_path` and `_position`. `version` and `as_of` are
-        as in `where`. With `since`, an older version, `change` tells what became of each row: it is the
-        "same", "moved" (its key had other places), "new" (the key had none), or "gone" (the key has none).
+        if `on` is not given. The result has the distinct keys in the order given: a key without a row with
+        path and position null, a key of several rows once for each. `position`: 0-based physical row of the
+        file, int64. If a key column has one of these names, they are `_path` and `_position`. `version` and
+        `as_of` are as in `where`. With `since`, an older version, `change` tells what became of each row:
+        "same", "moved" (its key had other places), "new" (the key had none) or "gone" (the key has none).
 
         Right at any lag: what the index does not cover is looked up by a scan of just those files.
 

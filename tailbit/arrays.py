@@ -1,4 +1,4 @@
-"""One name for each sort of numpy array that many rooms pass on."""
+"""Names of the numpy array types that many modules share."""
 
 from __future__ import annotations
 

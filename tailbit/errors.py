@@ -120,7 +120,7 @@ class UnsupportedFeatureError(SourceError):
 
 
 class HiddenRowsError(SourceError):
-    """Rows hidden from a data file that cannot be read, or fail their checks."""
+    """A record of the hidden rows of a data file that cannot be read, or fails its checks."""
 
     template = "hidden rows {file} at offset {offset}: {reason}"
     hint = "The table itself is damaged: restore the file, or the table to an earlier version."
@@ -223,14 +223,14 @@ class PredicateError(UsageError):
 
 
 class StatementError(UsageError):
-    """A statement about indexes that does not parse, or asks for what there is not."""
+    """A statement about indexes that does not parse, or asks for something that does not exist."""
 
     template = "statement {statement!r}: {reason}"
     hint = "Statements: CREATE INDEX, DROP INDEX, ALTER INDEX ... REBUILD, SHOW INDEXES and DESCRIBE INDEX."
 
 
 class IndexNameTakenError(UsageError):
-    """An index to be created has the name or the terms of one that there is."""
+    """An index to be created has the name or the terms of an existing index."""
 
     template = "index {name} cannot be created: {reason}"
     hint = "Take another name, drop that index first, or write IF NOT EXISTS."
@@ -284,7 +284,7 @@ class NoIndexError(IndexStateError, UsageError):
 
 
 class ForeignIndexError(IndexStateError, UsageError):
-    """The index path holds something else."""
+    """The index path holds something that is no index of the table."""
 
     template = "{path} is not an index of this table: {reason}"
     hint = "Give another --index path, or empty this one."

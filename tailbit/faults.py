@@ -1,7 +1,7 @@
 """Named points between two durable effects, where a test can make the process die, raise or hang.
 
-Off unless the environment variable TAILBIT_FAULT is set, e.g. `TAILBIT_FAULT=after_commit=kill@2`
-(at the second pass); commas stand between several. Actions: `kill` (SIGKILL to the process group of the
+Faults are off unless the environment variable TAILBIT_FAULT is set, e.g. `TAILBIT_FAULT=after_commit=kill@2`
+(at the second pass); several are separated by commas. Actions: `kill` (SIGKILL to the process group of the
 indexer), `raise`, `hang`.
 Production code pays one dictionary look-up.
 """
@@ -15,7 +15,7 @@ import time
 
 
 class Fault(enum.Enum):
-    """Every step between two durable effects has a name."""
+    """Names of the steps between two durable effects."""
 
     OFFSET_LOGGED = "offset_logged"
     BATCH_PLANNED = "batch_planned"
@@ -44,7 +44,7 @@ class InjectedFaultError(Exception):
 
 
 class LostReplyError(InjectedFaultError, OSError):
-    """Raised in place of a store's reply, as its client does when a connection breaks."""
+    """Raised in place of a store's reply, as the store's client raises an error if a connection breaks."""
 
 
 _passes: dict[str, int] = {}

@@ -43,7 +43,7 @@ class Freshness(NamedTuple):
         Cost: at most one commit is read.
 
         Raises:
-            StaleIndexError: the index does not.
+            StaleIndexError: the index does not cover enough.
         """
         if self.at_least is not None and (covered is None or covered < self.at_least):
             raise stale(table, covered, f"version {self.at_least}")

@@ -1,4 +1,4 @@
-"""A table with its index, refreshed at each question: what exists, whether to trust it, what it covers."""
+"""A table with its index, both refreshed at each question: state, trust and coverage of the index."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class Handle:
             return self._index
 
     def _refresh(self) -> None:
-        """Refresh the index. An unreadable one is ignored, with its `damage`, until it can be read.
+        """Refresh the index; an unreadable index is ignored, and described by `damage`, until it can be read.
 
         Raises:
             ForeignIndexError: the index path holds something else.
@@ -166,12 +166,13 @@ class Handle:
             self.damage = CorruptIndexError(file=self.index_path, reason=reason, hint=other.hint)
 
     def _trusted(self) -> bool:
-        """Return whether the ledger's commit is still in the source log, unchanged, or was taken back by it.
+        """Return whether the ledger's commit is still in the source log, unchanged, or was rolled back there.
 
         If the commit differs (other history) or is no longer there (cleaned up), no file counts as covered.
 
         Raises:
-            TwoFormatsError: it differs, and the folder holds a table of another format, which it may be of.
+            TwoFormatsError: the commit differs, and the folder also holds a table of another format, which
+                the index may belong to.
         """
         with self._lock:
             ledger = self._index.state.ledger if self._index is not None else None
@@ -203,7 +204,7 @@ class Handle:
         return self._index.state.ledger if self._index is not None and trusted else None
 
     def _cover(self, snapshot: Snapshot, trusted: bool) -> Coverage:
-        """Return the coverage of a snapshot by the index; cached until one changes, then extended."""
+        """Return the coverage of a snapshot by the index, cached until the snapshot or the index changes."""
         kept = self._coverage
         state = None if self._index is None else self._index.state
         if kept is None or self._stale or kept.snapshot is not snapshot or kept.trusted != trusted:
@@ -215,7 +216,7 @@ class Handle:
 
 
 def _accesses(state: IndexState, schema: Schema) -> list[Access]:
-    """Return what the definitions of an index say of conditions on other columns than their own."""
+    """Return how the definitions of an index serve conditions on other columns than their own."""
     definitions = state.settings.definitions
     if all(definition.is_of_column for definition in definitions):
         return []
@@ -257,7 +258,7 @@ def opened(
         handle = kind(table, index_path(table.root, named))
         handle._freshness = Freshness.of(at_least, max_staleness)
         handle._refresh()
-        # An index says which table of its folder it is of, as long as it fits the one that was opened.
+        # Of two tables in one folder, an index that fits the opened table tells that it is the one meant.
         if handle._index is None and not given:
             check_alone(table)
     if named is not None and handle._index is None and handle.damage is None:

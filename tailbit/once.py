@@ -37,6 +37,6 @@ class once(Generic[T]):
     def __get__(self, instance: object | None, owner: type) -> once[T] | T:
         if instance is None:
             return self
-        # A value that is kept is found before this is called: it stands in the object itself.
+        # Python finds a kept value in the object's `__dict__`, and does not call this method again.
         kept: T = instance.__dict__.setdefault(self._name, self._compute(instance))
         return kept

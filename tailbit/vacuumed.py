@@ -72,7 +72,7 @@ def told_rows(answer: Dated, rows: Iterator[Any]) -> Iterator[Any]:
 def _told(lost: DataFileError, *answers: Dated) -> DataFileError:
     """Return VacuumedFileError if a missing file has left the table of an answer, else `lost`.
 
-    `lost` says what to do in the words of the table's format.
+    The hint of `lost` is replaced by the remedy in the words of the format of the table.
     """
     gone = next(filter(None, (_vacuumed(answer, lost) for answer in answers)), None)
     words = next((answer._table.words for answer in answers if answer._table is not None), None)
@@ -90,7 +90,7 @@ def _vacuumed(answer: Dated, lost: DataFileError) -> VacuumedFileError | None:
         if table.storage.locate(file)[1] is not None:
             return None
     except StorageError:
-        # Denied, as the error says by the name of the file.
+        # The store denies access: the original error, which names the file, is raised.
         return None
     head = table.snapshot()
     if head.files.get(file) is not None or not _was_live(table, file, answer.version):
@@ -102,7 +102,7 @@ def _vacuumed(answer: Dated, lost: DataFileError) -> VacuumedFileError | None:
 
 
 def _was_live(table: Table, file: str, version: Version) -> bool:
-    """Return whether a version named a file; the cleaner may have taken the version as a whole."""
+    """Return whether a version named a file; True if the version itself has been cleaned up."""
     try:
         return table.snapshot(version).files.get(file) is not None
     except VersionNotFoundError:

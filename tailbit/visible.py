@@ -25,7 +25,7 @@ def visible(text: str, lines: bool = False) -> str:
 
 
 _OF_LINES = ("reason", "remedy", "hint", "predicate", "statement", "place", "problems")
-"""Fields of errors that may have several lines, as one that points with a caret; a path never has."""
+"""Fields of errors that may have several lines, for example to point with a caret; paths have one line."""
 
 
 def visible_fields(fields: Mapping[str, Any]) -> dict[str, Any]:

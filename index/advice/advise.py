@@ -1,4 +1,4 @@
-"""Which columns of a table are worth an index, and why."""
+"""Advice on which columns of a table are worth an index, and why."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ A table of more than 30 columns is sampled with fewer than `BLOCKS` blocks, but 
 """
 
 OWN_VALUES, LARGE = 2.0, 0.25
-"""Rows per distinct value below which a column is nearly unique (first); share of its bytes (second).
+"""Rows per distinct value below which a column is nearly unique, and the share of its bytes that is large.
 
 The index of a nearly unique column is worth building only where the index is smaller than `LARGE` times the
 stored column, as the index of a sorted column is.
@@ -60,8 +60,8 @@ class AdviceReason(enum.Enum):
 class ColumnAdvice:
     """The advice on one column.
 
-    `why`: the reason as a sentence; `asked`: number of questions that name the column, None if no questions
-    are known.
+    `why`: the reason as a sentence; `asked`: number of questions that name the column, 0 if no questions are
+    known.
     """
 
     column: str
@@ -135,7 +135,7 @@ def advise(
     table: TableReference = _UNNAMED,
     existing: Sequence[Definition] = (),
 ) -> Advice:
-    """Sample a table, and judge for each column, and what questions ask for, whether an index is worth it.
+    """Judge by a sample of a table whether indexes of its columns, and others for questions, are worth it.
 
     `questions`: None if none are known. `table`: as statements name it. `existing`: what is indexed already.
     Cost: a few row groups of each column, and an index of the sampled rows for each candidate.

@@ -1,8 +1,8 @@
-"""Whether the values of a new bitmap are counted: not where nearly every row has a value of its own.
+"""Decision whether the values of a new bitmap are counted: not if nearly every row has a value of its own.
 
-There, the counts take more bytes than the postings, and a facet that lists every row is no question that
-people ask. The decision is made once, when the definition is made, from a sample of the data; it stands among
-the options of the definition, so every task, process and restart acts on the same one.
+The counts of such a column take more bytes than its postings, and nobody asks for a facet that lists every
+row. The decision is made once, when the definition is made, from a sample of the data; it is one of the
+options of the definition, so every task, process and restart follows the same decision.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from tailbit.tables.model import Column
 from tailbit.tables.table import Table
 
 AUTO = "auto"
-"""The value of option `counts` that is decided here, and the one where none is given."""
+"""The value of option `counts` that leaves the decision to this module; also the default."""
 
 MOST_KEYS = 0.5
 """Most keys per row with which values are counted.
 
-There, counts take 0.4 (integers) to 0.8 (UUIDs) of the bytes of the postings, and questions about all rows
-1.1 to 2.6 times their time without counts (`docs/decisions.md`).
+At this number, counts take 0.4 (integers) to 0.8 (UUIDs) of the bytes of the postings; without counts,
+questions about all rows take 1.1 to 2.6 times as long (`docs/decisions.md`).
 """
 
 _LEAST_BYTES = 1 << 20
@@ -39,10 +39,10 @@ _BLOCKS = 3
 
 
 def decided(table: Table, definitions: Sequence[Definition]) -> tuple[Definition, ...]:
-    """Return new definitions with the counts of each decided, from a sample of the table where it is open.
+    """Return new definitions with option `counts` decided, by a sample of the table where it is `auto`.
 
-    Cost: the first rows of at most three row groups; nothing for a small table. A table that is empty, or
-    that cannot be read, decides for counts.
+    Cost: the first rows of at most three row groups; nothing for a small table. If the table is empty or
+    cannot be read, values are counted.
     """
     snapshot = table.snapshot()
     open_ = [d for d in definitions if d.has_counts and d.options.get(COUNTS, AUTO) == AUTO]
@@ -70,7 +70,7 @@ def _decided(definition: Definition, keys_a_row: float | None) -> Definition:
 def _keys_a_row(sample: Sample, column: Column) -> float:
     """Estimate the number of keys of a column per row of the table; 0 if the column cannot be read.
 
-    The keys of all blocks are at most the sum of those of each, so few in one block are few in the table.
+    All blocks together have at most as many keys as the sum over the blocks, so few in the first decide.
     """
     blocks = _heads(sample.blocks)
     try:
@@ -87,7 +87,7 @@ def _keys_a_row(sample: Sample, column: Column) -> float:
 
 
 def _heads(blocks: Sequence[SampledBlock]) -> list[SampledBlock]:
-    """Return the first rows of the row groups of some blocks: a few blocks in all."""
+    """Return the first rows of each row group of some blocks, together some `_BLOCKS` blocks of rows."""
     groups = list({(block.file.path, block.group): block for block in blocks}.values())
     rows = BLOCK * max(1, _BLOCKS // max(1, len(groups)))
     sizes = [block.file.metadata.row_group(block.group).num_rows for block in groups]

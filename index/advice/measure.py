@@ -29,7 +29,7 @@ from tailbit.tables import compute as pc
 from tailbit.tables.model import Column
 
 _OF_POSTINGS = ("bitmap", *gaps.COLUMNS)
-"""Columns of a segment that hold positions; the others are once a key."""
+"""Columns of a segment that hold positions; each other column has one value per key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ def _weighed(buffer: pa.Buffer) -> tuple[int, int, int]:
 
 
 def keys_seen(coded: Coded, rows: Sequence[int]) -> tuple[KeysSeen, npt.NDArray[np.int64]]:
-    """Return the keys of blocks with numbers of rows, and for each key its number of rows."""
+    """Return the keys seen in blocks of the given numbers of rows, and the number of rows of each key."""
     counts = np.zeros(len(coded.keys), dtype=np.int64)
     present = np.zeros(len(coded.keys), dtype=np.int64)
     at = 0

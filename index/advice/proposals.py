@@ -1,11 +1,11 @@
-"""Index definitions of every kind that the questions and a sample of the data speak for, as statements.
+"""Proposals of index definitions of every kind, as statements, from the questions and a sample of the data.
 
 | kind | proposed for | if |
 |---|---|---|
-| bitmap of a column | a column that is advised | not only questions by a smaller index name it |
-| bitmap of an expression | an operand of a condition | half of its column's bytes, or several columns |
-| bitmap of several columns | columns restricted to few values together | it reads half of what theirs read |
-| column_stats | columns asked by ranges, near values together | their bitmaps are not advised, or large |
+| bitmap of a column | a column that is advised | a smaller index does not serve all questions on it |
+| bitmap of an expression | an operand of a condition | half of its column's bytes; or of several columns |
+| bitmap of several columns | columns restricted to few values together | half of what their bitmaps read |
+| column_stats | columns asked by ranges, near values stored together | no bitmap is advised, or a large one |
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from tailbit.tables.snapshot import Snapshot
 COLUMN_STATS = "column_stats"
 
 SMALLER = 0.5
-"""An index of an expression or of several columns is proposed if it takes at most this share."""
+"""An index of an expression or of several columns is proposed if it takes at most this share of the bytes."""
 
 TOGETHER = 0.5
 """Values lie together if a block of rows spans at most this share of a column's keys, on average."""
@@ -62,8 +62,8 @@ class Proposal:
 
     `statement`: the CREATE INDEX that makes it. `questions`: number of questions that it serves, 0 if none
     are known. `bytes`: its estimated size. `question_bytes`, `scan_bytes`: what a question for one value
-    reads of the index, and what a scan reads instead. `files_scanned`: data files, of `files`, that a
-    question that the index serves alone still reads.
+    reads of the index, and what a scan reads instead. `files_scanned`: number of data files, out of `files`,
+    that a question still reads if only this index serves it.
     """
 
     statement: str
@@ -91,10 +91,11 @@ class _Candidate(NamedTuple):
 
 @dataclass(frozen=True)
 class Asked:
-    """What the questions ask about, each with its number of questions.
+    """The columns and expressions that the questions ask about, each with its number of questions.
 
-    `columns`: ids of columns outside of expressions. `ranges`: ids of columns restricted to many values.
-    `expressions`: keys. `together`: ids of the columns that one conjunction restricts to few values each.
+    `columns`: ids of columns outside of expressions. `ranges`, `points`: ids of columns restricted to many,
+    to few values. `expressions`: keys of expressions. `together`: ids of the columns that one conjunction
+    restricts to few values each.
     """
 
     columns: Counter[str] = field(default_factory=Counter)
@@ -166,7 +167,7 @@ class Proposer:
         return tuple(out)
 
     def _candidates(self) -> Iterator[_Candidate]:
-        """Yield the indexes to propose, each with a name that may be taken."""
+        """Yield the indexes to propose, each with a name that another index may have already."""
         expressions = dict(self._expressions())
         # A question by an expression that has no index of its own needs the bitmap of its column.
         needed = self._read_by_others({*expressions, *self._known_keys()}) & set(self.advised)
@@ -264,7 +265,7 @@ class Proposer:
         return {id_ for id_ in within - self._read_by_others(expressions) if not self.asked.columns[id_]}
 
     def _read_by_others(self, expressions: Set[str]) -> set[str]:
-        """Return the ids of the columns that questions read by other expressions than some, given by key."""
+        """Return the ids of the columns that questions read by expressions other than those of given keys."""
         terms = {} if self.asked is None else self.asked.terms
         others = [columns_in(e) for key, (_, e) in terms.items() if key not in expressions]
         return {column.id for columns in others for column in columns}
@@ -329,7 +330,7 @@ def _named(terms: Sequence[str]) -> str:
 
 
 def _numbered(name: str) -> Iterator[str]:
-    """Yield a name, and then the same with numbers behind it."""
+    """Yield a name, then the same name with `_2`, `_3` and so on after it."""
     yield name
     number = 2
     while True:

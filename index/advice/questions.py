@@ -27,7 +27,7 @@ _CONDITIONS = frozenset(("compare", "in", "between", "like", "is"))
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The condition of a question: its text, and the same bound to the columns of a schema.
+    """The condition of a question: its text, and the tree bound to the columns of a schema.
 
     `table`: the table's own name, which may stand before the name of a column.
     """
@@ -38,7 +38,7 @@ class Question:
     table: str = ""
 
     def operands(self) -> Iterator[tuple[Term, Ref | Call]]:
-        """Yield the columns and expressions that the conditions compare, such as could be indexed."""
+        """Yield the columns and expressions that the conditions compare and that an index could keep."""
         for tree in _operands(parse_predicate(self.text)):
             text = self.text[tree.start : tree.end]
             try:
@@ -61,7 +61,7 @@ def _operands(tree: Tree) -> Iterator[Tree]:
 
 
 def _bare(tree: Tree) -> Tree:
-    """Return what stands in parentheses."""
+    """Return the operand without the parentheses around it."""
     return _bare(tree.first) if tree.kind == "parenthesis" and tree.first is not None else tree
 
 

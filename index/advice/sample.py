@@ -38,10 +38,7 @@ class SampledBlock:
     rows: int
 
     def stored_bytes(self, column: Column) -> float:
-        """Return the compressed bytes of a column, or of those a term reads, that belong to the rows.
-
-        They are taken from the footer.
-        """
+        """Estimate, by the footer, the compressed bytes of the rows in a column, or in those a term reads."""
         return sum(self._stored_bytes(source) for source in sources_of([column]) if not source.partition)
 
     def _stored_bytes(self, column: Column) -> float:

@@ -56,7 +56,7 @@ class Totals:
     """The number of values of a column that are not NULL, and their exact sum.
 
     `sum`: an int for integers; the unscaled int for decimals; for floats a Fraction, or the infinity or NaN
-    that one of the values makes of the sum.
+    that the sum is if a value is not finite.
     """
 
     column: Column

@@ -95,7 +95,7 @@ class _Groups:
 
 
 def _one_nan(values: list[Any]) -> list[Any]:
-    """Return values with one and the same NaN, which is then equal to itself as a key of a dict."""
+    """Replace each NaN by the same object, so that NaN equals itself as a key of a dict."""
     return [math.nan if isinstance(value, float) and value != value else value for value in values]
 
 
@@ -177,7 +177,7 @@ def measured(
     """Return the groups by columns `by` (most frequent first), their row counts, and aggregates by group.
 
     Raises:
-        ColumnTypeError: a sum or an average of no number, or a column whose type has no keys.
+        ColumnTypeError: a sum or an average of a column that is not numeric, or a column without keys.
         AggregateError: a sum or an average is beyond its type.
     """
     columns = _columns(measures)

@@ -46,8 +46,8 @@ def totals_of_data(selection: Selection, column: Column) -> Totals:
 def extremes_of_data(selection: Selection, column: Column) -> tuple[Any, Any]:
     """Return the least and the greatest value; (None, None) without values.
 
-    Cost: the column is read. Of all rows of a table, it is not read in files whose extremes are stated, nor
-    in those that cannot have others.
+    Cost: the column is read at the rows; if a selection has all rows of the table, only in files whose
+    statistics leave open whether they hold an extreme.
 
     Raises:
         ColumnTypeError: the column's type has no keys.
@@ -66,10 +66,7 @@ def extremes_of_data(selection: Selection, column: Column) -> tuple[Any, Any]:
 
 
 def _stated_ends(selection: Selection, column: Column, key_type: str) -> tuple[list[bytes], set[int] | None]:
-    """Return the keys of the extremes that statistics state, and the numbers of the files that are left.
-
-    None: all files are left.
-    """
+    """Return the keys of the extremes that statistics state, and the numbers of files to read (None: all)."""
     try:
         stated_by_space = [(space, stated(column, space)) for space, _ in selection.bounds]
     except CorruptIndexError as damage:

@@ -45,7 +45,7 @@ else:
 
 
 def is_counted(spaces: Sequence[SpaceView], column: Column) -> bool:
-    """Return whether row spaces or the log tell the rows per value of a column or term, at least for some."""
+    """Return whether postings or the log tell the rows per value of a column or term, in some row space."""
     return _has_keys(spaces, column) or _is_of_keys(spaces, column)
 
 
@@ -70,7 +70,7 @@ def _has_values(column: Column) -> bool:
 
 
 def _keys(spaces: Sequence[SpaceView], column: Column) -> int:
-    """Return about how many keys a column has; 1 for a partition column."""
+    """Estimate the number of keys of a column; 1 for a partition column."""
     segments = (s for space in spaces for s in space.segments if column.id in s.columns)
     return max((segment.weight(column.id)[0] for segment in segments), default=1)
 

@@ -1,4 +1,4 @@
-"""Between two versions of a table: how many rows of each value left, and how many came.
+"""Changes between two versions of a table: how many rows of each value left, and how many came.
 
 Rows are compared by record position: a row that was rewritten to another file left and came; a row that was
 deleted and restored in between did neither. A file with the same visible rows in both versions is skipped; if
@@ -58,7 +58,7 @@ def transitions(before: Selection, after: Selection, column: Column) -> dict[Any
         column: a column of the later version, or a term over its columns; rows older than the column have
             NULL. If its type was widened in between, values are compared in the wider type.
 
-    Cost: a join of the two lists of files; then that of counting the rows that differ.
+    Cost: a join of the two lists of files; then the cost of counting the rows that differ.
 
     Raises:
         ColumnTypeError: the column's type has no keys (struct, array, map ...), or neither of its two types
@@ -117,7 +117,7 @@ _WIDER = {
 
 
 def _widens(narrow: DataType, wide: DataType) -> bool:
-    """Return whether every value of one type is a value of the other after a widening of the type."""
+    """Return whether a column of type `narrow` can be widened to `wide` without loss of a value."""
     if narrow.name == wide.name != "decimal":
         return True
     if wide.name != "decimal":

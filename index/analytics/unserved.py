@@ -24,7 +24,7 @@ def unserved(selection: Selection, zone: str) -> list[dict[str, str]]:
     `zone`: the session time zone of the question. Keys: `index` (its name), `reason`.
     """
     asked = columns_of(selection.node)
-    # A column that is gone is asked for by its name, if another one has the name now.
+    # If a column was dropped and another one has its name now, the question finds it by the name.
     known = {name for column in asked for name in (column.id, column.label)}
     reasons = {
         definition.name: _reason(definition, selection, zone)
@@ -50,7 +50,7 @@ def _reason(definition: Definition, selection: Selection, zone: str) -> str | No
 
 
 def _asked_terms(definition: Definition, schema: Schema) -> Sequence[IndexedTerm] | None:
-    """Return the terms that conditions are asked of; None if a column of them is gone or has another type."""
+    """Return the terms that can serve conditions; None if a column is gone or has another type."""
     if definition.has_postings:
         term = column_of(definition, schema)
         return [term] if isinstance(term, IndexedTerm) else None
@@ -59,7 +59,7 @@ def _asked_terms(definition: Definition, schema: Schema) -> Sequence[IndexedTerm
 
 
 def _says(node: Node, term: IndexedTerm) -> bool:
-    """Return whether a condition says anything of a term, or of the first parts of a tuple."""
+    """Return whether a condition implies one on a term, or on the first parts of a tuple."""
     if isinstance(term, IndexedTuple):
         return tuple_prefix(node.children if isinstance(node, And) else (node,), term.parts) is not None
     return implied(node, term) is not None
@@ -90,7 +90,7 @@ def change_of(definition: Definition, schema: Schema) -> str:
 
 
 def _can_be_rebuilt(definition: Definition, schema: Schema) -> bool:
-    """Return whether the terms of a definition can be read over the columns as they are now."""
+    """Return whether the terms of a definition can be parsed over the current columns."""
     try:
         terms_anew(definition, schema)
     except (UnknownColumnError, PredicateError, ColumnTypeError):

@@ -1,8 +1,8 @@
 """Access paths to the number of rows of a predicate in one row space, and the choice of the cheapest.
 
-A count is the size of an exact bound. Each path but the first yields that size for some predicates without
-the bound: no posting is united. The chooser asks the paths in order of their cost; where none serves, the
-caller takes the bounds, whose open rows are rechecked on data.
+A count is the size of an exact bound. Every path but the first finds that size for some predicates without
+evaluating the bound. The paths are tried in order of their cost; where none serves, the caller evaluates the
+bounds and rechecks open rows on data.
 
 Example: the rows of `evaluate`, where position 2 is hidden.
 
@@ -36,7 +36,7 @@ else:
     computed = lazy("tailbit.index.evaluation.computed")
 
 _FEW_KEYS = 8
-"""Up to this many postings of a leaf, their union costs less than it saves the other leaves of an AND."""
+"""Up to this many postings of a leaf, uniting them costs less than it saves for other leaves of an AND."""
 
 
 class SpaceQuestion:
@@ -78,7 +78,7 @@ class SpaceQuestion:
         return self.__dict__.get("bounds")
 
     def rows_of_others(self, chosen: int) -> list[BitMap] | None:
-        """Return the visible rows, and the rows of each conjunct but `chosen`; None if one is not exact."""
+        """Return the visible rows and the rows of each conjunct but `chosen`; None if any is not exact."""
         others = [self._evaluation.bounds(p) for i, p in enumerate(self.conjuncts) if i != chosen]
         return [*(p.sure for p in others), self.space.visible] if all(p.exact for p in others) else None
 
@@ -90,7 +90,7 @@ class AccessPath(Protocol):
         """Count the visible rows where the predicate is TRUE; None if this path cannot count them.
 
         Raises:
-            CorruptIndexError: a segment does not check.
+            CorruptIndexError: a segment is damaged.
         """
 
 
@@ -104,7 +104,7 @@ class EvaluatedBounds:
 
 
 class StatedNulls:
-    """The NULLs that statistics state of a column whose rows are all visible. Cost: one sum over files."""
+    """The NULL counts in statistics of a column whose rows are all visible. Cost: one sum over files."""
 
     def count(self, question: SpaceQuestion) -> int | None:
         """Count `x IS NULL` and `x IS NOT NULL`; no row is looked at."""
@@ -123,9 +123,9 @@ class KeyCardinalities:
 
 
 class CodesByPosition:
-    """Cached codes (key numbers by position) of a conjunct, by which the rows of the others are filtered.
+    """Cached codes (key numbers by position) of one conjunct, which filter the rows of the other conjuncts.
 
-    Serves where codes are cached or due and the other conjuncts are exact. Cost: a lookup per row of the
+    Serves where codes are cached or due, and the other conjuncts are exact. Cost: a lookup per row of the
     other conjuncts, or one C call per key where that is cheaper.
     """
 
@@ -149,8 +149,9 @@ class CodesByPosition:
 class DisjointPostings:
     """The postings of a leaf, which are disjoint: each is counted against the rows of the other conjuncts.
 
-    The leaf with most keys is counted key by key; of the others, the smallest set is intersected first. Cost:
-    one C call per key, no allocation.
+    The leaf with most keys is counted key by key, after the other conjuncts are intersected, the smallest
+    first. Few and small postings are united instead, so that the largest other set is only counted. Cost: one
+    C call per key.
     """
 
     def count(self, question: SpaceQuestion) -> int | None:

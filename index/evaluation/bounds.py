@@ -21,9 +21,9 @@ EMPTY = BitMap()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bounds:
-    """Positions in a row space where a predicate is surely TRUE, and where it may be: `sure` lies in `maybe`.
+    """Positions in a row space where a predicate is surely TRUE, and where it may be TRUE.
 
-    `exact`: whether `sure` equals `maybe`, so that no row needs a recheck.
+    `sure` lies in `maybe`. `exact`: whether both are equal, so that no row needs a recheck.
     """
 
     sure: BitMap
@@ -37,16 +37,16 @@ class Bounds:
 
     @classmethod
     def between(cls, sure: BitMap, maybe: BitMap) -> Bounds:
-        """Return bounds whose `maybe - sure` rows need a recheck. Cost: counts two bitmaps."""
+        """Return bounds whose rows in `maybe` but not in `sure` need a recheck. Cost: counts two bitmaps."""
         return cls(sure, maybe, len(sure) == len(maybe))
 
 
 class Stated(NamedTuple):
     """Statistics of one column per file of a row space, in the order of its files.
 
-    `bounded`: whether `low` and `high` bound the values that are not NULL (as ranks, `value_sets`). `tight`:
-    whether `low` and `high` are values of visible rows, or all rows are NULL if the file is not `bounded`.
-    `nulls`: visible rows that are NULL, -1 if unknown.
+    `low`, `high`: ranks (`value_sets`). `bounded`: whether these bound the non-null values of the file.
+    `tight`: whether `low` and `high` are values of visible rows; if not `bounded`, whether all rows are NULL.
+    `nulls`: the number of visible rows that are NULL, -1 if unknown.
     """
 
     low: Longs

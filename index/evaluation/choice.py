@@ -1,10 +1,10 @@
-"""Which indexes serve a condition in a row space, and the choice among them.
+"""Choice of the indexes that serve a condition in a row space.
 
-The postings of a condition's own column come first: they are exact. Where a row space has none, another
-definition may say the same in its own postings, which replace the condition in the tree. Of an AND, that
-alternative counts which leaves fewest conditions open, and of these the one whose postings are united
-quickest. Or definitions bound the rows where the condition is TRUE: then the intersection of all bounds
-counts. Whatever is chosen, the rows that it leaves open are rechecked with the condition itself.
+The postings of a condition's own column come first: they are exact. Where a row space has none, the postings
+of another definition may decide an equivalent condition, which replaces the condition in the tree. Of several
+equivalents of an AND, the one that leaves fewest conditions open is chosen, and among these the one whose
+postings are united quickest. Without an equivalent, definitions may still bound the rows where the condition
+is TRUE: all their bounds are intersected. Rows left open are rechecked with the original condition.
 
 Example: `lower(city)` and `(country, zip)` are indexed, no column alone is.
 
@@ -28,7 +28,7 @@ from tailbit.index.predicate.tree import And, Compare, Computed, Constant, Leaf,
 
 
 class Bounding(NamedTuple):
-    """An access, and the condition that it bounds."""
+    """An access, and a condition that it bounds."""
 
     access: Access
     node: Node
@@ -40,8 +40,8 @@ _NOTHING: Mapping[int, Sequence[Bounding]] = MappingProxyType({})
 class Choice(NamedTuple):
     """A condition as the indexes of a row space serve it best.
 
-    `node`: TRUE for the same rows as the condition that was asked, wherever the indexes leave no row open.
-    `bounding`: for parts of it, by identity, what else bounds them: intersected with the part's own bounds.
+    `node`: TRUE for the same rows as the original condition, wherever the indexes leave no row open.
+    `bounding`: by `id` of a part of `node`, accesses whose bounds are intersected with those of the part.
     """
 
     node: Node
@@ -49,9 +49,9 @@ class Choice(NamedTuple):
 
 
 def choose(node: Node, space: SpaceView) -> Choice:
-    """Choose the indexes that serve a condition in a row space; kept for when it is asked again.
+    """Choose the indexes that serve a condition in a row space; the choice is cached with the row space.
 
-    Cost: a look at the footers of segments.
+    Cost: reads footers of segments and, where an AND has alternatives with ranges, the keys of their columns.
     """
     if not space.accesses:
         return Choice(node)
@@ -60,7 +60,7 @@ def choose(node: Node, space: SpaceView) -> Choice:
 
 
 class _Kept(NamedTuple):
-    """A choice, and the condition that it is for, so that no other has its identity meanwhile."""
+    """A choice with its condition, which is kept alive so that its `id` stays unique."""
 
     node: Node
     choice: Choice
@@ -71,12 +71,12 @@ def _chosen(node: Node, space: SpaceView) -> Choice:
     try:
         return Choice(choosing.best(node), choosing.bounding)
     except CorruptIndexError:
-        # Whoever evaluates the condition meets the damage again, and names it.
+        # The evaluation of the condition meets the same damage, and reports it.
         return Choice(node)
 
 
 class _Choosing:
-    """The choice for the parts of one condition; a part with several parents is looked at once."""
+    """Choice for the parts of one condition; each part is decided once, even if it has several parents."""
 
     def __init__(self, space: SpaceView) -> None:
         self.space = space
@@ -84,7 +84,7 @@ class _Choosing:
         self._known: dict[int, tuple[Node, Node]] = {}
 
     def best(self, node: Node) -> Node:
-        """Return a condition as served best, with its parts; note what else bounds them."""
+        """Return the best equivalent of a condition and its parts; note the accesses that bound them."""
         if id(node) not in self._known:
             best = self._connected(node) if isinstance(node, (And, Or)) else self._single(node)
             # Each condition is kept, so that no later one gets its identity.
@@ -105,7 +105,7 @@ class _Choosing:
         return best
 
     def _cost(self, node: Node) -> tuple[int, float]:
-        """Return how many conditions postings leave open, and the estimated ms to unite the postings."""
+        """Return the number of conditions that postings leave open, and the ms to unite the postings."""
         if isinstance(node, (And, Or)):
             costs = [self._cost(self.best(child)) for child in node.children]
             return sum(open_ for open_, _ in costs), sum(ms for _, ms in costs)
@@ -125,20 +125,20 @@ class _Choosing:
         return next(self._alternatives(node), None)
 
     def _alternatives(self, node: Node) -> Iterator[Node]:
-        """Yield the same condition on the values of each definition that this row space has all values of."""
+        """Yield the equivalent conditions on definitions whose postings cover all rows of the row space."""
         for access in self.space.accesses:
             same = access.same(node)
             if same is not None and same is not node and self._says_all(access.definition.id):
                 yield same
 
     def _note(self, best: Node, node: Node) -> None:
-        """Note the accesses that bound a condition, of which `best` is what was chosen."""
+        """Note the accesses that bound the condition `node`, for which `best` was chosen."""
         serving = [Bounding(access, node) for access in self.space.accesses if access.serves(node)]
         if serving:
             self.bounding[id(best)] = serving
 
     def _is_posted(self, node: Node) -> bool:
-        """Return whether the postings of a condition's own column say of each row whether it is TRUE."""
+        """Return whether the postings of a condition's own column decide for each row whether it is TRUE."""
         if isinstance(node, Constant):
             return True
         column = None if isinstance(node, (And, Or, Compare)) else node.column

@@ -44,10 +44,11 @@ class _Outcome(enum.IntEnum):
 
 @dataclass(frozen=True, eq=False)
 class KeyVerdict:
-    """Masks over the keys of a segment (a file of postings): where a condition is TRUE, and where open.
+    """Outcomes of a condition for the keys of a segment (a file of postings), as masks over the keys.
 
-    `key`: identifies the condition and the type in which it was evaluated. `null`: the outcome for NULL,
-    which the masks leave out. `counts`: the number of keys per outcome.
+    `true`, `open`: where the condition is TRUE, and where it needs a recheck. `null`: the outcome for NULL,
+    which the masks leave out. `counts`: the number of keys per outcome. `key`: identifies the condition and
+    the type in which it was evaluated.
     """
 
     key: Hashable
@@ -94,7 +95,7 @@ def computed_bounds(node: Computed, space: SpaceView) -> Bounds:
 def computed_postings(node: Computed, space: SpaceView) -> list[BitMap] | None:
     """Return postings whose union is exactly the rows where a condition is TRUE.
 
-    None if no such postings exist, or if the postings of the keys where it is not TRUE are fewer to unite.
+    None if no such postings exist, or if more keys make the condition TRUE than do not.
     """
     column = node.column
     if column is None or column.partition or column.type.name == "array":

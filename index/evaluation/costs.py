@@ -31,7 +31,7 @@ _READ_BYTE, _DECODED, _DECODED_KEY, _COPIED_BYTE = 2.5e-6, 6e-4, 1e-3, 1.4e-6
 """Reading a byte of postings; decoding a container; decoding a bitmap; copying a byte into memory."""
 
 _PLACED, _PLACED_KEY = 4.5e-5, 0.1
-"""Writing the code of a row that a posting holds; looking up rows in a posting, beside their intersection."""
+"""Writing the code of a row that a posting holds; looking up rows in a posting, besides intersecting them."""
 
 _PAIR, _STEP, _UNITED = 3e-5, 5e-6, 1e-4
 """Intersecting two containers; one step of such an intersection; uniting a container with others."""

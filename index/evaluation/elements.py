@@ -4,8 +4,8 @@
 (for `forall`: FALSE) if the condition has that outcome for the array of just one of its elements; else NULL
 if the outcome is NULL for one of its elements; else the other outcome. So the condition is evaluated once per
 distinct element, on the array of that element, and once for a NULL and for an empty array. For other
-conditions, such as `size(tags) > 2`, only the last two outcomes are known; other rows are left open, except
-where all arrays with elements have one outcome, as in `size(tags) > 0`.
+conditions, such as `size(tags) > 2`, only the outcomes for NULL and for empty arrays are known; other rows
+are left open, except where all arrays with elements have one outcome, as in `size(tags) > 0`.
 
 Worked example: four rows, `array_contains(tags, 'a')` evaluated for each key; TRUE decides.
 
@@ -172,7 +172,11 @@ def _by_element(node: Computed, decides: TruthValue, segments: Sequence[Segment]
 
 
 class _Points(NamedTuple):
-    """An array column and the constants of which an element must be one: of key type `key_type`, or NULL."""
+    """An array column, and the constants that a condition compares its elements with.
+
+    `values`: the non-null constants, of key type `key_type`. `some_null`: whether NULL is a constant, too.
+    `overlap`: whether the condition is `arrays_overlap`.
+    """
 
     column: Column
     values: ValueSet
@@ -234,7 +238,7 @@ def _named_rows(points: _Points, segments: Sequence[Segment], space: SpaceView) 
 
 
 def _marked(ranges: Sequence[KeyRange]) -> list[KeyRange]:
-    """Convert ranges of value keys to ranges of element keys, whose two ends are never open."""
+    """Convert bounded ranges of value keys to ranges of element keys."""
     return [(ELEMENT + (low or b""), a, ELEMENT + (high or b""), b) for low, a, high, b in ranges]
 
 
@@ -255,7 +259,7 @@ def _judged_rows(node: Computed, decides: TruthValue, segments: Sequence[Segment
 
 
 def _by_bare(node: Computed, segments: Sequence[Segment], space: SpaceView) -> Bounds:
-    """Compute bounds from the outcomes for NULL and empty arrays, and, where alike, for all other arrays."""
+    """Compute bounds from the outcomes for NULL and empty arrays, and for all others if these share one."""
     column = node.column
     assert column is not None
     type_ = arrow_type(column.type, column.label)
@@ -295,7 +299,7 @@ def _is_of_emptiness(expression: Expression) -> bool:
 
 
 def _bare(type_: pa.DataType) -> Sequence[tuple[bytes | None, pa.Array]]:
-    """Return the keys of arrays without elements, with such an array each."""
+    """Return the keys of NULL and of the empty array, each with an array of just that value."""
     return (None, pa.nulls(1, type_)), (NO_ELEMENT, arrow_array([[]], type_))
 
 

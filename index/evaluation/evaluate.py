@@ -113,7 +113,7 @@ class Evaluation:
 def _combined(bounds: Bounds, others: Bounds) -> Bounds:
     """Combine two bounds of the same node: a row is sure if either says so, and open if both leave it open.
 
-    Either of them may hold rows that are not visible.
+    Both may hold rows that are not visible.
     """
     sure = bounds.sure | others.sure
     return Bounds.between(sure, sure | bounds.maybe & others.maybe)

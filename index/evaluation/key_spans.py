@@ -37,7 +37,7 @@ else:
     unions = lazy("tailbit.index.evaluation.unions")
 
 _VERY_MANY, _NARROW = 1 << 17, 8
-"""Columns with more keys are not read whole for ranges whose row groups hold less than one key in eight."""
+"""A column with more keys is not read whole for ranges whose row groups hold under an eighth of its keys."""
 
 _MANY_RANGES = 16
 """From this many ranges on, codes are not used: each range is a pass over all codes."""
@@ -87,7 +87,7 @@ def _made(segment: Segment, column: str, ranges: Sequence[KeyRange], spans: list
 def reading(node: Leaf | Computed, space: SpaceView) -> float:
     """Estimate the ms to unite the postings of a condition on one column or term.
 
-    Cost: of a range, the keys of the column, once, unless they are very many.
+    Cost: for a range, one read of the column's keys, unless these are very many.
 
     Raises:
         CorruptIndexError: a segment is damaged.
@@ -115,7 +115,7 @@ def _share_of_keys(node: Leaf | Computed, column: Column) -> Callable[[Segment],
 
 
 def key_cardinalities(node: Node, space: SpaceView) -> int | None:
-    """Count the rows of a leaf over many keys where every row of the row space is visible; else None.
+    """Count the rows of a leaf over many keys by recorded cardinalities; None unless all rows are visible.
 
     Cost: the keys and cardinalities of the column, once; then binary searches.
 
@@ -229,7 +229,7 @@ def _are_points(leaf: Leaf) -> bool:
 
 
 class _Found(NamedTuple):
-    """Key spans of some ranges, none if they hold few keys; `narrow`: the spans were not looked up."""
+    """Key spans of some ranges; empty if the keys are few, or if `narrow`: the spans were not looked up."""
 
     spans: tuple[Span, ...]
     narrow: bool = False

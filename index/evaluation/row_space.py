@@ -60,11 +60,11 @@ Serving = Mapping[str, Segments]
 """The segments that serve each of some columns, by column id."""
 
 _LEAVES = 256
-"""Number of conditions on a partition column whose rows a row space caches."""
+"""Limit of cached conditions per partition column, and of cached choices, of a row space."""
 
 
 class Access(ABC):
-    """What one definition says of conditions on other columns than its own."""
+    """Bounds, equivalents or statistics that one definition has for conditions on other columns."""
 
     definition: Definition
 
@@ -79,7 +79,7 @@ class Access(ABC):
 
     @abstractmethod
     def serves(self, node: Node) -> bool:
-        """Return whether `bounds` says anything of a condition."""
+        """Return whether `bounds` can bound a condition."""
 
     @abstractmethod
     def bounds(self, node: Node, space: SpaceView) -> Bounds:
@@ -120,7 +120,7 @@ class PartitionTexts:
 class _Leaves:
     """Conditions on a partition column, each with the positions where it is TRUE and where it raises.
 
-    They are valid only for files with the same `texts`. Safe to share between threads.
+    The positions are valid only for files with the same `texts`. Safe to share between threads.
     """
 
     texts: pa.Array
@@ -131,7 +131,7 @@ class _Leaves:
 class SpaceView:
     """The covered files of one row space, as one snapshot sees them.
 
-    `accesses`: what definitions say of conditions on other columns than their own. `files`: int64 row
+    `accesses`: one per definition that can bound conditions on other columns. `files`: int64 row
     numbers in `snapshot.files`, ordered by `bases`. `bases`, `rows`: int64, the claims
     `[base, base + rows)`. `posted`: int64, per file the number of its set of posted columns in `column_sets`.
     `hidden_ids`: objects, per file the identity of its hidden rows, empty where none are hidden; `hidden_of`
@@ -215,7 +215,7 @@ class SpaceView:
         return int(self.rows.sum())
 
     def serving(self, column: Column) -> list[Segment]:
-        """Return the segments with postings of a column; none if one has keys that do not widen to its type.
+        """Return the segments with postings of a column; none if the keys of one do not widen to its type.
 
         Raises:
             CorruptIndexError: a segment is missing, truncated or altered.
@@ -232,10 +232,10 @@ class SpaceView:
         return any(id_ in segment.columns for segment in self.segments)
 
     def unposted(self, column_id: str) -> BitMap | None:
-        """Return the visible positions whose value the postings of a column or term do not say.
+        """Return the visible positions whose value is in no posting of a column or term.
 
-        None if there are none. Those are the rows of files without its postings, and rows for which its
-        expression raises an error.
+        They are the rows of files without such postings, and the rows for which the term's expression raises.
+        None if every file has the postings and no row is recorded as raising.
         """
         lacking = np.array([column_id not in posted for posted in self.column_sets], dtype=bool)
         missing = lacking[self.posted]
@@ -276,7 +276,7 @@ class SpaceView:
         return claims(self.bases[true], self.rows[true]), claims(self.bases[raised], self.rows[raised])
 
     def _leaves_of(self, physical: str) -> _Leaves:
-        """Return the cached conditions of a column; another version's if every file has the same value."""
+        """Return the cached conditions of a column; those of `before` if all files have the same values."""
         held = self._leaves.get(physical)
         if held is None:
             codes, texts = self.partitions.of(physical)
@@ -313,7 +313,7 @@ class SpaceView:
         ]
 
     def split_whole(self, bits: BitMap) -> tuple[list[int], BitMap]:
-        """Return the row numbers of files with all visible rows among positions, and the remaining positions.
+        """Return the files with all visible rows among positions, as row numbers, and the other positions.
 
         Cost: one C call per file; no array of positions is built.
         """

@@ -1,4 +1,4 @@
-"""Row spaces are evaluated one after the other, or in parallel if several have much to read.
+"""Evaluation of several row spaces, in parallel if two or more have much to read, else one after the other.
 
 Reading and decoding one row space needs nothing of the others. For cached postings, starting threads would
 cost more than the work.

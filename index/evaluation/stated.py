@@ -1,4 +1,4 @@
-"""What is stated of a column in each file of a row space, without postings: extremes and NULLs."""
+"""Statistics of a column in each file of a row space, without postings: extremes and numbers of NULLs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tailbit.tables.model import Column
 
 
 def stated(column: Column, space: SpaceView) -> Stated | None:
-    """Return what the definitions of an index state of a column in a row space; None without any.
+    """Return the statistics that some definition has of a column in a row space; None without any.
 
     Raises:
         CorruptIndexError: an index file is damaged.
@@ -20,7 +20,7 @@ def stated(column: Column, space: SpaceView) -> Stated | None:
 
 
 def count_of_nulls(node: Node, space: SpaceView) -> int | None:
-    """Count the visible rows where `x IS NULL` or `x IS NOT NULL` is TRUE as stated; None if not stated.
+    """Count the visible rows where `x IS NULL` or `x IS NOT NULL` is TRUE, by statistics; None without these.
 
     Raises:
         CorruptIndexError: an index file is damaged.

@@ -1,7 +1,7 @@
-"""Unions of the postings of many scattered keys: made once, from the places of the keys, and cached.
+"""Cached unions of the postings of many scattered keys, made from the indexes of the keys.
 
 Sparse postings are decoded before they are united. Key by key, that costs some 50 us each, and a list or a
-function of a column may need tens of thousands of keys; given their places, they are decoded together.
+function of a column may need tens of thousands of keys; given the indexes, all are decoded together.
 """
 
 from __future__ import annotations

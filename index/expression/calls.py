@@ -23,7 +23,7 @@ def function(b: Builder, name: str, args: Sequence[Expression]) -> Expression:
     """Build the call of a function by its Spark name.
 
     Raises:
-        NotRead: the function is unknown or unsupported; the error names the nearest.
+        NotRead: the function is unknown or unsupported; the error says what to write, or names similar ones.
     """
     check_known(name)
     if name in FUNCTIONS:
@@ -40,7 +40,7 @@ def check_known(name: str) -> None:
     """Raise unless a function is supported.
 
     Raises:
-        NotRead: the function is not supported; the error says what to write instead, or names the nearest.
+        NotRead: the function is not supported; the error says what to write, or names similar ones.
     """
     if name in FUNCTIONS or name in CAST_FUNCTIONS or name in SHAPED:
         return

@@ -43,7 +43,7 @@ else:
     characters = lazy("tailbit.index.functions.texts.characters")
 
 Kept = Callable[[Call, Callable[[], Vector]], Vector]
-"""Function that returns the values of a call over the same rows: cached ones, or computed now."""
+"""Function that returns the values of a call over the same rows, from a cache or computed by the callable."""
 
 
 def evaluate(
@@ -157,8 +157,9 @@ _LEFT_FIRST = (
     *("array_contains", "arrays_overlap", "element_at", "map value", "array_position"),
 )
 _RIGHT_FIRST = ("/", "%", "div", "pmod", "try_divide", "try_mod")
-"""Operators and functions by which operand Spark evaluates first: where it is NULL, those behind it are not
-looked at. Source: `eval` of Spark's BinaryExpression, TernaryExpression and DivModLike."""
+"""Operators and functions of which Spark evaluates the first or the last operand first; once an operand is
+NULL, the remaining ones are not evaluated. Source: `eval` of Spark's BinaryExpression, TernaryExpression and
+DivModLike."""
 
 
 _NULL_BY_ZERO = ("try_divide", "try_mod")
@@ -202,7 +203,7 @@ def _blanked(values: pa.Array, raised: Codes | None) -> Vector:
 def _tried(args: list[Vector], call: Call) -> Vector:
     """Evaluate TRY_CAST: NULL where the cast itself raises.
 
-    An unsupported text is not NULL but leaves the row open.
+    A text that is unsupported here keeps the error NOT_READ.
     """
     args = [characters.readable(args[0])] if characters.takes_characters(call) else args
     vector = kernel("cast")(call, [args[0].values])

@@ -86,9 +86,9 @@ def _null_of(built: Call) -> Expression | None:
 
 
 def _before_case(name: str, args: Sequence[Expression]) -> Sequence[Expression]:
-    """Return the arguments.
+    """Return the arguments of a call; `x` for `upper(lower(x))` and the like.
 
-    For `upper(lower(x))` and the like just x, because Spark drops the inner conversion.
+    Spark drops the inner conversion.
 
     Source: Spark, SimplifyCaseConversionExpressions, which follows the folding of constants.
     """
@@ -125,15 +125,15 @@ def _operands(ops: Sequence[str], value: Expression) -> list[Expression]:
 
 
 def referred(value: Expression) -> Expression:
-    """Return an expression that Spark does not see as written: a constant no longer counts as a literal."""
+    """Return an expression that Spark takes for a computed one: a constant no longer counts as written."""
     return replace(value, written=False) if isinstance(value, Literal) else value
 
 
 def asked_twice(value: Expression) -> Expression:
-    """Return the subject of BETWEEN or nullif, which Spark refers to by a name.
+    """Return the first operand of BETWEEN or nullif, which Spark compares twice under an internal name.
 
     Raises:
-        Unsupported: a word such as 'epoch', which Spark reads as a time in plain constants alone.
+        Unsupported: a word such as 'epoch', which Spark reads as a time only in plain constants.
     """
     if isinstance(value, Literal) and isinstance(value.value, bytes) and value.type.name == "string":
         word = datetimes.special_word(value.value.decode())

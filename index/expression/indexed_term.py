@@ -1,7 +1,7 @@
 """An indexed expression as a column: its values have postings, keys, counts and codes like those of a column.
 
-Only what reads data files has to know the difference: it reads the columns of the expression and evaluates
-the expression on them.
+Only code that reads data files must know the difference: it reads the columns of the expression, and
+evaluates the expression on them.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def indexed_term(id_: str, text: str, expression: Expression) -> IndexedTerm:
 
 @dataclass(frozen=True, slots=True)
 class IndexedTuple(IndexedTerm):
-    """The values of two to four columns or terms of one row, together; `parts` are those."""
+    """The tuples of the values of two to four columns or terms (`parts`) of one row."""
 
     parts: tuple[Column, ...] = field(kw_only=True)
 
@@ -88,7 +88,7 @@ def with_terms(table: pa.Table, columns: Sequence[Column]) -> tuple[pa.Table, di
     """Compute the terms among some columns over a table of the columns that they read, named by id.
 
     Returns: the table with a column for each term, NULL where the term raises; and for each term that raises,
-    by id, where.
+    by id, the mask of the rows where it does.
     """
     raising: dict[str, Mask] = {}
     for term in columns:
@@ -102,16 +102,16 @@ def with_terms(table: pa.Table, columns: Sequence[Column]) -> tuple[pa.Table, di
 
 
 KeptBy = Callable[[str], "evaluation.Kept"]
-"""Caches of calls: of those over rows by "", of those over the distinct values of a column by its id."""
+"""Function from a name to a cache of calls: "" for those over rows, a column's id for its distinct values."""
 
 
 def values_of(
     term: IndexedTerm, columns: Mapping[str, pa.Array], rows: int, kept: KeptBy | None = None
 ) -> tuple[pa.Array, Mask | None]:
-    """Compute a term over rows: its values, NULL where it raises; and where it raises, None if nowhere.
+    """Return a term's values, NULL where it raises, and the mask of rows that raise, None if there are none.
 
-    `columns`: by column id, the values of the columns that the term reads. A dictionary-coded column that is
-    the only one is computed per distinct value, and stays coded. `kept`: caches for the same rows.
+    `columns`: by column id, the values of the columns that the term reads. A term of one dictionary-coded
+    column is computed per distinct value, and stays coded. `kept`: caches for the same rows.
     """
     if isinstance(term, IndexedTuple):
         return _of_parts(term, columns, rows, kept)

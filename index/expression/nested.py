@@ -66,7 +66,7 @@ def element_of(name: str, value: Expression) -> DataType:
 
 
 def extracted(b: Builder, value: Expression, key: Expression) -> Expression:
-    """Build `value[key]`: an element, a field or the value of a key; `value.name` has the name as its key."""
+    """Build `value[key]`: an element, a field, or the value of a key; `value.name` has the name as `key`."""
     type_ = value.type
     named = isinstance(key, Literal) and key.type == STRING and isinstance(key.value, bytes)
     if type_.name == "struct" or (type_.name == "array" and type_.fields[0].type.name == "struct" and named):
@@ -115,7 +115,7 @@ def _value_of(value: Expression, key: Expression) -> Expression:
 
 
 def _refuse_made(value: Expression) -> None:
-    """Refuse places in array(...): Spark returns the argument instead, or NULL without an error."""
+    """Refuse an index into array(...), which Spark replaces by the argument, or by NULL without an error."""
     if isinstance(value, Literal) or (isinstance(value, Call) and value.name == "array"):
         raise NotRead("an element of array(...) by its place is not read", "Write the element itself.")
 
@@ -127,9 +127,9 @@ def _compared(name: str, type_: DataType) -> DataType:
 
 
 def _together(name: str, a: DataType, b: DataType, error: str, decimals: bool) -> DataType:
-    """Return the type in which elements of one type are compared with values of another.
+    """Return the type in which elements of type `a` are compared with values of type `b`.
 
-    `decimals`: a decimal may be compared with numbers of other types.
+    `decimals`: whether decimals may be compared with numbers of other types.
     """
     if "void" in (a.name, b.name):
         return _compared(name, b if a.name == "void" else a)
@@ -183,7 +183,7 @@ def contains(b: Builder, args: Sequence[Expression]) -> Expression:
 
 
 def _as_held(value: Expression, type_: DataType) -> Literal | None:
-    """Return an exact number as one of another type, if that type holds it: then no element need be cast."""
+    """Return an exact constant in the elements' type, so that they need no cast; None if it does not fit."""
     exact = (*WHOLE, "decimal")
     if not isinstance(value, Literal) or value.value is None:
         return None

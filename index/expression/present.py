@@ -1,4 +1,4 @@
-"""The present moment of a question: `now()`, `current_date` and the like become constants first.
+"""The present moment of a query: `now()`, `current_date` and the like become constants before evaluation.
 
 Source: Spark 4.2, ComputeCurrentTime, LiteralFunctionResolution.
 """

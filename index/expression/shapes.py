@@ -1,4 +1,4 @@
-"""Functions whose types depend on their arguments, except for dates and times: builders of their calls."""
+"""Builders of the calls of functions whose types depend on their arguments, except for dates and times."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def texts(b: Builder, values: Sequence[Expression], name: str) -> list[Expressio
 
 
 def located(b: Builder, args: Sequence[Expression]) -> Expression:
-    """Build locate, position or charindex: the searched part comes first, the optional start place last."""
+    """Build locate or position: the searched part comes first, the optional start position last."""
     part, value = texts(b, args[:2], "locate")
     first = args[2] if len(args) > 2 else Literal(INTEGER, 1, True)
     whole_constant(first, "locate takes a constant place to begin at")

@@ -59,7 +59,7 @@ def piece(
 
 
 def pieces(b: Builder, args: Sequence[Expression]) -> Expression:
-    """Build the number of pieces into which a pattern splits a text; NULL for NULL."""
+    """Build size(split(s, pattern)): the number of pieces of a text; NULL for NULL."""
     return call("split size", _split_arguments(b, args), INTEGER)
 
 
@@ -82,7 +82,7 @@ def part(b: Builder, args: Sequence[Expression]) -> Expression:
 
 
 def before_or_behind(b: Builder, args: Sequence[Expression]) -> Expression:
-    """Build substring_index."""
+    """Build substring_index with a constant count."""
     reason = "substring_index takes a constant number of places"
     if abs(whole_constant(args[2], reason)) >= _MOST:
         raise NotRead(reason)

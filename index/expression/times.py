@@ -1,4 +1,4 @@
-"""Functions of dates and times that take a unit or a format: builders of their calls."""
+"""Builders of the calls of functions of dates and times that take a unit or a format."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def later_by_unit(b: Builder, value: Expression, unit: str, count: int) -> Expre
 
 
 def difference(b: Builder, left: Expression, right: Expression) -> Expression:
-    """Build the microseconds from one date or time to another, by the clock; a date has 24 hours.
+    """Build `left - right` in microseconds, for dates or local times; each day has 24 hours.
 
     Source: Spark 4.2, SubtractDates and SubtractTimestamps.
     """
@@ -65,7 +65,7 @@ def difference(b: Builder, left: Expression, right: Expression) -> Expression:
 
 
 def units_between(b: Builder, unit: str, start: Expression, end: Expression) -> Expression:
-    """Build the whole units of time from a start to an end, by the clock."""
+    """Build the number of whole units of time from a start to an end, both taken as local times."""
     start, end = (b.implicit(side, TIMESTAMP, "datediff of a unit") for side in (start, end))
     return call("timestampdiff", [start, end], LONG, (unit, b.zone))
 
@@ -92,7 +92,7 @@ def truncated_date(b: Builder, args: Sequence[Expression]) -> Expression:
 
 
 def formatted(b: Builder, args: Sequence[Expression]) -> Expression:
-    """Build date_format: a date or time as text of a format."""
+    """Build date_format: the text of a date or time in a format."""
     value = b.implicit(args[0], TIMESTAMP, "date_format")
     return call("date_format", [value], STRING, (*_parts(args[1], WRITTEN), b.zone))
 
@@ -124,9 +124,9 @@ def _parts(pattern: Expression, known: Sequence[str]) -> list[str]:
 def parsed(
     b: Builder, value: Expression, pattern: Expression, *, tried: bool = False, spelled: bool = False
 ) -> Expression:
-    """Build the parsing of a text in a format; a date or timestamp is returned as it is, whatever the format.
+    """Build the parsing of a text in a format; a date or timestamp is cast to TIMESTAMP, without the format.
 
-    `spelled`: other values are taken for their texts.
+    `tried`: NULL in place of an error. `spelled`: values of other types are cast to text first.
     """
     if value.type.name in ("date", "timestamp"):
         return b.cast(value, TIMESTAMP)

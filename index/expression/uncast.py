@@ -12,9 +12,9 @@ from tailbit.index.values.unwrapping import CAST_TO_INSTANTS, as_given, by_day
 def uncast(
     op: str, value: Expression, constant: Expression, zone: str
 ) -> list[tuple[str, Expression, Literal]] | None:
-    """Return comparisons without a cast that replace `value op constant`: all of them must be TRUE.
+    """Return comparisons without a cast, all of which must be TRUE, in place of `value op constant`.
 
-    None: Spark keeps the cast, or there is none.
+    None if Spark keeps the cast, or if there is none.
     """
     if not isinstance(constant, Literal) or not isinstance(value, Call):
         return None

@@ -136,7 +136,7 @@ _TRIED = {"try_add": "+", "try_subtract": "-", "try_multiply": "*", "try_divide"
 
 
 def tried(call: Call, args: list[pa.Array]) -> Vector:
-    """Compute an operator, but give NULL where it raises; an unsupported value stays open."""
+    """Compute an operator, with NULL where Spark's raises; rows that are unsupported keep NOT_READ."""
     vector = binary(Call(_TRIED[call.name], call.args, call.type), args)
     if vector.raised is None:
         return vector
@@ -147,7 +147,7 @@ def tried(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def positive_remainder(call: Call, args: list[pa.Array]) -> Vector:
-    """Compute pmod of integers or floats: to a remainder below 0 the divisor is added, then % is taken again.
+    """Compute pmod of integers or floats: a negative remainder r becomes (r + divisor) % divisor.
 
     The sum wraps around at the end of its type, as in Java; bytes and shorts are added as integers.
     """

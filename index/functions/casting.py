@@ -186,7 +186,7 @@ def cast_time(values: pa.Array, from_: DataType, to: DataType, zone: str) -> Vec
 
 
 _MOST_DAYS = ((1 << 63) - 1) // DAY_US
-"""Days whose midnights 64 bits hold as microseconds, before and after 1970."""
+"""Most days before or after 1970 whose midnights fit in 64 bits as microseconds."""
 
 
 def shifted(micros: Longs, offset: Longs | int) -> tuple[Longs, Mask]:
@@ -233,7 +233,7 @@ def rounded(call: Call, args: list[pa.Array]) -> Vector:
 
 
 _FAR = 1e-3
-"""From here on a number of 38 bits before the point is beside a tie, whatever its last bits stand for."""
+"""A number below 2**38 that is farther than this from a tie is none, whatever its rounding error."""
 
 
 def _rounded_floats(values: pa.Array, type_: DataType, digits: int) -> Vector:
@@ -256,7 +256,7 @@ def _rounded_floats(values: pa.Array, type_: DataType, digits: int) -> Vector:
 
 
 _MOST_DIGITS = 22
-"""Powers of ten up to this one are floating point numbers."""
+"""Powers of ten up to this exponent are exact as doubles."""
 
 
 def _round_float(value: float, digits: int) -> float:

@@ -92,7 +92,7 @@ OF_TIME = {"hour": (MICROS["HOUR"], 24), "minute": (MICROS["MINUTE"], 60), "seco
 
 
 def local(values: pa.Array, type_: DataType, zone: str) -> tuple[Longs, Codes | None]:
-    """Return microseconds of local times, and the error of those that are beyond 64 bits."""
+    """Return times as microseconds of local time, and the error of those beyond 64 bits."""
     raised = None
     if type_.name == "timestamp":
         values, raised = cast_time(values, type_, _NTZ, zone)
@@ -138,12 +138,12 @@ def later_by_months(days: Longs, months: Longs) -> Longs:
 
 
 def later(call: Call, args: list[pa.Array]) -> Vector:
-    """Add an interval to a time; settings: months, days, micros or elapsed micros; their number; time zone.
+    """Add an interval to a time; settings: "months", "days", "micros" or "elapsed"; their number; time zone.
 
-    Months and days are added to the local time, and so are the whole days of micros, but not of elapsed
-    micros. Where clocks change, a local time that occurs twice keeps the offset that it had, and a skipped
-    one is moved on by the gap. Source: Spark 4.2, DateTimeUtils.timestampAddMonths and timestampAddDayTime;
-    java.time.ZonedDateTime.
+    Both "micros" and "elapsed" are microseconds. Months and days are added to the local time, and so are the
+    whole days of "micros". Where clocks change, a local time that occurs twice keeps the offset that it had,
+    and a skipped one is moved on by the gap. Source: Spark 4.2, DateTimeUtils.timestampAddMonths and
+    timestampAddDayTime; java.time.ZonedDateTime.
     """
     unit, count, zone = str(call.setting[0]), int(call.setting[1]), str(call.setting[2])
     null, type_ = nulls_of(args[0]), call.type
@@ -194,7 +194,7 @@ _SINCE_1970 = {"unix_date": 1, "unix_seconds": 1_000_000, "unix_millis": 1000, "
 
 
 def since_1970(call: Call, args: list[pa.Array]) -> Vector:
-    """Return days of a date; whole seconds, milliseconds or microseconds of an instant, rounded down."""
+    """Compute unix_date and unix_seconds, unix_millis or unix_micros; fractions are rounded down."""
     units = numbers(args[0]).astype(np.int64) // _SINCE_1970[call.name]
     return Vector(array_of(units, nulls_of(args[0]), call.type))
 
@@ -214,7 +214,7 @@ def towards_zero(values: Longs, by: int) -> Longs:
 def instants_since_1970(call: Call, args: list[pa.Array]) -> Vector:
     """Return the instants of integers in some unit; the first setting is the microseconds of the unit.
 
-    The last setting says what Spark returns beyond 64 bits: an error, or a value cut to 64 bits.
+    The last setting is "wraps" if Spark keeps the low 64 bits of larger results; else these get NOT_READ.
     """
     unit, wraps = int(call.setting[0]), call.setting[1] == "wraps"
     count, most = numbers(args[0]).astype(np.int64), ((1 << 63) - 1) // unit
@@ -250,7 +250,7 @@ UNITS = {
     "MON": "month", "WEEK": "week", "DAY": "day", "DD": "day", "HOUR": "hour", "MINUTE": "minute",
     "SECOND": "second", "MILLISECOND": "millisecond", "MICROSECOND": "microsecond",
 }  # fmt: skip
-"""What `date_trunc` cuts to, by the names that Spark has for it."""
+"""The unit that `date_trunc` cuts to, by each name that Spark accepts."""
 
 STEPS = {unit.lower(): micros for unit, micros in MICROS.items() if unit != "WEEK"}
 """The microseconds of units that divide a day."""

@@ -1,4 +1,4 @@
-"""Dates and times formatted as text, and such text parsed.
+"""Formatting of dates and times as text, and parsing of such text.
 
 A format is supported if its output and its accepted input are known for every value: if it uses only the
 parts listed here. Source: Spark 4.2, DateTimeFormatterHelper; java.time.format.DateTimeFormatterBuilder.
@@ -58,9 +58,9 @@ WRITTEN = (
 ).split()
 """What a format of `date_format` may hold beside signs and quoted text."""
 PARSED = "yyyy yy MM M dd d HH H mm m ss s S SS SSS SSSS SSSSS SSSSSS".split()
-"""What a format may hold by which a text is read."""
+"""What a format for parsing may hold, in addition to signs and quoted text."""
 QUOTE = "'"
-"""Before a part that stands for itself."""
+"""The first character of a part that is literal text."""
 
 
 def formatted(call: Call, args: list[pa.Array]) -> Vector:
@@ -71,9 +71,9 @@ def formatted(call: Call, args: list[pa.Array]) -> Vector:
 
 
 _UNITS = {**dict.fromkeys("yMdDQE", DAY_US), **dict.fromkeys("Hhmsa", 1_000_000), "S": 1}
-"""By letter of a part, the microseconds within which its text stays the same."""
+"""By letter of a part, the unit in microseconds within which the part's text stays the same."""
 _ROUND = {1_000_000: 86_400, 1: 1_000_000}
-"""By unit, after how many of them its texts begin again; those of days never do."""
+"""By unit, the number of units after which texts repeat; texts of days never do."""
 _FIRST_DAY, _LAST_DAY = -719_528, 2_932_896
 """The days of the years 0 to 9999."""
 
@@ -140,7 +140,7 @@ _WIDTHS = {**dict.fromkeys("MdHhms", 2), "y": 2, "D": 3, "Q": 1}
 def read(call: Call, args: list[pa.Array]) -> Vector:
     """Parse texts of a format as instants; settings: "try" for NULL in place of an error, zone, format.
 
-    Only the years 0 to 9999 are supported; a text that begins with a sign or a longer year stays open.
+    Only the years 0 to 9999 are supported; a year with a sign gives NOT_READ.
     """
     tried, zone, parts = call.setting[0] == "try", str(call.setting[1]), call.setting[2:]
     pattern, usual = _pattern(tuple(map(str, parts))), _usual(tuple(map(str, parts)))
@@ -197,7 +197,7 @@ def _micros(pattern: re.Pattern[str], text: str, tried: bool) -> int | None:
 
 
 _LONG, _USUAL = "{1,19}", "{1,9}"
-"""Digits that Spark takes for a number of any width, and as many of which are below 2**31."""
+"""Repetitions of a digit: what Spark accepts in a number of any width, and what always fits in 31 bits."""
 
 
 @lru_cache(maxsize=256)
@@ -243,6 +243,6 @@ def _read_all(texts: pa.Array, regex: str, tried: bool) -> Vector:
 
 
 def _fail(tried: bool) -> None:
-    """Raise Spark's error for a text that does not match the format, unless `tried`: then it is NULL."""
+    """Raise Spark's error for a text that does not match the format; with `tried`, do nothing."""
     if not tried:
         raise Raised("CANNOT_PARSE_TIMESTAMP")

@@ -46,7 +46,7 @@ class Spread(NamedTuple):
 
 
 def spread(values: pa.Array, part: str = "element") -> Spread:
-    """Return the elements of arrays, or the keys or values of maps, without those below a NULL row.
+    """Return the elements of arrays, or the keys or values of maps, without those that NULL rows hide.
 
     `part`: "element", "key" or "value". Cost: none of the elements is copied unless NULL rows hide some.
     """

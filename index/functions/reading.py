@@ -11,7 +11,7 @@ from tailbit.tables.schema import arrow_type
 from tailbit.tables.zones.times import fixed_offset
 
 _DIGITS = {"byte": 2, "short": 4, "integer": 9, "long": 18}
-"""As many digits always fit."""
+"""Numbers of digits that always fit in a type."""
 _DAY = r"(?:[1-9]\d{3}|0[1-9]\d{2}|00[1-9]\d|000[1-9])-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])"
 _TIME = r"(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,6})?"
 

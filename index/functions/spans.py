@@ -25,7 +25,7 @@ def between(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def difference(call: Call, args: list[pa.Array]) -> Vector:
-    """Return microseconds between two dates or two times, by the clock; the setting is the time zone."""
+    """Return the first date or time minus the second, in microseconds of local time; setting: the zone."""
     type_, zone = call.args[0].type, str(call.setting[0])
     to = _NTZ if type_.name == "date" else type_
     sides = [cast_time(arg, type_, to, zone) if to != type_ else Vector(arg) for arg in args]
@@ -55,7 +55,7 @@ def whole_units(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def _months(start: Longs, end: Longs) -> Longs:
-    """Return the whole months between local times; one that ends at an earlier time of day is incomplete."""
+    """Return the whole months between local times; the last one must be complete to the time of day."""
     first, last = start // DAY_US, end // DAY_US
     shorter = np.sign(last - first) * ((end % DAY_US - start % DAY_US) * np.sign(last - first) < 0)
     (year, month, day), (later_year, later_month, later_day) = civil(first), civil(last - shorter)

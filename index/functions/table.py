@@ -1,4 +1,4 @@
-"""The supported operators and functions: the types of their arguments, and what evaluates each.
+"""The supported operators and functions: the types of their arguments, and the kernel that evaluates each.
 
 `docs/functions.md` is made from this table. A name outside the table is refused.
 """
@@ -107,7 +107,7 @@ A module is imported at the first call: a question that calls no function import
 
 
 def kernel(function: str) -> Kernel:
-    """Return what evaluates a function; its module is imported at the first call."""
+    """Return the kernel that evaluates a function; its module is imported at the first call."""
     module, _, name = KERNELS[function].rpartition(".")
     evaluates: Kernel = getattr(import_module(f"tailbit.index.functions.{module}"), name)
     return evaluates
@@ -181,7 +181,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "make_date": Function("make_date", ("integer", "integer", "integer"), DATE),
     "date_from_unix_date": Function("date_from_unix_date", ("integer",), DATE),
 }
-"""By the name that Spark has for them; the rest, whose types depend on those given, is in `build`."""
+"""Functions by Spark's names; if the types depend on the arguments, see `expression.calls.SHAPED`."""
 
 CAST_FUNCTIONS: Mapping[str, DataType] = {
     "boolean": BOOLEAN,

@@ -36,7 +36,7 @@ class Call:
 
     `setting`: constants beside the arguments, such as a time zone. `depth`: levels of nested calls, which
     bound the recursion of walks. `columns`: those that the call reads, in order of appearance. `null_as`: the
-    expression of which Spark takes IS NULL in its place, if that may raise.
+    call whose IS NULL Spark evaluates in place of this call's, where that one may raise.
     """
 
     name: str = field(compare=False)
@@ -64,10 +64,10 @@ class Call:
 Expression = Literal | Ref | Call
 
 CONDITIONAL = ("case", "coalesce")
-"""Calls of which `if`, `nullif`, `nvl` and the like are built, too."""
+"""Conditional calls; `if`, `nullif`, `nvl` and the like are built from them, too."""
 
 LAMBDAS = ("exists", "forall", "transform")
-"""Functions of an array and of an expression over each element, whose column is the setting."""
+"""Functions of an array and an expression over its elements; setting: the id of the element's column."""
 
 
 def spelled(type_: DataType) -> str:
@@ -87,7 +87,7 @@ def key_of(expression: Expression) -> str:
 
 
 _LONGEST = 400
-"""Characters of a key that is no digest."""
+"""Most characters of a key; a longer key is replaced by its hash."""
 
 
 def _short(key: str) -> str:
@@ -102,7 +102,7 @@ def columns_in(expression: Expression) -> tuple[Column, ...]:
 
 
 def calls_of_several(expressions: Iterable[Expression]) -> frozenset[str]:
-    """Return the keys of the calls that several expressions have, or one has in several places.
+    """Return the keys of the calls that occur in several expressions, or several times in one.
 
     Cost: one visit per call.
     """

@@ -40,7 +40,7 @@ ERRORS = (
     "MALFORMED_CHARACTER_CODING",
     NOT_READ,
 )
-"""Spark's error classes; the last one is none of them: a value for which Spark's result is not known."""
+"""Spark's error classes; the last one is not Spark's: it marks values whose result in Spark is not known."""
 
 
 class Raised(Exception):
@@ -102,7 +102,7 @@ def numbers(values: pa.Array) -> npt.NDArray[Any]:
 
 
 def array_of(data: npt.NDArray[Any], null: Mask, type_: DataType) -> pa.Array:
-    """Return numbers as an Arrow array of a logical type, which holds all that are not NULL."""
+    """Return numbers as an Arrow array of a logical type; all that are not NULL must fit in the type."""
     target = arrow_type(type_, str(type_))
     if pa.types.is_date32(target):
         return arrow_array(data.astype(np.int32, copy=False), target, mask=null)

@@ -1,7 +1,7 @@
 """Rows of a row space grouped by the postings of tuples that hold the columns as parts.
 
-This is how columns are grouped that have no postings of their own, under any condition. Tuples with the same
-values of the parts that are asked for are added up when all row spaces are.
+Columns without postings of their own are grouped in this way, under any condition. Tuples that have the same
+values of the columns are added up later, together with the other row spaces.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ Grouped = tuple[Combinations, BitMap, Choice]
 def holding(
     columns: Iterable[Column | None], parts: Sequence[Column]
 ) -> Iterator[tuple[IndexedTuple, list[int]]]:
-    """Yield the tuples among some columns that have all of `parts`, and the places of these.
+    """Yield the tuples among some columns that have all of `parts`, and each part's place in the tuple.
 
-    Tuples hold the values of partition columns as they are in UTC.
+    Only tuples and parts in UTC count, because tuples hold the values of partition columns as in UTC.
     """
     for tuple_ in columns:
         if isinstance(tuple_, IndexedTuple) and _in_utc([tuple_]) and _in_utc(parts):
@@ -51,7 +51,7 @@ def _in_utc(columns: Iterable[Column]) -> bool:
 
 
 def _place(tuple_: IndexedTuple, column: Column) -> int | None:
-    """Return which part of a tuple a column is, if it is one."""
+    """Return the place of a column among the parts of a tuple; None if the tuple does not have it."""
     for place, part in enumerate(tuple_.parts):
         if isinstance(part, IndexedTerm) and isinstance(column, IndexedTerm):
             if part.key == column.key:
@@ -70,7 +70,7 @@ def parts_of(keys: pa.BinaryArray, tuple_: IndexedTuple, places: Sequence[int]) 
 def grouped_by_tuples(
     space: SpaceView, bits: BitMap, columns: Sequence[Column], way: CountingWay | None
 ) -> Grouped | None:
-    """Group positions of a row space by the postings of tuples, if there are such and that is cheapest.
+    """Group positions of a row space by the postings of tuples; None if no tuple serves, or data is cheaper.
 
     `way`: the method to take, if given.
 

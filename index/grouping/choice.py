@@ -1,8 +1,8 @@
 """Choice of the cheapest method to group the rows of one row space, by estimate, with its reason.
 
-Codes are an array with the number of its key for each position of a row space. Making codes costs much once
-and saves ever after: codes are also chosen when earlier questions about the column have spent enough on other
-methods (`tailbit.index.evaluation.costs`).
+Codes are an array that holds, for each position of a row space, the number of its key. Codes are costly to
+make, but save time in all later questions. So they are also chosen when earlier questions about the column
+have spent enough on other methods (`tailbit.index.evaluation.costs`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Matching rows per key of one column.
 
 Recorded value counts serve questions without WHERE at the covered version; postings serve covered files, each
-row space with the method that `choice` finds cheapest; the data serves the rest. All become canonical keys,
-so that NaN, -0.0 and values of types widened since are counted as Spark groups them.
+row space with the method that `choice` finds cheapest; the data serves the rest. Keys from all three become
+canonical, so that NaN, -0.0 and values of types widened since are counted as Spark groups them.
 """
 
 from __future__ import annotations

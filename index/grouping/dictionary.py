@@ -1,7 +1,7 @@
 """One sorted dictionary of a column, merged from the keys of several segments and of data.
 
-Counts are arrays parallel to it. Dictionaries made of segments alone, which never change, are cached: a
-repeated question sorts no keys and makes no Python values.
+Counts are arrays parallel to the dictionary. Dictionaries made of segments alone, which never change, are
+cached: a repeated question sorts no keys and makes no Python values.
 
 Worked example: two segments, the second without NULL.
 

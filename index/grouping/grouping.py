@@ -77,7 +77,7 @@ class Grouping(ABC, Generic[Part]):
 
     @abstractmethod
     def of_tuples(self, combinations: Combinations) -> Part:
-        """Return grouped rows, of which some may be of the same group."""
+        """Convert combinations from postings of tuples to grouped rows; a group may occur several times."""
 
     @abstractmethod
     def by_data(self, reads: Sequence[Read]) -> Iterator[Part]:

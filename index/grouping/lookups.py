@@ -49,7 +49,7 @@ class AllRows(NamedTuple):
 class _Counted(NamedTuple):
     """Folded codes, ascending, with the number of positions of each.
 
-    `short`: positions of truncated keys, counted in neither.
+    `short`: positions of truncated keys, which are not counted.
     """
 
     numbers: Longs

@@ -1,8 +1,8 @@
 """Rows to group: positions of row spaces, and rows of files that no bitmap covers; and their values in data.
 
-A term is computed from the columns that it reads: one that reads one column once per distinct value, where
-files hold codes of values. A row for which its expression raises an error raises that error, as the row does
-in a condition.
+A term is computed from the columns that it reads; a term of one column once per distinct value, where files
+hold codes of values. If the expression of a term raises an error for a row, the question raises that error,
+as it does for a condition.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def fetch_values(storage: Storage, reads: Sequence[Read], columns: Sequence[Colu
 def number_values(
     storage: Storage, reads: Sequence[Read], columns: Sequence[Column]
 ) -> Iterator[tuple[list[Numbered], list[Read]]]:
-    """Yield columns and terms at rows as numbers of their values, and the reads to be fetched instead.
+    """Yield columns and terms of rows as numbers of distinct values, and the reads to be fetched instead.
 
     Raises:
         EvaluationError: a term raises for a row; the first such row is named.

@@ -1,8 +1,8 @@
 """Counts of the distinct values of many batches, in no order.
 
-Batches are merged into the tally once they have grown as large as it: each value is merged a few times, not
-once per batch, and memory is bounded by the distinct values. Integers, and types stored as integers, are
-counted by place or sorted; other values are grouped by Polars if there are many.
+Batches are gathered, and merged into the tally once they are larger than the tally. So each value is merged a
+few times, not once per batch, and memory is bounded by the distinct values. Integers, and types stored as
+integers, are counted by place or sorted; other values are grouped by Polars if there are many.
 
 Worked example: two batches.
 

@@ -1,1 +1,1 @@
-"""What a condition on columns says about a function of them, and a condition on the function about them."""
+"""Implications between conditions on columns and conditions on a function of these columns, both ways."""

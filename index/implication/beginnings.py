@@ -7,7 +7,7 @@ Worked example, for two characters:
     left(s, 2) > 'a'        s > 'a'
     left(s, 2) >= 'abc'     s >= 'ac'
 
-The other way, a range of the text is a range of its first characters.
+Conversely, a range of the text implies a range of its first characters.
 
 UTF-8 bytes sort like their characters. The texts are not checked to be UTF-8: Spark, too, counts
 characters by their first bytes.
@@ -22,7 +22,7 @@ from tailbit.index.values.literals import Literal
 
 
 def beginning(e: Expression) -> int:
-    """Return how many leading characters of the only column an expression takes.
+    """Return the number of leading characters that an expression takes from its only column.
 
     Raises:
         NotRising: the expression is no prefix of a column, or an empty prefix.
@@ -42,7 +42,7 @@ def beginning(e: Expression) -> int:
 def ends(characters: int, text: bytes) -> tuple[End, End]:
     """Return the least value with a prefix of at least `text`, and the least with a prefix above `text`.
 
-    `characters`: the length of the prefix. An end is the bytes of a value, and whether it is excluded.
+    `characters`: the length of a prefix. An end is a value, and whether the value itself is excluded.
 
     Raises:
         NotRising: `text` is not UTF-8.
@@ -59,9 +59,9 @@ def ends(characters: int, text: bytes) -> tuple[End, End]:
 
 
 def image(characters: int, span: Span) -> tuple[Interval, Interval]:
-    """Return the prefixes that only texts of a span have, and the prefixes that such texts may have.
+    """Return two intervals of prefixes: those that only texts in a span have, and all that they may have.
 
-    A text with fewer characters is its own prefix, and no other text has it.
+    `characters`: the length of a prefix. A shorter text is its own prefix, and no other text has that prefix.
     """
     (_, first, behind), (_, last, closed) = span
     low, high = (text if isinstance(text, bytes) else None for text in (first, last))
@@ -80,7 +80,7 @@ def image(characters: int, span: Span) -> tuple[Interval, Interval]:
 
 
 def _first_characters(text: bytes, characters: int) -> bytes | None:
-    """Return the first characters of a text; None if there are fewer before its end or a broken one."""
+    """Return the first characters of a text; None if its valid part is shorter."""
     try:
         written = text.decode()
     except UnicodeDecodeError as broken:

@@ -1,4 +1,4 @@
-"""The values of a monotonic function where its argument lies in a set: surely, and possibly.
+"""Values of a monotonic function whose argument lies in a set: the values that are sure, and those possible.
 
 Worked example, for `date_trunc('HOUR', ts)`, `year(day)` and `substr(s, 1, 2)`:
 
@@ -9,9 +9,9 @@ Worked example, for `date_trunc('HOUR', ts)`, `year(day)` and `substr(s, 1, 2)`:
     s LIKE 'ab%'                   'ab'                           'ab'
     s > 'abc'                      > 'ab'                         >= 'ab'
 
-A value is possible between those of the first and the last argument of a range, and sure if no argument next
-to the range has it. Where clocks go back, a day may begin twice; there the values at all changes of clocks
-nearby count. The function is NULL where its argument is NULL, and nowhere else.
+A value is possible if it lies between the values of the first and the last argument of a range, and sure if
+it is not also the value of an argument next to the range. Where clocks go back, a day may begin twice: the
+values at all clock changes nearby are considered, too. The function is NULL only where its argument is NULL.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MOST_SPANS = 1000
 """From this many spans on, only the first and the last end of a set are considered."""
 
 Image = tuple[ValueSet, ValueSet]
-"""Values of a function that only arguments in a set have, and those that such arguments may have."""
+"""Two sets of a function's values: those that only arguments in a set give, and all that these may give."""
 
 
 def image(term: IndexedTerm, arguments: ValueSet) -> Image:
@@ -86,7 +86,7 @@ def _function(same: _Same) -> _Function:
 class _Edges(NamedTuple):
     """Arguments at one end of the domain where the function does not rise, with their values.
 
-    `lonely`: the values that no other argument has.
+    `lonely`: the values that no argument outside of `days` has.
     """
 
     days: list[int]
@@ -106,13 +106,13 @@ class _Cut(NamedTuple):
 
 
 _FAR_APART = 3 * DAY_US
-"""Of two instants so far apart, the later one is never cut to an earlier time, whatever clocks do."""
+"""Two instants this far apart keep their order when both are truncated, whatever clocks change."""
 
 
 class _Function:
-    """A function of one column, monotonic between two arguments, which are its ranks: `first` and `last`.
+    """A function of one column, monotonic from the argument of rank `first` to that of rank `last`.
 
-    A rank is the whole number itself, or of a double the integer in the order of doubles.
+    The rank of a double is its integer in the order of doubles; any other argument is its own rank.
     """
 
     def __init__(self, expression: Expression) -> None:
@@ -126,7 +126,7 @@ class _Function:
         self.edges = None if days is None else self._left_out(days.tolist())
 
     def _left_out(self, days: list[int]) -> _Edges | None:
-        """Shorten the domain by the days at one end where the function overflows; return those days."""
+        """Remove from the domain the days at one end where the function overflows; return these, or None."""
         values = self._values(days)
         at_start, before = days[0] == self.first, [values[0], *values[:-1]]
         odd = [
@@ -156,7 +156,7 @@ class _Function:
         return canonical(evaluate(self.expression, given, len(ranks)).values, self.expression.type)
 
     def image(self, spans: Sequence[Span], arguments: ValueSet) -> Image:
-        """Return the values that only arguments in the spans have, and those that they may have."""
+        """Return the values that only arguments in the spans give, and all that these arguments may give."""
         ranges = [found for span in spans if (found := self._ranks(span))]
         near = {cut: self._near(cut) for found in ranges for cut in (found.start, found.stop)}
         ranks = sorted({rank for sides in near.values() for side in sides for rank in side})
@@ -176,9 +176,9 @@ class _Function:
         return range(start, stop)
 
     def _near(self, cut: int) -> tuple[list[int], list[int]]:
-        """Return the arguments before a place that have the greatest value there, and the least ones behind.
+        """Return the arguments before and behind a cut that may have the extreme value on their side.
 
-        At the ends of the domain there are none.
+        For a rising function: the greatest value before, the least behind. Empty at the ends of the domain.
         """
         if not self.first < cut <= self.last:
             return [], []
@@ -192,9 +192,9 @@ class _Function:
         near: Mapping[int, tuple[list[int], list[int]]],
         known: Mapping[int, Number | None],
     ) -> tuple[Interval | None, Interval]:
-        """Return the values that only arguments of a range have, and those that they may have.
+        """Return the values that only arguments in a range give, and all that these arguments may give.
 
-        Nothing is sure where the function raises next to an end of the range.
+        The first is None where the function raises next to an end of the range: no value is sure there.
         """
         start, stop = self._cut(near[ranks.start], known, True), self._cut(near[ranks.stop], known, False)
         low, high = (start, stop) if self.course.rising else (stop, start)
@@ -208,7 +208,10 @@ class _Function:
     def _cut(
         self, near: tuple[list[int], list[int]], known: Mapping[int, Number | None], begins: bool
     ) -> _Cut | None:
-        """Return the values next to a place where a range begins or ends; None at the ends of the domain."""
+        """Return the values on both sides of one end of a range; None at the ends of the domain.
+
+        `near`: the arguments on both sides. `begins`: whether the range begins there.
+        """
         before, behind = ([known[rank] for rank in side] for side in near)
         if not before:
             return None
@@ -218,7 +221,7 @@ class _Function:
 
 
 def _extreme(values: Sequence[Number | None], greatest: bool) -> Number | None:
-    """Return the greatest or the least of some values; None if one is not known."""
+    """Return the greatest or the least of some values; None if any of them is None."""
     known = [value for value in values if value is not None]
     if len(known) < len(values):
         return None
@@ -243,7 +246,7 @@ def _beyond(cut: _Cut | None, sign: int) -> tuple[Number | None, bool]:
 
 
 def _at_edges(edges: _Edges, arguments: ValueSet, sure: ValueSet, possible: ValueSet) -> Image:
-    """Correct the image, value by value, for the arguments where the function does not rise."""
+    """Correct the image, value by value, for the arguments at one end where the function does not rise."""
     inside: dict[Number, list[bool]] = {}
     for day, value in zip(edges.days, edges.values, strict=True):
         if value is not None:

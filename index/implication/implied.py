@@ -1,4 +1,4 @@
-"""What a condition implies for an indexed term: where the term's value makes it TRUE surely, and possibly.
+"""Conditions on an indexed term that a condition on columns implies, or that imply it.
 
 For every row for which the term does not raise: `sure` TRUE implies that the condition is TRUE, which implies
 `maybe` TRUE. Rows for which the term raises have no value in the index; evaluation leaves them open.
@@ -53,7 +53,7 @@ class Implied:
 
 
 def implied(node: Node, term: IndexedTerm) -> Implied | None:
-    """Return what a predicate implies for a term, cached; None if that is nothing.
+    """Return the conditions on a term that a predicate implies, cached; None if it implies none.
 
     Cost: for a leaf one evaluation of the term on the ends of its intervals, or on its values if it has few.
     """
@@ -61,7 +61,10 @@ def implied(node: Node, term: IndexedTerm) -> Implied | None:
 
 
 def implies(node: Node, term: IndexedTerm) -> bool:
-    """Return whether a predicate implies anything for a term, and an AND more than its parts do."""
+    """Return whether a predicate implies anything for a term.
+
+    An AND counts only for a term over several columns: for one column, the parts of the AND imply as much.
+    """
     if isinstance(node, And) and len(columns_in(term.expression)) < 2:
         return False
     return implied(node, term) is not None
@@ -89,13 +92,13 @@ def _cached(question: Asked[IndexedTerm]) -> Implied | None:
     node, term = question.node, question.term
     zones = {column.id: column.zone for column in columns_in(term.expression)}
     if any(column.zone != zones.get(column.id, column.zone) for column in columns_of(node)):
-        # The texts of partition values are other moments in another zone.
+        # In another zone, the text of a partition value means another moment.
         return None
     return _Implication(term).of(node)
 
 
 class _Implication:
-    """What the nodes of one predicate imply for a term; a node with several parents is looked at once."""
+    """Conditions on a term that the nodes of a predicate imply; a shared node is computed once."""
 
     def __init__(self, term: IndexedTerm) -> None:
         self.term = term
@@ -173,7 +176,7 @@ def _image(term: IndexedTerm, arguments: ValueSet) -> Image:
 
 
 def _of_truth(term: IndexedTerm, arguments: ValueSet) -> Image:
-    """Return two sets of truth values of a condition: those that only `arguments` give, and all they give.
+    """Return a condition's truth values in two sets: those that only `arguments` give, and all these give.
 
     `arguments`: values of the column that the condition reads.
 

@@ -30,7 +30,7 @@ from tailbit.tables.zones.times import fixed_offset
 Number = int | float
 
 End = tuple[Number | bytes, bool]
-"""Where values begin or end: just before a value, or just after it."""
+"""An end of a range of values: just before a value or, if True, just behind it."""
 
 _LONGEST = {"week": 7, "month": 31, "quarter": 92, "year": 366}
 """Maximum days of a unit."""
@@ -225,4 +225,4 @@ _STEPS_DOWN: Mapping[str, Callable[[Call, Number], tuple[Number, Expression]]] =
     **dict.fromkeys(("round", "floor", "ceil"), _to_digits),
     **dict.fromkeys(("+", "-", "*", "/"), _of_doubles),
 }
-"""By function name: returns the least argument for which the function is `y` or more, and the argument."""
+"""By function name: returns the least argument for which the function is `y` or more, and that operand."""

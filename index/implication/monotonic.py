@@ -1,8 +1,8 @@
-"""Whether a function of one column rises or falls with the column, wherever it does not raise.
+"""Direction of a function of one column: whether it rises or falls with the column, where it does not raise.
 
-A function that rises for comparisons can be inverted, too (`tailbit.index.implication.least`); here it
-suffices that it rises, as `i + 1`, `-l`, `p * 2`, `unix_seconds(ts)` and times truncated in a zone with clock
-changes do.
+Comparisons need a function that can be inverted, too (`tailbit.index.implication.least`). Here any function
+that rises or falls will do: `i + 1`, `-l`, `p * 2`, `unix_seconds(ts)` and times truncated in a zone with
+clock changes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Course(NamedTuple):
 
 
 def course(expression: Expression) -> Course:
-    """Return whether a function of one column rises or falls with the column, and in which time zone.
+    """Return whether a function rises or falls with its only column, and the zone whose clock changes matter.
 
     Raises:
         NotRising: the function is not known to rise or fall.
@@ -59,7 +59,7 @@ def _step(call: Call, turned: bool = False) -> tuple[bool, Expression]:
 
 
 def _arithmetic(call: Call) -> tuple[bool, Expression]:
-    """Return whether an exact operator with a constant turns the course, and its other operand."""
+    """Return whether exact arithmetic with a constant reverses the order, and the operand that varies."""
     if call.type.name == "double":
         return _step_of_doubles(call)
     left, right = call.args
@@ -109,4 +109,4 @@ _EXACT: Mapping[str, Callable[[Call], tuple[bool, Expression]]] = {
     **dict.fromkeys(("unix_date", "unix_seconds", "unix_millis", "unix_micros"), _step),
     **dict.fromkeys(("seconds since 1970", "date_from_unix_date"), _step),
 }
-"""By function name: returns whether the course turns, and the operand that it follows."""
+"""By function name: returns whether the call reverses the order, and the operand whose order it follows."""

@@ -1,4 +1,4 @@
-"""Columns that a condition pins to few values: whatever a term does with them, it has few values there.
+"""Columns that a condition pins to few values: a term over these columns then has few values, too.
 
 Worked example, for a term that holds `pmod(hash(k), 64)`:
 
@@ -6,7 +6,7 @@ Worked example, for a term that holds `pmod(hash(k), 64)`:
     k IN (1, 2, 3)            term IN (up to three values)
     k BETWEEN 10 AND 12       as k IN (10, 11, 12), since k is a whole number
 
-A term may have the same value for other arguments, so that nothing is sure.
+A term may have the same value for other arguments, so that no row is sure.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ MOST_VALUES = 4096
 
 
 def few_values(values: ValueSet, type_: DataType, most: int = MOST_VALUES) -> list[Value | None] | None:
-    """Return the values of a set that a column of a type may hold, NULL last; None if they may be many.
+    """Return the values of a set that a column of a type may hold, NULL last; None if they may exceed `most`.
 
-    0.0 comes with -0.0, which equals it, but not for every function.
+    0.0 is listed with -0.0: they are equal, but some functions tell them apart.
     """
     if type_.fields:
         return None
@@ -57,7 +57,7 @@ def few_values(values: ValueSet, type_: DataType, most: int = MOST_VALUES) -> li
 
 
 def _whole_numbers(span: Span, low: int, high: int) -> range:
-    """Return the whole numbers of a span that lie between two others."""
+    """Return the whole numbers of a span that lie between `low` and `high`, both included."""
     (end, first, behind), (last_end, last, closed) = span
     start = low if end else max(low, int(first) + behind)
     return range(start, (high + 1 if last_end else min(high + 1, int(last) + closed)))
@@ -70,7 +70,7 @@ def is_point(span: Span) -> bool:
 
 
 def pinned(leaves: Sequence[Leaf], term: IndexedTerm) -> Leaf | None:
-    """Return the condition that leaves, all TRUE, imply for a term; None unless its columns have few values.
+    """Return the condition on a term that leaves, all TRUE, imply; None if they leave a column many values.
 
     Values for which the term raises are left out. Cost: one evaluation over the combinations of the values.
     """

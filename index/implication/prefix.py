@@ -5,7 +5,7 @@ Worked example, for the parts `a`, `lower(s)` and `c`:
     a = 1 AND lower(s) IN ('x', 'y') AND c > 5     a {1}, lower(s) {x, y}, c above 5; all three are served
     a IS NULL AND c > 5                            a {NULL}; `c > 5` is left to others
     a BETWEEN 1 AND 3 AND lower(s) = 'x'           a {1, 2, 3}, lower(s) {x}, since `a` is a whole number
-    a > 1 AND lower(s) = 'x'                       a above 1; the other is left to others
+    a > 1 AND lower(s) = 'x'                       a above 1; `lower(s) = 'x'` is left to others
     lower(s) = 'x'                                 nothing is served
 """
 
@@ -27,11 +27,11 @@ from tailbit.tables.model import Column
 
 @dataclass(frozen=True, slots=True)
 class TuplePrefix:
-    """What a conjunction says about the first parts of a composite key.
+    """Values that a conjunction admits for the first parts of a composite key.
 
     `points`: the values of each of the first parts, NULL as None. `last`: the values of the part behind them;
-    None if it is not restricted. `served`: the conjuncts that the values come from. `exact`: the rows of the
-    values are those where the served conjuncts are TRUE; otherwise they are a superset.
+    None if that part is not restricted. `served`: the conjuncts that the values come from. `exact`: whether
+    the served conjuncts are TRUE for every row with these values; otherwise some of the rows are rechecked.
     """
 
     points: tuple[tuple[Value | None, ...], ...]
@@ -41,10 +41,10 @@ class TuplePrefix:
 
 
 def tuple_prefix(conjuncts: Sequence[Node], terms: Sequence[Column]) -> TuplePrefix | None:
-    """Return what conjuncts say about the first of the parts of a composite key; None if that is nothing.
+    """Return the values that conjuncts admit for the first parts of a composite key; None if unrestricted.
 
-    Every conjunct that says anything about a part of the prefix is served. The product of the numbers of
-    values stays below a limit; a part with more of them is the last.
+    Every conjunct that restricts a part of the prefix is served. The listed values have at most `MOST_VALUES`
+    combinations; a part with more values is the last.
     """
     parts = [_said(conjuncts, term) for term in terms]
     points: list[tuple[Value | None, ...]] = []
@@ -67,7 +67,7 @@ def tuple_prefix(conjuncts: Sequence[Node], terms: Sequence[Column]) -> TuplePre
 
 
 class _Said(NamedTuple):
-    """What conjuncts say about a part: its values (None: nothing), the conjuncts, those that say no more."""
+    """Values of a part (None: all), the conjuncts that restrict it, and those that restrict nothing else."""
 
     values: ValueSet | None
     nodes: list[Node]
@@ -81,7 +81,7 @@ def _said(conjuncts: Sequence[Node], term: Column) -> _Said:
 
 
 def _leaf(node: Node, term: Column) -> tuple[Leaf, bool] | None:
-    """Return a conjunct as a set of values of a part, and whether it says no more than that; None: no set."""
+    """Return the leaf on a part that a conjunct implies, and whether both are equivalent; None if no leaf."""
     if not isinstance(term, IndexedTerm):
         return (node, True) if isinstance(node, Leaf) and node.column.id == term.id else None
     said = implied(node, term)

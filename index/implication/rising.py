@@ -1,7 +1,8 @@
 """Conditions on one column or a monotonic function of it, as ranges of the column itself.
 
-Worked example: `year(day) = 1995` is TRUE from 1995-01-01 until before 1996-01-01. The least arguments with
-certain values (`tailbit.index.implication.least`) suffice for every comparison with a constant.
+Worked example: `year(day) = 1995` is TRUE from 1995-01-01 until before 1996-01-01. For every comparison with
+a constant it suffices to know the least argument with at least a given value
+(`tailbit.index.implication.least`).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from tailbit.tables.model import Column
 def node_of(expression: Expression) -> Node:
     """Return a boolean expression as a condition: a leaf on a column's values if possible, else computed.
 
-    For values at which a leaf's expression raises, it is computed too: it raises there.
+    Values for which the expression raises are also computed, so that reading such a row raises the error.
     """
     columns, computed = columns_in(expression), Computed(expression, show(expression))
     if len(columns) != 1:
@@ -45,7 +46,7 @@ def node_of(expression: Expression) -> Node:
 
 
 def truth_of(condition: Expression) -> Truth | None:
-    """Return the values of its only column where a condition is TRUE and FALSE; None where it is computed."""
+    """Return the values of its only column where a condition is TRUE and FALSE; None if these are no sets."""
     columns = columns_in(condition)
     try:
         return _Truths(columns[0]).of(condition) if len(columns) == 1 else None
@@ -122,7 +123,8 @@ class _Truths:
     def _at_edges(self, true: ValueSet, false: ValueSet, condition: Call, days: Longs) -> Truth:
         """Correct the truth at the ends of 32 bits, where the function falls: evaluate those days one by one.
 
-        Days for which the condition raises, the first of 32 bits in `trunc(day, 'QUARTER')`, are noted.
+        Days for which the condition raises, as the first 32-bit days in `trunc(day, 'QUARTER')`, are added to
+        `raising`.
         """
         given = array_of(days, np.zeros(len(days), dtype=np.bool_), DATE)
         vector = evaluate(condition, {self.column.id: given}, len(days))
@@ -144,7 +146,7 @@ class _Truths:
         raise NotRising
 
     def _between(self, low: End | None, high: End | None) -> ValueSet:
-        """Return the values from one end up to another; None: unbounded."""
+        """Return the values from `low` up to `high`; None: unbounded."""
         ends = (b"", None) if self.textual else domain_of(self.column.type)
         first, last = (ends[0], False), ends[1]
         low = None if low is None or low <= first else low
@@ -158,7 +160,7 @@ class _Truths:
 
 
 def _compared_with(value: Expression, constant: Expression) -> Value | None:
-    """Return the constant that the column itself is compared with; None if it is compared otherwise."""
+    """Return the constant if the plain column is compared with it in the column's own type; else None."""
     if isinstance(value, Call) and value.name == "cast" and value.type == DOUBLE:
         value = value.args[0] if value.args[0].type == FLOAT else value
     if not isinstance(value, Ref) or not isinstance(constant, Literal):

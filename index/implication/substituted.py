@@ -1,4 +1,4 @@
-"""Indexed terms in place of the expressions that they hold: what contains a term is asked of its values.
+"""Substitution of indexed terms for the expressions that they hold, so that conditions read their values.
 
 Worked example, for a term that holds `lower(s)`:
 
@@ -33,7 +33,7 @@ def term_of(expression: Expression, terms: Sequence[IndexedTerm]) -> IndexedTerm
 
 
 def substituted(expression: Expression, terms: Sequence[IndexedTerm]) -> Expression:
-    """Replace each part of an expression whose values a term holds by that term, read as a column.
+    """Replace each part of an expression that a term holds by a reference to the term, read as a column.
 
     Cost: one visit per distinct call. An operand used in several places stays one object.
     """
@@ -77,7 +77,10 @@ def _may_raise(expression: Expression, node: Computed) -> bool:
 
 
 def _where(outcomes: TruthValues, truth: Truth) -> ValueSet:
-    """Return the values for which a condition with a truth has one of some outcomes."""
+    """Return the values for which a condition has one of some outcomes.
+
+    `truth`: the values for which the condition is TRUE, and those for which it is FALSE.
+    """
     true, false = truth
     if outcomes == IS_TRUE or outcomes == IS_FALSE:
         return true if outcomes == IS_TRUE else false
@@ -109,7 +112,7 @@ def _of_comparison(node: Compare, term: IndexedTerm) -> Node | None:
 
 
 def _column(side: Expression, node: Compare) -> str:
-    """Return the column that one side of a comparison takes, if it is compared in the type of the node."""
+    """Return the id of the column on one side; empty if the side is not compared in the type of the node."""
     if side.type != node.common:
         return ""
     inner = side.args[0] if isinstance(side, Call) and side.name == "cast" else side

@@ -61,7 +61,7 @@ class HiddenRowsKind(Kind["KnownHiddenRows"]):
     def merge(self, view: View, group: merging.MergeGroup, earliest: int | None) -> merging.Merged:
         """Write one row per identity.
 
-        Merges above the lowest size class keep only identities in use, since the source has the others.
+        Merges above the lowest size class keep only identities in use; the source still has all others.
         """
         in_use = None if group.size_class == 0 else view.reader(FILES).identities()
         current = None if in_use is None else arrow_array(list(in_use), pa.string())
@@ -72,7 +72,7 @@ class HiddenRowsKind(Kind["KnownHiddenRows"]):
         return merging.Merged(tuple(written), forgotten=frozenset(forgotten))
 
     def in_use(self, view: View) -> Iterable[str]:
-        """Return the identities in use; a restore brings some back."""
+        """Return the identities in use; a restore of the source may bring identities back into use."""
         return view.reader(FILES).identities()
 
     def check(self, view: View, source: CheckedSource) -> Iterator[Problem]:

@@ -85,7 +85,7 @@ class Problem:
 
     @classmethod
     def of(cls, where: str, damage: CorruptIndexError) -> Problem:
-        """Return the problem that an index file met at a place is damaged."""
+        """Return the problem of a damaged index file, found while `where` was checked."""
         return cls(where, str(damage), Blame.FILE, str(damage.fields.get("file")))
 
 
@@ -142,9 +142,9 @@ class Kind(ABC, Generic[R]):
 
     Instances have no state and are sent to workers; instances of one class are equal.
 
-    `defined`: its rows are of the definitions of this kind; none if there is none. `schema`: its columns; a
-    column that other kinds have too has the same type there. `sorted_by`: the sort order of the rows of a
-    file, nulls first; empty for unsorted.
+    `defined`: rows exist only for definitions of this kind. `schema`: the columns of the kind; a column that
+    another kind has too has the same type there. `sorted_by`: the sort order of the rows of a file, nulls
+    first; empty for unsorted.
     """
 
     name: ClassVar[str]
@@ -163,23 +163,24 @@ class Kind(ABC, Generic[R]):
         """Return a reader of the live files of this kind. Cost: nothing is read before it is needed."""
 
     def renewed(self, reader: R, view: View, added: Sequence[IndexFile], removed: Sequence[str]) -> R | None:
-        """Return the reader after files of any kind were added and removed; None: create it again."""
+        """Return the reader after files of any kind were added and removed, or None to create it again."""
         return None
 
     def accesses(self, view: View, columns: Sequence[Column]) -> Sequence[Access]:
-        """Return what the definitions of this kind say of conditions on other columns than their own.
+        """Return the accesses of the definitions of this kind, for conditions on columns not their own.
 
         `columns`: the indexed columns and terms that the table has values of, at the version asked for.
         """
         return ()
 
     def build(self, entering: Sequence[Entering], columns: Sequence[Column]) -> Iterator[pa.Table]:
-        """Yield rows about the data files of a task, in order `sorted_by`, if each follows from one file.
+        """Yield the rows of this kind about the data files of a task, in order `sorted_by`.
 
         `columns`: those that the definitions of this kind name, as they are now.
 
-        By default there are none: postings, counts and hidden rows come from one pass over the values, which
-        the task makes itself. A file that was indexed before this kind existed has no rows of this kind.
+        This is for kinds whose rows each follow from one data file; by default there are no rows. Postings,
+        counts and hidden rows come from one pass over the values, which the task makes itself. A file that
+        was indexed before this kind existed has no rows of this kind.
         """
         return iter(())
 
@@ -201,18 +202,18 @@ class Kind(ABC, Generic[R]):
     def may_commit(self, view: View, group: merging.MergeGroup, merged: merging.Merged | None) -> bool:
         """Return whether a merge may be written (`merged` is None) or committed, as the index is now.
 
-        Not if something of which the merge dropped all rows is in use again.
+        Not if an input is no longer live, or if an id of which the merge dropped all rows is in use again.
         """
         forgotten = merged.forgotten if merged is not None else frozenset()
         live = all(path in view.files for path in group.inputs)
         return live and (not forgotten or forgotten.isdisjoint(self.in_use(view)))
 
     def in_use(self, view: View) -> Iterable[str]:
-        """Return what must have rows of this kind, of what a merge may drop (`Merged.forgotten`)."""
+        """Return the ids in use, whose rows no merge may drop; see `Merged.forgotten`."""
         return ()
 
     def definitions(self, view: View) -> list[Definition]:
-        """Return the definitions of this kind, of a kind that has some (`defined`)."""
+        """Return the definitions of this kind; only a kind that is `defined` has any."""
         return [definition for definition in view.settings.definitions if definition.kind == self.name]
 
     def check(self, view: View, source: CheckedSource) -> Iterator[Problem]:

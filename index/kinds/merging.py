@@ -1,4 +1,4 @@
-"""Inputs and results of a merge: files of one size class go in, at most one file comes out."""
+"""Inputs and results of a merge: a group of index files of one kind, and the files that replace them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tailbit.imports.dataclass import dataclass
 from tailbit.index.model import IndexFile, NewClaim
 
 FAN_IN = 8
-"""Number of files of one size class that are merged into one."""
+"""Least number of files of one size class that are merged."""
 
 _SMALLEST = 4096
 """Files smaller than 8 x this many bytes are all of size class 0."""
@@ -16,7 +16,7 @@ _SMALLEST = 4096
 
 @dataclass(frozen=True)
 class MergeGroup:
-    """Index files of one kind that are merged into one or dropped.
+    """Index files of one kind that are merged or dropped together.
 
     Segments come as all segments of some row spaces.
     """

@@ -1,4 +1,4 @@
-"""Rows of index files of any kind: read, conformed to a schema, looked up by row-group statistics."""
+"""Reading of index files of any kind: rows in the schema of the kind, row groups chosen by statistics."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def kind_of(path: str) -> str:
 
 
 def stored_type(column: Column) -> str | None:
-    """Return the key type of what is kept of a column's values; None if nothing can be."""
+    """Return the key type of a column's values; None for partition columns and types without keys."""
     try:
         return None if column.partition else key_type_of(column.type)
     except ColumnTypeError:
@@ -58,9 +58,9 @@ def _column(table: pa.Table, field: pa.Field) -> pa.ChunkedArray | pa.Array:
 
 
 def row_groups(metadata: pq.FileMetaData, column: str, value: str) -> list[int]:
-    """Prune the row groups of a sorted file by statistics.
+    """Return the row groups of a sorted file that may hold `value` in a column.
 
-    Row groups that may hold `value` are kept, and those without statistics.
+    Statistics exclude the others; row groups without statistics are returned.
     """
     at = metadata.schema.names.index(column)
     groups = []

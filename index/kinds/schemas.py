@@ -56,7 +56,7 @@ class Kinds:
         return next((kind for kind in self.every if kind.name == kind_of(path)), None)
 
     def accesses(self, view: View, columns: Sequence[Column]) -> list[Access]:
-        """Return what the definitions of all kinds say of conditions on other columns than their own."""
+        """Return the accesses of the definitions of all kinds; see `Kind.accesses`."""
         return [access for kind in self.every for access in kind.accesses(view, columns)]
 
     def table_schema(self) -> pa.Schema:

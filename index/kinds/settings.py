@@ -29,7 +29,7 @@ ARRAY_FORMAT = 4
 NAMED_FORMAT = 6
 """The number of the same layout with definitions that are no bitmap of one column.
 
-Columns of few postings share row groups there. Number 5 is the same without that."""
+Here, columns of few postings may share row groups. Format 5 is the same without shared row groups."""
 
 PAGED_FORMAT = 7
 """The number of the same layout with record keys, whose postings lie in small pages."""
@@ -44,7 +44,7 @@ NEWEST_FORMAT = BLOOM_FORMAT
 """The highest number that this release reads and writes."""
 
 OLDEST_FORMAT = 1
-"""Settings have the same layout since this format: an index of it can be rebuilt with its columns."""
+"""The oldest format whose settings can be read, so that an index of it can be rebuilt with its columns."""
 
 _INDEXED = pa.struct([(name, pa.string()) for name in ("label", "id", "key_type", "type")])
 """A bitmap of one column, as formats 3 and 4 record it."""
@@ -121,15 +121,15 @@ def _format_of_named(definition: Definition) -> int:
 
 
 def may_share(settings: Settings) -> bool:
-    """Return whether columns may share a row group of postings: no older release reads the index then."""
+    """Return whether columns may share row groups of postings, which releases before format 5 cannot read."""
     return settings.format >= NAMED_FORMAT
 
 
 class PostingForms(NamedTuple):
     """How segments of postings are written, as the format of the index and its definitions allow.
 
-    `share`: columns of few postings may share row groups. `paged`: ids of the postings in small pages, which
-    have a segment of their own. `packs`: UUIDs among these are stored as sixteen bytes.
+    `share`: columns of few postings may share row groups. `paged`: ids whose postings lie in small pages, in
+    a segment of their own. `packs`: UUIDs among the keys in small pages are stored as sixteen bytes.
     """
 
     share: bool = False
@@ -148,7 +148,7 @@ PLAIN_FORMS = PostingForms()
 
 
 def settings_to_arrow(settings: Settings, seq: int) -> pa.Table:
-    """Convert a settings record to one row; bitmaps of one column stand where older releases look."""
+    """Convert a settings record to one row; bitmaps of one column go into `indexed`, as in older formats."""
     others = [definition for definition in settings.definitions if not definition.is_plain]
     row = {
         "seq": seq,

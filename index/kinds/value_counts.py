@@ -116,7 +116,7 @@ class Tally:
 def write_value_counts(storage: Storage, tally: Tally) -> IndexFile | None:
     """Write the changes as one file sorted by (column, key); return None if all are zero.
 
-    Columns of few changes share row groups of `SHARED_ROWS` rows: a row group costs as much as its rows.
+    Columns of few changes share row groups of `SHARED_ROWS` rows, because each row group has its own cost.
     """
     groups = _shared(_groups(tally))
     first = next(groups, None)
@@ -219,7 +219,7 @@ def _deltas(storage: Storage, path: str, column: str, key_type: str) -> pa.Table
 
 
 def add_up(deltas: pa.Table) -> pa.Table:
-    """Sum the changes per all other columns, drop zero sums, and sort with null keys first.
+    """Sum `delta` over rows that are equal in all other columns; drop zero sums; sort with null keys first.
 
     The sum is taken by a sort, because pyarrow's group_by imports its dataset module, which costs a query a
     second.

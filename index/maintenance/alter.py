@@ -1,9 +1,9 @@
 """Changes of the definitions of an index: settings, and the records of dropped columns, in one commit.
 
-An added definition is only named: new files get it at once, and the indexer fills the others beside the
-stream; until a file is done, its rows are scanned. A dropped definition is removed from the records and the
-value counts at once, so that every state in between looks as if the index had never had it. Its postings are
-removed when their row spaces are merged.
+An added definition is only recorded: new files are indexed for it at once, and the indexer fills older files
+while the stream runs; until a file is filled, its rows are scanned. A dropped definition is removed from the
+records and the value counts at once, so that every state in between looks as if the index had never had it.
+Its postings are removed when their row spaces are merged.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tailbit.index.model import Definition, IndexFile, Ledger, Settings, raised_
 from tailbit.index.store.table import MetadataTable
 
 ATTEMPTS = 20
-"""Commits tried beside a running indexer, which commits a few times a second at most."""
+"""Attempts to commit while an indexer runs, which commits a few times a second at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +43,9 @@ def alter(
 ) -> Altered:
     """Add the definitions `add`, and drop those whose ids are in `drop`; keep the others.
 
-    `check`: called with the definitions that there are, also after another writer changed them; what it
-    raises is raised, and nothing is changed. An added definition whose name is taken gets a number behind the
-    name. Two concurrent alterations are applied one after the other, and both hold. Cost: for added
+    `check`: called with the present definitions, and again if another writer changed them; an error that it
+    raises ends the alteration, and nothing is changed. An added definition whose name is taken gets a number
+    after its name. Two concurrent alterations are applied one after the other, and both hold. Cost: for added
     definitions, one small commit; for dropped ones, a record per file and a count per distinct value.
 
     Raises:
@@ -92,7 +92,7 @@ def _attempt(index: MetadataTable, add: Sequence[Definition], drop: Sequence[str
 
 
 def _freely_named(definition: Definition, known: Iterable[Definition]) -> Definition:
-    """Return a definition under its name, or under that and a number where another one has the name."""
+    """Return a definition under its name, or with a number after its name if another definition has it."""
     used_names = {other.name.lower() for other in known}
     names = (definition.name, *(f"{definition.name}_{number}" for number in range(2, len(used_names) + 2)))
     return replace(definition, name=next(name for name in names if name.lower() not in used_names))
@@ -132,7 +132,7 @@ def _uncounted(index: MetadataTable, gone: Sequence[str]) -> list[IndexFile]:
 def _ledger(index: MetadataTable, settings: Settings) -> Ledger | None:
     """Return the ledger with the version of new settings, or None to leave the ledger as it is.
 
-    It is left if the present settings already request a new round: the request then stands.
+    The ledger is left if the present settings already request a new round: the request then stands.
     """
     ledger, before = index.state.ledger, index.state.settings
     if ledger is None or ledger.settings_version != before.version:

@@ -88,7 +88,7 @@ def _open(path: str, options: StorageOptions) -> MetadataTable | None:
 def _create(
     path: str, definitions: tuple[Definition, ...], options: StorageOptions
 ) -> tuple[MetadataTable, bool]:
-    """Create an index, or open the one of a process that is first; return whether it was created."""
+    """Create an index, or open it if another process was first; return it, and whether it was created."""
     settings = Settings(1, uuid.uuid4().hex, format_of(definitions), definitions)
     try:
         return MetadataTable.create(path, settings, options=options), True
@@ -97,7 +97,7 @@ def _create(
 
 
 def open_or_create(table: Table, path: str, definition: Definition) -> tuple[MetadataTable, bool]:
-    """Open the index at `path`, or create it with one definition; return whether it was created.
+    """Open the index at `path`, or create it with one definition; return it, and whether it was created here.
 
     Raises:
         CorruptIndexError: the index cannot be read.

@@ -36,7 +36,7 @@ BY_PARTITION = "by partition"
 """The value of the option `deferred` once partitions were rebuilt; before the first rebuild it is `true`."""
 
 WITHIN = "where"
-"""The option that keeps the condition of a deferred definition of a part, while partitions are rebuilt."""
+"""The option that keeps the condition of a deferred partial definition while partitions are rebuilt."""
 
 _ALL = "*"
 
@@ -79,7 +79,7 @@ def define(statement: CreateIndex, schema: Schema, zone: str = "UTC", table: str
 
 
 def _check_key(statement: CreateIndex, columns: Sequence[Column | None]) -> None:
-    """Raise if a term of a record key is no column whose value is one key."""
+    """Raise if a term of a record key is not a column, or is an array column."""
     for term, column in zip(statement.terms, columns, strict=True):
         if column is None:
             hint = f"Write USING bitmap ({term})."
@@ -89,7 +89,7 @@ def _check_key(statement: CreateIndex, columns: Sequence[Column | None]) -> None
 
 
 _HASHED_TYPES = ("byte", "short", "integer", "long", "string", "binary", "date", "timestamp", "timestamp_ntz")
-"""Types of which equal values have one form, so that they have one hash."""
+"""Types whose equal values have one form, and therefore one hash."""
 
 
 def _hashed(statement: CreateIndex, columns: Sequence[Column | None], schema: Schema) -> Term:
@@ -111,7 +111,7 @@ HASH_OF = "CAST(hash({once}) AS BIGINT) * 65536 + pmod(hash({twice}), 65536)"
 
 
 def _check_filtered(statement: CreateIndex, columns: Sequence[Column | None]) -> None:
-    """Raise if a term of Bloom filters is no stored column whose values are compared.
+    """Raise if a term of Bloom filters is not a column that data files store, or has no comparable values.
 
     Raises:
         ColumnTypeError: the values of a column have no keys.
@@ -126,7 +126,7 @@ def _check_filtered(statement: CreateIndex, columns: Sequence[Column | None]) ->
 
 
 def _check_different(statement: CreateIndex, terms: tuple[Term, ...], schema: Schema) -> None:
-    """Raise if two terms are the same, written in two ways."""
+    """Raise if two terms have one meaning, written in two ways."""
     meanings = meanings_of(terms, schema)
     for at, written in enumerate(statement.terms[: len(terms)]):
         if meanings[at] in meanings[:at]:
@@ -149,7 +149,7 @@ def _column(term: WrittenExpression, schema: Schema, zone: str, table: str) -> C
 
 
 def _terms_by_themselves(statement: CreateIndex, schema: Schema, zone: str, table: str) -> tuple[Term, ...]:
-    """Return the terms of a kind that keeps something of each by itself; none stands for all columns."""
+    """Return the terms of a kind that treats each term separately; no terms stand for all columns."""
     terms = []
     for term in statement.terms:
         if term.text == _ALL:
@@ -175,7 +175,7 @@ def _checked_partitions(
     partitions = [column.label for column in schema.columns if column.partition]
     with only.placed():
         refuse_present(only.text)
-        # As it is bound again for each file that comes.
+        # Bound in the same way as later for each new file.
         columns = columns_of(bind(only.text, schema, table=table))
     hint = f"Partition columns: {', '.join(partitions)}." if partitions else "The table has none."
     others = [column.label for column in columns if not column.partition]
@@ -187,7 +187,9 @@ def _checked_partitions(
 
 
 def find(definitions: Iterable[Definition], name: str) -> Definition | None:
-    """Return the definition of a name, in any case; of two, as while one is rebuilt, the older.
+    """Return the definition of a name, in any case, or None.
+
+    While a definition is rebuilt, two have its name: the older one is returned.
 
     An index that has the name of its column, as SQL text, is also found by that name without backticks.
     """
@@ -243,7 +245,7 @@ def check_free(definitions: Iterable[Definition], definition: Definition, schema
 
 
 def drop(index: MetadataTable, name: str) -> Definition:
-    """Drop the definition of a name, and whatever was begun to take its place; return it.
+    """Drop the definition of a name, and an unfinished rebuild of it; return the dropped definition.
 
     Raises:
         UnknownIndexError: there is none; lists those that there are.
@@ -260,14 +262,13 @@ def drop(index: MetadataTable, name: str) -> Definition:
 
 
 def begin(index: MetadataTable, statement: RebuildIndex, schema: Schema) -> Definition:
-    """Let a deferred definition be built, or one of a part be built of a further partition; return it.
+    """Begin to build a deferred definition, or to build a partial one for a further partition; return it.
 
-    Nothing is changed by a statement that names no partition, of a definition that is not deferred. Cost: one
-    small commit.
+    A statement without a partition changes nothing if the definition is not deferred. Cost: one small commit.
 
     Raises:
         UnknownIndexError: there is none of the name; lists those that there are.
-        StatementError: a partition is named of a definition that covers every file already.
+        StatementError: a partition is named, but the definition covers every file already.
         CommitConflictError: other writers were first again and again.
     """
 
@@ -283,7 +284,7 @@ def begin(index: MetadataTable, statement: RebuildIndex, schema: Schema) -> Defi
 
 
 def _begun(definition: Definition, statement: RebuildIndex, schema: Schema) -> Definition:
-    """Return a definition as the rebuild of a statement leaves it."""
+    """Return a definition as a REBUILD statement changes it."""
     deferred = definition.options.get(DEFERRED)
     if statement.only is None:
         begun = definition.without(DEFERRED)
@@ -307,7 +308,7 @@ def _begun(definition: Definition, statement: RebuildIndex, schema: Schema) -> D
 
 
 def _whole(definition: Definition, schema: Schema) -> Definition:
-    """Return a definition that was built partition by partition as one of every file that it is to cover."""
+    """Return a definition that was built by partition, extended to all files that it is to cover."""
     begun, within = definition.without(DEFERRED).without(WITHIN), definition.options.get(WITHIN, "")
     if not within:
         return replace(begun, only="", only_columns=())
@@ -320,7 +321,7 @@ def _united(read: Iterable[TermColumn], known: Iterable[TermColumn]) -> tuple[Te
 
 
 def _covers(covered: Node, both: Node) -> bool:
-    """Return whether a condition covers all that it covers together with another one, where this shows."""
+    """Return whether a condition equals `both`, its OR with another one, as far as this can be told."""
     if isinstance(covered, Leaf) and isinstance(both, Leaf):
         return (covered.column, covered.true) == (both.column, both.true)
     return covered == both

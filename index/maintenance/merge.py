@@ -33,7 +33,7 @@ class MergePlan:
 
 
 def merge_due(index: IndexState, earliest_version: int | None = None) -> list[MergePlan]:
-    """Return the merge that is due, as one plan or none.
+    """Return the merge that is due as a list of one plan, or an empty list.
 
     `earliest_version`: the earliest source version that a reader may still query; None keeps the postings of
     every file. Cost: one pass over the live index files; if that version has moved, one vectorised pass over

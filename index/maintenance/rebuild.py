@@ -1,9 +1,9 @@
-"""REBUILD of a definition: a newer one is built beside it under the same name, and replaces it in one commit.
+"""REBUILD of a definition: a newer one of the same name is built, and replaces the old one in one commit.
 
-Questions go on with the older one. A bitmap of one column has the id of the column, so that no other can
-stand beside it: it is taken from the records of all files, and until a file has it again, its rows are
-scanned. What still lacks a definition is known from the records, so that a restart or a kill at any point
-goes on from there.
+Until then, questions use the old definition. A bitmap of one column has the id of the column, so that two of
+them cannot exist: the bitmap is removed from the records of all files, and until a file is indexed again, its
+rows are scanned. The records tell which files still lack a definition, so that a rebuild continues after a
+restart or a kill at any point.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from tailbit.tables.table import Table
 def rebuild(index: MetadataTable, name: str, schema: Schema) -> Definition:
     """Begin to build a definition anew; return the definition to be built.
 
-    Its terms are bound to the schema: columns that were renamed are the same columns, and one of another type
-    than at creation is indexed as it is now. A rebuild that has not ended begins again. A deferred definition
-    is built as it stands. Cost: one small commit; of a bitmap of one column that of a drop.
+    Its terms are bound to the schema: a renamed column is the same column, and a column whose type changed is
+    indexed with its present type. An unfinished rebuild begins again. A deferred definition is built as it
+    stands. Cost: one small commit; for a bitmap of one column, the cost of dropping it.
 
     Raises:
         UnknownIndexError: the index has no definition of this name.
@@ -73,9 +73,9 @@ def rebuild(index: MetadataTable, name: str, schema: Schema) -> Definition:
 
 
 def promoted_since(definitions: Iterable[Definition], schema: Schema) -> list[Definition]:
-    """Return the bitmaps of columns that were of another type when they were defined, with other values.
+    """Return the bitmaps of columns whose type, and with it whose values, changed since they were defined.
 
-    Postings and counts of files that the batch does not touch are then of values that nobody reads any more.
+    Postings and counts of files that the batch does not touch then hold values that nobody reads any more.
     """
     present = {column.id: column.type for column in every_column(schema)}
     plain = ((definition, definition.terms[0]) for definition in definitions if definition.is_of_column)
@@ -87,13 +87,13 @@ def promoted_since(definitions: Iterable[Definition], schema: Schema) -> list[De
 
 
 def _has_other_values(then: Term, now: DataType) -> bool:
-    """Return whether a column of a type has other values than when a term of it was recorded."""
+    """Return whether a column was promoted to a type with other values since a term of it was recorded."""
     value = now.fields[0].type if now.name == "array" else now
     return value.promoted and (then.type, then.key_type) != (str(now), posting_type_of(now))
 
 
 def _column_anew(definition: Definition, schema: Schema) -> Definition:
-    """Return the bitmap of one column over the column as it is now, under the label that it has."""
+    """Return the bitmap of one column, made again for the column as it is now; the label stays."""
     by_id = {column.id: column for column in every_column(schema)}
     column = by_id.get(definition.id) or schema.resolve(definition.label)
     now = Definition.of_column(column)
@@ -103,9 +103,9 @@ def _column_anew(definition: Definition, schema: Schema) -> Definition:
 
 
 def swap_rebuilt(index: MetadataTable, wanted: Wanted) -> list[Definition]:
-    """Let each newer definition that no file lacks take the place of the one that it replaces, in order too.
+    """Replace each definition by its rebuilt one if no file lacks the latter; keep the order of definitions.
 
-    One commit drops the older ones, with their records and counts. Return the definitions as they are now.
+    One commit drops the old ones, with their records and counts. Return the rebuilt ones as they are now.
 
     Raises:
         CommitConflictError: other writers were first again and again.
@@ -133,7 +133,7 @@ def swap_rebuilt(index: MetadataTable, wanted: Wanted) -> list[Definition]:
 
 
 def lacking(state: IndexState, wanted: Wanted, *, claimed: bool = False) -> Lacking:
-    """Return the live files that lack a definition that they want; with `claimed`, those with postings.
+    """Return the live files that lack a definition that they want; with `claimed`, only those with postings.
 
     Cost: one pass over the records.
     """

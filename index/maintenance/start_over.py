@@ -96,8 +96,8 @@ def start_over_with(
 def check_columns(path: str, remembered: Sequence[Definition], wanted: Sequence[Definition]) -> None:
     """Raise SettingsError if the wanted columns are not those that the index records.
 
-    A column whose index has a name of its own, is of some partitions alone or is a record key may be wanted
-    or not.
+    Columns whose index has a name of its own, covers some partitions only or is a record key may be left out
+    of `wanted`.
 
     Raises:
         SettingsError: the columns differ.

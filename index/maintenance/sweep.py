@@ -1,4 +1,4 @@
-"""Deletion of an indexer's own leftover files while it works, pass by pass, beside its commits.
+"""Deletion of leftover files of an index while its indexer works, pass by pass.
 
 A file may be deleted once no reader can need it. A file that a merge or a commit removed from the index is
 kept for `KEPT_S`, because a running query may still read it; nobody time-travels through the index, which
@@ -27,7 +27,7 @@ UNCOMMITTED_HOURS = 6.0
 this."""
 
 LIST_EVERY_S = 3600.0
-"""How often folders are listed for such files; the first pass lists them too."""
+"""Seconds between listings of the folders for uncommitted files; the first pass lists them too."""
 
 JUMP_S = 60.0
 """A clock has jumped if it advanced by 60 s more than have passed."""
@@ -35,10 +35,11 @@ JUMP_S = 60.0
 
 @dataclass
 class Swept:
-    """What passes over one index remember: a sweeper with another index object goes on by it.
+    """The memory of the passes over one index, which a later sweeper can take over.
 
-    `gone_since`: when each file that waits was first seen to have left the index. `list_at`: when folders are
-    listed next; None: in the first pass. `ahead_s`: seconds by which the clock of the store was ahead then.
+    `gone_since`: for each file that waits for its deletion, when a pass first saw that it had left the index.
+    `list_at`: when folders are listed next; None before the first pass. `ahead_s`: seconds by which the clock
+    of the store was ahead at the last listing.
     """
 
     gone_since: dict[str, float] = field(default_factory=dict)
@@ -49,9 +50,9 @@ class Swept:
 class Sweeper:
     """Deleter of files that left an index long enough ago, with an index object of its own.
 
-    `memory`: one per indexer. It holds the files that were seen removed from the index, so that a pass is
-    needed at least every `stored_checkpoints.TOMBSTONE_RETENTION`. Cost of a pass: the commits that the log
-    holds, and the files deleted; no folder is listed.
+    `memory`: one per indexer, with the files seen to leave the index. Only tombstones show such files,
+    so a pass is needed at least every `stored_checkpoints.TOMBSTONE_RETENTION`. Cost of a pass: the commits
+    that the log holds, and the files deleted; every `LIST_EVERY_S`, folders are listed too.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
-"""Which definitions each data file of a table wants: the one place that decides it.
+"""The definitions that each data file of a table wants: this module alone decides them.
 
-The planner, the plan of a batch, the filler, `status` and REBUILD ask here.
+The planner, the plan of a batch, the filler, `status` and REBUILD call it.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ class Wanted:
 def wanted_of(definitions: Iterable[Definition], schema: Schema) -> Wanted:
     """Return what files want at a schema.
 
-    No file wants a deferred definition, one that reads a column which is gone or has another type, or one
-    whose condition names what is no partition column of the schema.
+    No file wants a deferred definition, one that reads a column that is gone or has another type, or one
+    whose condition names a column that is no partition column of the schema.
     """
     definitions = tuple(definitions)
     columns = tuple(indexed_columns_of(definitions, schema))

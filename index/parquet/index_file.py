@@ -37,7 +37,7 @@ _SHORT = 1 << 16
 def write_index_file(
     storage: Storage, kind: str, stem: str, write: Callable[[pa.NativeFile], None]
 ) -> IndexFile:
-    """Write one file of a kind; it is in the store under its final name, or not there at all.
+    """Write one file of a kind; after a failure the store has no file under its final name.
 
     `write` writes the bytes of the Parquet file into the given sink. The stem gets eight random digits.
 
@@ -123,7 +123,7 @@ def _with_statistics(schema: pa.Schema) -> bool | list[str]:
 def open_index_file(storage: Storage, path: str, end: int = 0) -> ParquetFile:
     """Open a file of the index after checking its footer against its name.
 
-    Pages are verified as they are read. `end`: bytes of its end that are to be read, as for `Storage.open`.
+    Pages are verified as they are read. `end`: bytes at the file's end that will be read (`Storage.open`).
 
     Raises:
         CorruptIndexError: the file is missing, truncated or altered.

@@ -50,7 +50,7 @@ def aligned(inputs: Sequence[Iterator[pa.Table]], by: Sequence[str]) -> Iterator
 
 
 def regrouped(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Yield the same rows in tables of the size of a row group, however small the pieces they come in."""
+    """Yield the same rows in tables of the size of a row group, however small the given tables are."""
     waiting: list[pa.Table] = []
     rows = size = 0
     for table in tables:
@@ -108,7 +108,7 @@ _WORD = 8
 
 
 def starts(table: pa.Table, by: Sequence[str]) -> npt.NDArray[np.int64]:
-    """Return the row numbers (int64) of a table sorted by the columns `by` at which a new key begins."""
+    """Return the row numbers (int64) at which a new key begins, in a table sorted by the columns `by`."""
     changed = np.zeros(len(table), dtype=bool)
     changed[:1] = True
     for name in by:

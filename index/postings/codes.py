@@ -150,7 +150,7 @@ Span = tuple[int, int]
 
 
 def spans_of(keys: pa.BinaryArray, ranges: Sequence[KeyRange]) -> list[Span]:
-    """Return the codes of the keys in some ranges, without empty spans.
+    """Return a span of codes for each range that holds keys.
 
     Cost: two binary searches per range.
     """
@@ -186,12 +186,12 @@ def codes_of(segment: Segment, column: str) -> SegmentCodes:
 
 
 def times_made(segment: Segment, column: str) -> int:
-    """Return how often the codes of a column were built, each time but the last after an eviction."""
+    """Return how often the codes of a column were built: more than once if they were evicted."""
     return MAKING.get((segment.name, column), lambda: ([0], 1))[0]
 
 
 def have_room(segment: Segment, column: str) -> bool:
-    """Return whether codes of a column fit into the cache beside the cached codes of its other segments.
+    """Return whether a column's codes fit into the cache together with those cached for its other segments.
 
     If they do not fit, building codes for one row space after the other would keep none of them.
     """
@@ -217,7 +217,7 @@ def _made(segment: Segment, column: str) -> tuple[SegmentCodes, int]:
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """The postings of a row group, decoded as far as several threads can do so at once.
+    """The postings of a row group, decoded as far as threads can work side by side.
 
     `sparse`: positions and the code of each. `bitmaps`: of dense keys; `cardinality` and `numbers`: int64,
     the number of positions of each bitmap, and its code.

@@ -23,7 +23,7 @@ _WORTH_A_THREAD = 1 << 19
 
 
 def covered(work: Sequence[tuple[int, Callable[[], Cover]]], rows: int) -> list[BitMap]:
-    """Decode postings: return the dense ones unchanged, all sparse ones together as one bitmap.
+    """Decode postings to bitmaps: one per dense posting, and one of all sparse postings together, if any.
 
     `work`: functions that decode, each with an estimate of the sparse positions that it decodes. `rows`: the
     row count of the row space.

@@ -1,4 +1,4 @@
-"""Where in a segment the postings of each column lie, by its footer alone."""
+"""The location of each column's postings in a segment, read from the footer alone."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Span(NamedTuple):
 
 
 class Directory(NamedTuple):
-    """What the footer says: key types by column, spans, and per column its places and their highest keys."""
+    """A footer as key types by column, spans, and per column its places and their highest keys."""
 
     types: dict[str, str]
     spans: list[Span]
@@ -59,7 +59,7 @@ class Directory(NamedTuple):
 
     @classmethod
     def of(cls, footer: pq.FileMetaData, path: str) -> Directory:
-        """Return what the footer of a segment says of each column.
+        """Return where the rows of each column of a segment lie, read from its footer.
 
         Raises:
             CorruptIndexError: a row group holds several columns, and the file does not say which rows.

@@ -153,7 +153,7 @@ class Gaps:
 
     @classmethod
     def none(cls, many: int, rows: int) -> Gaps:
-        """Return the gaps of `many` dense keys, whose columns have not been read."""
+        """Return the `Gaps` of `many` dense keys, without reading columns."""
         held, nothing = np.zeros(many, dtype=np.bool_), np.zeros(many, dtype=np.int64)
         empty = _Plane(np.zeros(many + 1, dtype=np.int32), np.zeros(0, dtype=np.uint8))
         return cls(held, nothing, rows, nothing.astype(np.int32), (empty,) * len(PLANES))

@@ -20,7 +20,7 @@ ROWS = "tailbit.rows"
 """The key in a segment's metadata that holds the row count of its row space."""
 
 SHARED = "tailbit.shared"
-"""The key in a segment's metadata that holds which rows of shared row groups are whose."""
+"""The key in a segment's metadata that holds which rows of shared row groups belong to which column."""
 
 SCHEMA = pa.schema(
     [
@@ -36,13 +36,13 @@ SCHEMA = pa.schema(
 
 
 NUMBER = "number"
-"""The column of a paged segment that holds keys of eight bytes as the integers of their order."""
+"""The column of a paged segment that holds keys of eight bytes as integers of the same order."""
 
 UUID, UUID_BYTES = "uuid", 16
-"""The column of a paged segment that holds keys that are UUIDs as text, as the bytes of their digits."""
+"""The column of a paged segment that holds texts of UUIDs as the bytes of their digits; its width."""
 
 PAGED_SCHEMA = SCHEMA.append(pa.field(NUMBER, pa.int64()))
-"""The columns of a paged segment, in an index that has no UUIDs apart."""
+"""The columns of a paged segment in an index of an older format, without UUID."""
 
 PACKED_SCHEMA = PAGED_SCHEMA.append(pa.field(UUID, pa.binary(UUID_BYTES)))
 """The columns of a paged segment."""
@@ -51,7 +51,7 @@ PAGE_ROWS = 512
 """Keys in a page of a paged segment: fewer cost bytes, more are decoded for nothing."""
 
 PAGED_GROUP_ROWS = 1 << 17
-"""Keys in a row group of a paged segment, at most: nothing but the footer grows with smaller ones."""
+"""Most keys in a row group of a paged segment; smaller row groups only make the footer longer."""
 
 
 def is_numbered(key_type: str) -> bool:
@@ -108,7 +108,7 @@ class Section(NamedTuple):
 
 
 def sections_of(metadata: Mapping[bytes, bytes]) -> dict[int, list[Section]]:
-    """Map each shared row group of a file to whose its rows are, by what `cut` wrote.
+    """Map the number of each shared row group of a file to its sections, read from what `cut` wrote.
 
     Raises:
         ValueError: the text is damaged.

@@ -1,7 +1,8 @@
-"""The forms in which keys of a paged row group are stored: all of one row group in one form.
+"""The forms in which keys of a paged row group are stored: all keys of a row group have one form.
 
-Keys of eight bytes are integers of their order. Texts that all are UUIDs in their usual writing, with small
-letters, are the sixteen bytes of their digits, which order as the texts do. Other keys are bytes as they are.
+Keys of eight bytes are stored as integers of the same order. Texts that are all UUIDs, in the usual form with
+small letters, are stored as the sixteen bytes of their digits, which sort as the texts do. Other keys are
+stored unchanged.
 
     text     6f9619ff-8b86-d011-b42d-00c04fc964ff
     bytes    6f9619ff 8b86 d011 b42d 00c04fc964ff

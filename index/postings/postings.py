@@ -61,7 +61,7 @@ class Postings:
 
     @property
     def owners(self) -> tuple[Owner, ...]:
-        """Return whose keys these are: the column's."""
+        """Return the column as the only owner of the keys."""
         return (Owner(self.column, self.key_type, len(self.keys)),)
 
 
@@ -69,7 +69,7 @@ class Postings:
 class JointPostings:
     """All postings of several columns of one row space, one column after the other, as in `Postings`.
 
-    `owners`: whose keys these are, in ascending order of columns.
+    `owners`: the columns, ascending, each with its number of keys.
     """
 
     owners: tuple[Owner, ...]
@@ -101,7 +101,7 @@ def write_segment(
 def write_paged_segment(
     storage: Storage, space: str, rows: int, postings: Iterable[AnyPostings], packs: bool
 ) -> IndexFile:
-    """Write postings of record keys as `write_segment` does, in small pages; keys in the form that fits them.
+    """Write postings of record keys as `write_segment` does, in small pages and the forms of `paged_forms`.
 
     `packs`: whether UUIDs are stored as sixteen bytes, which an index of an older format must not have.
 
@@ -125,7 +125,7 @@ _PAGED_ENCODINGS = {
     "cardinality": "DELTA_BINARY_PACKED",
     NUMBER: "DELTA_BINARY_PACKED",
 }
-"""No column whose pages are read by themselves has a dictionary, which lies apart from them."""
+"""Encodings without a dictionary, since single pages are read, and a dictionary is another page."""
 
 
 def encode_segment(
@@ -165,7 +165,7 @@ def _checked(space: str, part: AnyPostings, rows: int) -> AnyPostings:
 
 
 def _named(broken: BrokenBitmapError, owners: tuple[Owner, ...]) -> BrokenBitmapError:
-    """Return the error about the column whose bitmap is broken, and the bitmap's number in that column."""
+    """Return the error with the column of the broken bitmap, and with its number within that column."""
     number = int(str(broken.fields["number"]))
     ends = accumulate(owner.keys for owner in owners)
     owner, end = next((owner, end) for owner, end in zip(owners, ends, strict=True) if number < end)

@@ -30,7 +30,7 @@ else:
     serialize = lazy("tailbit.index.roaring.serialize")
 
 _PER_KEY = 200
-"""Bytes that a decoded bitmap takes beside its containers."""
+"""Bytes that a decoded bitmap takes in addition to its containers."""
 
 _PER_CONTAINER, _PER_POSITION = 22, 2
 """Bytes of a container of a sparse key, and of each position in it."""
@@ -97,9 +97,9 @@ class RowGroup:
     """The postings of one row group: keys ascending, NULL's posting apart.
 
     A posting is decoded on first use and cached. A sparse posting is cached only within a limit of bytes per
-    stored position, and only if few are wanted: the others stay as stored, and any span of them is decoded at
-    once. `size`: bytes to account for; `listed`: positions of sparse keys. Threads may share a row group: at
-    worst a bitmap is decoded twice.
+    stored position, and only if few are wanted: the others stay encoded, and any span of them is decoded at
+    once. `size`: bytes to account for; `listed`: number of positions of sparse keys. Threads may share a row
+    group: at worst a bitmap is decoded twice.
     """
 
     def __init__(self, table: pa.Table, rows: int, path: str) -> None:
@@ -170,7 +170,7 @@ class RowGroup:
         return self._apart(np.arange(a, b), lambda: self._sparse.apart(a, b))
 
     def cover_some(self, wanted: Mask) -> Cover:
-        """Return what `cover` does, for keys by index.
+        """Return what `cover` returns, for the keys that the mask `wanted` marks.
 
         Cost: a pass over all bytes of gaps if the keys lie apart.
         """
@@ -181,9 +181,9 @@ class RowGroup:
         return self._apart(keys, lambda: [part for a, b in edges for part in self._sparse.apart(a, b)])
 
     def placed(self, wanted: pa.BinaryArray) -> tuple[Longs, BitPositions]:
-        """Return the positions of some keys, and for each position the number (int64) of its key among them.
+        """Return (key, position) pairs as two arrays; a key is given by its index (int64) in `wanted`.
 
-        `wanted`: distinct keys; the numbers come first. Cost: a search of every key of the row group.
+        `wanted`: distinct keys. Cost: a search of every key of the row group.
         """
         owners = numpy_of(filled(pc.index_in(self._keys, value_set=wanted), -1), dtype=np.int64)
         some, held = owners >= 0, self._sparse.held
@@ -198,7 +198,7 @@ class RowGroup:
         return np.concatenate(numbers), np.concatenate([*(positions for _, positions in dense), sparse])
 
     def _apart(self, keys: Longs, listed: Callable[[], Iterable[BitPositions]]) -> Cover:
-        """Return the dense postings among some keys, and the decoded positions of the others."""
+        """Return the dense postings among some keys, and the positions that `listed` decodes."""
         dense = [self._bitmap(at) for at in keys[~self._sparse.held[keys]].tolist()]
         try:
             return dense, [part for part in listed() if len(part)]
@@ -257,7 +257,7 @@ class RowGroup:
         return memoryview(data if data is not None else b"").cast("B")[low:high]
 
     def _keep(self, at: int, sparse: BitMap) -> None:
-        """Cache the bitmap of a sparse key if there is room; a cached bitmap counts once."""
+        """Cache the bitmap of a sparse key if there is room; a bitmap cached before takes no more of it."""
         containers = min(len(sparse), 1 + (self._rows >> 16))
         size = _PER_KEY + _PER_CONTAINER * containers + _PER_POSITION * len(sparse)
         if at not in self._bitmaps and size <= self._left:

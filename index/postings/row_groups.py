@@ -3,7 +3,7 @@
 A row group holds at most GROUP_ROWS keys and about GROUP_BYTES of postings, at four bytes per position of
 sparse keys. Columns with many postings have row groups of their own, whose statistics name the column and a
 range of keys. A row group costs half a millisecond and a kilobyte whatever it holds, so neighbouring columns
-of few postings may share one; the file's metadata then says which rows are whose.
+of few postings may share one; the file's metadata then says which rows belong to which column.
 
 Worked example: bytes of postings, with at most 256 KiB in a shared row group.
 
@@ -32,7 +32,7 @@ from tailbit.tables import compute as pc
 from tailbit.tables.arrow import filled, numpy_of
 
 Shared = dict[str, str]
-"""What a file's metadata says of shared row groups: nothing, or a text of JSON by the name SHARED."""
+"""A file's metadata about shared row groups: empty, or JSON under the name SHARED."""
 
 POSITION_BYTES = 4
 """Bytes that a position of a sparse key counts towards the size of a row group."""
@@ -45,7 +45,7 @@ SHARED_BYTES = 1 << 18
 
 
 class Owner(NamedTuple):
-    """A column, the key type of its postings, and how many keys in a row are its own."""
+    """A column, the key type of its postings, and how many consecutive keys are its own."""
 
     column: str
     key_type: str
@@ -54,7 +54,7 @@ class Owner(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """A table of postings, measured. The sums of `Longs` have one entry more than rows and begin with 0."""
+    """A table of postings, with running sums per row: each has one entry more than rows and begins with 0."""
 
     table: pa.Table
     bytes: Longs
@@ -100,7 +100,7 @@ class _Piece:
         return self.rows.table.slice(self.low, self.high - self.low)
 
     def section(self) -> Section:
-        """Return what the file's metadata says of these rows in a shared row group."""
+        """Return the entry of these rows in the file's metadata, for a shared row group."""
         own, low, high = self.rows, self.low, self.high
         sparse, positions = (int(sums[high] - sums[low]) for sums in (own.sparse, own.positions))
         keys = own.table["key"]
@@ -118,8 +118,8 @@ def cut(
 ) -> Iterator[pa.Table]:
     """Cut postings, in ascending order, into row groups of at most `group_rows` keys.
 
-    `shared`: if given, columns of few postings share row groups, and it says of them, once all row groups
-    are yielded, what the file's metadata is to say; None if each row group is to hold one column.
+    `shared`: once all row groups are yielded, holds the file's metadata about those that columns of few
+    postings share; if None, each row group holds one column.
     """
     sections: dict[str, list[list[Any]]] = {}
     for number, pieces in enumerate(_together(_pieces(parts, group_rows), shared is not None)):
@@ -156,7 +156,7 @@ def _pieces(parts: Iterable[tuple[Sequence[Owner], pa.Table]], group_rows: int) 
 
 
 def _together(pieces: Iterable[_Piece], share: bool) -> Iterator[list[_Piece]]:
-    """Yield the pieces of each row group."""
+    """Yield the pieces of each row group; with `share`, small neighbouring pieces are in one."""
     waiting: list[_Piece] = []
     size = 0
     for piece in pieces:

@@ -30,7 +30,7 @@ SAMPLE = 128
 """Number of the other bitmaps that are decoded, evenly spaced."""
 
 _DENSE_BYTES = 2 * DENSE
-"""In fewer bytes such a container can only be of runs."""
+"""A bitmap of fewer bytes has no array or bitset of `DENSE` positions, but may have runs."""
 
 _AT_ONCE = 1 << 18
 """Positions of sparse keys decoded together (or those of one key), so that they stay in the CPU cache."""

@@ -1,1 +1,1 @@
-"""A predicate is a tree of value sets, evaluated on keys, rows, statistics and partition values alike."""
+"""Predicates as trees of value sets, evaluated on keys, rows, statistics and partition values alike."""

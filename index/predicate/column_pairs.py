@@ -17,7 +17,7 @@ from tailbit.tables.model import Column
 
 
 def compare_columns(left: pa.Array, right: pa.Array, node: Compare) -> Mask:
-    """Return the rows where a comparison of two columns is TRUE."""
+    """Return the mask of the rows where a comparison of two columns is TRUE."""
     op, wanted = node.op, key_type_of(node.common)
     left, right = _equally_long(left, node.left, node.right), _equally_long(right, node.right, node.left)
     a, b = _keys(left, wanted), _keys(right, wanted)

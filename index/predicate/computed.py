@@ -1,7 +1,7 @@
 """A condition computed from the values of columns, where no value set expresses it.
 
-It maps each outcome of the expression: TRUE for the outcomes in `true`, FALSE for those in `false`, else
-NULL. NOT swaps `true` and `false`; IS TRUE and IS NULL make `false` the complement of `true`. An error is an
+Such a condition is TRUE for the outcomes of its expression in `true`, FALSE for those in `false`, else NULL.
+NOT swaps `true` and `false`; IS TRUE and IS NULL make `false` the complement of `true`. An error is an
 outcome of its own, in neither set: a row whose answer depends on an error is left open, and reading the row
 raises the error.
 """
@@ -92,8 +92,8 @@ def judge(
 ) -> tuple[Mask, Mask]:
     """Return the rows where a condition is TRUE, and the rows that raise; `kept` as in `evaluate`.
 
-    Cost: one evaluation of the expression; over distinct values only if the condition reads one column of
-    texts.
+    Cost: one evaluation of the expression. A condition on one column of texts or decimals with few distinct
+    values is evaluated for these only.
     """
     plain = {name: decoded(values) for name, values in columns.items()}
     outcomes = (
@@ -114,7 +114,7 @@ def judge(
 
 
 _MANY, _SAMPLE = 1000, 500
-"""From this many rows on, texts are evaluated once per distinct text, if a sample shows few of them."""
+"""From this many rows on, texts and decimals are evaluated once per distinct value, if a sample shows few."""
 
 
 def _evaluated(node: Computed, columns: Mapping[str, pa.Array], rows: int) -> vectors.Vector:

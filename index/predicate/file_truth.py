@@ -152,10 +152,10 @@ def _any(parts: list[Mask]) -> Mask:
 
 
 def first_ruled_out(parts: Sequence[Node], slices: Sequence[FileSlice]) -> list[tuple[int, bool] | None]:
-    """Return, per file, the first condition that no row can meet, and whether partition values prove that.
+    """Return, per file, the index of the first condition that no row can meet; None if none is ruled out.
 
-    Otherwise statistics prove it; None if the log rules out no condition. Cost: as for `FileTruths`;
-    statistics are read only for files where partition values do not rule out an earlier condition.
+    Also return whether partition values rule the condition out; otherwise statistics do. Cost: as for
+    `FileTruths`; statistics are read only for files where partition values rule out no earlier condition.
     """
     either = Or(tuple(parts))
     decided = FileTruths(either, slices)

@@ -46,7 +46,7 @@ class KeyRanges:
 
 
 def key_ranges(values: ValueSet, current: str, stored: str) -> KeyRanges:
-    """Return the stored keys of a value set, cached in the set: a long list is looked up in many segments.
+    """Return the stored keys of a value set as ranges, cached in the set.
 
     Args:
         values: canonical values of key type `current`.

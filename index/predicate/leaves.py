@@ -29,7 +29,7 @@ COMPARED: dict[str, Callable[[Value, Value, bool], Interval]] = {
     ">": lambda a, _, __: Interval(a, False, None, False),
     ">=": lambda a, _, __: Interval(a, True, None, False),
 }
-"""By sign, the interval of the values that compare so with a value; for `<>`, of the equal values."""
+"""By operator, the interval of the values for which the comparison is TRUE; for `<>`, of the equal values."""
 
 
 def leaf_of(column: Column, truth: Truth, text: str) -> Leaf | Constant:
@@ -65,7 +65,7 @@ def texts_like(pattern: str, escape: str) -> ValueSet | None:
 
 
 def texts_from(start: bytes) -> ValueSet:
-    """Return the texts that begin with other text, or all texts if that is empty."""
+    """Return the texts that begin with `start`; all texts if `start` is empty."""
     if not start:
         return VALUES
     return ValueSet.of([Interval(start, True, beyond_prefix(start), False)])

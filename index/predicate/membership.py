@@ -1,4 +1,4 @@
-"""Which rows of a column belong to a value set, in vectors."""
+"""Membership of a column's rows in a value set, by vector operations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tailbit.tables.model import DataType
 def in_values(values: pa.Array, wanted: ValueSet, type_: DataType) -> Mask:
     """Return the mask of the rows whose value, or NULL, belongs to the set `wanted`.
 
-    Cost: for types of up to 8 bytes, and for decimals that fit in 8, one binary search per row over the
+    Cost: for types of up to 8 bytes, and for decimals that fit in 8 bytes, one binary search per row over the
     intervals; for text and wide decimals one hash lookup for all single values, and two comparisons per wider
     interval, or, where wider intervals are many, one binary search per distinct value. The intervals are
     prepared once per set, not per call.

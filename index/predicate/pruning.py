@@ -1,7 +1,7 @@
 """Pruning of units of rows, files or row groups alike, by bounds of columns and partition values.
 
-For each unit: may one of its rows make a predicate TRUE, and surely all of them? One rule per node of the
-tree, each a vector operation over all units; whoever has bounds says how a condition on one column is judged.
+For each unit: may one of its rows make a predicate TRUE, and do surely all of them? Each node of the tree
+costs one vector operation over all units; subclasses judge the leaves, by the bounds that they have.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Pruning(ABC):
         """Return, per unit, whether a row may make a leaf TRUE; the column is no partition column."""
 
     def leaf_all(self, leaf: Leaf) -> Mask:
-        """Return, per unit, whether all rows surely make such a leaf TRUE; by default for none."""
+        """Return, per unit, whether all rows surely make a leaf TRUE; by default, for no unit."""
         return self.every(False)
 
     @abstractmethod
@@ -36,7 +36,7 @@ class Pruning(ABC):
         """Return, per unit, whether a condition on a partition column is TRUE, and whether it raises."""
 
     def every(self, value: bool) -> Mask:
-        """Return a mask of one value."""
+        """Return a mask with one value for all units."""
         return np.full(self.units, value)
 
     def may(self, node: Node) -> Mask:

@@ -1,11 +1,11 @@
 """Pruning of many files or row groups by bounds of columns: the log's statistics, footers, column statistics.
 
-Which may hold a row where a leaf is TRUE, and in which all rows surely make it TRUE? When in doubt, a file
-may and does not surely. The bounds of a column are sorted once. A leaf then locates its few ends among the
-bounds of all files or, if its list is longer than the list of files, each file in its list: neither costs
-their product.
+For a leaf, two questions are answered per file: may it hold a row where the leaf is TRUE, and do surely all
+its rows make the leaf TRUE? When in doubt, the answers are yes and no. The bounds of a column are sorted
+once. A leaf then locates its few ends among the bounds of all files or, if its list is longer than the list
+of files, each file in its list: the cost is never the product of both lengths.
 
-Example: the bounds of four files, with `values` 3 5 8 9; `x < 6` is the span whose `end` is place 2.
+Example: the bounds of four files, with `values` 3 5 8 9; `x < 6` is the span whose end is index 2.
 
     bounds              3..5   5..9   8..8   unknown
     low, high           0, 1   1, 3   2, 2   -1, 4
@@ -30,7 +30,7 @@ from tailbit.index.predicate.value_sets import Rank, Span, closed, meets, rank_o
 from tailbit.tables.model import Column, FileBounds, FileSlice
 
 _A_RANK = 40
-"""Bytes that a bound takes in Python, about."""
+"""Approximate bytes that a bound takes in Python."""
 
 
 def file_bounds(slices: Sequence[FileSlice], columns: Sequence[Column]) -> dict[str, ColumnBounds]:
@@ -43,12 +43,12 @@ def file_bounds(slices: Sequence[FileSlice], columns: Sequence[Column]) -> dict[
 
 
 class ColumnBounds:
-    """Bounds of one column in some files or row groups; nothing is known of some.
+    """Bounds of one column in some files or row groups; those of some files may be unknown.
 
     The bounds hold for every non-null row, hidden or not, and are rounded outwards. `values`: the distinct
-    bounds as ranks (`value_sets`), ascending; `low`, `high`: per file the places of its bounds there, -1 and
-    `len(values)` where unbounded. `nulls`: whether a row may be NULL, `only_nulls`: whether every row surely
-    is. A row count of 0 is not trusted: the footer of the file decides when it is read.
+    bounds as ranks (`value_sets`), ascending; `low`, `high`: per file the indexes of its bounds in `values`,
+    -1 and `len(values)` where unbounded. `nulls`: whether a row may be NULL, `only_nulls`: whether every row
+    surely is. A row count of 0 is not trusted: the footer of the file decides when it is read.
     """
 
     def __init__(self, values: list[Any], low: Longs, high: Longs, nulls: Mask, only_nulls: Mask) -> None:
@@ -57,13 +57,13 @@ class ColumnBounds:
 
     @property
     def size(self) -> int:
-        """The bytes that the bounds take in memory, about: of texts a few more."""
+        """Estimate the bytes that the bounds take in memory; long texts take a few more."""
         arrays = (self._low, self._high, self._nulls, self._only_nulls)
         return sum(array.nbytes for array in arrays) + _A_RANK * len(self._values)
 
     @classmethod
     def of(cls, column: Column, bounds_of_files: Sequence[FileBounds | None]) -> ColumnBounds:
-        """Return the bounds of a column in files; None for a file without statistics."""
+        """Return the bounds of a column from the statistics of files; None stands for a file without them."""
         ends = [(None, None) if bounds is None else _ranks(column, bounds) for bounds in bounds_of_files]
         nulls = [bounds is None or bounds.null_count != 0 for bounds in bounds_of_files]
         only_nulls = [
@@ -77,7 +77,7 @@ class ColumnBounds:
     def of_ranks(
         cls, low: Sequence[Rank | None], high: Sequence[Rank | None], nulls: Mask, only_nulls: Mask
     ) -> ColumnBounds:
-        """Return bounds by their ranks, None where unbounded."""
+        """Return bounds from the ranks of both ends, per file; None where a file is unbounded."""
         values: list[Any] = sorted({rank for part in (low, high) for rank in part if rank is not None})
         places = {value: at for at, value in enumerate(values)}
         low_at = np.array([-1 if r is None else places[r] for r in low], dtype=np.int64)
@@ -88,7 +88,7 @@ class ColumnBounds:
     def of_numbers(
         cls, low: Longs, high: Longs, bounded: Mask, nulls: Mask, only_nulls: Mask
     ) -> ColumnBounds:
-        """Return bounds by their ranks as int64, for files where `bounded` is True. Cost: one sort."""
+        """Return bounds from int64 ranks; a file where `bounded` is False is unbounded. Cost: one sort."""
         values, places = np.unique(np.concatenate([low[bounded], high[bounded]]), return_inverse=True)
         low_at, high_at = np.full(len(low), -1, dtype=np.int64), np.full(len(low), len(values), np.int64)
         low_at[bounded], high_at[bounded] = np.split(places.reshape(-1), 2)
@@ -121,9 +121,9 @@ class ColumnBounds:
         return np.asarray(inside & (self._low <= self._high), dtype=bool)
 
     def _places(self, spans: list[Span]) -> tuple[Longs, Longs]:
-        """Return the place of the first value of each span and the place behind its last value.
+        """Return, per span, the index in `values` of its first value, and the index behind its last value.
 
-        One more begin stands behind the last, for files above all spans.
+        The first array has a further 0 at its end, for files above all spans.
         """
         begins = [-1 if lo[0] < 0 else self._place(lo[1], lo[2]) for lo, _ in spans]
         ends = [len(self._values) + 1 if hi[0] > 0 else self._place(hi[1], hi[2]) for _, hi in spans]

@@ -1,13 +1,14 @@
 """The tree of a bound predicate, NOT pushed to its leaves, so that only "where TRUE" is ever asked.
 
 A leaf is a condition on one column as two sets of values, where it is TRUE and where it is FALSE; for every
-other value it is NULL. What sets of values do not say is computed (`tailbit.index.predicate.computed`).
-Conditions on one column under one AND or OR are one leaf. Spark's three-valued logic is whole in these rules:
-AND, OR and NOT by De Morgan, and IS TRUE / FALSE / NULL of any condition by making its leaves two-valued.
+other value it is NULL. A condition that value sets do not express is computed
+(`tailbit.index.predicate.computed`). Conditions on one column under one AND or OR are one leaf. Spark's
+three-valued logic is whole in these rules: AND, OR and NOT by De Morgan, and IS TRUE / FALSE / NULL of any
+condition by making its leaves two-valued.
 
 IS NULL asks where its condition is TRUE and where it is FALSE, so it holds the condition twice. The tree is
-therefore a graph: a node is negated and made two-valued once, and what stands in two places is one object
-there. Whoever walks a graph visits each object once (`tailbit.index.predicate.walks`).
+therefore a graph: each node is negated and made two-valued once, and a part that occurs twice is one object.
+Whoever walks a graph visits each object once (`tailbit.index.predicate.walks`).
 """
 
 from __future__ import annotations

@@ -36,8 +36,8 @@ def judged(node: Node, table: pa.Table, partition: Mapping[str, str | None]) -> 
 
     Args:
         node: a bound predicate.
-        table: its non-partition columns by `Column.id`, in their logical Arrow types.
-        partition: physical name to the log's text, of the file the rows are from.
+        table: the non-partition columns of the predicate by `Column.id`, in their logical Arrow types.
+        partition: the log's text by physical column name, for the file that the rows are from.
 
     Cost: one vector operation per leaf and chunk; independent of the number of constants but for sorting
     them. Memory: a byte a row for each node on the way down and for each that has several parents.
@@ -221,7 +221,7 @@ class _Rows:
         return out, open_
 
     def _met(self, node: And | Or) -> Sequence[Node]:
-        """Return the operands without those that a guard leaf makes the same for all rows of the table.
+        """Return the operands without those that a guard leaf already decides for all rows of the table.
 
         Under OR, operands that no value of the rows can meet are dropped; under AND, those that every value
         meets. Cost: a sort of each column with guards, and two binary searches per interval.
@@ -271,7 +271,7 @@ def partition_value_matches(leaf: Leaf, text: str | None) -> bool:
 
 
 def partition_values_match(node: Leaf | Computed, texts: Sequence[str | None]) -> tuple[Mask, Mask]:
-    """Return, per partition text, whether the condition is TRUE, and whether it raises; in one vector.
+    """Return, per partition text, whether a condition is TRUE, and whether it raises; all in one evaluation.
 
     Raises:
         MalformedLogError: a text is no value of the column's type.

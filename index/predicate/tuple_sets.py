@@ -1,7 +1,7 @@
-"""Sets of tuples: conditions on the first parts of a tuple as one value set, and the keys that it has stored.
+"""Sets of tuples: conditions on the first parts of a tuple as one value set, and the stored keys of that set.
 
-The canonical value of a tuple is its key as if no part were truncated: such bytes sort as the tuples do. All
-parts but the last of those with a condition have few values; the last may have any.
+The canonical value of a tuple is its key as if no part were truncated: such bytes sort as the tuples do. Each
+part with a condition has few values, except the last of these parts, which may have any.
 
 Worked example: tuples of type (integer, string, boolean), 7 for the key of the integer.
 
@@ -35,7 +35,7 @@ from tailbit.index.tuple_keys import (
 )
 
 _MOST = 1 << 12
-"""Most combinations of values that a set of tuples lists."""
+"""Limit of the combinations of values that a set of tuples lists."""
 
 _EVERY = ValueSet((Interval(None, False, None, False),))
 """Every value but NULL, as an interval."""
@@ -48,7 +48,7 @@ _HASHES = b"\xff" * 33
 def tuple_set(conditions: Sequence[ValueSet], key_type: str) -> tuple[ValueSet, int]:
     """Return the tuples whose first parts lie in some value sets, and how many of the sets are used.
 
-    A set behind one with ranges, or behind too many combinations of values, is not.
+    A set is not used if it follows a set with ranges, or too many combinations of values.
     """
     listed: list[list[bytes]] = []
     used, combinations = len(conditions), 1
@@ -67,7 +67,7 @@ def tuple_set(conditions: Sequence[ValueSet], key_type: str) -> tuple[ValueSet, 
 
 
 def _points(values: ValueSet, place: int, key_type: str) -> list[bytes] | None:
-    """Return the bytes of a part that has one of few values; None if the values are not listed."""
+    """Return the bytes of a part for each value of a set; None if the set does not list its values."""
     type_ = types_of(key_type)[place]
     ends = [(_whole(i.lo, type_), _whole(i.hi, type_)) for i in values.intervals]
     if values.complement or any(low is None or low != high for low, high in ends):
@@ -82,7 +82,7 @@ def _whole(value: Value | None, key_type: str) -> bytes | None:
 
 
 def _intervals(values: ValueSet, place: int, key_type: str) -> Iterator[Interval]:
-    """Yield the intervals of a part's bytes, and of all that follows, for the values of a set."""
+    """Yield the intervals of the bytes from a part to the end of the tuple, for the values of a set."""
     types = types_of(key_type)
     type_, last = types[place], place + 1 == len(types)
     for interval in (values.intersect(_EVERY) if values.complement else values).intervals:
@@ -99,16 +99,16 @@ def _intervals(values: ValueSet, place: int, key_type: str) -> Iterator[Interval
 
 
 def _behind(first: bytes, interval: Interval) -> Interval:
-    """Return an interval of bytes behind other bytes."""
+    """Return an interval with `first` put before the bytes of both bounds."""
     assert isinstance(interval.lo, bytes)
     assert isinstance(interval.hi, bytes)
     return Interval(first + interval.lo, interval.lo_closed, first + interval.hi, interval.hi_closed)
 
 
 def stored_keys(values: ValueSet, key_type: str) -> tuple[list[KeyRange], list[KeyRange]]:
-    """Return the keys that a segment has for the intervals of a set: those surely and those perhaps inside.
+    """Return the keys that a segment has for the intervals of a set: those surely and those possibly inside.
 
-    A value is perhaps inside if a part of its key is truncated. Complement and NULL are left to the caller.
+    A value is possibly inside if a part of its key is truncated. Complement and NULL are left to the caller.
     """
     sure: list[KeyRange] = []
     maybe: list[KeyRange] = []
@@ -126,7 +126,10 @@ _Bounds = tuple[bytes, bool, bytes, bool]
 def _add(
     bounds: _Bounds, types: Sequence[str], begin: int, sure: list[KeyRange], maybe: list[KeyRange]
 ) -> None:
-    """Add the stored keys of an interval; `begin`: how many bytes of both bounds are already as stored."""
+    """Add the stored keys of an interval.
+
+    `begin`: the number of leading bytes of both bounds that are already as stored.
+    """
     low, low_closed, high, high_closed = bounds
     if max(len(low), len(high)) <= MAX_KEY:
         sure.append(bounds)
@@ -152,9 +155,10 @@ def _add(
 
 @dataclass(frozen=True)
 class _LongPart:
-    """The first part of some bytes that is stored truncated: `value`, its own bytes, behind `before`.
+    """The first part of a tuple's bytes that is stored truncated.
 
-    `end`: where the next part begins. `place`: which part this is, and `last`: whether no other follows.
+    `before`: the bytes before the part. `value`: the whole value of the part. `end`: where the next part
+    begins. `place`: the number of the part, from 0. `last`: whether no other part follows.
     """
 
     before: bytes
@@ -170,12 +174,12 @@ class _LongPart:
 
     @property
     def truncated(self) -> _Bounds:
-        """Return the range of the truncated keys that begin with `cut`; the key that ends there is less."""
+        """Return the range of truncated keys that begin with `cut`; the key of exactly `cut` lies below."""
         low = (self.cut, False) if self.last else (self.cut + END + BEHIND, True)
         return (*low, self.cut + _HASHES, False)
 
     def stored(self, types: Sequence[str]) -> bytes:
-        """Return the bytes up to the end of this part as keys have them."""
+        """Return the bytes up to the end of this part as keys store them."""
         key = encode_value(self.value, types[self.place])
         return self.before + PART + (key if self.last else escaped(key) + END)
 

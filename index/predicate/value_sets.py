@@ -86,7 +86,7 @@ class ValueSet:
 
     @staticmethod
     def points(values: Iterable[Value], complement: bool = False, nulls: bool = False) -> ValueSet:
-        """Return the set of some values. Cost: a sort; values never meet."""
+        """Return the set of some values. Cost: a sort, since single values never touch."""
         by_rank = {rank_of(value): value for value in values}
         ordered = (by_rank[rank] for rank in sorted(by_rank))
         return ValueSet(tuple(Interval(v, True, v, True) for v in ordered), complement, nulls)

@@ -27,7 +27,7 @@ def candidate_numbers(selection: Selection) -> list[int]:
     for space, bounds in selection.bounds:
         open_files = space.files[np.flatnonzero(space.counts_by_file(bounds.maybe))]
         if not bounds.exact:
-            # The log may say more than the index, as of timestamps whose footers have no statistics.
+            # The log may rule out more files: for example, footers may lack the statistics of timestamps.
             slices = files.at(open_files.tolist())
             open_files = open_files[FileTruths(selection.pruning, slices).can_match]
         candidates.update(open_files.tolist())

@@ -33,11 +33,12 @@ from tailbit.tables.storage import Storage
 
 @dataclass(frozen=True)
 class Coverage:
-    """A snapshot divided into covered row spaces and uncovered files (row numbers in `snapshot.files`).
+    """A snapshot divided into covered row spaces and uncovered files.
 
-    `hidden_of`: the hidden rows of a file by its number, None if none are hidden. `trusted`: whether the
-    index describes this source log; `lineage`: the ledger's number of that history. `damages`: index files
-    that could not be read; the source was read instead. `definitions`: those of the index.
+    `uncovered`: numbers of the files in `snapshot.files`. `hidden_of`: function from the number of a file to
+    its hidden rows, None if none are hidden. `trusted`: whether the index describes this source log;
+    `lineage`: the ledger's number of that history. `damages`: index files that could not be read; the source
+    was read instead. `definitions`: the definitions of the index.
     """
 
     snapshot: Snapshot
@@ -70,7 +71,7 @@ def cover(
 
     Invariant: every live file is in exactly one row space or in `uncovered`; all are in `uncovered` if the
     records cannot be read. `trusted`: the index describes this history of the table; without it no file is
-    covered. `accesses`: what definitions say of conditions on other columns. `before`: the
+    covered. `accesses`: how definitions serve conditions on other columns than their own. `before`: the
     coverage of another version, whose visible rows are reused where they are the same. Cost: vectorised joins
     over the live files; hidden rows are loaded only for the row spaces that are evaluated, and only where
     they have changed.
@@ -101,16 +102,16 @@ def cover(
 
 
 class _Moved(NamedTuple):
-    """Covered files (a mask) whose partition values were others when they were indexed.
+    """Covered files (a mask) whose partition values differ from those with which they were indexed.
 
-    `ids`: the definitions that read partition columns; what they have of these files is of other values.
+    `ids`: the definitions that read partition columns; their entries for these files are of the old values.
     """
 
     files: Mask
     ids: frozenset[str]
 
     def apart(self, sets: list[frozenset[str]], posted: Longs) -> tuple[list[frozenset[str]], Longs]:
-        """Return sets of posted ids and the number of each file's, in which these files lack the `ids`."""
+        """Return the sets of posted ids and the number of each file's set; sets of `files` lack `ids`."""
         if not self.files.any():
             return sets, posted
         return [*sets, *(held - self.ids for held in sets)], np.where(self.files, posted + len(sets), posted)
@@ -119,9 +120,9 @@ class _Moved(NamedTuple):
 def _moved(snapshot: Snapshot, index: IndexState, covered: FileNumbers, records: pa.ChunkedArray) -> _Moved:
     """Return the covered files whose partition values differ from the recorded ones.
 
-    `records`: the place of each covered file's record. The log may name a file again with other values, and a
-    question may be of a version before. Cost: none unless a definition with an id of its own reads a
-    partition column; else two texts of each file.
+    `records`: the row of each covered file in the table of records. The log may add a file again with other
+    values, and a question may be about an earlier version. Cost: none unless a definition that is not of a
+    single column reads a partition column; else two texts per file and such column.
     """
     several = [d for d in index.settings.definitions if not d.is_of_column]
     read = {d.id: {c.id for term in d.terms for c in term.columns} for d in several}
@@ -188,10 +189,10 @@ def _spaces(
 
 
 def _by_space(codes: Longs, bases: Longs, rows: Longs) -> list[Longs]:
-    """Return the places of the claims of each row space, ordered by base.
+    """Return, per row space, the indices of its files in the arrays, ordered by base.
 
-    A file without rows comes before the file that shares its base, because `split` gives a position to the
-    last.
+    A file without rows comes before the file with the same base, because `split` assigns a position to the
+    last file whose base is not greater.
 
     >>> _by_space(np.array([1, 0, 1]), np.array([4, 0, 0]), np.array([4, 8, 4]))
     [array([1]), array([2, 0])]
@@ -210,9 +211,10 @@ def hidden_ids(snapshot: Snapshot) -> npt.NDArray[np.object_]:
 
 
 class HiddenRowsOf:
-    """Hidden rows of a live file by its number: from the index if complete there, else from the source.
+    """Function from the number of a live file to its hidden rows.
 
-    Index files that cannot be read are noted in `damages`.
+    They come from the index if it holds all of them, else from the source. Index files that cannot be read
+    are noted in `damages`.
     """
 
     def __init__(

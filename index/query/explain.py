@@ -48,10 +48,10 @@ def explain(selection: Selection, covered_version: Version | None) -> Mapping[st
     Keys: `version`, `covered_version`, `predicate`, `count`, `files` (a list of per-file accounts: path,
     covered, outcome (a word of `Outcome`), reason (a code of `Reason`), by, rows, matching, row_groups and
     row_groups_read, None where the footer was not read), `files_scanned`, `segments`, `bytes_touched` (of
-    bitmaps, read by this process so far), `conditions` (of each condition the names of the indexes `by` which
-    it was served, and of those that `also` could), `encodings` (per index that serves the predicate the form
-    of its postings, keys, sparse keys, bytes, bytes a row), `damaged`, `set_aside` (a line for each
-    unreadable part of the log that was not used), `took_ms` (ms to find the rows; none if they were found
+    bitmaps, read by this process so far), `conditions` (per condition, the names of the indexes that served
+    it (`by`) and of others that could (`also`)), `encodings` (per index that serves the predicate, the form
+    of its postings, keys, sparse keys, bytes, bytes per row), `damaged`, `set_aside` (a line for each
+    unreadable part of the log that was not used), `took_ms` (ms to find the rows; near 0 if they were found
     before). `by` names, for a pruned file, the part of the predicate that none of its rows can satisfy (for
     an uncovered file also the proof); for a rechecked file, the condition that left rows open. Cost: answers
     the question, then evaluates each leaf once more.
@@ -206,7 +206,7 @@ def _uncovered_file(
 
 
 def _visible_rows(selection: Selection, hit: FileHits) -> int | None:
-    """Return the number of visible rows of an uncovered file, by its footer, or by the log if pruned."""
+    """Return the number of visible rows by the footer, or by the log if pruned; None if it is unknown."""
     slice_ = hit.slice_
     pruned = hit.source is HitSource.PRUNED and not len(hit.positions)
     rows = slice_.rows if pruned else selection.physical_rows([hit])[0]
@@ -248,7 +248,7 @@ def render(node: Node) -> str:
 
 
 _LONGEST = 4000
-"""Limit of characters, and of pieces of text: a condition that occurs twice is written twice."""
+"""Limit of characters and of pieces of text: a part that occurs twice in a predicate is written twice."""
 
 
 def _texts(node: Node) -> Iterator[str]:

@@ -1,6 +1,7 @@
-"""Rows that may have keys, by the postings of a hash of the keys: record keys with the option `keys=hash`.
+"""Lookup of keys by the postings of their hashes: record keys with the option `keys=hash`.
 
-Rows of a hash hold one of its keys or none: whoever asks reads them. So no collision is an error.
+A row with the hash of a key may hold another key. The caller reads the key columns of these rows, so a
+collision of hashes costs a read, and no error.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from tailbit.tables.schema import arrow_type
 def by_hash(space: SpaceView, columns: Sequence[Column], values: Sequence[pa.Array]) -> Places | None:
     """Return the visible rows of a row space that have the hash of a key; None if no index has the hashes.
 
-    `values`: of each column, those of the keys. `Places.keys` are the numbers of hashes, of no use to others.
+    `values`: per key column, its value in each key. `Places.keys` of the result number hashes, not keys.
 
     Raises:
         CorruptIndexError: a segment is damaged.
@@ -48,9 +49,9 @@ def rechecked(
     columns: Sequence[Column],
     owners: Callable[[Sequence[pa.ChunkedArray]], Longs],
 ) -> Places:
-    """Return the rows among some that hold a key; the key columns of these rows are read from data.
+    """Return the rows of `places` that hold a key; their key columns are read from data.
 
-    `owners`: returns for values of the key columns the number of the key of each row, or -1.
+    `owners`: function from the values of the key columns of rows to the number of each row's key, or -1.
     """
     order = np.lexsort((places.positions, places.files))
     files, positions = places.files[order], places.positions[order]
@@ -65,7 +66,7 @@ def rechecked(
 
 
 def _hashed(space: SpaceView, ids: set[str]) -> IndexedTerm | None:
-    """Return the hash of some columns, and no others, that definitions have postings of."""
+    """Return the indexed hash of exactly the columns with these ids; None if no definition has it."""
     for access in space.accesses:
         term = access.values
         if access.definition.is_hashed and isinstance(term, IndexedTerm):
@@ -75,7 +76,7 @@ def _hashed(space: SpaceView, ids: set[str]) -> IndexedTerm | None:
 
 
 def _held(values: pa.Array, column: Column) -> pa.Array:
-    """Return values in the type of their column; NULL for those that it cannot hold: no row has them."""
+    """Convert values to the type of their column; NULL for values beyond that type, which no row has."""
     type_ = arrow_type(column.type, column.label)
     if values.type == type_:
         return values

@@ -1,11 +1,11 @@
-"""Where do rows with given keys lie: for each key the file and position of every row that has it.
+"""Location of rows by key: for each key, the file and position of every row that has the key.
 
-A key is a value of one column, or a tuple of values of several, none of them NULL. Where an index has the
-keys themselves (of the column, or of the tuple of just these columns), their postings are the places. All
-other rows are found by a condition: `IN` over each key column, which holds for more rows than have a key of
-several columns; the values in the found rows are read, and decide. So keys are right at any lag.
+A key is a value of one column, or a tuple of values of several, none of them NULL. Where the key column, or a
+tuple of exactly the key columns, has postings, the rows are found by these. All other rows are found by the
+condition `IN` over each key column. For keys of several columns it also holds for rows that have no key, so
+the key columns of the found rows are read and compared. So the result is right at any lag of the index.
 
-Worked example: keys of (carrier, flight), of which the second is nowhere and the third is twice.
+Worked example: three keys of (carrier, flight): no row has the second, and two rows have the third.
 
     keys     rows where both columns are in                 path         position
     UA  1    UA 1 in a.parquet at 0                         a.parquet    0
@@ -44,18 +44,18 @@ from tailbit.tables.partition_values import partition_array
 from tailbit.tables.schema import arrow_type
 
 PATH, POSITION = "path", "position"
-"""The columns that say where a row lies: the path as in the log, decoded, and the 0-based physical row."""
+"""The result columns: the path as in the log, decoded, and the 0-based physical row."""
 
 _COMPARED_AS_THEY_ARE = ("integer", "string", "binary", "date", "timestamp", "timestamp_ntz")
-"""Key types whose equal values are equal in Arrow; of doubles -0.0 equals 0.0, and decimals have a scale."""
+"""Key types that Arrow compares as Spark does; not double (-0.0 equals 0.0) nor decimal (scales differ)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Keys:
     """Distinct keys to locate, in the order in which the caller first gave each of them.
 
-    `columns`: the key columns of the table. `given`: a column of values for each of them, as the caller gave
-    them; `values`: the same in the types in which they are compared.
+    `columns`: the key columns of the table. `given`: a row per key, with its values as the caller gave them;
+    `values`: per key column, the same values in the type in which they are compared.
     """
 
     columns: Sequence[Column]
@@ -68,7 +68,7 @@ class Keys:
         """Return the keys of a table whose rows are keys; `given` has a column per key column, in order.
 
         Raises:
-            ColumnTypeError: values of a key column have no order, so it cannot be one.
+            ColumnTypeError: the type of a column has no order, so the column cannot be a key column.
             UsageError: a key is NULL, or of another type than its column.
         """
         values = [converted(column, array) for column, array in zip(columns, given.columns, strict=True)]
@@ -76,7 +76,7 @@ class Keys:
 
     @staticmethod
     def _of_values(columns: Sequence[Column], given: pa.Table, values: Sequence[pa.Array]) -> Keys:
-        """Return distinct keys; `values`: those that are given, in the types in which they are compared."""
+        """Return the distinct keys; `values`: the given values, in the types in which they are compared."""
         coded = pc.dictionary_encode(_codes(columns, values))
         if len(coded.dictionary) == len(given):
             return Keys(columns, given, values)
@@ -87,9 +87,9 @@ class Keys:
     def located(self, selection: Selection, by_file: Callable[[Node], Node | None]) -> pa.Table:
         """Return the keys with `path` (string) and `position` (int64) of each row that has them.
 
-        `selection`: of all rows of the version asked for; `by_file`: what a condition implies for generated
-        columns. A key that no row has is there once, with path and position null; a key of several rows is
-        there once for each, in the order of path and position.
+        `selection`: of all rows of the version asked for; `by_file`: extends a condition by what it implies
+        for generated columns. A key that no row has gets one row in the result, with path and position null;
+        a key of several rows gets a row for each of these, in the order of path and position.
 
         Cost: the row groups of postings that the keys fall into; where no index has the keys, what the
         condition costs, and the key columns of its rows.
@@ -103,7 +103,7 @@ class Keys:
         return _beside(self.given, selection.snapshot.files.paths, places)
 
     def _posted(self, selection: Selection) -> tuple[list[Places], list[SpaceView]]:
-        """Return the rows by the postings of keys, and the row spaces whose postings do not say them all."""
+        """Return the rows found by postings, and the row spaces whose postings cannot find every row."""
         places, others = [], []
         for space in selection.coverage.spaces:
             try:
@@ -118,7 +118,7 @@ class Keys:
         return places, others
 
     def _posted_in(self, space: SpaceView, selection: Selection) -> Places | None:
-        """Return the rows of a row space by the postings of keys; None if these do not say them all.
+        """Return the rows of a row space found by postings; None if postings cannot find every row.
 
         Raises:
             CorruptIndexError: a segment is damaged.
@@ -139,7 +139,7 @@ class Keys:
         return None if hashed is None else rechecked(hashed, selection, self.columns, self._owners)
 
     def _terms(self, space: SpaceView) -> Iterator[tuple[Column, tuple[int, ...]]]:
-        """Yield the columns and tuples that an index may have the keys of, with the order of their parts."""
+        """Yield columns and tuples that may have postings of the keys, with the order of the key columns."""
         if len(self.columns) == 1:
             yield self.columns[0], (0,)
         places = {column.id: number for number, column in enumerate(self.columns)}
@@ -148,9 +148,9 @@ class Keys:
                 yield term, tuple(places[part.id] for part in term.parts)
 
     def _posted_by_partition(self, space: SpaceView, selection: Selection) -> Places | None:
-        """Return the rows by the postings of the other columns; the log has the partition values of files.
+        """Return the rows by the postings of the stored columns and the partition values in the log.
 
-        Postings of partition values are not asked: the log may change those of a file that has been indexed.
+        Postings of partition values are not used: the log may change the values of an indexed file.
         """
         if all(column.partition for column in self.columns):
             return None
@@ -170,19 +170,19 @@ class Keys:
 
     @once
     def _split(self) -> tuple[tuple[Keys, Longs], tuple[Keys, Longs]]:
-        """Return the keys of the stored and of the partition columns, each with the number for each key."""
+        """Split the keys into stored and partition columns: distinct keys, and per full key their number."""
         partitions = [at for at, column in enumerate(self.columns) if column.partition]
         stored = [at for at, column in enumerate(self.columns) if not column.partition]
         return self._of_columns(stored), self._of_columns(partitions)
 
     def _of_columns(self, which: Sequence[int]) -> tuple[Keys, Longs]:
-        """Return the distinct keys of some of the columns, and for each key the number (int64) of its own."""
+        """Return the distinct keys of some columns, and the number (int64) of each full key among them."""
         columns, values = [self.columns[at] for at in which], [self.values[at] for at in which]
         keys = Keys._of_values(columns, self.given.select(which), values)
         return keys, keys._owners([pa.chunked_array([array]) for array in values])
 
     def _owners_of_files(self, slices: Sequence[FileSlice]) -> Longs:
-        """Return for each file the number (int64) of the key that its partition values are, or -1."""
+        """Return, per file, the number (int64) of the key that equals its partition values, or -1."""
         arrays = [
             pa.chunked_array(
                 [partition_array(column, slice_.partition.get(column.physical[0]), 1) for slice_ in slices],
@@ -196,7 +196,7 @@ class Keys:
         return owners
 
     def _ascending_in(self, order: tuple[int, ...]) -> tuple[pa.BinaryArray, Longs] | None:
-        """Return what `_ascending` does, cached: all row spaces look for the same keys."""
+        """Return the result of `_ascending`, cached: all row spaces look for the same keys."""
         if order not in self._orders:
             self._orders[order] = self._ascending(order)
         return self._orders[order]
@@ -262,7 +262,7 @@ class Keys:
         return _codes(self.columns, self.values)
 
     def _condition(self) -> Node:
-        """Return that each column has one of its values among the keys: TRUE in every row that has a key."""
+        """Return the condition that each key column has a value of some key; TRUE in every row with a key."""
         leaves = []
         for column, array in zip(self.columns, self.values, strict=True):
             held = ValueSet.points(canonical(pc.unique(array), column.type))
@@ -272,14 +272,14 @@ class Keys:
 
 
 def _codes(columns: Sequence[Column], values: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Array:
-    """Return the bytes of the keys of rows; the values of each key column in row order, none null."""
+    """Return the keys of rows as bytes; `values`: per key column, the values in row order, none null."""
     types = [column.type for column in columns]
     parts = [encode_array(array, key_type_of(type_)) for array, type_ in zip(values, types, strict=True)]
     return parts[0] if len(parts) == 1 else join_parts(parts, key_type_of(tuple_of(types)))
 
 
 def _beside(keys: pa.Table, paths: pa.StringArray, places: Sequence[Places]) -> pa.Table:
-    """Return keys beside the places of their rows; `paths`: of the files of the snapshot."""
+    """Return a table of keys and the places of their rows; `paths`: the paths of the snapshot's files."""
     numbers, files, positions = (
         np.concatenate([np.zeros(0, dtype=np.int64), *(part[at] for part in places)]) for at in range(3)
     )

@@ -1,6 +1,6 @@
-"""Keys are looked up in the postings of a row space.
+"""Lookup of keys in the postings of a row space.
 
-A row is told by its file and its position there, without rows that are hidden.
+Each row found is given by its file and its position there; hidden rows are left out.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ class Places(NamedTuple):
 class Lookup:
     """Keys that are looked up in the postings of a column or tuple.
 
-    `codes`: the keys, ascending; `numbers`: int64, the number of each. `segments`: those with the postings.
+    `codes`: the keys as bytes, ascending; `numbers`: the caller's number (int64) of each key. `segments`: the
+    segments with the postings.
     """
 
     space: SpaceView
@@ -49,13 +50,13 @@ class Lookup:
 
     @once
     def spans(self) -> list[list[tuple[int, int, int]]]:
-        """Return per segment the row groups that may hold keys, and the bounds of these keys."""
+        """Return per segment (row group, low, high): the row group may hold the keys `codes[low:high]`."""
         listed = self.codes.to_pylist()
         return [segment.spans(self.id, listed) for segment in self.segments]
 
     @property
     def costs_a_scan(self) -> bool:
-        """Whether it is quicker to read the key columns of all rows than the postings that are not cached."""
+        """Return whether reading the key columns of all rows is quicker than reading uncached postings."""
         unread = sum(
             segment.unread_keys([number for number, *_ in spans])
             for segment, spans in zip(self.segments, self.spans, strict=True)
@@ -81,7 +82,7 @@ class Lookup:
 
 
 def visible_rows(space: SpaceView, keys: Longs, at: Longs) -> Places:
-    """Return the rows at positions of a row space, without hidden ones; `keys`: the key of each."""
+    """Return the visible rows among positions `at` of a row space; `keys`: the key's number per position."""
     seen = positions_in(bitmap_of(at) & space.visible)
     shown = (
         np.append(seen, 0)[np.searchsorted(seen, at)] == at if len(seen) else np.zeros(len(at), dtype=bool)

@@ -115,7 +115,7 @@ def _ordered(
 
 
 def _first(table: pa.Table, keys: Sequence[SortKey], most: int | None) -> pa.Table:
-    """Return the first rows in order.
+    """Sort a table by the keys; return its first `most` rows, or all if None.
 
     NULL and NaN get sort keys of their own, because Arrow sorts both alike.
     """

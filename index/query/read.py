@@ -25,12 +25,12 @@ def stream(
 ) -> tuple[pa.Schema, Iterator[pa.Table]]:
     """Return the schema, and an iterator over the matching rows in batches; arguments as in `Answer.read`.
 
-    Memory: a batch for each core, three more, and all positions; with `order_by` as `order` says.
+    Memory: a batch for each core, three more, and all positions; with `order_by`, see `in_order_of`.
 
     Raises:
         UnknownColumnError: no such column.
         ColumnTypeError: a column to order by has a type without an order.
-        UsageError: `limit` or `offset` is below zero, no column is named, or the table has none.
+        UsageError: `limit` or `offset` is below zero, no column is named, or the table has no columns.
     """
     for name, number in (("limit", limit), ("offset", offset)):
         if number is not None and number < 0:
@@ -59,7 +59,7 @@ def stream(
 
 
 def _logical(schema: pa.Schema, columns: Sequence[Column]) -> pa.Schema:
-    """Return the schema; a field read apart from its struct may be NULL, because the struct may be."""
+    """Make struct fields that are columns of their own nullable, because their struct may be NULL."""
     apart = [len(column.name) > 1 for column in columns]
     return pa.schema([f.with_nullable(True) if own else f for f, own in zip(schema, apart, strict=True)])
 
@@ -78,7 +78,7 @@ def _as(schema: pa.Schema, table: pa.Table) -> pa.Table:
 
 
 def ways_of(selection: Selection, columns: Sequence[Column]) -> list[dict[str, Any]]:
-    """Describe how the matching rows would be read, JSON-able: a line per file and method.
+    """Describe how the matching rows would be read: a JSON-able dict per file and method.
 
     Keys: `path`, `way` (a word of `Way`), `batches`, `row_groups`, `rows`. Cost: finds the rows and reads the
     footers of their files.

@@ -1,4 +1,4 @@
-"""Whether recorded value counts may serve a question, and their keys if they may.
+"""Recorded value counts of an index, and the conditions under which they answer a question.
 
 The index records, per value of a column, the number of visible rows at one version only: the version of its
 ledger. This module checks every condition for using these counts.
@@ -37,7 +37,7 @@ class RecordedCounts:
 
     @classmethod
     def now(cls, index: IndexState, ledger: Ledger) -> RecordedCounts:
-        """Return the counts of an index in its current state, with the ledger that says what they count."""
+        """Return the counts of an index in its current state; `ledger`: the record of what is counted."""
         return cls(index, ledger, (index.index_id, index.seq))
 
     @property
@@ -48,9 +48,9 @@ class RecordedCounts:
     def of(self, selection: Selection, column: Column, key_type: str) -> Counts | None:
         """Return the counts of a column if they answer a selection; else None.
 
-        They do if the selection has every row, at the version of a complete index whose counts include every
-        live file; if the column is posted and counted for every file; if the index has not changed since; and
-        if every key holds its whole value in the column's current type.
+        The counts answer it if the selection has every row, at the version of a complete index whose counts
+        include every live file; if the column is posted and counted for every file; if the index has not
+        changed since `now`; and if every key holds its whole value in the column's current type.
         """
         if not (self._speak_of(selection) and _whole_column(selection, column)):
             return None
@@ -85,6 +85,6 @@ class RecordedCounts:
 
 
 def _whole_column(selection: Selection, column: Column) -> bool:
-    """Return whether a selection has all rows, and every file postings of the column in its time zone."""
+    """Return whether a selection has all rows, every file has postings of the column, and its zone is UTC."""
     everything = selection.node == Constant(True) and selection.coverage.posts_everywhere(column.id)
     return everything and column.zone == "UTC"

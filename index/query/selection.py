@@ -7,7 +7,7 @@ semantics. Counts, facets, rows, explanations and outputs to other tools are com
 A selection is right at any lag: for every readable version of the table, every predicate and every state of
 the index (absent, half built, behind, complete), the answer is what Spark SQL returns at that version.
 
-Per file a selection yields what other tools need: the slice and the positions, besides schema and version.
+Other tools get, per file, the slice and the positions, and for all files together the schema and version.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ class HitSource(enum.Enum):
     """The data of a file that the index does not cover."""
 
     PRUNED = "pruned"
-    """The log: partition values took every row of the file, or partition values or statistics none of them.
+    """The log: by partition values every row matches, or by partition values or statistics no row does.
 
-    No data was read; how many rows the file has was told by its footer.
+    No values were read. If every row matches, the number of rows was read from the footer.
     """
 
     @property
@@ -85,8 +85,8 @@ class FileHits(NamedTuple):
 class Selection:
     """The rows of one version of a table where a predicate is TRUE, computed on demand.
 
-    `schema`: of the table at that version. `damages`: index files that could not be read for this selection.
-    `by_file`: the predicate with what it implies for generated columns.
+    `schema`: the schema of the table at that version. `damages`: index files that could not be read for this
+    selection. `by_file`: the predicate, extended by the conditions on generated columns that it implies.
 
     Invariant: a selection does not change while table and index move on. Threads may share it: a value that
     two threads compute is the same.
@@ -121,12 +121,12 @@ class Selection:
 
     @once
     def _questions(self) -> Sequence[SpaceQuestion]:
-        """Return the predicate in each covered row space."""
+        """Return, per covered row space, the predicate with that row space."""
         return [SpaceQuestion(self.node, space) for space in self.coverage.spaces]
 
     @once
     def bounds(self) -> Sequence[tuple[SpaceView, Bounds]]:
-        """Evaluate the bounds per row space; the files of a row space with a damaged segment are scanned."""
+        """Evaluate the bounds per row space; a row space with a damaged segment is left out and scanned."""
         bounds_of_spaces = side_by_side.each_space(
             self._questions,
             attrgetter("bounds"),
@@ -142,7 +142,7 @@ class Selection:
 
     @once
     def to_scan(self) -> list[int]:
-        """Return the row numbers (in the snapshot) of the files that no bitmap serves."""
+        """Return the numbers (in the snapshot) of uncovered files and of files in damaged row spaces."""
         served = {id(space) for space, _ in self.bounds}
         lost = [s.files for s in self.coverage.spaces if id(s) not in served]
         return [int(n) for part in (self.coverage.uncovered, *lost) for n in part.tolist()]
@@ -265,7 +265,7 @@ class Selection:
 
     @once
     def counted_by_index(self) -> int | None:
-        """Count by access paths of the index alone; None if no path can count some rows."""
+        """Count the matching rows by access paths of the index alone; None if these cannot count them all."""
         if len(self.coverage.uncovered):
             return None
         total = 0

@@ -16,8 +16,8 @@ from tailbit.index.query.selection import Selection
 def served(selection: Selection) -> Iterator[tuple[Node, dict[str, Any]]]:
     """Yield each condition of a predicate with the names of the indexes that served it or could have.
 
-    Keys of an account: `by` (indexes whose postings or bounds were used in some row space), `also` (others
-    that bound the condition). Conditions that one index serves together are one AND.
+    Keys of the second element: `by` (indexes whose postings or bounds were used in some row space), `also`
+    (others that could bound the condition). Conditions that one index serves together are yielded as one AND.
     """
     names = {definition.id: definition.name for definition in selection.coverage.definitions}
     spaces = [space for space in selection.coverage.spaces if _is_sound(space)]
@@ -46,7 +46,7 @@ def _is_sound(space: SpaceView) -> bool:
 
 
 def _together(node: And, spaces: Sequence[SpaceView]) -> list[Node]:
-    """Return the parts of a conjunction in whose place one condition on an index stands in some row space."""
+    """Return the parts of an AND that one condition on an index replaces in some row space."""
     parts: dict[int, Node] = {}
     for space in spaces:
         best = choose(node, space).node

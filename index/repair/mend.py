@@ -102,7 +102,7 @@ def _definitions_of(state: IndexState, damage: Damage) -> set[str]:
 
 
 def _unbuilt(state: IndexState, changed: dict[str, FileRecord], lost: set[str]) -> dict[str, FileRecord]:
-    """Return the records of files built for lost definitions, as not built for these, by path."""
+    """Return the records of files built for lost definitions, without these definitions, by path."""
     every = (changed.get(record.path, record) for record in state.recorded.records())
     return {
         record.path: replace(record, built=tuple(id_ for id_ in record.built if id_ not in lost))
@@ -123,7 +123,7 @@ def _written_again(state: IndexState, changed: dict[str, FileRecord]) -> pa.Tabl
 def _uncovered(state: IndexState, spaces: Iterable[str], reason: str) -> dict[str, FileRecord]:
     """Return the records that claim a range of some row spaces, without their claims, by path.
 
-    A counted record keeps the definitions for which it is counted, so that its counts can be taken back.
+    A counted record keeps the definitions for which it is counted: its counts can be subtracted later.
     """
     out = {}
     for record in (record for space in spaces for record in state.recorded.claims(space)):
@@ -135,7 +135,7 @@ def _uncovered(state: IndexState, spaces: Iterable[str], reason: str) -> dict[st
 
 
 def _uncounted(state: IndexState, changed: dict[str, FileRecord]) -> dict[str, FileRecord]:
-    """Return the records of all live files as counted nowhere, by path."""
+    """Return the records of all live files, marked as not counted, by path."""
     live = (changed.get(record.path, record) for record in state.recorded.live())
     return {
         record.path: replace(
@@ -196,7 +196,7 @@ def _ledger(state: IndexState, records: dict[str, FileRecord]) -> Ledger | None:
     """Return the ledger with the number of uncounted live files raised.
 
     Raises:
-        CorruptIndexError: the ledger is missing, so nothing is recorded that could be damaged.
+        CorruptIndexError: the ledger is missing, though files are recorded.
     """
     ledger = state.ledger
     if ledger is None:

@@ -79,7 +79,7 @@ class CodedPart:
     shift: int = 0
 
     def write(self, out: Codes, start: int, end: int) -> None:
-        """Write the codes of its rows `[start, end)`."""
+        """Write the codes of the part's rows `[start, end)` to `out`."""
         ids = self.ids[start:end]
         if self.table is None:
             np.add(ids, out.dtype.type(self.shift), out=out, dtype=out.dtype)
@@ -121,7 +121,7 @@ class CodedColumn:
         return self.codes(first, int(positions[-1]) + 1)[positions - first], positions
 
     def spread(self, start: int, end: int) -> tuple[int, int]:
-        """Return the number of distinct codes among the positions `[start, end)`, and the number of rows."""
+        """Return how many codes (`absent` included) the positions `[start, end)` have, and `end - start`."""
         codes = self.codes(start, end)
         return len(np.unique(codes)), len(codes)
 
@@ -133,7 +133,7 @@ class CodedColumn:
         return containers(start // BLOCK, self.codes(start, end), self.absent)
 
     def listed(self, start: int, end: int) -> tuple[Codes, None]:
-        """Return the codes of the positions `[start, end)`, and None: a code's index tells its position."""
+        """Return the codes of the positions `[start, end)`, and None: code i is at position `start + i`."""
         return self.codes(start, end), None
 
     def counts(self, start: int, end: int) -> Longs:
@@ -151,7 +151,8 @@ _Coded = tuple[pa.BinaryArray, list[CodedPart]]
 class Coding:
     """Collector of the rows of one column; `finish` returns their codes.
 
-    Memory: one to four bytes per row and the distinct values of each piece. `key_bytes`: of their keys.
+    Memory: one to four bytes per row and the distinct values of each piece. `key_bytes`: bytes of the keys
+    collected so far.
     """
 
     def __init__(self, type_: pa.DataType, key_type: str) -> None:
@@ -283,7 +284,7 @@ def _hashed_together(keys: list[pa.BinaryArray]) -> tuple[pa.BinaryArray, Codes]
 
 
 def _sorted_together(keys: list[pa.BinaryArray]) -> tuple[pa.BinaryArray, Codes]:
-    """Return what `_hashed_together` returns, in half of the memory; the arrays are freed.
+    """Return the same as `_hashed_together` with half of the memory; `keys` is emptied.
 
     Memory: the keys, twice.
     """

@@ -84,7 +84,7 @@ def distinct(part: Numbers) -> tuple[Longs, Codes]:
 def number_keys(numbers: Longs, type_: pa.DataType, key_type: str) -> pa.BinaryArray:
     """Return the keys of ordered integers, which are overwritten."""
     if not pa.types.is_decimal128(type_):
-        # A key of eight bytes is that of its ordered integer, whatever the type.
+        # A key of eight bytes depends only on the ordered integer, whatever the type.
         return integer_keys(numbers)
     words = np.ascontiguousarray(np.column_stack([numbers, numbers >> 63]))
     values = pa.Array.from_buffers(type_, len(numbers), [None, pa.py_buffer(words)])
@@ -92,7 +92,7 @@ def number_keys(numbers: Longs, type_: pa.DataType, key_type: str) -> pa.BinaryA
 
 
 def _distances(start: int, chunk: pa.Array) -> Numbers | None:
-    """Return each row's distance from the least integer; None if one exceeds 64 bits or all are NULL."""
+    """Return each row's distance from the least integer; None if a value exceeds 64 bits or all are NULL."""
     whole = _integers(chunk)
     if whole is None:
         return None

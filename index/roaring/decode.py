@@ -5,11 +5,11 @@ headers give all containers of all bitmaps at once. Array and run containers of 
 decoded to positions by vector operations. Only bitsets, which hold more than 4,096 positions, are processed
 one by one.
 
-Worked example: two bitmaps of one container each over eight positions; code 7 stands for no row.
+Worked example: two bitmaps of one container each over eight positions; code 0 stands for no row.
 
-    bitmap 0      array      1 6
-    bitmap 1      one run    2, and 3 more
-    codes         7 0 1 1 1 1 0 7
+    bitmap 0, code 1    array      1 6
+    bitmap 1, code 2    one run    2, and 3 more
+    codes               0 1 2 2 2 2 1 0
 Source: https://github.com/RoaringBitmap/RoaringFormatSpec.
 """
 
@@ -39,7 +39,7 @@ class _Containers:
     """All containers of some bitmaps.
 
     Per container: `owner`, int32, the number of its bitmap; `block`, uint16, its block of positions; `count`,
-    int32, its number of positions; `at`, int64, the offset of its bytes; `runs`, whether it is a run
+    int32, its number of positions; `at`, int64, the offset of its bytes; `runs`, bool, whether it is a run
     container.
     """
 
@@ -178,7 +178,7 @@ def _containers(data: Bytes, starts: Longs, ends: Longs, cardinality: Longs) -> 
 
 
 def pairs_at(data: Bytes, heads: Longs, sizes: Longs) -> tuple[Array, Array]:
-    """Return from the headers the block of each container and its number of positions less one."""
+    """Return the block of each container, and its number of positions less one, as the headers say."""
     if (heads & 1).any():
         packed = _words(data, ranges(heads, sizes, step=4), "<u4")
         return (packed & 0xFFFF).astype(np.uint16), (packed >> 16).astype(np.uint16)

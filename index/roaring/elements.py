@@ -58,8 +58,8 @@ class CodedElements:
     """An array column as the codes of each row's distinct elements.
 
     `keys`: sorted and distinct; null, first, stands for a NULL array. Some keys may have no row. `elements`:
-    the code of each element in the order of the data; `shift` more is its code among `keys`. `some_null`,
-    `some_empty`: whether there are NULL arrays, and empty ones.
+    the code of each element, in the order of the data. `some_null`, `some_empty`: whether there are NULL
+    arrays, and empty ones; each of the two moves the codes of elements among `keys` up by one.
     """
 
     keys: Keys
@@ -99,7 +99,7 @@ class CodedElements:
         return out
 
     def spread(self, start: int, end: int) -> tuple[int, int]:
-        """Return the number of distinct codes of the rows `[start, end)`, and of (row, code) pairs."""
+        """Return the number of distinct codes, and of (row, code) pairs, of the rows `[start, end)`."""
         codes, _ = self._pairs(start, end)
         return int(np.count_nonzero(np.diff(codes))) + bool(len(codes)), len(codes)
 
@@ -142,10 +142,9 @@ class CodedElements:
         return (whole >> whole.dtype.type(16)).astype(np.uint32), whole.astype(np.uint16)
 
     def _of_part(self, part: _Rows, low: int, high: int) -> tuple[Codes, Longs]:
-        """Return the codes of rows of a chunk, one per element, and parallel to them the row of each code.
+        """Return the codes of the rows `[low, high)` of a chunk, and parallel to them the row of each code.
 
-        `low`, `high`: range of rows within the chunk; the returned row numbers count from `low`. An array
-        that is NULL or empty has one code.
+        A row has a code per element; a NULL or empty array has one code. Rows are counted from `low`.
         """
         begins = part.begins[low : high + 1].astype(np.int64)
         sizes = np.diff(begins)
@@ -199,7 +198,7 @@ class ElementCoding:
 
 
 def _holds_empty(part: _Rows) -> bool:
-    """Return whether an array is empty and not NULL."""
+    """Return whether any array of a chunk is empty and not NULL."""
     bare = part.begins[1:] == part.begins[:-1]
     return bool(bare.any() if part.nulls is None else (bare & ~part.nulls).any())
 

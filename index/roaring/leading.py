@@ -25,7 +25,7 @@ from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, numpy_of
 
 _FEW = 1 << 12
-"""Up to this many keys Arrow is as fast; as large a sample shows whether their numbers are tied."""
+"""Up to this many keys, Arrow is as fast; of more keys, a sample of this size shows how many are tied."""
 
 
 _BYTES = 8
@@ -50,9 +50,9 @@ def order_of_texts(keys: pa.BinaryArray) -> Longs | None:
 
 
 def _telling(keys: pa.BinaryArray, sample: pa.BinaryArray) -> list[int]:
-    """Return the places of the first eight bytes that are not the same in all keys.
+    """Return the places of the first eight bytes in which keys differ; from `_FARTHEST` on, of any bytes.
 
-    Cost: a pass over the keys per place behind their common prefix that is the same in a sample.
+    Cost: a pass over the keys per place behind their common prefix where all keys of the sample are the same.
     """
     ends = pc.min_max(keys)
     pairs = zip(ends["min"].as_py(), ends["max"].as_py(), strict=False)

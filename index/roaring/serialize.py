@@ -43,7 +43,7 @@ SLAB_CODES = 1 << 18
 """Most bitmaps that are laid out together."""
 
 COOKIE, COOKIE_WITH_RUNS = 12346, 12347
-"""First word of a portable bitmap; the second value, if a container is of runs."""
+"""First word of a portable bitmap: without run containers, and with them (a half word)."""
 _NO_OFFSETS_BELOW = 4
 """A bitmap with runs has offsets only if it has this many containers or more."""
 _RUN_FLAGS = 2
@@ -69,7 +69,7 @@ class Bitmaps:
     positions: BitPositions
 
     def arrow(self) -> pa.BinaryArray:
-        """Return one value per bitmap, null for a sparse code; only the offsets are copied."""
+        """Return the bitmaps as an Arrow array, null for a sparse code; only the offsets are copied."""
         ends = pa.py_buffer(self.offsets.astype(np.int32))
         there = pa.py_buffer(np.packbits(~self.sparse, bitorder="little")) if self.sparse.any() else None
         return pa.Array.from_buffers(

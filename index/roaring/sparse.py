@@ -45,8 +45,8 @@ _ALL_BITSETS = BLOCK // ARRAY_LIMIT - 1
 def pays(counts: Longs, firsts: Longs, lasts: Longs, roaring: Longs) -> Mask:
     """Return the mask of the keys for which a list of positions takes fewer bytes than a bitmap.
 
-    `counts`, `firsts`, `lasts`: number of positions, first and last position of each key. `roaring`: bytes of
-    its bitmap.
+    `counts`, `firsts`, `lasts`: number of positions, first and last position of each key. `roaring`: size in
+    bytes of its bitmap.
     """
     span = lasts - firsts + 1
     # The entropy of a gap is some 1.5 bits more than the logarithm of the mean gap if gaps vary as those of
@@ -60,9 +60,9 @@ def pays(counts: Longs, firsts: Longs, lasts: Longs, roaring: Longs) -> Mask:
 
 
 def roaring_bytes(positions: BitPositions, counts: Longs) -> Longs:
-    """Return the bytes of the run-optimised bitmap of each key. Cost: some vector operations per position.
+    """Return the size in bytes of each key's run-optimised bitmap. Cost: some vector operations per position.
 
-    `positions`: of all keys, ascending within a key. `counts`: int64, one or more for each key.
+    `positions`: of all keys, ascending within a key. `counts`: int64, each key's number of positions, not 0.
     """
     starts = np.cumsum(counts) - counts
     block = positions >> np.uint32(16)
@@ -81,10 +81,10 @@ def roaring_bytes(positions: BitPositions, counts: Longs) -> Longs:
 
 
 def placed(parts: Iterable[Block], low: int, counts: Longs) -> BitPositions:
-    """Return the positions of sparse codes, from the parts of each block that hold only these codes.
+    """Return the positions of sparse codes, code after code; `parts` hold only the containers of these codes.
 
-    `parts`: by ascending number. `counts`: int64, positions of the codes `low`, `low + 1` and so on; 0 for a
-    code that is not sparse.
+    `parts`: one per block, ascending by `number`. `counts`: int64, numbers of positions of the codes `low`,
+    `low + 1` and so on; 0 for a code that is not sparse.
     """
     out = np.empty(int(counts.sum()), dtype=np.uint32)
     place = np.cumsum(counts) - counts

@@ -42,7 +42,7 @@ class SpilledKeys:
     def changed(
         self, first: pa.BinaryArray, change: Callable[[pa.BinaryArray], pa.BinaryArray]
     ) -> SpilledKeys:
-        """Return the keys `first`, then these keys, each slice of them changed when it is read."""
+        """Return the keys `first` followed by these keys, to which `change` is applied when they are read."""
         out = SpilledKeys(self._scratch)
         out._places, out._ends, out._first, out._change = self._places, self._ends, first, change
         return out

@@ -24,10 +24,10 @@ from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, arrow_scalar, numpy_of
 
 _MOST = 1 << 62
-"""Numbers stay below this: where they would not, they give way to their places among the distinct numbers."""
+"""Numbers stay below this: larger ones are replaced by their indices among the distinct numbers."""
 
 _FEW = 1 << 16
-"""Numbers below this are told apart by a table, others by hashing, unless they are fewer than the rows."""
+"""If all numbers are below this or below the number of rows, a table finds the distinct ones, else a hash."""
 
 
 def collected_tuples(start: int, chunk: pa.StructArray, key_type: str) -> Keyed:
@@ -45,7 +45,7 @@ def collected_tuples(start: int, chunk: pa.StructArray, key_type: str) -> Keyed:
 
 
 def _numbers(parts: list[Numbers | Keyed]) -> tuple[Codes, int]:
-    """Return a number per row, the same for rows with the same codes of all parts, and a number above all."""
+    """Return a number per row, equal where all parts have equal codes, and a bound above all numbers."""
     numbers, size = _codes(parts[0])
     for part in parts[1:]:
         codes, many = _codes(part)
@@ -60,7 +60,7 @@ def _numbers(parts: list[Numbers | Keyed]) -> tuple[Codes, int]:
 
 
 def _codes(part: Numbers | Keyed) -> tuple[Codes, int]:
-    """Return the code of each row of a part, and a number above all codes. If there are NULLs, NULL has 0."""
+    """Return the code of each row of a part, and a bound above all codes. If there are NULLs, NULL has 0."""
     ids, most = part.ids, int(part.ids.max())
     if most >= _MOST and isinstance(part, Numbers):
         distances, ids = distinct(part)
@@ -73,14 +73,14 @@ def _codes(part: Numbers | Keyed) -> tuple[Codes, int]:
 
 
 def _compact(numbers: Codes) -> tuple[Codes, int]:
-    """Return the place of each number among the distinct numbers, and how many these are."""
+    """Return the index of each number among the distinct numbers, and how many distinct numbers there are."""
     coded = pc.dictionary_encode(arrow_array(numbers))
     many = len(coded.dictionary)
     return numpy_of(coded.indices).astype(narrowest(many)), many
 
 
 def _distinct_rows(numbers: Codes, size: int) -> tuple[Codes, Longs]:
-    """Return the place of each number among the distinct numbers, and for these a row that has each."""
+    """Return the index of each number among the distinct numbers, and a row of each distinct number."""
     if size > max(_FEW, len(numbers)):
         ids, _ = _compact(numbers)
         # Arrow numbers distinct values as they first appear: the first row of each has a new greatest number.
@@ -94,7 +94,7 @@ def _distinct_rows(numbers: Codes, size: int) -> tuple[Codes, Longs]:
 
 
 def _keys_at(part: Numbers | Keyed, rows: Longs, type_: pa.DataType, key_type: str) -> pa.BinaryArray:
-    """Return the keys that some rows of a part have by themselves."""
+    """Return the keys that a part has in some rows."""
     ids, null = part.ids[rows], None if part.nulls is None else part.nulls[rows]
     if isinstance(part, Keyed):
         return pc.take(part.keys, arrow_array(ids.astype(np.int64), mask=null))

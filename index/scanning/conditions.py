@@ -1,9 +1,9 @@
 """A bound predicate as a condition on the values that data files store.
 
-Partition columns become constants, since the log records their value of whole files. A leaf becomes a test by
-its value set; a condition computed from one column becomes a test by the function that evaluates rows. The
-other parts of an AND are the residual filter, evaluated on the rows that pass the condition: a row that does
-not pass is decided, whatever the other parts return or raise for it.
+Partition columns become constants, since the log records one value per file. A leaf becomes a test by its
+value set; a condition computed from one column becomes a test by the function that evaluates rows. The other
+parts of an AND are the residual filter, evaluated on the rows that pass the condition: a row that does not
+pass cannot match, whatever the other parts return or raise for it.
 """
 
 from __future__ import annotations
@@ -209,11 +209,11 @@ def _whole(intervals: Sequence[Interval]) -> list[tuple[int, int]]:
 
 _NAN, _INFINITE = (ordered_int(value, "double") for value in (math.nan, math.inf))
 _NEGATIVE_ZERO = -1
-"""The place of -0.0 in the order of doubles; no value has it, because -0.0 is stored as 0.0."""
+"""The rank of -0.0 in the order of doubles; no value has it, because -0.0 is stored as 0.0."""
 
 
 def _floats(ends: Sequence[tuple[int, int]]) -> Floats:
-    """Convert ranges of places in the order of doubles to ranges of doubles."""
+    """Convert ranges of ranks in the order of doubles to ranges of doubles, and whether NaN is within."""
     inside = [(max(lo, -_INFINITE - 1), min(hi, _INFINITE)) for lo, hi in ends]
     ranges = [(lo, hi - (hi == _NEGATIVE_ZERO)) for lo, hi in inside]
     return Floats(
@@ -238,7 +238,7 @@ def _of_computed(node: Computed, values: pa.Array) -> Mask | None:
 
 
 def _part(call: Expression, column: Column) -> Part | None:
-    """Return a search for one text at the beginning or end of values, or anywhere in values."""
+    """Return the text search that a call does (startswith, endswith, contains, LIKE); None for others."""
     if not isinstance(call, Call) or call.name not in (*_SEARCHES, "like"):
         return None
     if not isinstance(call.args[0], Ref) or column.type.name != "string" or column.type.char_length:

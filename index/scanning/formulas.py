@@ -52,7 +52,9 @@ def formulas_in(node: Node) -> dict[int, Formula]:
 def fitting_in(
     formulas: Mapping[int, Formula], layout: Layout, path: str, groups: Sequence[int]
 ) -> dict[int, Formula]:
-    """Return the formulas that cannot overflow in some row groups of a file.
+    """Return the formulas to use in some row groups of a file: those that cannot overflow there.
+
+    A formula of one dictionary-encoded date column is left out: testing the dictionary is quicker.
 
     Raises:
         DataFileError: the name of a column is ambiguous in the file.
@@ -70,11 +72,10 @@ def fitting_in(
 
 
 def _span_in(layout: Layout, path: str, column: Column, groups: Sequence[int]) -> Span | None:
-    """Return the bounds of a column's numbers in a file.
+    """Return the least and the greatest number of a column in some row groups of a file.
 
-    None if the file stores it in a form without formulas.
-
-    The number of a text is its length: no encoding makes a text longer than its decompressed chunk.
+    None if the file stores the column in a form without formulas. For a text column the numbers are lengths:
+    no encoding makes a text longer than its decompressed chunk.
     """
     node = flat_column(layout, column, path)
     if node is None:
@@ -100,10 +101,7 @@ def _stored(value: Any, column: Column) -> int:
 
 
 def _is_of_coded_days(formula: Formula, layout: Layout, path: str, groups: Sequence[int]) -> bool:
-    """Return whether a formula reads one dictionary-encoded date column.
-
-    Testing its dictionary is quicker.
-    """
+    """Return whether a formula reads one date column, which is dictionary-encoded in all these row groups."""
     columns = formula.columns
     if len(columns) != 1 or columns[0].type.name != "date":
         return False

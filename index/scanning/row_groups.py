@@ -28,7 +28,7 @@ else:
 def can_match(node: Node, layout: Layout, slice_: FileSlice, storage: Storage) -> Mask:
     """Return, per row group, whether one of its rows may make `node` TRUE; True when in doubt.
 
-    Cost: what the footer says; of a condition that lists values, reads of 32 bytes in each filter for them.
+    Cost: the footer; for a condition that lists values, a read of 32 bytes per value in each Bloom filter.
 
     Raises:
         DataFileError: the name of a column is ambiguous in the file, or the file is gone.
@@ -61,7 +61,7 @@ class _RowGroups(Pruning):
         return may
 
     def partition(self, node: Leaf | Computed) -> tuple[Mask, Mask]:
-        """Return whether the file's partition value makes a condition TRUE; a computed one may be."""
+        """Return masks of one value: a condition is TRUE for the file's partition value; it may raise."""
         if isinstance(node, Computed):
             return self.every(False), self.every(True)
         assert node.column is not None

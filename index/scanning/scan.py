@@ -1,8 +1,8 @@
 """Scan of data files for the rows where a predicate is TRUE.
 
-It serves uncovered files, and the rows that the index leaves open. Row groups that the footer rules out are
-pruned. For many rows, Polars or pyarrow tests the stored values (see `conditions`); the residual filter, and
-few rows, are decoded and evaluated on all cores.
+A scan serves uncovered files, and the rows that the index leaves open. Row groups that the footer rules out
+are pruned. For many rows, Polars or pyarrow tests the stored values (see `conditions`). For few rows, and for
+the residual filter, values are decoded, and the predicate is evaluated on all cores.
 """
 
 from __future__ import annotations
@@ -68,7 +68,9 @@ class Scan:
 def scan(storage: Storage, scans: Sequence[Scan], by_polars: bool | None = None) -> list[Positions]:
     """Return the ascending physical positions of matching rows, file by file.
 
-    `by_polars`: whether Polars tests all it can, or nothing; None: whichever is cheaper.
+    `by_polars`: True: Polars tests all conditions that it can; False: none is tested on stored values; None:
+    whichever is cheaper.
+
     Cost: decodes the predicate's columns in the row groups that may match, or in the pages that hold `among`;
     independent of the number of files but for reading each footer.
 
@@ -160,9 +162,9 @@ def _within(storage: Storage, scan: Scan, groups: Sequence[int]) -> Scan:
 
 
 def _searches(storage: Storage, scans: Sequence[Scan], whatever: bool) -> list[_Asked]:
-    """Return the searches of the scans over stored values, where there is one.
+    """Return the searches over stored values, for those scans that have one.
 
-    Without `whatever`, no search among few positions.
+    `whatever`: also search among few positions.
     """
     conditions: dict[tuple[object, ...], tuple[Condition | bool | None, Node | None]] = {}
     formulas: dict[int, Formulas] = {}

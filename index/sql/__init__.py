@@ -1,1 +1,1 @@
-"""The text of a predicate becomes a bound tree; its constants are parsed, cast and compared as Spark does."""
+"""Binding of a predicate's text to a tree, with constants parsed, cast and compared as Spark does."""

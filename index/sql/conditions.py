@@ -1,4 +1,4 @@
-"""The conditions of one parsed predicate as nodes: leaves where value sets of one column express them.
+"""Conversion of the conditions of a parsed predicate into nodes: leaves if value sets of one column suffice.
 
 The log's statistics and ranges of keys serve leaves; other conditions are computed.
 """
@@ -52,8 +52,9 @@ else:
 _SHOWN = 8
 """Number of a list's constants shown in a leaf's text."""
 DEEPEST = 150
-"""Most levels of AND and OR in a bound tree, and of calls in an expression: to walk it takes less of Python's
-stack than parsing did."""
+"""Limit of the levels of AND and OR in a bound tree, and of calls in an expression: walks of either take less
+of Python's stack than parsing did.
+"""
 
 
 class ConditionReader:
@@ -76,7 +77,7 @@ class ConditionReader:
         }
 
     def whole(self, e: Tree) -> Node:
-        """Convert a whole predicate, which must be of type boolean; NULL is not."""
+        """Convert a whole predicate, whose type must be boolean; NULL alone is refused."""
         inner = bare(e)
         if inner.kind in self.kinds:
             return self.node(inner)
@@ -115,7 +116,10 @@ class ConditionReader:
         return rising.node_of(expression)
 
     def compare(self, e: Tree, a: Expression, op: str, b: Expression, padded: bool = True) -> Node:
-        """Convert a comparison of two operands; `padded`: a CHAR column and a constant get one length."""
+        """Convert a comparison of two operands.
+
+        `padded`: whether a CHAR column and a constant are padded to one length.
+        """
         why: Incomparable | None = None
         with self.operands.refusing(e):
             if not isinstance(a, Call) and not isinstance(b, Call):
@@ -159,7 +163,7 @@ class ConditionReader:
         )
 
     def membership(self, e: Tree) -> Node:
-        """Convert IN of a list, all of one type; items that are no constants are compared one by one."""
+        """Convert IN: among constants, or of a column and constants, by value sets; else as an expression."""
         subject = self.expressions.read(left(e))
         items = [self.expressions.read(item) for item in e.items]
         listed = [item for item in items if isinstance(item, Literal)]
@@ -180,9 +184,9 @@ class ConditionReader:
         return leaf_of(column, truth, f"{column.label} IN ({', '.join(shown)})")
 
     def is_condition(self, e: Tree) -> Node:
-        """Convert IS NULL of anything, or IS TRUE, IS FALSE and IS UNKNOWN of a condition.
+        """Convert IS NULL of any value, or IS TRUE, IS FALSE and IS UNKNOWN of a condition.
 
-        NOT is left out.
+        The NOT of IS NOT is left to the caller.
         """
         subject = bare(left(e))
         if e.text in ("TRUE", "FALSE"):
@@ -200,7 +204,7 @@ class ConditionReader:
         return self.condition(null_of(value), e)
 
     def like(self, e: Tree) -> Node:
-        """Convert LIKE and its kin: a range of texts if the pattern is a text or a prefix."""
+        """Convert LIKE, ILIKE or RLIKE: LIKE to a range of texts if the pattern is a text or a prefix."""
         value, patterns = self.expressions.read(left(e)), patterns_of(e)
         if len(patterns) > 1 and isinstance(value, Call):
             return self.condition(self.expressions.read(e), e)

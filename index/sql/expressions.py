@@ -1,4 +1,4 @@
-"""The expressions of a parsed predicate: every operator and function, with its types and constants."""
+"""Conversion of the parsed expressions of a predicate into typed ones: operators, functions and constants."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class ExpressionReader:
         }
 
     def read(self, e: Tree) -> Expression:
-        """Convert a node to an expression, constants folded.
+        """Convert a parsed node to an expression, with constants folded.
 
         Raises:
             PredicateError: the construct is unsupported; the error names it and its place.
@@ -81,10 +81,11 @@ class ExpressionReader:
         return operand if isinstance(operand, Literal) else Ref(operand)
 
     def checked(self, expression: Expression, e: Tree) -> Expression:
-        """Return the expression if the values of its columns can be computed with.
+        """Return the expression if its values can be computed with.
 
         Raises:
-            ColumnTypeError: the values cannot be computed with.
+            ColumnTypeError: the values of the column cannot be computed with.
+            PredicateError: the value is an array, a map, a struct or a variant.
         """
         if isinstance(expression, Ref):
             self.operands.comparable(expression.column)
@@ -221,7 +222,7 @@ def connective_of(e: Tree) -> str:
 
 
 def chain(e: Tree) -> Iterator[Tree]:
-    """Yield the operands of a chain of one connective from left to right, through parentheses."""
+    """Yield the operands of a chain of AND or OR from left to right, including those in parentheses."""
     rest = list(reversed(e.items))
     while rest:
         whole = rest.pop()

@@ -1,11 +1,11 @@
-"""What a predicate says of generated columns, whose values follow from other columns of the row.
+"""Conditions that a predicate implies for generated columns, whose values follow from other columns.
 
 Example: `day` is generated as `CAST(ts AS DATE)`; the table is partitioned by it, or has statistics of it.
 
     ts >= TIMESTAMP_NTZ'2024-01-02 10:30'    implies    day >= DATE'2024-01-02'
 
-What is implied prunes files alone; Spark's own is by partitions only. A generation expression whose values
-depend on a time zone says nothing: which zone its writer had is recorded nowhere.
+The implied conditions only prune files; Spark itself derives only conditions on partition columns. A
+generation expression whose values depend on a time zone implies nothing: the writer's zone is not recorded.
 Source: Delta protocol, Generated Columns.
 """
 
@@ -23,7 +23,7 @@ _NO_TERM = "#generated"
 
 
 def with_generated(node: Node, schema: Schema) -> Node:
-    """Return a predicate AND what it implies for the table's generated columns."""
+    """Return the AND of a predicate and of the conditions that it implies for generated columns."""
     conditions = (_condition(node, column, schema) for column in schema.generated)
     implied_conditions = [condition for condition in conditions if condition is not None]
     return all_of([node, *implied_conditions]) if implied_conditions else node
@@ -47,7 +47,7 @@ def _term(column: Column, schema: Schema) -> IndexedTerm | None:
 
 
 def _asked_of(node: Node, column: Column) -> Node | None:
-    """Return a condition on a term, asked of the column that holds its values; None if it is computed."""
+    """Return a condition on a term as one on the column that holds the term's values; None if computed."""
     if isinstance(node, Constant):
         return node
     if isinstance(node, Leaf):

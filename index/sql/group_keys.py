@@ -1,6 +1,6 @@
-"""What rows are grouped by: the text of a column's name or of an expression becomes a column or a term.
+"""Group keys: the text of a column's name or of an expression becomes a column or a term.
 
-A name comes first: of a column that is named as an expression is written, its values are taken. An expression
+A name comes first: if a column is named like the text of an expression, the column is taken. An expression
 that an index definition holds becomes the term of the definition, so that its postings, counts and codes
 serve; any other expression becomes a term that no index has.
 """
@@ -34,11 +34,11 @@ else:
     evaluation = lazy("tailbit.index.expression.evaluate")
 
 _NAME = re.compile(r"(?:[\w\s.]|`(?:[^`]|``)*`)*")
-"""A text that may be meant as a name; the signs of any other text mean an expression."""
+"""A text that may be meant as a name; any other character means an expression."""
 
 
 def group_key(text: str, schema: Schema, zone: str, table: str) -> Column:
-    """Return the column that a text names, else the term of the expression that it is.
+    """Return the column that a text names, else the term of the expression that the text is.
 
     `zone`: the session time zone. `table`: the table's own name, which may qualify column names. Cached per
     text and schema; `now()` and the like are bound anew each time.
@@ -74,7 +74,7 @@ def _bound(text: str, schema: Schema, zone: str, table: str, now: int) -> Column
     if isinstance(expression, Ref):
         return expression.column
     _check(text, expression)
-    # No definition has such an id: it has more digits, and other signs.
+    # No definition has this id: the ids of definitions have eight hexadecimal digits.
     return indexed_term(f"#{key_of(expression)}", text, expression)
 
 
@@ -95,7 +95,7 @@ def _check(text: str, expression: Expression) -> None:
 
 
 def with_definition(column: Column, definitions: Iterable[Definition], schema: Schema) -> Column:
-    """Return a term as that of the definition that holds its expression, if there is one; else as it is.
+    """Return a term with the id of the definition that holds its expression; unchanged if there is none.
 
     `schema`: the columns of the table as definitions are bound to them, whatever the time zone of a question.
     """

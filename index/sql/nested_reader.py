@@ -33,9 +33,9 @@ class NestedReader:
         self.elements: list[Ref] = []
 
     def named(self, e: Tree) -> Expression:
-        """Return a lambda's element, a column, or a part of either.
+        """Return the lambda element or column that a name means, or the part of it that the name leads to.
 
-        Else the present moment that a name denotes.
+        A name such as `current_date` that no column has is the present moment.
         """
         if e.first is not None:
             return self._inside(self.read(e.first), e.names)

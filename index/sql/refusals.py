@@ -1,4 +1,4 @@
-"""A predicate that is refused, with the place in its text."""
+"""Refusal of predicates, with the place in the text and what to write instead."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _OF_TYPES = {
     "try_cast(... AS TIMESTAMP) is NULL where a text is none.",
     "NULL is not a condition": "Write a condition such as carrier IS NULL.",
 }
-"""What to write instead, by types in the reason, of which an error's name alone does not tell."""
+"""What to write instead, by a part of the reason, where the name of the error alone does not tell."""
 _BY_REASON = {
     "it is empty": "Write a condition such as carrier = 'UA', or leave it out to ask for every row.",
     "ESCAPE takes": "Write ESCAPE '!'.",

@@ -30,7 +30,7 @@ class Span:
 
     @property
     def micros(self) -> int | None:
-        """The microseconds of this span; None for months, which have no fixed length."""
+        """Return the microseconds of this span; None for months, which have no fixed length."""
         return None if self.unit == "months" else self.count * (DAY_US if self.unit == "days" else 1)
 
     def negative(self) -> Span:
@@ -39,7 +39,7 @@ class Span:
 
 
 def length_of(unit: str, count: int) -> Span | None:
-    """Return `count` units, as `dateadd(DAY, 7, dt)` names them, as a span; None if there is no such unit."""
+    """Return `count` units as a span, named as in `dateadd(DAY, 7, dt)`; None if there is no such unit."""
     if unit in MONTHS:
         return Span("months", count * MONTHS[unit])
     if unit not in MICROS and unit != "DAYOFYEAR":

@@ -72,13 +72,13 @@ def refuse_present(text: str) -> None:
     """Refuse an expression that calls a function of the present moment.
 
     Raises:
-        PredicateError: it does; says where.
+        PredicateError: the expression does; the error says where.
     """
     tokens = tokens_of(text)
     for number, token in enumerate(tokens[:-1]):
         ahead = [after.text if after.kind == "sign" else "" for after in tokens[number + 1 : number + 3]]
         name, is_called = token.text.lower(), ahead[:1] == ["("]
-        # With an argument it is the number of a moment that stands in a row.
+        # With an argument, unix_timestamp converts a value of the row.
         is_present = name in PRESENT or (name == "unix_timestamp" and ahead == ["(", ")"])
         is_bare = token.kind == "word" and name in BARE
         if token.kind in ("word", "name") and is_present and (is_called or is_bare):
@@ -125,15 +125,16 @@ def value_type(text: str, expression: Expression, hint: str, at: int | None = No
 
 
 def indexed_columns_of(definitions: Iterable[Definition], schema: Schema) -> list[Column]:
-    """Return the columns and terms whose values bitmaps keep, those that the schema has values of."""
+    """Return the columns and terms that definitions have postings of and that the schema has values of."""
     columns = (column_of(definition, schema) for definition in definitions)
     return [column for column in columns if column is not None]
 
 
 def column_of(definition: Definition, schema: Schema) -> Column | None:
-    """Return the column or term of a bitmap at a schema; None if a column of it is gone or has another type.
+    """Return the column or term that a definition has postings of, as it is in a schema.
 
-    Cost: nothing the second time, for the same schema object.
+    None without postings, if a column is gone, or if a column of an expression has another type. Cost:
+    nothing the second time, for the same schema object.
     """
     return (
         _column_of(definition.id, definition.terms, SameSchema(schema)) if definition.has_postings else None
@@ -153,7 +154,7 @@ def kept_columns(definition: Definition, schema: Schema) -> tuple[Column, ...]:
 
 
 def kept_expressions(definition: Definition, schema: Schema) -> list[IndexedTerm]:
-    """Return the expressions of a definition without postings, those that a schema has values of.
+    """Return the expressions of a definition without postings, unless a schema has no values of them.
 
     The id of an expression is that of its definition, a dot and its place among the terms.
     """
@@ -191,8 +192,8 @@ def _bound_again(term: Term, schema: Schema, present: Mapping[str, Column]) -> E
 def terms_anew(definition: Definition, schema: Schema) -> tuple[Term, ...]:
     """Return the terms of a definition over their columns as they are now.
 
-    Columns without postings are not bound again while they are there: their statistics follow whatever type
-    they have.
+    Columns without postings are bound again only if they are gone: statistics are kept whatever type a column
+    has.
 
     Raises:
         UnknownColumnError: a column is gone, and none has its name.
@@ -237,7 +238,7 @@ def _term_anew(term: Term, schema: Schema) -> Term:
 
 
 def meanings_of(terms: Sequence[Term], schema: Schema) -> tuple[str, ...]:
-    """Return a key of each recorded term, which terms share that are the same however they are written.
+    """Return a key of each recorded term, the same for terms that mean the same however they are written.
 
     A term that the schema has no values of means its own text.
     """

@@ -1,1 +1,1 @@
-"""The metadata table is one Delta table: this room opens it, holds it in memory and commits to it."""
+"""The metadata table is a Delta table; this package opens it, holds it in memory and commits to it."""

@@ -1,4 +1,4 @@
-"""Checks of the files that the index's log names: paths lie in folders of kinds; the ledger's hash is theirs.
+"""Checks of the files that the index's log names: of their paths, and of their hash in the ledger.
 
 No checksum covers a Delta log. A flipped bit can turn an action into an unknown one or change its path; then
 a file would be added or removed without any error.

@@ -35,7 +35,7 @@ def log_of(path: str, storage: Storage) -> Table:
 
 
 def refuse_foreign(path: str, storage: Storage) -> None:
-    """Refuse a place for an index that is a file, or a folder with files of anything else.
+    """Refuse an index path that is a file, or a folder with files that do not belong to an index.
 
     The remains of an interrupted creation (folders `kind=...`), the Spark checkpoint and heartbeat files
     belong to the index.

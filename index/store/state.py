@@ -107,7 +107,10 @@ class IndexState:
             return self.reader(HIDDEN_ROWS).get(identity)
 
     def value_counts(self, column: str, key_type: str | None = None) -> Counts:
-        """Return the keys and visible rows of a column, in its settings' key type or a wider one."""
+        """Return the keys of a column and their visible rows.
+
+        `key_type`: that of the settings or a wider one; None for that of the settings.
+        """
         with self.lock:
             key_type = key_type or self.settings.definition(column).key_type
             return self.reader(VALUE_COUNTS).of(column, key_type)

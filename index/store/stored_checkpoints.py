@@ -1,4 +1,4 @@
-"""Log checkpoints of the index, how long its log keeps what, and the reconciliation of commits.
+"""Log checkpoints of the index, the retention of its log, and the reconciliation of commits.
 
 Source: Delta protocol, Checkpoints, Action Reconciliation.
 """
@@ -216,7 +216,7 @@ class StoredCheckpoints:
             raise StorageError(path=self._path, reason=reason) from gone
         except MalformedLogError as damage:
             raise self._damaged(str(damage)) from damage
-        # Another program may have written it, with columns that are not kept.
+        # Another program may have written the log checkpoint, with columns that `_SCHEMA` does not have.
         return rows if rows.schema == _SCHEMA else rows_of(_actions(rows))
 
     def _damaged(self, reason: str) -> IndexLogError:
@@ -282,7 +282,7 @@ def _name(version: int) -> str:
 def _subject(action: Action) -> tuple[str, str]:
     """Return the reconciliation key of an action.
 
-    A newer action of the same key replaces it, an add also a remove.
+    A newer action replaces an older one of the same key; the add and the remove of a path have one key.
     """
     [(name, value)] = action.items()
     if name in ("add", "remove"):

@@ -183,7 +183,7 @@ def _to_decimal(literal: Literal, to: DataType, zone: str) -> Value:
 
 
 def _as_printed(literal: Literal, to: DataType) -> Fraction:
-    """Return a double as its shortest text, which Spark turns into a decimal."""
+    """Return the exact value of a double's shortest text, which Spark converts to a decimal."""
     try:
         printed = Decimal(repr(literal.value))
         if literal.type.name == "double" and len(printed.as_tuple().digits) <= _SHORT:

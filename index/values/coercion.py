@@ -36,7 +36,7 @@ MIRRORED = {"=": "=", "<>": "<>", "<=>": "<=>", "<": ">", ">": "<", "<=": ">=", 
 def compared_type(left: DataType | Literal, right: DataType | Literal) -> DataType | None:
     """Return the type in which `left op right` is compared; None if Spark raises.
 
-    A literal is passed as such.
+    A constant is passed as a `Literal`, since its digits may decide.
     """
     a, b = _type(left), _type(right)
     if a.name == "decimal" and b.name in WHOLE:
@@ -65,13 +65,13 @@ def rounded(op: str, literal: Literal) -> Literal | bool:
 
 
 def membership_type(types: Sequence[DataType]) -> DataType | None:
-    """Return the single type of `x IN (a, b, ...)`."""
+    """Return the type in which `x IN (a, b, ...)` compares values of these types; None if there is none."""
     first: DataType | None = types[0]
     return reduce(lambda common, t: None if common is None else common_type(common, t), types[1:], first)
 
 
 def not_of_one_type(subject: str, listed: Sequence[DataType]) -> str:
-    """Return why Spark refuses IN of a list that has no single type."""
+    """Return the reason for refusing IN of a list whose types have no common type."""
     kinds = ", ".join(dict.fromkeys(map(str, listed)))
     return mismatch(f"{subject} does not compare with {kinds} in one list", "DATA_DIFF_TYPES")
 

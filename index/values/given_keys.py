@@ -21,7 +21,7 @@ def check_no_null(name: str, values: pa.Array | pa.ChunkedArray) -> None:
     """Check that no value of a key column is NULL.
 
     Raises:
-        UsageError: one is.
+        UsageError: a value is NULL.
     """
     if values.null_count:
         raise UsageError(
@@ -31,12 +31,12 @@ def check_no_null(name: str, values: pa.Array | pa.ChunkedArray) -> None:
 
 
 def converted(column: Column, values: pa.ChunkedArray) -> pa.Array:
-    """Return key values in the Arrow type in which those of a column are compared.
+    """Convert key values to the Arrow type in which keys of a column are compared.
 
     That type is the widest of the column's kind: a long that no INT column can hold is a key without rows.
 
     Raises:
-        UsageError: a value is NULL, or none that the column can hold.
+        UsageError: a value is NULL, or cannot be converted without loss.
     """
     key_type = key_type_of(column.type)
     plain = values.combine_chunks()
@@ -56,7 +56,7 @@ def converted(column: Column, values: pa.ChunkedArray) -> pa.Array:
 
 
 def _as_texts(values: pa.Array) -> pa.Array:
-    """Return decimals as texts, which Arrow reads as the nearest numbers; others as they are."""
+    """Convert decimals to texts, which Arrow casts to the nearest doubles; return other values unchanged."""
     return pc.cast(values, pa.string()) if pa.types.is_decimal(values.type) else values
 
 
@@ -76,7 +76,7 @@ def _is_exact(given: pa.Array, cast: pa.Array) -> bool:
 
 
 def _is_of_kind(given: pa.DataType, key_type: str) -> bool:
-    """Return whether values of an Arrow type may be keys of a type; texts may, where they read as such."""
+    """Return whether values of an Arrow type may be keys of a key type; texts may, if a cast parses them."""
     types = pa.types
     if types.is_null(given) or types.is_string(given) or types.is_large_string(given):
         return True
@@ -115,7 +115,7 @@ def _unfit(column: Column, given: pa.DataType) -> UsageError:
 
 
 def _remedy(wanted: DataType, given: pa.DataType) -> str:
-    """Return what to give in place of values of an Arrow type."""
+    """Return the hint for values of an Arrow type that do not fit."""
     if pa.types.is_timestamp(given) and wanted.name == ("timestamp" if given.tz is None else "timestamp_ntz"):
         return f"Give times {'with' if given.tz is None else 'without'} a time zone."
     if isinstance(given, pa.UuidType):

@@ -45,7 +45,7 @@ WHOLE = {
 TIMES = {"date": WHOLE["integer"], "timestamp": WHOLE["long"], "timestamp_ntz": WHOLE["long"]}
 """Ranges of stored days and microseconds."""
 DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 20}
-"""Digits of the decimal type that Spark gives an integer type beside a decimal."""
+"""Digits of the decimal type that Spark gives an integer type in an operation with a decimal."""
 
 FLOATING = ("float", "double")
 NUMERIC = (*WHOLE, *FLOATING, "decimal")
@@ -221,7 +221,7 @@ def hexadecimal(raw: str) -> bytes:
     """Parse X'..'; an odd number of digits gets a leading zero.
 
     Raises:
-        ValueError: other than hexadecimal digits.
+        ValueError: a character is not a hexadecimal digit.
     """
     digits = raw[2:-1]
     if raw[:1] not in "xX" or not re.fullmatch(r"[0-9a-fA-F]*", digits):

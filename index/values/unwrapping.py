@@ -1,8 +1,8 @@
-"""A comparison of a cast value with a constant becomes one of the value itself: the constant is cast instead.
+"""Unwrapping of casts in comparisons: a value is compared uncast, with a constant that is cast instead.
 
 Spark's optimiser does so with all casts that keep order. Some casts do not keep order when clocks change, and
-then answers differ: a local time or day that clocks jump over is cast to an instant that another one has too,
-and where clocks go back over midnight, a day is left and entered again. This module does what Spark does.
+then answers differ: a local time or day that clocks jump over is cast to the instant of another local time,
+and where clocks go back over midnight, a day ends and begins again. This module does what Spark does.
 Source: Spark 4.2, UnwrapCastInBinaryComparison; checked against Spark itself by the tests.
 """
 

@@ -1,4 +1,4 @@
-"""Comparison of postings with whole files: they are derived again from the data, column by column."""
+"""Comparison of postings with whole files: postings are derived again from the data, column by column."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def check_derived(
 ) -> Iterator[Problem]:
     """Derive the postings of (file, column) pairs from the data again, and yield the differences.
 
-    These are all pairs whose path and column id are `wanted`, if it is given; else `derive` pairs chosen by
+    The pairs are those whose path and column id are `wanted`; without `wanted`, `derive` pairs chosen by
     `rng`. Cost: each pair reads one column of a file and its postings. Memory: one column of one file.
     """
     pairs = [
@@ -82,7 +82,7 @@ def _check(
 
 @dataclass(frozen=True)
 class _Pairs:
-    """Pairs of a row of a file and a key: code `codes[i]` of `keys` and row `at[i]`. `rows`: of the file."""
+    """Pairs of a row of a file and a key: row `at[i]` has `keys[codes[i]]`; `rows`: row count of the file."""
 
     keys: pa.BinaryArray
     codes: Longs
@@ -90,7 +90,7 @@ class _Pairs:
     rows: int
 
     def differing(self, other: _Pairs) -> Longs:
-        """Return the rows whose keys differ from those in `other`, or which have a key twice there."""
+        """Return the rows whose keys differ from those in `other`, or that have a key twice in `other`."""
         coded = pa.concat_arrays([self.keys, other.keys]).dictionary_encode(null_encoding="encode")
         place = np.asarray(coded.indices, dtype=np.int64)
         mine, theirs = self._packed(place[: len(self.keys)]), other._packed(place[len(self.keys) :])

@@ -1,4 +1,4 @@
-"""Check per column and row space: postings are disjoint and with NULL add up to the rows of each file.
+"""Check of the postings of a column in a row space: disjoint, and with NULL all rows of each file.
 
 Postings of the elements of arrays may share rows; those of NULL and of empty arrays share none with others.
 
@@ -68,7 +68,7 @@ class _PostedRows:
 
     @property
     def apart(self) -> int:
-        """Return the number of rows that occur, each once if no two exclusive postings share a row."""
+        """Return the number of distinct rows if no exclusive posting shares a row; else a larger number."""
         return self.lone + len(self.shared)
 
     def add(self, bitmaps: Sequence[BitMap], lone: int) -> None:
@@ -143,7 +143,7 @@ def check_counts(index: IndexState, column: str, expected: Expected, report: Rep
 
 
 def _lone_keys(keys: pa.BinaryArray, key_type: str) -> int:
-    """Return how many of the first keys exclude others in a row.
+    """Return the number of leading keys that exclude other keys in a row.
 
     Keys of plain values all do; of array keys, only those of NULL and of empty arrays.
     """
@@ -153,7 +153,7 @@ def _lone_keys(keys: pa.BinaryArray, key_type: str) -> int:
 
 
 def _groups(segment: Segment, column: str) -> Iterator[tuple[pa.BinaryArray, list[BitMap], bool]]:
-    """Yield the postings of a segment by row group, and whether their keys ascend: lookups bisect them.
+    """Yield the postings of a segment by row group, and whether their keys ascend, as lookups require.
 
     Raises:
         CorruptIndexError: a bitmap fails the checks.

@@ -31,10 +31,10 @@ def check_sample(
     rng: random.Random,
     report: Report,
 ) -> Iterator[Problem]:
-    """Read `samples` (file, column, row) values again, chosen by `rng`.
+    """Yield the differences of `samples` (file, column, row) values, chosen by `rng`, from their postings.
 
     `ids`: of the indexed columns; `columns`: those that the source has, by id. Cost: each column of a file is
-    read once, at most the row groups of its chosen rows.
+    read once, and only the row groups of its chosen rows.
     """
     choices = [space for space in spaces if space.extent]
     weights = [space.extent for space in choices]

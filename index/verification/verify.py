@@ -77,7 +77,7 @@ def verify(
 
 
 def _check_checksums(index: IndexState, report: Report) -> Iterator[Problem]:
-    """Read every live file of the index, whatever its kind. Memory: one row group."""
+    """Read every live file of the index, and yield the damaged ones. Memory: one row group."""
     for path in sorted(index.files):
         try:
             with reading(path), open_index_file(index.storage, path) as file:

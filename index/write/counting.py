@@ -2,8 +2,8 @@
 
 Values are read from the row groups of the data file that hold the rows, if the file is still the recorded
 one. A partition value is known from the record. Otherwise the postings of the file's claim (its range in a
-row space) are read, which is expensive: also where a partition column was an ordinary column when the file
-was indexed, or an ordinary column was a partition column.
+row space) are read, which is expensive. They are also read where a column is a partition column now and was
+an ordinary one when the file was indexed, or the reverse.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Counting:
         `sign`: +1 for rows that become visible, -1 for rows that are no longer visible. Values come from
         the data file. They come from the postings instead if the table no longer has the column, if it
         became a partition column or is none any more, if array elements may have been read otherwise, or if
-        the file was `overwritten` (even by an equal footer). Of a file that `leaves` nothing is cached.
+        the file was `overwritten` (even by a file with an equal footer). With `leaves`, nothing is cached.
 
         Raises:
             CorruptIndexError, CommitConflictError: the values are only in lost postings.
@@ -136,9 +136,10 @@ class Counting:
         columns: Sequence[tuple[Column, str]],
         sign: int,
     ) -> bool:
-        """Count by tables that are read of data files, each with a number for each row, which ascend.
+        """Count the rows of tables that were read from data files.
 
-        All or nothing: return False if a file is gone or is another one.
+        `read`: tables, each with ascending numbers of its rows. All or nothing: return False if a file is
+        gone or is another one.
         """
         counted: list[_Counts] = []
         try:
@@ -182,7 +183,7 @@ class Counting:
             yield from fetch(self._source, _slice_of(record), columns, at, cached=False)
 
     def _add_from_postings(self, record: FileRecord, columns: Sequence[str], bits: BitMap, sign: int) -> None:
-        """Count by the positions in the file's claim. Cost: every posting of the columns in that row space.
+        """Count the rows `bits` by the postings at the file's claim. Cost: all postings there of the columns.
 
         Each row must occur in exactly one posting; in an array column, in at least one.
         """
@@ -244,7 +245,7 @@ def _with_rows(tables: Iterable[pa.Table], at: BitPositions) -> Iterator[tuple[p
 def _counts_of(
     table: pa.Table, columns: Sequence[tuple[Column, str]], rows: BitPositions, sign: int
 ) -> Iterator[_Counts]:
-    """Yield the changes of counts by rows of data files; `rows`: a number of each, which ascend."""
+    """Yield the changes of counts by the rows of `table`; `rows`: ascending numbers of these rows."""
     values, raising = with_terms(table, [column for column, _ in columns])
     for column, key_type in columns:
         coding = coding_of(column, key_type)
@@ -259,7 +260,7 @@ def _counts_of(
 
 
 def _is_as_posted(column: Column, record: FileRecord) -> bool:
-    """Return whether a data file gives the values of a column with which it was posted."""
+    """Return whether a data file still gives the values that were posted of a column."""
     in_place = all(_is_where_it_was(source, record) for source in sources_of([column]))
     return in_place and not _may_be_promoted(column)
 
@@ -276,5 +277,5 @@ def _may_be_promoted(column: Column) -> bool:
 
 
 def _is_where_it_was(column: Column, record: FileRecord) -> bool:
-    """Return whether a column is a partition column now as it was when the file was indexed, or neither."""
+    """Return whether a column is a partition column now and when the file was indexed, or neither time."""
     return column.partition == (column.physical[0] in record.partition)

@@ -74,5 +74,5 @@ class HiddenRowsReader:
         return self._known[record.hidden]
 
     def keep(self, identity: str, rows: BitMap) -> None:
-        """Keep rows, which never change, for later tasks: the index will know them by an identity."""
+        """Keep hidden rows, which never change, for later tasks, under the identity that will be recorded."""
         _LATEST.hold((self._path, identity), rows, most_bytes(rows))

@@ -21,7 +21,7 @@ _BYTES_PER_ROW = 8
 
 @dataclass(frozen=True, slots=True)
 class TaskLimits:
-    """Limits of tasks: at most `task_bytes` each, `parallelism` of them if each gets `worth_bytes`."""
+    """Limits of tasks: most bytes and rows of each; `parallelism` tasks if each gets `worth_bytes`."""
 
     task_bytes: int = 128 << 20
     worth_bytes: int = 4 << 20
@@ -37,7 +37,7 @@ def plan_work(
 ) -> list[FileWork]:
     """Return the work that turns the recorded state of some files into the wanted state.
 
-    A slice that is already recorded needs none.
+    A slice that is already recorded needs no work.
 
     `wanted`: path and slice, None for a file that is not live. `wanted_by`: returns the ids of the
     definitions that a file with some partition values is to have. Work is the difference of two states, so an

@@ -47,7 +47,7 @@ from tailbit.tables.storage import Storage
 
 _OPEN_FILES = 64
 _KEPT_BYTES = 64 << 20
-"""Bytes of decoded columns, and of calls, that a task keeps for the next term that reads or has them."""
+"""Bytes of decoded columns, and of values of calls, that a task caches for further terms that use them."""
 _ROWS_AT_ONCE = 1 << 20
 """Rows (or elements of arrays) that are decoded together."""
 
@@ -59,7 +59,7 @@ FEW_ROWS = 12
 containers."""
 
 _SAMPLED = 4
-"""Blocks sampled for that decision."""
+"""Number of blocks sampled to estimate the keys per row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class DataFiles:
         """Return the data file of a slice.
 
         Raises:
-            DataFileError: missing, of another size than the log says, or not Parquet.
+            DataFileError: the file is missing, of another size than the log says, or not Parquet.
         """
 
         def opened() -> tuple[DataFile, int]:
@@ -137,13 +137,13 @@ class DataFiles:
         sources = sources_of([term])
         for arrays in _side_by_side([self.values(slice_, rows, column) for column in sources]):
             columns = {column.id: array for column, array in zip(sources, arrays, strict=True)}
-            # What is kept is of the whole file.
+            # Values of calls are cached only if they are those of the whole file.
             kept = partial(self._kept, slice_.path) if len(arrays[0]) == rows <= _ROWS_AT_ONCE else None
             values, raised = values_of(term, columns, len(arrays[0]), kept)
             yield pa.chunked_array([values]), raised
 
     def _kept(self, path: str, over: str) -> Kept:
-        """Return the cache of the calls that several terms have, over the same values of a file."""
+        """Return the cache of the calls that several terms have in common, for values of one file."""
 
         def of(call: Call, compute: Callable[[], Vector]) -> Vector:
             if call.key not in self._calls_of_several:

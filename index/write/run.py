@@ -94,7 +94,7 @@ class _Run:
         return TaskResult(records, tuple(f for f in files if f is not None), rows, read)
 
     def _built(self, kind: Kind[Any], claims: Mapping[str, Claim]) -> Iterator[pa.Table]:
-        """Return the rows of a kind about files that it has not been built for."""
+        """Return the rows of a kind about the files for which this task builds it."""
         mine = [definition for definition in self._task.definitions if definition.kind == kind.name]
         if kind.defined and not mine:
             return iter(())
@@ -183,7 +183,7 @@ class _Run:
             yield write_paged_segment(self._index, space, extent, chain.from_iterable(in_pages), forms.packs)
 
     def _tally_of(self, column: Column) -> Tally:
-        """Return the tally of the task; for a column whose values are not counted, one that is not kept."""
+        """Return the tally of the task, or one to throw away if the values of the column are not counted."""
         return Tally() if column.id in self._uncounted else self._tally
 
     def _hidden_among(self, claims: list[Claim]) -> dict[str, BitMap]:
@@ -202,7 +202,10 @@ class _Run:
             self._counting.leave(files, wanted, self._columns)
 
     def _count(self, work: FileWork) -> None:
-        """Count the rows of a file that stays which became visible or hidden, unless posted."""
+        """Count the changed rows of a recorded file that stays or is replaced, except in columns posted now.
+
+        Of a replaced file, all rows that were counted are subtracted.
+        """
         if isinstance(work, (Enter, Leave)):
             return
         record, columns = work.record, self._columns
@@ -227,7 +230,7 @@ class _Run:
         return [id_ for id_ in record.built if id_ not in self._uncounted]
 
     def _newly_hidden(self) -> dict[str, BitMap]:
-        """Map identity to rows of the hidden rows that files are counted under from now on."""
+        """Map identity to rows, for the hidden rows with which files are counted from now on."""
         targets = [
             work.target
             for work in self._works

@@ -1,4 +1,4 @@
-"""A column of more distinct keys than memory may hold: sorted runs of keys in a scratch file, then merged.
+"""Coding of a column with more distinct keys than memory may hold: sorted runs on disk, then a merge.
 
 Only keys are written; the code of each row stays in memory. A run is what `Coding` makes of the rows since
 the last run: sorted keys, and rows as codes among them. A merge of the runs gives each key of a run its index
@@ -36,8 +36,8 @@ HELD_BYTES = share(1 / 16)
 class SpillingCoding(Coding):
     """Collector of the rows of one column like `Coding`, which holds about `held` bytes of keys at most.
 
-    Memory: that of `Coding` for the held keys, three times as they are sorted, and twelve bytes per distinct
-    key. Fewer keys never touch the disk.
+    Memory: that of `Coding` for the held keys, three times that while they are sorted, and twelve bytes per
+    distinct key. Fewer keys never touch the disk.
     """
 
     def __init__(self, type_: pa.DataType, key_type: str, held: int | None = None) -> None:
@@ -100,7 +100,7 @@ class SpillingCoding(Coding):
 
 
 def _through(part: CodedPart, table: Codes) -> CodedPart:
-    """Return rows of a run with the codes that a table gives to those of the run."""
+    """Return rows of a run with their codes among all keys; `table`: code in the run to code among all."""
     own = table[part.shift :] if part.table is None else table[part.table]
     return replace(part, table=own, shift=0)
 

@@ -1,4 +1,4 @@
-"""Postings of all columns of a few rows at once: one pass over numpy arrays for twenty columns, not twenty.
+"""Postings of all columns at once, for few rows: one pass over numpy arrays instead of one pass per column.
 
 A column of a thousand rows takes longer to set up than to lay out. So the keys of all columns are numbered
 one column after the other, and their rows are laid out as those of one column of many keys.

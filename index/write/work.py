@@ -8,7 +8,7 @@ A file's work is one of five cases. The recorded and the wanted state of the fil
 | live | not live | `Leave` |
 | another file under this path | live | `Replace` |
 | this file, some columns not posted | live | `Repost` |
-| this file, all columns posted | live, with other hidden rows or otherwise described | `Rehide` |
+| this file, all columns posted | live, but hidden rows, counts or lineage differ | `Rehide` |
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def to_post(work: FileWork) -> tuple[str, ...]:
 class BuildTask:
     """Files to bring to the state of source version `version`.
 
-    `root`, `log`: of the source table, as `open_source` has them.
+    `root`, `log`: of the source table, arguments of `open_source`.
     `dropped`: ids of dropped columns, whose old postings may still lie in row spaces. `kinds`: the record
     kinds of the index. `options`: of the stores of both tables. `definitions`: those without postings.
     `uncounted`: ids of the definitions with postings whose values are not counted. `forms`: how segments are

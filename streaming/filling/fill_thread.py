@@ -1,9 +1,10 @@
-"""The thread that fills files beside the stream, on a worker or in this process, and how much time it takes.
+"""The thread that fills files beside the stream, on a worker or in this process, and the time that it takes.
 
-Building runs beside the batches; only to plan and to commit does a step wait for its turn, some milliseconds.
-So a batch never waits for data that is read. A step follows the one before at once while the stream has
-caught up. Behind the log, a step waits until it has, but at most three times as long as the one before took:
-a busy stream keeps three quarters of the time, and still every file is filled in the end.
+A step waits for its turn at the index only to plan and to commit, some milliseconds; files are read and
+postings built beside the batches. So no batch waits while a step reads data. While the stream has caught up,
+the next step follows at once. While the stream is behind the log, the next step waits until the stream has
+caught up, but at most three times as long as the last step took: a busy stream keeps three quarters of the
+time, and still every file is filled in the end.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ LOOK_S, REMOTE_LOOK_S = 1.0, 20.0
 """Seconds between two looks for something to fill; in an object store a look costs a request."""
 
 BUSY_FACTOR = 3.0
-"""How many times as long as a step the next one waits at most while the stream is behind the log."""
+"""The longest wait for a stream that is behind the log, as a multiple of the duration of the last step."""
 
 _ASK_S = 0.02
 """Seconds between two looks at whether the stream has caught up; a look costs nothing."""
@@ -30,11 +31,11 @@ _LONGEST_S = 60.0
 
 
 class FillThread:
-    """The thread beside one query. `caught_up`: whether the stream has nothing to do.
+    """The thread that fills files beside one query.
 
-    `mend`: takes damage of the index that a step met out of the index. A step that failed is tried again
-    after a pause, which doubles: nothing depends on a step, and a batch with the same trouble reports it by
-    name. `failure`: why the last step failed.
+    `caught_up`: returns whether the stream has nothing to do. `mend`: repairs damage of the index that a step
+    met. A step that failed is tried again after a pause, which doubles: nothing depends on a step, and a
+    batch with the same trouble reports it by name. `failure`: why the last step failed.
     """
 
     def __init__(
@@ -60,13 +61,13 @@ class FillThread:
         self._thread.start()
 
     def stop(self) -> None:
-        """Let nothing be committed any more; what is being read is given up. A second call does nothing."""
+        """Stop the thread: commit nothing more, and discard a step in progress; safe to call twice."""
         self._stop.set()
         self._woken.set()
         self._filler.stop()
 
     def wake(self) -> None:
-        """Look now: the index has changed."""
+        """Let the thread look for work at once, since the index has changed."""
         self._woken.set()
 
     def _keep(self) -> None:

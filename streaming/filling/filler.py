@@ -1,12 +1,12 @@
 """Files that lack a definition are filled beside the stream, a few at a time. No Spark.
 
 An added definition begins no round: batches go on with the log and give new files every wanted definition,
-while the other files are filled here. What is left is known from the records alone, so a kill at any point
-simply goes on.
+while the other files are filled here. The records alone tell which files are left, so after a kill at any
+point the filling simply goes on.
 
-Once and only once. A step is built from the recorded state of its files, and its commit takes only files
-whose record is still that one; other hidden rows, another place in a row space or file drop a file from the
-step. So a row is counted under the hidden rows that are recorded with the count.
+Once and only once. A step is built from the records of its files, and its commit takes only files whose
+record has not changed since: a file with other hidden rows or another place in a row space is dropped from
+the step. So the counts of a file always belong to the hidden rows that are recorded with them.
 """
 
 from __future__ import annotations
@@ -37,18 +37,19 @@ from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.table import Table
 
 FIRST_FILES, FIRST_BYTES = 256, 4 << 20
-"""Limits of the first step. They double with each quick step whose files all stayed as they were, up to the
-limits of a batch, and halve with each step most of whose files did not: so files that change all the time
-are filled one by one."""
+"""Limits of the first step. They double with each quick step whose files all stayed unchanged, up to the
+limits that the filler is given, and halve with each step of which less than `_MOSTLY` stayed unchanged: so
+files that change all the time are filled one by one."""
 
 _MOSTLY = 0.75
-"""Part of the files of a step that must stay as they were: a merge moves a few, which another step fills."""
+"""Part of a step's files that must stay unchanged, or the limits halve. A merge changes a few of the files,
+which a later step fills."""
 
 QUICK_HELD_S = 0.05
-"""Seconds of work at most, while a batch may wait for the turn, with which a step may grow."""
+"""The limits grow only if a step held the turn, which a batch may need, for less than these CPU seconds."""
 
 QUICK_BUILT_S = 2.0
-"""Seconds of building below which a step may grow: a drop or a kill costs the step that is being built."""
+"""The limits grow only if a step was built in less than these seconds, since a kill loses the whole step."""
 
 _TURN_S = 5.0
 """Most seconds to wait for the end of a turn."""
@@ -56,18 +57,21 @@ _TURN_S = 5.0
 
 @dataclass(frozen=True)
 class _Stand:
-    """What a list of files to fill was made from: while it is the same, files only leave the list."""
+    """The state of the index from which a list of files to fill was made.
+
+    While the state is the same, files only leave the list.
+    """
 
     state: IndexState
     settings: Settings
     lineage: int
 
     def holds(self, other: _Stand) -> bool:
-        """Return whether the settings are the same, too."""
+        """Return whether both are of the same index, lineage and version of the settings."""
         return self._is_of(other) and self.settings.version == other.settings.version
 
     def allows(self, other: _Stand, ids: Collection[str]) -> bool:
-        """Return whether what was built for some definitions is still what the index wants.
+        """Return whether the index still wants what was built for the definitions with these `ids`.
 
         A definition that was dropped meanwhile, even one that came back, is no longer wanted as it was built.
         """
@@ -89,12 +93,12 @@ class _Step:
 
 
 class Filler:
-    """The filling of one index, in steps; the thread of a batch and this one take turns at the index.
+    """The filling of one index, in steps; its thread and the thread of the batches take turns at the index.
 
-    `turn`: held while the index is read or committed to, never while data is read. `files`, `bytes`: most of
-    a step. `on_step`: called with what a step fills, in words. Cost: a look when nothing is left is a few
-    stats; a step reads the columns of the definitions from its files; the list of files is one pass over the
-    records.
+    `turn`: held while the index is read or committed to, never while data is read. `files`, `size`: most
+    files and bytes of a step. `on_step`: called with what a step fills, in words. Cost: a look when nothing
+    is left is a few stats; a step reads the columns of the definitions from its files; the list of files is
+    one pass over the records.
     """
 
     def __init__(
@@ -123,7 +127,7 @@ class Filler:
         self._stopped = threading.Event()
 
     def stop(self) -> None:
-        """Let nothing be read from the index or committed to it after a turn that lasts; data may be read."""
+        """Let nothing be read from the index or committed after the present turn; data may still be read."""
         self._stopped.set()
         if self._turn.acquire(timeout=_TURN_S):
             self._turn.release()
@@ -151,7 +155,7 @@ class Filler:
 
     @contextmanager
     def _held(self) -> Iterator[None]:
-        """Hold the turn while the block runs, and note the most work that a step did so, in CPU seconds."""
+        """Hold the turn while the block runs; note the most CPU seconds that the step held it at a time."""
         with self._turn:
             began = time.thread_time()
             try:
@@ -163,7 +167,7 @@ class Filler:
         return f"filling {', '.join(self._filling)}: {len(self._queue):,} files after these"
 
     def _planned(self) -> _Step | None:
-        """Return the next step; let rebuilt definitions that are whole take the place of older ones."""
+        """Return the next step; if no file is left, let rebuilt definitions replace their older ones."""
         if self._stopped.is_set():
             return None
         self._index.refresh()
@@ -195,7 +199,7 @@ class Filler:
         return _Step(stand, works, template)
 
     def _now(self) -> _Stand | None:
-        """Return what the index is like; None while a round is read or asked for: it looks at every file."""
+        """Return the state of the index; None while a round, which looks at every file, is open or due."""
         state = self._index.state
         ledger = state.ledger
         if ledger is None or ledger.state is LedgerState.BUILDING:
@@ -214,10 +218,10 @@ class Filler:
         self._stand = stand
 
     def _next_works(self, snapshot: Snapshot, wanted: Wanted, ledger: Ledger) -> tuple[Repost, ...]:
-        """Take files from the list until a step is full, those that still lack a definition; at least one.
+        """Take files that still lack a definition from the list until a step is full; return their work.
 
-        A file that is recorded otherwise than the covered version has it is left to the batches, and one
-        whose row space is being merged to a later step.
+        A file whose record differs from the covered version is left to the batches. A file whose row space is
+        being merged is left to a later step. A step takes at least one file, whatever its size.
         """
         works: list[Repost] = []
         size = 0
@@ -277,9 +281,9 @@ class Filler:
         results: Sequence[TaskResult],
         skipped: Sequence[FileRecord],
     ) -> tuple[Repost, ...] | None:
-        """Commit what was built, if the index still is as the works say; None once that is done.
+        """Commit the results, and return None; if a file of the works has changed, commit nothing.
 
-        Otherwise return the works whose files are unchanged: none if a definition was dropped.
+        Then return the works whose files are unchanged, to be built again: none if a definition was dropped.
         """
         with self._held():
             for _ in range(ATTEMPTS):
@@ -321,7 +325,7 @@ class Filler:
 
 
 def _as_covered(work: Repost, ledger: Ledger) -> bool:
-    """Return whether the record of a file is as the covered version has the file."""
+    """Return whether the record of a file is counted, and agrees with the covered version of the table."""
     record = work.record
     counted = record.counted and record.left is None and record.lineage == ledger.lineage
     return counted and record.hidden == work.target.hidden_id

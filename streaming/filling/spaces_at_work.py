@@ -12,9 +12,10 @@ from tailbit.imports.dataclass import dataclass
 
 @dataclass
 class SpacesAtWork:
-    """Row spaces by what is at work on them; changed and read under the turn at the index, or at its end.
+    """The row spaces that a fill or a merge is changing: set and read in a turn at the index.
 
-    `filling`: of the files of the step that is being built. `merging`: of the merge on a worker.
+    Cleared at the end of the work. `filling`: of the files of the step that is being built. `merging`: of the
+    merge on a worker.
     """
 
     filling: frozenset[str] = frozenset()

@@ -1,4 +1,4 @@
-"""A frame's rows are brought to Python; Java's end meanwhile is told by its own error."""
+"""The collection of a frame's rows to Python, with an error of its own if Java ends meanwhile."""
 
 from __future__ import annotations
 

@@ -21,19 +21,19 @@ _NOISE = ("WARNING: Using incubator modules",)
 _ASIDE = re.compile(
     r"\s|WARNING|NOTE|Picked up |[^:]* VM warning: |\[[\d.]+s\]\[(warning|info)|\S+ \S+ WARN "
 )
-"""How a line begins that is not why Java does not start: a warning, or a frame of a stack trace."""
+"""Beginnings of lines that do not say why Java fails to start: warnings, and frames of a stack trace."""
 _TRACEBACK = "Traceback (most recent call last):"
 _DURING = "During handling of the above exception"
 _CALLS_BACK = "local_connect_and_auth"
-"""Where a Python worker calls back the JVM that started it. It fails where that one has gone or given up, and
-then the JVM says why."""
+"""Function in which a Python worker connects to the JVM that started the worker. It fails if that JVM has
+ended or given up, and then the JVM itself says why."""
 _FRAME = re.compile(r'^ +File "([^"]*)", line ', re.MULTILINE)
 _SPARKS_OWN = re.compile(r"/pyspark/|<frozen |/python3\.\d+/(?!site-packages/|dist-packages/)")
 _IVY = re.compile(
     r"::|\t(?:::|confs: |found |\d+ artifacts |-{5}|\||[\w.-]+#)"
     r"|[\w.-]+#\S+ added as|Ivy Default Cache|The jars for"
 )
-"""What Ivy says while it finds the jars of packages; that one is not found is said again by Java."""
+"""What Ivy says while it resolves the jars of packages; Java itself reports a jar that was not found."""
 _LOST = ("BrokenPipeError", "ConnectionResetError", "EOFError")
 
 
@@ -50,15 +50,15 @@ _COLLECTED = re.compile(r"-XX:\+Use\w+GC\b")
 def small_java() -> str:
     """Return options for a Java process with a small heap: the quick compiler, and the serial collector.
 
-    The heap of that collector follows what is alive; that of Java's default collector grows for an hour (see
-    docs/decisions.md). If the environment chooses another, no collector is set: Java accepts only one.
+    The heap of the serial collector follows what is alive; that of Java's default collector grows for an hour
+    (see docs/decisions.md). If the environment chooses a collector, none is set: Java accepts only one.
     """
     chosen = any(_COLLECTED.search(os.environ.get(name, "")) for name in OPTIONS_OF_JAVA)
     return QUICK_COMPILER if chosen else f"{QUICK_COMPILER} -XX:+UseSerialGC"
 
 
 _LAST_WORDS_S = 2.0
-"""Seconds in which what Java wrote before it ended is read; a child of it may hold the pipe for longer."""
+"""Most seconds to wait for the rest of an ended JVM's stderr; a child of the JVM may hold the pipe longer."""
 
 
 class JavaErrors:
@@ -123,7 +123,7 @@ def without_noise(pieces: Iterable[str]) -> Iterator[str]:
 
 
 def _goes_on(text: str) -> bool:
-    """Return whether a piece belongs to the traceback before it: two workers may write theirs in between."""
+    """Return whether a piece belongs to an earlier traceback, as lines of two workers may alternate."""
     frame = _FRAME.match(text)
     if frame is not None:
         return _SPARKS_OWN.search(frame[1]) is not None
@@ -175,12 +175,12 @@ def launch_java(settings: Mapping[str, str], variables: Mapping[str, str]) -> tu
     from pyspark.errors import PySparkException
     from pyspark.java_gateway import launch_gateway
 
-    # What makes up the command line is a Java process too, for a moment.
+    # Spark's launcher, which makes up the command line, is a short-lived Java process too.
     launcher = {"SPARK_LAUNCHER_OPTS": os.environ.get("SPARK_LAUNCHER_OPTS") or small_java()}
     errors, gateway = JavaErrors(), None
     try:
-        # In a session of its own a signal to our process group leaves it alone: it ends when we do, since
-        # then its stdin ends.
+        # In a session of its own the JVM gets no signal that is sent to our process group. The JVM ends when
+        # this process ends, since then the JVM's stdin ends.
         own = _Spawned(launcher | dict(variables), stderr=errors.write_end, start_new_session=True)
         with suppress(PySparkException):
             gateway = launch_gateway(SparkConf().setAll(list(settings.items())), own)

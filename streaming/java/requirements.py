@@ -21,7 +21,8 @@ _REMEDY = "Install what fits: pip install 'tailbit[spark]'. Questions need none 
 def check_requirements() -> None:
     """Check that Java, pyspark and pandas are installed, each in a supported release.
 
-    Cost: reads the packages' names on disk; imports none of them and starts no Java.
+    Cost: reads the packages' names on disk. Starts Java only if Java has no release file, and imports a
+    package only if the package has no metadata.
 
     Raises:
         RequirementError: one of them is missing or of another release; the error names what was found and
@@ -49,7 +50,7 @@ def installed(package: str) -> str | None:
     try:
         return version(package)
     except PackageNotFoundError:
-        # Of a folder on the path, as that of spark-submit, only the package itself knows.
+        # A package in a folder on the path, as under spark-submit, has no metadata: it knows its own version.
         return str(__import__(package).__version__)
 
 

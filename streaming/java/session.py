@@ -34,7 +34,7 @@ _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """Environment variable that spark-submit sets when it has started the JVM, with a master of its own."""
 
 _EVERYWHERE = {
-    # Two local hops a task less: about 40 ms each over TCP.
+    # Saves two local TCP hops a task, about 40 ms each.
     "spark.python.unix.domain.socket.enabled": "true",
     # Spark matches a regular expression over a Python traceback; the default stack overflows in it.
     "spark.driver.extraJavaOptions": "-Xss8m",
@@ -48,7 +48,7 @@ _EVERYWHERE = {
 }
 
 _SMALL = {
-    # The whole heap is collected as often, in 50 ms: meanwhile garbage touches 1 MB of new pages a minute.
+    # A collection of the whole heap takes 50 ms; until the next, garbage touches 1 MB of new pages a minute.
     "spark.cleaner.periodicGC.interval": "5min",
 }
 
@@ -59,8 +59,8 @@ _ONE_MACHINE = {
     "spark.driver.memory": "1g",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
-    # Without checksums and links resolved by forked processes: 70 ms less a batch. Only the checkpoint goes
-    # through it, which is a cache of progress: the index's own ledger decides.
+    # Without checksums, and without forked processes that resolve links: 70 ms less a batch. Only the
+    # checkpoint is written this way, a cache of progress: the index's own ledger decides.
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -202,7 +202,7 @@ def build_session(
 
 
 def _master_of_java(master: str) -> str:
-    """Return the master that spark-submit gave to an existing JVM; `master` where it was given none."""
+    """Return the master that spark-submit gave to an existing JVM; `master` if it gave none."""
     from pyspark import SparkConf, SparkContext
 
     SparkContext._ensure_initialized()
@@ -216,7 +216,7 @@ def _make_context(settings: dict[str, str], gateway: Any, variables: dict[str, s
 
     conf = SparkConf(_jvm=gateway.jvm).setAll(list(settings.items()))
     context = _in_another_thread(lambda: SparkContext(conf=conf, gateway=gateway))
-    # PySpark takes it from the environment of this process, which is not changed for it.
+    # PySpark would take the interpreter from the environment of this process, which stays as it is.
     context.pythonExec = variables.get(CHOSEN, context.pythonExec)
     hush_accumulators(context)
 
@@ -229,7 +229,7 @@ def _join_context(settings: dict[str, str]) -> None:
     conf = SparkConf().setAll(list(settings.items()))
     context = _in_another_thread(lambda: SparkContext.getOrCreate(conf))
     if not is_there:
-        # That Java may not know the launcher's variable: the interpreter itself needs none.
+        # The existing JVM may lack the variable that the launcher needs; the interpreter itself needs none.
         context.pythonExec = os.environ.get(CHOSEN) or sys.executable
 
 
@@ -285,9 +285,9 @@ def java_binary() -> Path | None:
 
 
 def java_version() -> int | None:
-    """Return the major version of the Java that Spark would start, without starting it.
+    """Return the major version of the Java that Spark would start; None if there is none or it is unknown.
 
-    Read from Java's release file.
+    Read from Java's release file, without starting Java; a Java without such a file is started and asked.
     """
     binary = java_binary()
     if binary is None:

@@ -1,4 +1,4 @@
-"""The data sources of tailbit are registered in a Spark session; a jar in the way of that is named."""
+"""The registration of tailbit's data sources in a Spark session; an error names a jar that prevents it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 def register(spark: SparkSession, source: type[DataSource]) -> None:
     """Register a data source.
 
-    Spark first looks whether there is one of that name, among the sources of all jars. Where one of these
-    cannot be loaded, as one that is made for another Spark, Spark says that the name is taken.
+    Spark first looks for a source of the same name in all jars. If the source of some jar cannot be loaded,
+    as with a jar made for another Spark, Spark wrongly says that the name is taken.
 
     Raises:
-        RequirementError: a jar cannot be loaded; what Java says is named.
+        RequirementError: a jar cannot be loaded; the error says why, in Java's words.
     """
     from pyspark.errors import PySparkException
 
@@ -38,7 +38,7 @@ def register(spark: SparkSession, source: type[DataSource]) -> None:
 
 
 def _why_not_found(spark: SparkSession, name: str) -> str:
-    """Return what Java met while Spark looked for a data source; empty if it was found, or is unknown."""
+    """Return why Spark cannot look up a data source, as Java says; empty if it exists or is unknown."""
     from py4j.protocol import Py4JJavaError
 
     jvm: Any = spark._jvm
@@ -52,7 +52,7 @@ def _why_not_found(spark: SparkSession, name: str) -> str:
 
 
 def innermost_cause(failed: Py4JJavaError) -> str:
-    """Return the first line of the cause of an error of Java that no other cause is below."""
+    """Return the first line of the innermost cause of an error of Java."""
     cause: Any = failed.java_exception
     while cause.getCause() is not None:
         cause = cause.getCause()

@@ -104,7 +104,7 @@ def await_master(master: str, stop: threading.Event, life: Liveness, tell: Tell,
 
 
 def ended_by_cluster(text: str, master: str) -> ClusterError | None:
-    """Return Spark's message, with all causes, as a ClusterError if the cluster ended the query, or None."""
+    """Return a ClusterError if Spark's message, with all causes, says that the cluster ended the query."""
     match = None if on_one_machine(master) else _ENDED.search(text)
     return None if match is None else ClusterError(master=master, reason=match[0].rstrip("."))
 

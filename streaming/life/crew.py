@@ -1,4 +1,4 @@
-"""Threads for work that may never end: a job that is given up costs a thread, and no other job its turn."""
+"""Threads for work that may never end: a job that is given up keeps its thread, but delays no other job."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Crew:
         self._closed = False
 
     def submit(self, act: Callable[[], T]) -> Job[T]:
-        """Have a thread do the work as soon as one is free."""
+        """Have a thread do the work as soon as one is free; after `close` the job is cancelled."""
         job = Job(act)
         with self._changed:
             if self._closed:
@@ -62,7 +62,7 @@ class Crew:
         return job
 
     def give_up(self, job: Job[Any]) -> bool:
-        """Let another thread take the place of one whose job does not end; return whether that was news."""
+        """Count the thread of a job no more, so that another can start; return False if nothing changed."""
         with self._changed:
             if job not in self._running or job.is_given_up:
                 return False
@@ -72,7 +72,7 @@ class Crew:
             return True
 
     def close(self, wait_s: float | None = None) -> bool:
-        """Begin no other job; wait for those at work that were not given up. Return whether all ended."""
+        """Cancel waiting jobs, wait for running ones not given up, and return whether all of these ended."""
         with self._changed:
             self._closed = True
             while self._waiting:
@@ -118,12 +118,12 @@ class Crew:
 def each(
     act: Callable[[S], T], of: Iterable[S], late: Callable[[S], T], together: int, limit_s: float
 ) -> list[T]:
-    """Return what `act` returns for each value, at most some `together`, in the order of the values.
+    """Return what `act` returns for each value, in the order of the values; at most `together` run at once.
 
     A value that takes longer than `limit_s` seconds is not waited for: `late` returns its answer.
 
     Raises:
-        Exception: the first one that `act` raised.
+        Exception: the first one, in the order of the values, that `act` raised.
     """
     crew, values = Crew("tailbit-each", together), list(of)
     jobs = [crew.submit(lambda value=value: act(value)) for value in values]  # type: ignore[misc]

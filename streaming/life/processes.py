@@ -1,7 +1,7 @@
 """The processes started by a run (Java, planner, workers): their CPU time, and how they are killed.
 
-Read from `/proc`, elsewhere from `ps`. Stopped processes are killed too: SIGKILL is the one signal that they
-obey.
+The processes are read from `/proc`, on a system without it from `ps`. Stopped processes are killed too:
+SIGKILL is the one signal that they obey.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from pathlib import Path
 from tailbit.imports.dataclass import dataclass
 
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
-"""Set where spark-submit has started Java, which then is the parent of this process."""
+"""Environment variable that spark-submit sets: its Java then is the parent of this process."""
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """One process: `session` as of setsid, `state` as the letter of `ps`, `cpu` in seconds of CPU time."""
+    """One process: `session` as of setsid (from `ps` its group), `state` as of `ps`, `cpu` in CPU seconds."""
 
     pid: int
     parent: int

@@ -1,4 +1,4 @@
-"""Whether processes are at work: the CPU time that they take tells it."""
+"""A check by CPU time whether processes are at work."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ BUSY = 0.02
 
 
 class Rate:
-    """Whether a sum of CPU seconds grows by more than a fraction of a core, over a second or more."""
+    """A check whether a sum of CPU seconds grows by more than `part` of a core, over a second or more."""
 
     def __init__(self, part: float) -> None:
         self._part = part
         self._from, self._at = 0.0, time.monotonic()
 
     def is_busy(self, cpu: float) -> bool:
-        """Return whether the sum has grown that fast since the last time it did, or since it last shrank.
+        """Return whether the sum, now `cpu`, grew that fast since the last call that returned True.
 
-        The sum shrinks when processes end.
+        Growth is also counted anew once the sum shrinks, as it does when processes end.
         """
         now = time.monotonic()
         if cpu < self._from:

@@ -16,14 +16,14 @@ SOCKET, WATCHDOG_US, WATCHDOG_PID = "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_
 """Environment variables that systemd sets for a service with `Type=notify`."""
 
 START_S = 120
-"""Seconds that a start may go on after each sign of life, however long it has taken already."""
+"""Seconds by which each sign of life extends the time for a start, however long the start has taken."""
 
 STALLS = 3
-"""Stall limits that systemd waits at least for a sign of life, so that the run itself speaks first."""
+"""Stall limits that systemd waits at least for a sign of life, so that the run's own watchdog acts first."""
 
 _SEND_S = 1.0
 _STATUS_CHARACTERS = 500
-"""Systemd drops a message of more than 4,096 bytes."""
+"""Most characters of a status: systemd drops a message of more than 4,096 bytes."""
 
 
 class ServiceManager:

@@ -14,10 +14,11 @@ _STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 @contextmanager
 def signals(reload: threading.Event | None = None) -> Iterator[threading.Event]:
-    """Yield an event that SIGTERM, SIGINT and SIGHUP set while the block runs, in the main thread only.
+    """Yield an event that SIGTERM, SIGINT and SIGHUP set while the block runs.
 
-    `reload`: the event that SIGHUP sets in place of that one. If SIGHUP is ignored, as under nohup, and there
-    is no such event, it stays ignored.
+    `reload`: an event that SIGHUP sets instead. A signal that is ignored when the block begins, as SIGHUP is
+    under nohup, stays ignored unless it sets `reload`. In another thread than the main one, no signal sets an
+    event.
     """
     stop = threading.Event()
     if threading.current_thread() is not threading.main_thread():
@@ -42,8 +43,8 @@ def signals(reload: threading.Event | None = None) -> Iterator[threading.Event]:
 def _woken(events: Mapping[signal.Signals, threading.Event]) -> Iterator[None]:
     """Set the event of a signal even while the main thread is in a call that does not return.
 
-    Python runs a signal handler only in the main thread and between two instructions; the byte that it writes
-    to the wake-up descriptor arrives at once.
+    Python runs a signal handler only in the main thread and between two instructions. But the byte that a
+    signal writes to the wake-up descriptor arrives at once.
     """
     ours, pythons = socket.socketpair()
     pythons.setblocking(False)

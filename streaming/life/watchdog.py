@@ -21,30 +21,30 @@ from tailbit.streaming.life.processes import Process, below_this, end, java_of
 from tailbit.streaming.upkeep.mending import Tell, tell_nobody
 
 STALL_S = 60.0
-"""By itself, a run without any sign of life for this many seconds hangs."""
+"""Default limit: a run that gives no sign of life for this many seconds hangs."""
 
 START_S = 300.0
 """Seconds that Spark may take to start while its Java uses the CPU, as on a machine that others keep busy."""
 
 _JAVA_STARTS_S = 1.0
-"""Java starts, and does not hang, where it used this many seconds of CPU within the limit."""
+"""Java that used this many seconds of CPU within the limit is still starting, and does not hang."""
 
 DRAIN_S = 22.0
 """Seconds that a batch in flight has to end after SIGTERM or Ctrl-C. With what follows the run ends within
 30."""
 
 GRACE_S = 4.0
-"""Seconds that the run has to end by itself after Java was killed beneath it."""
+"""Seconds that the run has to end by itself after its child processes were killed."""
 
 LAST_ACT_S = 2.0
-"""Seconds for what is done last, such as to remove the heartbeat, of a run that does not end by itself."""
+"""Most seconds for `last_acts`, such as to remove the heartbeat, if the run does not end by itself."""
 
 FIRST_LINE_S = 30.0
 """A run that only waits says so after this many seconds, then after twice as many, and so on."""
 
 FIRST_STEP_LINE_S = 60.0
-"""A step of work beside the batches that goes on for this long is told of, then after twice as long, and so
-on. It ends nothing: the batches do not wait for it."""
+"""A step of work beside the batches that lasts this many seconds is reported, then after twice as long, and
+so on. Such a step does not end the run: the batches do not wait for it."""
 
 AGAIN = 75
 
@@ -165,7 +165,7 @@ class Watchdog:
         return starts
 
     def _tell_of_long_step(self, seconds: float) -> None:
-        """Tell at growing intervals that a step beside the batches does not end, as one that hangs."""
+        """Report at growing intervals that one step beside the batches goes on; the step may hang."""
         if not self._life.beside or self._life.steps != self._step:
             self._step, self._step_s, self._next_step_line = self._life.steps, 0.0, FIRST_STEP_LINE_S
             return

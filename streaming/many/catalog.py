@@ -1,4 +1,4 @@
-"""Where Spark's catalog says that a table is."""
+"""The location of a table according to Spark's catalog."""
 
 from __future__ import annotations
 

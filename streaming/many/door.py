@@ -1,4 +1,4 @@
-"""The driver answers the planner process of Spark: which offset comes next. One socket, a line each way.
+"""The socket by which the driver answers Spark's planner process: which offset comes next. A line each way.
 
 Tables and indexes are open once, in the driver; Spark's planner process holds nothing and only asks. The
 socket is in the control folder of the run, which is private to this user.
@@ -41,11 +41,11 @@ class Door:
         )
 
     def open(self) -> None:
-        """Answer from now on."""
+        """Start to answer questions."""
         self._thread.start()
 
     def close(self) -> None:
-        """Answer no more."""
+        """Stop answering, and close the socket."""
         self._server.shutdown()
         self._server.server_close()
 

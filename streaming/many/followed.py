@@ -1,4 +1,4 @@
-"""One table of an application, open: looked at, indexed and closed, by the engine of `tailbit run TABLE`."""
+"""An open table of an application: looked at, indexed and closed, by the engine of `tailbit run TABLE`."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ FILL_LOOK_S, REMOTE_FILL_LOOK_S = 10.0, 600.0
 """Seconds between two looks of one table for files to fill, on disk and in an object store."""
 
 UPKEEP_S, REST_S = 600.0, 10_800.0
-"""Seconds between two passes of a table's upkeep, and of one whose index does not change."""
+"""Seconds between two passes of a table's upkeep: by default, and at most if its index does not change."""
 
 CHANGED_S = 60.0
-"""Seconds between two looks for files to fill of an index that changes."""
+"""Least seconds until the filling looks again for work because the index has changed."""
 
 
 @dataclass(frozen=True)
 class Shared:
     """What the tables of an application share.
 
-    `lease`: the application's, which stands for the heartbeat of each index. `workers`: held by the one table
-    that is at work on Spark's workers. `at_work`: the folder that shows, by table, the processes with a task.
-    `locate`: returns where the catalog says that a table is.
+    `lease`: the application's; the mark on each index refers to it, so no index needs a heartbeat. `workers`:
+    held by the one table that uses Spark's workers. `at_work`: the folder that shows, by table, the processes
+    with a task. `locate`: returns the path or URI of a table by its name in the catalog.
     """
 
     spark: SparkSession
@@ -65,13 +65,14 @@ class Shared:
 class Followed:
     """An open table with its index. Used by one thread at a time, besides its own threads.
 
-    Invariant: while it is open, this application's mark is on the index.
+    Invariant: while the table is open, this application's mark is on the index.
     """
 
     def __init__(self, entry: TableEntry, shared: Shared, life: Liveness) -> None:
-        """Open table and index, create what the entry says, and claim the index. `life`: of this table.
+        """Open table and index, claim the index, create its missing indexes by name, and start the threads.
 
-        An index whose own log is damaged, or which an older release wrote, is made anew.
+        An index whose own log is damaged, or which an older release wrote, is made anew. `life`: the signs of
+        life of the table.
 
         Raises:
             TailbitError: the table or the index cannot be opened, or another indexer is at work.
@@ -128,7 +129,7 @@ class Followed:
         self._upkeep.start()
 
     def look(self, start: Offset | None) -> Offset:
-        """Return where the table's next batch ends; its first offset if it has none.
+        """Return the end of the table's next batch after `start`; the table's first offset if that is None.
 
         Raises:
             TailbitError: table or index cannot be read, or another indexer has taken over.
@@ -140,7 +141,7 @@ class Followed:
         return end
 
     def _note_changes(self) -> None:
-        """Let filling and upkeep look again if there were commits to the index since."""
+        """Wake the filling and the upkeep if the index has changed, every `CHANGED_S` seconds at most."""
         now = time.monotonic()
         if self.index.version != self._filled_at and now >= self._fill_due:
             self._filled_at, self._fill_due = self.index.version, now + CHANGED_S
@@ -148,13 +149,13 @@ class Followed:
             self._upkeep.wake()
 
     def catch_up(self, offset: Offset | None) -> Offset:
-        """Return where the next batch ends; what the log has gained meanwhile is indexed if it is little.
+        """Index what follows an offset in the log if it is not large; return the end of the next batch.
 
-        So an application that takes over does not wait for the start of Spark's query. Spark's batch of what
-        is indexed already changes nothing.
+        So an application that takes over indexes new commits before Spark's query has started. The batch in
+        which Spark later covers the same commits changes nothing. `offset`: None for the first offset.
 
         Raises:
-            TailbitError: it could not be read or indexed.
+            TailbitError: the log could not be read or indexed.
         """
         start = self.look(None) if offset is None else offset
         lag = self.lag(start)
@@ -174,10 +175,10 @@ class Followed:
         return start.in_snapshot or lag.bytes > self.inline_bytes
 
     def work(self, start: Offset, end: Offset, batch_id: int) -> int:
-        """Index a part of a batch; return the bytes that were read.
+        """Index a table's part of a batch, from `start` to `end`; return the number of bytes read.
 
         Raises:
-            TailbitError: it could not be indexed.
+            TailbitError: the part could not be indexed.
         """
         self._mark.check()
         return self._batch.index_range(start, end, batch_id)

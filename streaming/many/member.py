@@ -1,4 +1,4 @@
-"""One table of an application in its memory: standing, place in the log, and the work that goes on for it."""
+"""A table as its application keeps it in memory: its state, its offset, and its work in progress."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from tailbit.streaming.seen.table_state import TableState
 from tailbit.streaming.workers import processes_at_work
 
 LARGE_STALL_S = 1800.0
-"""Seconds without a sign of life after which a large part is stuck where the CPU time of workers is not seen:
-on other machines."""
+"""Seconds without a sign of life after which a large part of a batch counts as stuck if the CPU time of its
+workers is not known, as on other machines."""
 
 
 class TableLife(Liveness):
-    """The signs of life of one table, which are the application's too.
+    """The signs of life of one table, each of which is also a sign of life of its application.
 
     `signed`: when the last one was given, by `time.monotonic`.
     """
@@ -71,10 +71,12 @@ class Done:
 class Member:
     """A table with its standing.
 
-    `at_work`: its part of a batch, or a look at it, goes on, as `job` once a thread has it. `given`: the
-    query was given the end of a batch, and has not begun that batch. `served`: bytes that were read of late;
-    a table that got less comes first. `ending`: ends its jobs on Spark's workers. `looked`: when the log was
-    last looked at, by the clock of the day.
+    `at_work`: whether its part of a batch, or a look at it, is submitted or running; `job` is that work.
+    `ready`: the end of its next part, which the query does not have yet. `given`: the query was given that
+    end, and has not begun the batch. `served`: bytes read lately; in a batch, tables with less come first.
+    `ending`: the job that cancels its jobs on Spark's workers. `gone`: removed from the configuration, or
+    replaced. `due`: when to look next, and `moved`: when a commit was last found, by `time.monotonic`.
+    `looked`: when the log was last looked at, by `time.time`.
     """
 
     entry: TableEntry
@@ -107,7 +109,7 @@ class Member:
         return self.standing.failed(error)
 
     def sign_if_busy(self, at_work: str) -> None:
-        """Give a sign of life if what is at work for the table takes CPU time: its thread, its Spark tasks.
+        """Give a sign of life if the thread and the Spark tasks at work for the table use CPU time.
 
         `at_work`: the folder that shows the processes with a task of the table.
         """
@@ -126,7 +128,7 @@ class Member:
 
     @property
     def is_stuck(self) -> bool:
-        """Return whether its work was given up as stuck, and still goes on."""
+        """Return whether the table's work was given up as stuck, and still goes on."""
         return self.at_work and self.standing.state is TableState.STUCK
 
     def account(self) -> dict[str, Any]:

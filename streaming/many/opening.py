@@ -32,7 +32,7 @@ def opened_index(entry: TableEntry, table: Table, tell: Tell, sure_s: float = SU
     """
     make = partial(_prepared, entry, table)
     index = in_time(make, entry.storage_options, threading.Event(), tell, sure_s)
-    # None only after a signal, and there is none here.
+    # Only a signal would make `in_time` return None, and no signal sets this event.
     assert index is not None
     return index
 
@@ -59,7 +59,7 @@ def _first_index(entry: TableEntry, table: Table) -> Definition:
 
 
 def _made_anew(entry: TableEntry, table: Table, place: str) -> MetadataTable:
-    """Return an empty index with the settings of the one that cannot be read, or with those of the entry."""
+    """Return an empty index with the settings of the old one, or those of the entry if the old are lost."""
     options = table.storage.options
     known: tuple[Definition, ...] = ()
     if entry.columns is not None:

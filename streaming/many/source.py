@@ -1,7 +1,7 @@
 """The Python streaming data source `tailbit_logs`: ranges of the logs of many tables, never data.
 
-Its offset is `{"tables": {id: offset}}`. A table that is in the end of a batch and not in its start is only
-entered there; its work begins with the next batch, from that offset. A row is a table and its range.
+Its offset is `{"tables": {id: offset}}`. A table that is in the end of a batch and not in its start is new:
+its work begins with the next batch, from the offset in that end. A row is a table and its range.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SCHEMA = "table string, range string"
 """A row: the id of a table, and the two offsets of its part of the batch as JSON."""
 
 Ranges = dict[str, tuple[Offset, Offset]]
-"""By the id of a table, where its part of a batch begins and ends."""
+"""Start and end of each table's part of a batch, by the id of the table."""
 
 
 class LogsSource(DataSource):

@@ -1,4 +1,4 @@
-"""The state of each table of an application, and how long a table in trouble is left alone."""
+"""The state of each table of an application, and the pauses before a table in trouble is tried again."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tailbit.streaming.user_cache import own_state
 from tailbit.tables.storage import SMALL, Storage, StorageOptions, open_storage
 
 STATES = "tables.json"
-"""The states of the tables, beside the lease: for `tailbit status`, rewritten when one changes."""
+"""The file with the states of the tables, in the folder of the lease: `tailbit status` reads it."""
 
 FIRST_S, LONGEST_S = 0.5, 60.0
 """The pause after a table's first failure, doubled for each further one, and the longest pause."""
@@ -30,8 +30,8 @@ FIRST_S, LONGEST_S = 0.5, 60.0
 class Standing:
     """The state of one table, with why and since when.
 
-    `retry_at`: when it is due, by the clock. `last_error`: the last failure, which stays known once the table
-    is well again; `erred`: when it was, by the clock of the day.
+    `retry_at`: when the table may be tried again, by `clock`. `last_error`: the last failure, kept once the
+    table is well again; `erred`: when it happened, by `time.time`.
     """
 
     state: TableState = TableState.WAITING
@@ -53,11 +53,11 @@ class Standing:
         return changed
 
     def worked(self) -> None:
-        """Forget the failures before: something was recorded."""
+        """Forget the earlier failures, since something was recorded."""
         self.failures, self.retry_at = 0, 0.0
 
     def failed(self, error: Exception) -> bool:
-        """Take the state of a failure, with a pause; return whether state or reason changed."""
+        """Set the state after a failure, and the pause; return whether state or reason changed."""
         pause = min(FIRST_S * 2 ** min(self.failures, 16), LONGEST_S)
         self.failures += 1
         self.retry_at = self.clock() + pause
@@ -79,7 +79,7 @@ class Standing:
 
 
 def state_after(error: Exception) -> TableState:
-    """Return the state of a table after a failure: whether waiting, a retry or only a person can help."""
+    """Return the state after a failure: waiting, retrying, or refused if only a person can help."""
     if isinstance(error, (NotATableError, NoIndexError, IndexerRunningError)):
         return TableState.WAITING
     if not isinstance(error, TailbitError) or error.retryable or is_transient(error):
@@ -97,13 +97,13 @@ def checkpoint_of(config: Config, file: str) -> str:
 
 
 def lease_place(config: Config, file: str) -> Storage:
-    """Return the place of the application's lease, in a store with the options of the defaults."""
+    """Return the storage for the application's lease, opened with the storage options of the defaults."""
     options = StorageOptions.of(config.defaults.storage_options)
     return open_storage(config.application.lease or checkpoint_of(config, file), options)
 
 
 def states_of(place: Storage) -> dict[str, dict[str, Any]]:
-    """Return the states that the last application wrote at the place of its lease, by the id of the table."""
+    """Return the states that the last application wrote beside its lease, by table id; empty without any."""
     try:
         written = orjson.loads(place.read(STATES, SMALL))
         return {state["id"]: state for state in written["tables"]}

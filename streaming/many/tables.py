@@ -1,8 +1,8 @@
 """The tables of an application: which are looked at, which have work, and what became of each.
 
-The ledger in each index is the truth. Spark's offset may run ahead of it, as when a table's part of a batch
-failed or still goes on: the planner of that table then goes on behind its ledger. So a batch of the query
-never fails for one table, and never waits long for one.
+The ledger in each index is the truth. Spark's offset may run ahead of a ledger, as when a table's part of a
+batch failed or still goes on: the planner of that table then continues from the ledger. So a batch of the
+query never fails for one table, and never waits long for one.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ ANSWER_S = 1.0
 """Most seconds until the planner process is answered, so that it is seen to be alive."""
 
 TOGETHER_S = 0.2
-"""Most seconds that a batch of the query waits for its tables; one that takes longer goes on beside it.
+"""Most seconds that a batch of the query waits for its tables' parts; a longer part goes on beside the query.
 
-So long the other tables wait for their next batch, too."""
+The other tables wait for their next batch as long."""
 
 FRESH_PART = 0.1
-"""A table is looked at again after this part of the time since its last commit."""
+"""A table is looked at again after this part of the time since its last commit was found."""
 
 DESCRIBED = 3
 """Most tables that the description of a job names."""
@@ -94,7 +94,7 @@ class Tables:
         with self._changed:
             known = {id_: Offset.from_json(at) for id_, at in start["tables"].items() if id_ in self._members}
             for id_, member in self._members.items():
-                # The batch before is done, or will not be.
+                # The batch that the query was given is done, or will never begin.
                 member.given = False
                 if not member.at_work and member.offset != known.get(id_):
                     member.offset, member.ready = known.get(id_), None
@@ -137,13 +137,13 @@ class Tables:
         return "; ".join(words) or "up to date"
 
     def take(self, ranges: Ranges, batch_id: int) -> None:
-        """Do the parts of a batch, those of the least served tables first; a failure is its table's state.
+        """Do the parts of a batch, least served tables first; a failure becomes the state of its table.
 
         Returns when all are done, or after `TOGETHER_S`: what takes longer goes on beside later batches.
         """
         with self._changed:
             known = [(self._members[id_], ends) for id_, ends in ranges.items() if id_ in self._members]
-            # A table that is opened just now finds by itself what this part lacks.
+            # A table that is being opened finds by itself what is left to index.
             parts = [(m, ends) for m, ends in known if not m.at_work and not m.entry.paused]
             for member, _ in parts:
                 member.at_work, member.given = True, False
@@ -163,7 +163,7 @@ class Tables:
     # What the threads do.
 
     def _schedule(self) -> None:
-        """Start the looks that are due, until the end."""
+        """Start the looks that are due, and look for stuck tables, until the application ends."""
         while True:
             with self._changed:
                 if self._ended:
@@ -184,7 +184,7 @@ class Tables:
                 self._changed.wait(min([max(0.01, left) for left in later], default=ANSWER_S))
 
     def _tell_stuck(self) -> None:
-        """Give up the work of tables that give no sign of life: their threads count no more."""
+        """Give up work without a sign of life: its thread counts no more, its Spark jobs are cancelled."""
         for id_, member in self._members.items():
             at_work = os.path.join(self._shared.at_work, id_)
             member.sign_if_busy(at_work)
@@ -194,7 +194,7 @@ class Tables:
             if member.job is None or seconds <= limit:
                 continue
             if member.ending is None or member.ending.result.done():
-                # Other tables wait for the workers. A job may have begun only after the last time.
+                # Other tables wait for the workers. Asked again, since a job may begin after a cancellation.
                 member.ending = self._looks.submit(partial(end_jobs, self._shared.spark, at_work))
             if member.is_stuck:
                 continue
@@ -206,11 +206,11 @@ class Tables:
 
     @contextmanager
     def _guarded(self, member: Member) -> Iterator[None]:
-        """Make a failure of the block the table's state, and let the table be looked at again."""
+        """If the block fails, close the table and set its state; in any case let it be looked at again."""
         try:
             yield
         except Exception as error:
-            # The boundary of one table: whatever it met, the others go on, and it is tried again.
+            # The boundary of one table: whatever the error is, the others go on.
             self._close(member)
             if member.failed(error):
                 state, remedy = member.standing.state.value, member.standing.remedy
@@ -223,7 +223,7 @@ class Tables:
                 self._changed.notify_all()
 
     def _opened(self, member: Member) -> Followed:
-        """Return the table, open; its batches are counted and told."""
+        """Return the table, opened; each of its batches is counted and reported."""
 
         def on_progress(progress: Progress) -> None:
             member.work.add(progress)
@@ -289,9 +289,9 @@ class Tables:
     # What people ask.
 
     def apply(self, entries: Iterable[TableEntry]) -> tuple[list[str], list[str], list[str]]:
-        """Add, change and remove tables, so that they are those of a configuration; others are not touched.
+        """Add, change and remove tables to match a configuration; unchanged tables are not touched.
 
-        A table that was refused is tried again. Return the ids that were added, changed and removed.
+        A refused table is tried again. Return the ids of the tables that were added, changed and removed.
         """
         wanted = list(entries)
         with self._changed:
@@ -318,7 +318,7 @@ class Tables:
             return [member.account() for member in self._members.values()]
 
     def drain(self) -> None:
-        """Give out no more work."""
+        """Start no more looks, and give the query no more work."""
         with self._changed:
             self._draining = True
             self._changed.notify_all()
@@ -330,7 +330,7 @@ class Tables:
             return not any(member.at_work and not member.is_stuck for member in self._members.values())
 
     def close(self) -> None:
-        """Wait for the tables at work, and release every index; one that is stuck is left as it is."""
+        """Wait for the tables at work, and release every index; a table that is stuck is left as it is."""
         self.drain()
         with self._changed:
             self._ended = True

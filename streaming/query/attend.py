@@ -61,7 +61,7 @@ class Run:
 
     @property
     def patience_s(self) -> float:
-        """The seconds of lasting failure after which the run ends."""
+        """Return the seconds of lasting failure after which the run ends."""
         return ONCE_WAIT_S if self.once else WAIT_S
 
 
@@ -111,9 +111,10 @@ def _ended_well(run: Run, spark: SparkSession, patience: Patience) -> bool:
 
 
 def as_vanished(prepared: Prepared, met: TailbitError) -> TailbitError:
-    """Return an error, replaced by one that the table or its index has vanished if that is the cause.
+    """Return NotATableError or NoIndexError if a vanished table or index caused an error, else that error.
 
-    To a reader of the index, a missing file looks like damage.
+    A reader of the index takes a missing file, or a store that does not answer, for damage. So the error of a
+    store that still does not answer is returned in place of damage.
     """
     try:
         refuse_vanished(prepared)

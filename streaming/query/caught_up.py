@@ -1,4 +1,4 @@
-"""Check before a run that ends by itself whether all is indexed already: then Spark is not started."""
+"""A check before a run with `once`: if everything is indexed already, Spark is not started."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def caught_up(prepared: Prepared) -> Progress | None:
             return None
         version, lag = ledger.version, planner.lag(begin)
     except TailbitError:
-        # A query meets it too, and its words for it are known.
+        # A query meets the same error, and reports it by name.
         return None
     names = names_of(prepared.table, version, lag.head)
     root = prepared.table.root

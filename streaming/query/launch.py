@@ -54,7 +54,7 @@ CONTINUOUS_MS = 1000
 
 
 _LOST_TASK = re.compile(r".*Job aborted due to stage failure: .* most recent failure: Lost task [^:]*: ")
-"""How Spark begins to say why the task of a job failed."""
+"""How Spark's message begins about a task that failed; the reason follows."""
 
 _REFUSED_FOR_GOOD = frozenset(
     (
@@ -62,7 +62,7 @@ _REFUSED_FOR_GOOD = frozenset(
         *(errno.ENOENT, errno.ENOTDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL),
     )
 )
-"""Errors of the operating system that no waiting mends: this user may not, or the path is no folder's."""
+"""Errors of the operating system that waiting does not mend: no permission, or a path that is no folder's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +101,9 @@ class Job:
         self.end()
 
     def end(self) -> None:
-        """Stop the upkeep and remove the control folder; the heartbeat stays.
+        """Stop filling and upkeep, and remove the control folder; the heartbeat stays.
 
-        Files of Spark are not left in place of a table or an index that has vanished.
+        What Spark created in place of a table or an index that has vanished is removed too.
         """
         self.filling.stop()
         self.upkeep.stop()
@@ -229,7 +229,7 @@ def launch(
     job = Job(spark, writer.start(), batch, control, heartbeat, prepared, *beside)
     job.upkeep.start()
     if not once:
-        job.filling.start()  # A run that ends by itself fills in a round.
+        job.filling.start()  # With `once`, a new round fills the files instead.
     return job
 
 
@@ -254,8 +254,8 @@ def _commits(spark: SparkSession, prepared: Prepared, control: Control) -> DataF
 def refuse_vanished(prepared: Prepared) -> None:
     """Check that table and index exist; if not, remove what Spark created in their place.
 
-    Spark creates every folder above its checkpoint. In place of a vanished folder, it would keep that folder
-    from coming back under its name.
+    Spark creates every folder above its checkpoint. A folder created in place of a vanished one would keep
+    the vanished folder from coming back under its name.
 
     Raises:
         NotATableError, NoIndexError: the table or its index has vanished, perhaps for a moment.
@@ -271,12 +271,18 @@ def refuse_vanished(prepared: Prepared) -> None:
 
 
 def spark_failed(text: str, prepared: Prepared, master: str = "") -> TailbitError:
-    """Return the error for why Spark, with this `master`, could not start or ended a query."""
+    """Return the named error for a message of Spark that it could not start, or that it ended a query.
+
+    `master`: of that Spark; if empty, the end of a cluster is not considered as the cause.
+    """
     return query_failed(text, prepared.checkpoint, master)
 
 
 def query_failed(text: str, checkpoint: str, master: str) -> TailbitError:
-    """Return the error for why Spark, with this `master`, ended the query of a checkpoint."""
+    """Return the named error for a message of Spark that it ended the query of a checkpoint.
+
+    `master`: of that Spark; if empty, the end of a cluster is not considered as the cause.
+    """
     ended = ended_by_cluster(text, master) if master else None
     if ended is not None:
         return ended
@@ -298,7 +304,7 @@ def java_is_gone(checkpoint: str, gone: Exception) -> StreamError:
 
 
 def _in_short(text: str) -> str:
-    """Return the line of a message that names the first cause in Python or a task, or its first line."""
+    """Return a message of Spark in one line: its innermost cause, or its first line with the Python error."""
     lines = [line.strip() for line in text.splitlines() if line.strip()] or ["no reason given"]
     caused = [line for line in lines[1:] if line.startswith(": ")]
     if caused:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Running:
-    """The jobs by the run of their query; safe to share between threads."""
+    """The jobs by the run id of their query; safe to share between threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -46,7 +46,7 @@ class Running:
             self._close(run, job, job.failure())
 
     def give_up(self, run: str) -> None:
-        """Close a job whose Spark is gone, so that nobody can ask why it ended."""
+        """Close a job whose Spark is gone: the reason for the end of its query can no longer be known."""
         with self._lock:
             job = self._jobs.get(run)
         if job is not None:
@@ -74,5 +74,5 @@ class Running:
             job = None if run in self._closed else self._jobs.get(run)
         failure = None if job is None else job.failure()
         with self._lock:
-            # A job that was closed while it was asked had named its failure before that.
+            # If another thread closed the job meanwhile, it recorded the failure before.
             return self._failures.get(run, failure)

@@ -55,7 +55,7 @@ class Sampler:
         self._ended.set()
 
     def follow(self, job: Job | None) -> None:
-        """Set the query to sample from now on; None for none."""
+        """Set the query to sample from now on; None for no query."""
         self._job = job
 
     def _keep(self) -> None:
@@ -67,7 +67,7 @@ class Sampler:
                 self.look()
 
     def look(self) -> None:
-        """Give a sign of life if a counter has moved. Spark is asked only if no other counter has."""
+        """Give a sign of life if a counter has moved; Spark is asked only if no other counter has moved."""
         job, moves = self._job, self._life.moves
         if job is not None and job.control.polled() != self._polled:
             self._polled = job.control.polled()

@@ -1,8 +1,8 @@
-"""The Spark UI shows that an index is up to date.
+"""A small Spark job that shows in the Spark UI that an index is up to date.
 
-Otherwise the last line of Spark's job list would show how far behind the last batch began. Spark shows a job
-by its description, which never changes later. So once a query that has caught up is idle, one small job with
-the right description is run.
+Spark lists each job with a description that never changes later. Without the small job, the newest line of
+the list would go on to show the lag with which the last batch began. So once a query that has caught up is
+idle, the job is run under the right description.
 """
 
 from __future__ import annotations

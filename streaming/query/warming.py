@@ -70,7 +70,7 @@ def _warm(spark: SparkSession, ended: threading.Event) -> None:
             frame = spark.range(_WORKERS, numPartitions=_WORKERS)
             collected(frame.mapInArrow(_wait if number == 0 else _pass_on, "id bigint"))
     except (OSError, Py4JError, PySparkException, AttributeError):
-        # Of an attribute: a Spark that was stopped meanwhile has no Java any more.
+        # AttributeError: a Spark that was stopped meanwhile has no Java any more.
         return
 
 

@@ -21,7 +21,10 @@ _Value = Callable[[Account], Any]
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """A metric of each table. `value`: of the account of a table; None where it is not known yet."""
+    """A metric of each table. `value`: returns its value from a table's account; None if not known yet.
+
+    `counts`: whether the metric is a counter; else it is a gauge.
+    """
 
     name: str
     meaning: str

@@ -23,7 +23,7 @@ OFF = "off"
 _TEXT, _JSON, _HTML = "text/plain; charset=utf-8", "application/json", "text/html; charset=utf-8"
 
 Page = Callable[[View, str], tuple[int, str, bytes]]
-"""Returns status, content type and body of a page, by the query of its URL."""
+"""A function that returns status, content type and body of a page, given the view and the URL's query."""
 
 
 def _metrics(view: View, _: str) -> tuple[int, str, bytes]:
@@ -79,7 +79,7 @@ class Pages:
                 path, _, query = self.path.partition("?")
                 page = PAGES.get(path)
                 status, kind, body = (404, _TEXT, b"no such page\n") if page is None else page(view, query)
-                # Who asked may have gone.
+                # The client may have gone.
                 with suppress(ConnectionError):
                     self.send_response(status)
                     self.send_header("Content-Type", kind)
@@ -99,13 +99,13 @@ class Pages:
         threading.Thread(target=serve, name="tailbit-pages", daemon=True).start()
 
     def close(self) -> None:
-        """Answer no more."""
+        """Stop the server."""
         self._server.shutdown()
         self._server.server_close()
 
 
 class SeenApplication:
-    """The pages of an application for as long as a block lasts; without them where the address is `off`."""
+    """A context manager that serves the pages of an application; it serves none if the address is `off`."""
 
     def __init__(self, address: str, view: View, announce: Tell, tell: Tell, place: str = "") -> None:
         """Prepare the pages. `place`: file and line that name the address, for people."""
@@ -115,7 +115,7 @@ class SeenApplication:
         self._told = False
 
     def show(self) -> None:
-        """Serve the pages if they are not served: another application may have had the port."""
+        """Serve the pages, unless they are served already; a port that was taken may be free by now."""
         if self._pages is not None or self._address == OFF:
             return
         try:
@@ -134,6 +134,6 @@ class SeenApplication:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Serve them no more."""
+        """Stop serving the pages."""
         if self._pages is not None:
             self._pages.close()

@@ -22,8 +22,8 @@ class View:
     """An application as others see it.
 
     `tables`: returns the accounts of the tables; None while the application stands by or starts. `stall_s`:
-    seconds without a sign of life after which it is not alive; 0 for never. `has_started`: Spark has, so the
-    application could take over at once.
+    seconds without a sign of life after which the application counts as dead; 0 for never. `has_started`:
+    whether Spark has started, so that the application could take over at once.
     """
 
     life: Liveness
@@ -47,7 +47,8 @@ class View:
     def why_dead(self) -> str | None:
         """Return why the application counts as dead; None while it gives signs of life.
 
-        It counts from call to call, so a probe must call it more often than `stall_s`.
+        The seconds count from the first call after a sign of life, so a probe must call this more often than
+        `stall_s`.
         """
         now = self.clock()
         if self.life.lives != self._lives:
@@ -58,7 +59,8 @@ class View:
     def why_not_ready(self) -> list[str]:
         """Return a line for each table that does not keep to its lag contract; none while standing by.
 
-        While it starts, one line says so: another that is stopped for it would leave nobody at work.
+        While the application starts, one line says so. Otherwise a rolling update would stop another
+        application too early, and nobody would be at work.
         """
         if not self.has_started:
             return [f"starting: {self.life.doing}"]

@@ -26,7 +26,7 @@ from tailbit.tables.storage import one_look
 from tailbit.tables.table import Table
 
 BLANK_MS = 10_000
-"""How long a newest commit without an action is taken to be still being written."""
+"""Milliseconds for which a newest commit without an action counts as still being written."""
 
 CHECK_EVERY, CHECK_ALL_EVERY = 20, 60
 """In an object store, polls for the next commit between two looks for commits to the index, and between two
@@ -155,7 +155,7 @@ class Planner:
         ):
             return self._agreed.resume.offset
         state = self._index.state
-        # A run that ends by itself has no time beside the stream in which files are filled.
+        # A run with `once` has no time beside the stream in which files are filled.
         lacking = self._frozen is not None and left_to_fill(self._table, state)
         resume = decide(state.ledger, start, self._log(), state.settings.version, lacking=lacking)
         self._agreed = Agreement(start, resume, self._past(start))
@@ -190,7 +190,7 @@ class Planner:
         return base.after_snapshot()
 
     def _is_done(self, path: str, wanted: Collection[str]) -> bool:
-        """Return whether a file has postings and counts; False if its records are damaged."""
+        """Return whether a file has counts and all `wanted` postings; False if its records are damaged."""
         try:
             record = self._index.state.recorded.get(path)
         except CorruptIndexError:
@@ -222,7 +222,7 @@ class Planner:
 def versions_between(table: Table, start: Offset, end: Offset) -> Sequence[Version]:
     """Return the versions that a batch reads: those of the log, or the pinned one of a snapshot.
 
-    Where the log no longer tells all of them, only the last one. Never empty.
+    If the log no longer has all of them, the last one alone; never an empty sequence.
     """
     if start.in_snapshot or start.round != end.round:
         return [end.stands_at]

@@ -38,11 +38,11 @@ def take_from_the_system() -> None:
     here all threads share two.
     """
     if os.environ.setdefault(_ARENAS, str(_MOST_ARENAS)) == str(_MOST_ARENAS) and sys.platform == "linux":
-        # The environment is read when a process starts: this one is told by a call, which glibc alone has.
+        # glibc reads the variable when a process starts; this process is told by a call that only glibc has.
         if (choose := getattr(ctypes.CDLL(None), "mallopt", None)) is not None:
             choose(_M_ARENA_MAX, _MOST_ARENAS)
-    # In the environment of this process, and left there: both libraries read it by getenv while they are
-    # loaded, which happens late, and the workers inherit it through Java.
+    # These variables stay in the environment of this process: Arrow and delta-rs read them by getenv while
+    # they are loaded, which happens late, and the workers inherit them through Java.
     os.environ.setdefault(_OF_DELTA_RS, _KEEPS_NOTHING)
     if os.environ.setdefault(_POOL, "system") == "system" and "pyarrow" in sys.modules:
         import pyarrow as pa
@@ -57,9 +57,10 @@ class Freed:
         self._last = 0.0
 
     def give_back(self, at_once: bool = False) -> bool:
-        """Return free memory to the system, unless that was done a moment ago; `at_once`: even then.
+        """Return free memory to the system if the last time is `EVERY_S` seconds ago, or with `at_once`.
 
-        Arrow passes the call on to its allocator: the C library, if `take_from_the_system` was called.
+        Return whether that was done. Arrow passes the call on to its allocator: the C library, if
+        `take_from_the_system` was called.
         """
         import pyarrow as pa
 

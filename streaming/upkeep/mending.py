@@ -72,12 +72,12 @@ class Mender:
         try:
             self.index.refresh()
             if not isinstance(error, IndexLogError):
-                # Of the log there is nothing to take out: it can be read by now.
+                # A log that could not be read has no file to remove: `refresh` has read it by now.
                 self._mend(error)
         except IndexLogError:
             raise
         except CorruptIndexError as records:
-            # The records themselves: neither this process nor the index holds them whole.
+            # The file records themselves are damaged: neither this process nor the index has them whole.
             self._start_over(records)
 
     def _mend(self, error: CorruptIndexError) -> None:

@@ -58,7 +58,7 @@ def in_time(
             tell(f"{damage}; tried again in {pause:.1f} s")
             stop.wait(pause)
         except MalformedLogError as torn:
-            # Of the source: the log may be whole once its writer goes on.
+            # The source's log is torn: it may be whole once its writer goes on.
             raise worth_a_restart(torn) from torn
     return None
 

@@ -58,7 +58,7 @@ _REFUSED = re.compile(
 
 
 def refused_write(text: str, path: str) -> StorageError | None:
-    """Return the StorageError for a refused write that Spark reports, with all causes; None if there is none.
+    """Return a StorageError if Spark's message, with all causes, says that a write was refused, else None.
 
     `path`: root of the storage.
     """

@@ -39,7 +39,7 @@ _HEARTBEAT = re.compile(rf"{signs.NAME}|\.{signs.NAME}\.[0-9a-f]+\.tmp")
 _TRIES = 3
 
 _TABLES = "tables"
-"""The key that the offset of a query of many tables has."""
+"""The key of the tables in the offset of a query of many tables."""
 
 _METADATA = re.compile(rb'(\{("(i(d("(:("[0-9a-f-]*("\}?\n?)?)?)?)?)?)?)?)?')
 """The query id as Spark writes it into the metadata of a checkpoint, or a prefix of that text."""
@@ -165,7 +165,7 @@ def _is_of_spark(metadata: Path) -> bool:
 
 
 def _is_ours(offset: Path) -> bool | None:
-    """Return whether an offset has our form; None if it is torn. A source without an offset writes `-`."""
+    """Return whether an offset is of a tailbit query; None if torn. A source without offset writes `-`."""
     lines = _bytes_of(offset).split(b"\n")
     try:
         held, *ends = [None if line == b"-" else orjson.loads(line) for line in lines[1:]]

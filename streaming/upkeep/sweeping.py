@@ -65,7 +65,7 @@ class Upkeep:
             self._thread.join(5.0)
 
     def wake(self) -> None:
-        """Leave out no pass: the index has changed."""
+        """Let the next pass run even if it would be left out: the index has changed."""
         self._woken.set()
 
     def _keep(self) -> None:
@@ -86,7 +86,7 @@ class Upkeep:
         try:
             is_left = self._pass()
         except CorruptIndexError as damage:
-            # Of what every look at the index begins with; the thread that commits has it in memory.
+            # Damage to what every look at the index reads first; the thread that commits has that in memory.
             self._mender.note(damage)
             self.failure = damage
             return

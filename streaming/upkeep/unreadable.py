@@ -21,7 +21,7 @@ from tailbit.streaming.upkeep.mending import Tell
 from tailbit.tables.table import Table
 
 FIRST_S, LONGEST_S = 60.0, 3600.0
-"""The pause after a retry, doubled each time, and the longest pause."""
+"""The pause after the first retry, doubled by each further one, and the longest pause."""
 
 
 class Retrier:

@@ -53,7 +53,7 @@ class DeltaFiles(FileList):
         return counted if counted is not None else num_records(stats)
 
     def unreadable_statistics(self, numbers: Sequence[int] | None = None) -> int:
-        """Count the files whose statistics cannot be parsed, among the files of `numbers` or all files.
+        """Count the files with statistics that cannot be parsed, among the files at `numbers` or all files.
 
         Cost: parses the statistics of each of these files.
         """

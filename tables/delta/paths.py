@@ -42,7 +42,7 @@ def _checked(path: str, file: str) -> str:
 
 
 def decode_paths(paths: pa.ChunkedArray, name: str) -> pa.Array:
-    """Decode each path of the log once. Cost: per path only if a path holds an escape or a scheme."""
+    """Decode each path of the log once. Cost: a Python call only for a path with an escape or a scheme."""
     flat = paths.combine_chunks()
     if not _any_odd(flat):
         return flat
@@ -63,9 +63,9 @@ def _any_odd(paths: pa.StringArray) -> bool:
 
 
 def _decoded(folder: Callable[[str, str], str], path: str, name: str) -> str:
-    """Percent-decode a path of the log: its folder by the cached `folder`, since many files share one.
+    """Percent-decode a path of the log; `folder` is a cached `decode_path`, since many files share a folder.
 
-    A path without a folder, with a % in its last part or with the scheme `file:` is decoded as a whole.
+    Decoded as a whole: a path without a folder, with a % in its last part, or with the scheme `file:`.
     `name`: the log file that holds the path, for errors.
     """
     above, slash, own = path.rpartition("/")

@@ -31,7 +31,7 @@ def parse_schema(
 
     Raises:
         MalformedLogError: the text is not a schema, a mapped column lacks its physical name or id or shares
-            one with another column, or the partition columns are not distinct top-level columns.
+            either with another column, or the partition columns are not distinct top-level columns.
     """
     mode = (configuration.get("delta.columnMapping.mode", "none") or "").lower()
     if mode not in ("none", "name", "id"):
@@ -66,9 +66,9 @@ def _check_partitions(names: Sequence[str], columns: Sequence[Column], file: str
 class _Place(NamedTuple):
     """The place of a field in the schema: logical path, physical path, field ids, nesting depth.
 
-    `nested_char`: the top-level column above has CHAR fields somewhere below; its text does not say which.
-    `collations`: the collations that the nearest field lists, keyed by the path from that field's name on;
-    `inside` is that path for this place.
+    `nested_char`: the top-level column above has CHAR fields somewhere below; the declared type does not say
+    which. `collations`: the collations that the nearest field lists, each under a path that begins with the
+    name of that field; `inside`: the path of this place in that form.
     """
 
     name: tuple[str, ...]

@@ -1,8 +1,8 @@
 """The snapshot of a Delta table at one version: protocol, metadata, schema, live files.
 
 A snapshot is built from the newest usable log checkpoint and the commits after it, or extended from an
-earlier snapshot by the commits since. Every commit read passes the protocol gate; commits older than the base
-are not read. An unreadable checkpoint is skipped if an older base and all commits since are there.
+earlier snapshot by the commits since. Each commit that is read passes the protocol gate; commits before the
+checkpoint are not read. An unreadable checkpoint is skipped if an older base and all commits since are there.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _schema(text: str, partition_columns: tuple[str, ...], mode: str, file: str)
 
 
 class _State(NamedTuple):
-    """The state of a log replay after some commits; `blank` lists the commits that hold no action."""
+    """The state of a log replay after some commits; `blank`: the versions of commits that hold no action."""
 
     version: Version
     protocol: Protocol | None

@@ -135,7 +135,7 @@ def is_readable(stats_json: str) -> bool:
 
 @lru_cache(maxsize=256)
 def parsed(stats_json: str) -> Mapping[str, Any] | None:
-    """Parse statistics into a JSON object; None if the text is not one."""
+    """Parse statistics into a JSON object; None if the text is not a JSON object."""
     try:
         statistics = json.loads(stats_json, parse_float=Decimal)
     except (ValueError, RecursionError):
@@ -145,7 +145,7 @@ def parsed(stats_json: str) -> Mapping[str, Any] | None:
 
 @lru_cache(maxsize=256)
 def _of_doubles(stats_json: str) -> Mapping[str, Any] | None:
-    """Parse statistics as `parsed` does, but numbers with a point as doubles: a tenth of the time."""
+    """Parse statistics as `parsed` does in a tenth of the time, with doubles in place of decimals."""
     try:
         statistics = orjson.loads(stats_json)
     except ValueError:
@@ -166,7 +166,7 @@ def as_count(value: Any) -> int | None:
 
 
 def _low(type_: DataType, value: Any) -> Any:
-    """Return the lower bound. Text is cut before the first invalid UTF-8 byte: JSON cannot hold it."""
+    """Return the lower bound. Text is cut before the first invalid UTF-8 byte, which JSON cannot hold."""
     if isinstance(value, Decimal):
         return value - _loss(type_, value)
     if isinstance(value, str):
@@ -180,8 +180,8 @@ def _low(type_: DataType, value: Any) -> Any:
 def _high(type_: DataType, value: Any) -> Any:
     """Return the upper bound, or None if no safe upper bound exists.
 
-    There is none for floating point (some writers ignore NaN, the greatest value), for CHAR (statistics are
-    of values without the padding that readers add) and for text with bytes that are not UTF-8.
+    No bound is safe for floating point (some writers ignore NaN, the greatest value), for CHAR (statistics
+    lack the padding that readers add) and for text with bytes that are not UTF-8.
     """
     if type_.name in ("float", "double") or type_.char_length:
         return None
@@ -208,8 +208,8 @@ def _is_text(text: str) -> bool:
 def _decimal(type_: DataType, value: Any) -> Decimal | None:
     """Return a decimal bound, or None if the number is far outside the type's range.
 
-    Without a scale, numbers at or beyond the long range give None too: deltalake writes the largest long in
-    place of such numbers.
+    For a type of scale 0, numbers at or beyond the range of a long give None too: deltalake writes the
+    largest long in place of such numbers.
     """
     if not isinstance(value, (int, Decimal)) or isinstance(value, bool):
         return None
@@ -241,7 +241,7 @@ def _value(type_: DataType, raw: Any) -> Any:
 
 
 def _float(raw: Any) -> float | None:
-    """Return a floating point minimum; text such as "-Infinity" is parsed, NaN is no bound."""
+    """Return a floating point bound: text such as "-Infinity" is parsed, NaN gives None."""
     if isinstance(raw, bool) or not isinstance(raw, (int, Decimal, str, float)):
         return None
     value = float(raw)

@@ -62,7 +62,7 @@ def _alone(method: Callable[Concatenate[DeltaTable, P], R]) -> Callable[Concaten
 class DeltaTable(Table):
     """A Delta table, read-only: nothing is ever written below the table's root. Threads may share it.
 
-    Its methods raise the errors of those of `Table`.
+    Methods raise the errors that `Table` documents.
     """
 
     words = WORDS
@@ -102,7 +102,7 @@ class DeltaTable(Table):
 
     @_alone
     def moved_on(self) -> bool:
-        """Return whether there is a commit after the newest one that this object has seen. Cost: one stat."""
+        """Return whether a commit follows the newest one that this object has seen. Cost: one stat."""
         return self.log.moved_on()
 
     @_alone
@@ -147,7 +147,7 @@ class DeltaTable(Table):
         return snapshot
 
     def _nearest(self, version: Version) -> DeltaSnapshot | None:
-        """Extend the nearest cached snapshot to a version; None if there is none, or a gap behind it."""
+        """Extend the nearest cached snapshot to a version; None without such a snapshot or with a gap."""
         near = [v for v, _ in self._snapshots.items() if version - _NEAR <= v < version]
         before = self._kept(max(near)) if near else None
         if before is None:
@@ -203,8 +203,8 @@ class DeltaTable(Table):
     def fingerprint(self, version: Version) -> Fingerprint | None:
         """Return the fingerprint of a commit; None if the commit's file is gone.
 
-        Cost: reads the commit; the table's id comes from a snapshot or commit near by, else from the metadata
-        columns of the newest checkpoint.
+        Cost: reads the commit; the table's id comes from a near snapshot or fingerprint in the cache, else
+        from the metadata columns of the newest checkpoint.
         """
         digest = self.log.sha256(version)
         if digest is None:
@@ -213,7 +213,7 @@ class DeltaTable(Table):
         return Fingerprint(version, digest, table_id)
 
     def _table_id(self, version: Version) -> str:
-        """Return the metaData id at a version: from a near version whose id is cached, else from the log."""
+        """Return the metaData id at a version: from a cached id of a near version, else from the log."""
         known = {v: snapshot.table_id for v, (_, snapshot) in self._snapshots.items()} | {
             v: i for (v, _), i in self._ids.items()
         }
@@ -225,7 +225,7 @@ class DeltaTable(Table):
         return self._metadata(version).id
 
     def _carried(self, near: Version, table_id: str, version: Version) -> str | None:
-        """Derive the id at `version` from the id at `near`; None if the commits between leave it open."""
+        """Derive the id at `version` from the id at `near`; None if the commits between do not tell it."""
         try:
             between = range(version, near, -1) if near < version else range(near, version, -1)
             for at in between:
@@ -237,6 +237,6 @@ class DeltaTable(Table):
         return table_id
 
     def _metadata(self, version: Version) -> Metadata:
-        """Return the metadata of a version; file actions are not read if no snapshot is cached."""
+        """Return the metadata of a version; without a cached snapshot, no file action is read."""
         kept = self._kept(version)
         return build_metadata(self.log, version) if kept is None else kept.metadata

@@ -1,7 +1,7 @@
-"""Commit times, and the version that a point in time means, by Delta's own rules.
+"""Commit times, and the version that is in force at a point in time, by Delta's own rules.
 
-A commit's time is the in-commit timestamp if the table records them, else the modification time of the
-commit's file, raised so that times strictly increase with versions. Source: Delta protocol, In-Commit
+A commit's time is the in-commit timestamp if the table records such timestamps, else the modification time of
+the commit's file, raised so that times strictly increase with versions. Source: Delta protocol, In-Commit
 Timestamps; and Delta's history manager, for the search.
 """
 
@@ -22,7 +22,7 @@ from tailbit.tables.model import Version
 
 @dataclass
 class Clock:
-    """The commit times of one log. File times are raised incrementally: one step per new commit."""
+    """The commit times of one log. Only the times of new commits are computed; the others are kept."""
 
     log: DeltaLog
     _of: Listing | None = field(default=None, repr=False)
@@ -40,7 +40,7 @@ class Clock:
         return stamp if stamp is not None else self.file_time(version)
 
     def file_time(self, version: Version) -> int:
-        """Return when the file of a commit was modified, in ms since 1970, raised above all earlier ones.
+        """Return the modification time of a commit's file in ms since 1970, raised above all earlier times.
 
         Raises:
             CommitGapError: the commit is not in the log.
@@ -54,7 +54,7 @@ class Clock:
         return self._times[at]
 
     def _extend(self) -> None:
-        """Add the commits listed since the last call; each time is at least 1 ms after the one before."""
+        """Add the times of newly listed commits; each time is at least 1 ms after the time before."""
         listing = self.log.listing
         commits, known = listing.commits, len(self._times)
         if self._of is not listing or (known and commits.versions[known - 1] != self._last):
@@ -96,7 +96,7 @@ class Clock:
         """Return the versions to search, and whether to search by in-commit timestamps.
 
         In-commit timestamps are never compared with file times, and count only while the head's properties
-        enable them: the timestamps of an earlier period, since disabled, do not.
+        enable them: the timestamps of an earlier period, since disabled, do not count.
         """
         if not _are_stamped(configuration):
             return first, last, False
@@ -127,7 +127,8 @@ def commit_time_or(
 ) -> int:
     """Return the time of a commit, or `default` if only a checkpoint of that version is left.
 
-    `configuration` holds the table properties of the version: a commit is read only if it has a timestamp.
+    `configuration` holds the table properties of the version: a commit is read only if the table records
+    in-commit timestamps.
     """
     try:
         return clock.timestamp(version) if _are_stamped(configuration) else clock.file_time(version)

@@ -1,8 +1,8 @@
-"""A Delta view of a table: a log that names the source's data files, and vectors that hide the other rows.
+"""A Delta view of a table: a log that names the source's data files, and vectors that hide unselected rows.
 
 No data is copied: an add action names a data file of the source by absolute path, and a deletion vector hides
 every row that was not selected. Input: the source's metadata, and the selected positions per file. Output:
-the actions of commit 0 and the bytes of one file of deletion vectors; nothing is written here. Source: Delta
+the actions of commit 0 and the bytes of one file of deletion vectors; the caller writes them. Source: Delta
 protocol, Add File and Remove File, Deletion Vectors, Per-file Statistics.
 """
 
@@ -69,8 +69,8 @@ def view_log(
 ) -> tuple[bytes, Vectors]:
     """Return commit 0 of a view as text, and the deletion vectors that the commit names.
 
-    `schema` is the snapshot's, in the time zone of its partition values; `storage` is where the source's data
-    files lie; `table` says how readers see the source.
+    `schema`: of the snapshot, in the time zone of its partition values. `storage`: of the source's files.
+    `table`: the schema, settings and reader features that the view's log states.
     """
     vectors = Vectors()
     adds = [{"add": _add(file, schema, storage, vectors)} for file in shown]
@@ -86,7 +86,7 @@ def view_log(
 
 
 def plain_add(slice_: FileSlice, storage: Storage) -> Action:
-    """Return an add action of a file as in the source's log, without statistics."""
+    """Return an add action of a file with the same hidden rows as in the source's log, without statistics."""
     hidden = slice_.hidden
     return {
         "path": _uri(storage, slice_),
@@ -113,7 +113,7 @@ def inline_add(file: ShownFile, schema: Schema, storage: Storage) -> Action:
 
 
 def _descriptor(vector: DeletionVector) -> Action:
-    """Return the descriptor of a vector as in an add action: without `offset` if the vector has none."""
+    """Return a vector's descriptor as an add action holds it: without `offset` if the vector has none."""
     return {name: value for name, value in vector.action().items() if value is not None}
 
 
@@ -156,7 +156,7 @@ def _add(file: ShownFile, schema: Schema, storage: Storage, vectors: Vectors) ->
 
 
 def _partition_values(slice_: FileSlice, schema: Schema) -> dict[str, str | None]:
-    """Return the partition values as the log's text.
+    """Return the partition values as text for the log.
 
     A timestamp without a zone becomes an instant, so that every reader reads the same time.
     """
@@ -173,14 +173,17 @@ def _instant(column: Column, text: str | None) -> str | None:
 
 
 def _statistics(file: ShownFile) -> Action:
-    """Return the source's statistics, marked as wide: the shown rows may not reach min or max."""
+    """Return the source's statistics, marked as not tight: the shown rows may not reach min or max."""
     stats = file.slice_.stats
     known = json.loads(stats.text) if isinstance(stats, DeltaStatistics) and is_readable(stats.text) else {}
     return {**known, "numRecords": file.rows, "tightBounds": False}
 
 
 def _protocol(table: ViewTable, schema: Schema) -> Action:
-    """Return a protocol with the source's reader features and deletion vectors, but no writer features."""
+    """Return a protocol with the source's reader features and deletion vectors.
+
+    The only feature that concerns writers alone is `invariants`.
+    """
     readers = {*table.reader_features, "deletionVectors"}
     if any(leaf.type.name == "timestamp_ntz" for leaf in schema.leaves()):
         readers.add("timestampNtz")

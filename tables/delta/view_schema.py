@@ -1,9 +1,9 @@
-"""What the log of a Delta view says of the table that it shows: schema, settings, reader features.
+"""The metadata in the log of a Delta view: schema, settings and reader features of the table that it shows.
 
-Of a Delta table these are its own. Of a table of another format they are made from its columns, after a look
-at the footers of the shown files: a file whose columns have narrower types than the table's needs Delta's
-type widening, and what Delta's readers would read as other values is refused by name. Source: Delta protocol,
-Schema Serialization Format, Type Widening, Reader Version Requirements.
+The metadata of a view of a Delta table are those of the table. For a table of another format they are made
+from its columns and the footers of the shown files. A file whose columns have narrower types than the table's
+needs Delta's type widening; a file from which Delta's readers would read other values is refused by name.
+Source: Delta protocol, Schema Serialization Format, Type Widening, Reader Version Requirements.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ Path = tuple[str, ...]
 
 _KEPT_SETTINGS = ("delta.columnMapping.mode", "delta.columnMapping.maxColumnId")
 _KEPT_METADATA = ("delta.columnMapping.", "delta.typeChanges", "__")
-"""Prefixes of field metadata that readers need; the rest is for writers and would need writer features."""
+"""Prefixes of field metadata that readers need; other metadata are for writers, and need writer features."""
 
 _PLAIN = frozenset(
     "boolean byte short integer long float double string binary date timestamp timestamp_ntz".split()
 )
-"""Types that Delta has under the same name."""
+"""Types that have the same name in Delta."""
 _WIDENED = {pa.int8(): "byte", pa.int16(): "short", pa.int32(): "integer"}
-"""Stored types whose values Delta's readers widen to `short`, `integer`, `long` and `double`."""
+"""Stored types that Delta's readers widen to `short`, `integer`, `long` or `double`, with Delta's names."""
 _WIDER = ("byte", "short", "integer", "long")
 _INSTEAD = "Write the rows instead: `read` gives them as Arrow."
 
 
 @dataclass(frozen=True)
 class ViewTable:
-    """The metadata of a view. `schema`: a struct as JSON."""
+    """The metadata of a view. `schema`: a Delta struct, as JSON values."""
 
     schema: Any
     partition_columns: tuple[str, ...] = ()
@@ -58,7 +58,7 @@ class ViewTable:
 def view_table(snapshot: Snapshot, schema: Schema, storage: Storage, shown: Sequence[FileSlice]) -> ViewTable:
     """Return the metadata of a view over data files of a snapshot.
 
-    Cost: nothing of a Delta table; of another one, the footers of the files.
+    Cost: nothing for a Delta table; for a table of another format, the footers of the files.
 
     Raises:
         UsageError: Delta's readers cannot read the rows from the files as they are.
@@ -95,7 +95,7 @@ def _features(source: Protocol, configuration: Mapping[str, str]) -> frozenset[s
 
 
 def _readable(schema: Any) -> Any:
-    """Return a schema, or a part of it, with only the field metadata that readers need.
+    """Return a schema, or a part of a schema, with only the field metadata that readers need.
 
     Defaults and generation expressions are dropped.
     """
@@ -110,7 +110,7 @@ def _readable(schema: Any) -> Any:
 
 
 def _check_are_files(snapshot: Snapshot, storage: Storage, shown: Iterable[FileSlice]) -> None:
-    """Check that rows lie in files that other engines read, not in blocks of log files."""
+    """Check that all shown rows lie in files that other engines read, and none in blocks of log files."""
     blocks = [slice_.path for slice_ in shown if not storage.is_file(slice_.path)]
     if blocks:
         raise UsageError(
@@ -122,9 +122,9 @@ def _check_are_files(snapshot: Snapshot, storage: Storage, shown: Iterable[FileS
 
 @dataclass
 class _Stored:
-    """What the shown files store otherwise than the table's columns say, by physical path.
+    """The differences between the types that the shown files store and the table's, by physical path.
 
-    `narrower`: the narrower types, by Delta's names. `absent`: columns that a file lacks.
+    `narrower`: stored types narrower than the table's, by Delta's names. `absent`: columns that a file lacks.
     """
 
     narrower: dict[Path, set[str]] = field(default_factory=dict)
@@ -169,7 +169,7 @@ class _Stored:
         return str(column.type)
 
     def _changes(self, column: Column, below: Path) -> Iterator[Any]:
-        """Yield the type changes of a field; those of elements, keys and values have a path within it."""
+        """Yield the type changes of a field; a change of an element, key or value has a path in the field."""
         for narrow in sorted(self.narrower.get(column.physical, ())):
             change = {"fromType": narrow, "toType": str(column.type)}
             yield {**change, "fieldPath": ".".join(below)} if below else change
@@ -236,7 +236,7 @@ def _widens(narrow: str, kind: str) -> bool:
 
 
 def _is_read_as_stored(file: DataFile, column: Column, node: ParquetNode) -> bool:
-    """Return whether a leaf holds just the type of its column, in a form that every reader takes for it."""
+    """Return whether a leaf stores exactly the type of its column, in a form that all readers understand."""
     stored, wanted = plain_type(node.field.type), arrow_type(column.type, column.label)
     if pa.types.is_timestamp(stored) and pa.types.is_timestamp(wanted):
         if str(file.metadata.schema.column(node.first).physical_type) == "INT96":

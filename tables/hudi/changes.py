@@ -1,7 +1,7 @@
-"""What commits do to a snapshot: the snapshot after them, and their net effect per path.
+"""The effect of commits on a snapshot: the snapshot after the commits, and their net effect per path.
 
-Both come of one fold of the commits. The latest fold is kept: who plans a batch, who indexes it, who counts
-the lag and who asks afterwards all fold the same commits.
+Both are computed by one fold of the commits. The latest fold is cached: the planner, the indexer of a batch,
+the lag and a query afterwards all fold the same commits.
 """
 
 from __future__ import annotations
@@ -29,9 +29,11 @@ from tailbit.tables.model import Changes, CommitInfo, FileSlice, SliceChange, Ve
 
 @dataclass
 class Fold:
-    """What some instants, one after the other, do to a snapshot.
+    """The effect of some instants, one after the other, on a snapshot.
 
-    `shown`: the live base file of a group. `logs`: the log files of the groups whose logs changed.
+    `replaced`: the file groups that the instants replaced. `slices`: the slice after them per changed path;
+    None if it is gone. `shown`: the live base file of each group that changed; None if it has none. `logs`:
+    the log files of the groups whose logs changed.
     """
 
     versions: Versions
@@ -42,12 +44,12 @@ class Fold:
     logs: dict[FileGroup, tuple[LogFile, ...]] = field(default_factory=dict)
 
     def holds(self, versions: Versions, before: HudiSnapshot) -> bool:
-        """Return whether the fold is also one of a later look at the versions, after the same snapshot."""
+        """Return whether the fold also holds for a later look at the versions, after the same snapshot."""
         same = self.versions is versions or self.versions.begins(versions.timeline)
         return same and self.before is before
 
     def apply(self, commit: Commit) -> tuple[int, int, int]:
-        """Apply an instant; return how many files come, how many leave, and the bytes that come."""
+        """Apply an instant; return the numbers of files added and of files removed, and the bytes added."""
         came, left, size = 0, 0, 0
         for file in commit.written:
             old = self._live(file.group)
@@ -73,7 +75,7 @@ class Fold:
         Raises:
             FileNotFoundError: a log file is gone.
             LogBlockError: a block is torn.
-            UnsupportedFeatureError: a block is of a kind that is not read.
+            UnsupportedFeatureError: a block is of a type that is not read.
         """
         reader = group_reader(self.versions, version)
         look_ahead(reader.storage, [log.path for logs in self.logs.values() for log in logs])
@@ -98,7 +100,7 @@ class Fold:
         return {group: logs for group, logs in {**self.before.logs, **self.logs}.items() if logs}
 
     def _append(self, logs: Iterable[LogFile]) -> int:
-        """Add log files to their groups; return how many were added."""
+        """Add log files to their groups; return the number of log files added."""
         came = 0
         for log in logs:
             if not self._is_replaced(log.group):
@@ -110,7 +112,7 @@ class Fold:
         return came
 
     def _keep_logs(self, group: FileGroup, requested: str | None) -> None:
-        """Keep the log files of a group that belong to a new base file; none if the group is replaced."""
+        """Keep the log files that belong to a group's new base file; none if the group is replaced."""
         known = self._logs(group)
         if known:
             kept = () if requested is None else known
@@ -129,7 +131,7 @@ class Fold:
         return None if path is None else self.before.files.get(path)
 
     def _hide(self, group: FileGroup) -> int:
-        """Take the live file of a group away; return how many files leave."""
+        """Remove the live base file of a group; return the number of files removed, 0 or 1."""
         old = self._live(group)
         self.shown[group] = None
         if old is None:
@@ -140,7 +142,7 @@ class Fold:
 
 @dataclass(frozen=True)
 class Folded:
-    """Some commits, folded. `avro`: the schema after them; `infos`: what each of them did."""
+    """A fold of some commits. `avro`: the schema after the commits; `infos`: the effect of each commit."""
 
     fold: Fold
     avro: AvroSchema
@@ -148,7 +150,7 @@ class Folded:
 
     @cached_property
     def slices(self) -> tuple[SliceChange, ...]:
-        """The net effect per path, sorted. A block of which the same rows are hidden as before is none."""
+        """The net effect per path, sorted. A block whose hidden rows are the same as before is left out."""
         new = self.fold.slices
         old = self.fold.before.files.live_of(new)
         changes = (SliceChange(path, old.get(path), new[path]) for path in sorted(new))
@@ -157,17 +159,17 @@ class Folded:
 
 @dataclass
 class Folds:
-    """The folds of a table's commits, of which the latest is kept."""
+    """The folds of a table's commits, of which the latest is cached."""
 
     _latest: tuple[range, Folded] | None = field(default=None, repr=False)
 
     def extended(
         self, versions: Versions, before: HudiSnapshot, version: Version, timestamp_ms: int
     ) -> HudiSnapshot:
-        """Return the snapshot of a version from that of an earlier one. Cost: that of the commits between.
+        """Return the snapshot of a version from an earlier one. Cost: reads the commits between the two.
 
         Raises:
-            FileNotFoundError: an instant has been archived, or taken back, since the timeline was read.
+            FileNotFoundError: an instant has been archived or rolled back since the timeline was read.
             MalformedLogError: a commit is damaged, or its metadata are lost.
         """
         folded = self._of(versions, before, versions.between(after(before.version), version))
@@ -182,14 +184,14 @@ class Folds:
         """Return the net effect of the versions from `first` to `last`, which follow the snapshot `before`.
 
         Raises:
-            FileNotFoundError: an instant has been archived, or taken back, since the timeline was read.
+            FileNotFoundError: an instant has been archived or rolled back since the timeline was read.
             MalformedLogError: a commit is damaged, or its metadata are lost.
         """
         folded = self._of(versions, before, versions.between(first, last))
         return Changes(first, last, folded.slices, folded.infos, folded.avro.text != before.avro.text)
 
     def _of(self, versions: Versions, before: HudiSnapshot, places: range) -> Folded:
-        """Return the fold of the commits at some places of the versions, which follow a snapshot."""
+        """Return the fold of the commits at some indexes of the versions, which follow a snapshot."""
         if self._latest is not None:
             known, folded = self._latest
             if known == places and folded.fold.holds(versions, before):

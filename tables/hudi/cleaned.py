@@ -1,8 +1,8 @@
-"""What the cleaner has taken: the oldest version of which all files are still there.
+"""The oldest version of which the cleaner has deleted no file.
 
-A file that a clean names as deleted was shown until a later file of its group, or an instant that replaced
-the group, completed: no version before that can be read any more. The instant that a clean names as the
-earliest to retain is one commit too late.
+A file that a clean lists as deleted was shown until a later file of its group, or an instant that replaced
+the group, completed: no version before that instant can be read any more. The instant that a clean names as
+the earliest to retain is one commit too late.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from tailbit.tables.model import UNKNOWN_SIZE, Version
 def earliest_readable(versions: Versions, files: ListedFiles) -> Version:
     """Return the oldest version from which every version up to the head can be rebuilt.
 
-    `files`: the data files that are there. Cost: the metadata of the newest cleans; an older clean is read
-    only while it may still matter, because it took only what had been superseded before it completed.
+    `files`: the data files that are there. Cost: reads the metadata of the newest cleans. An older clean
+    deleted only files superseded before it completed: it is read only if it may raise the result further.
 
     Raises:
         FileNotFoundError: a clean has been archived since the timeline was read.
@@ -71,7 +71,7 @@ def is_saved(timeline: Timeline, instant: Instant, snapshot: HudiSnapshot) -> bo
 
 
 def _newest_before(versions: Versions) -> dict[tuple[str, str], Version | None]:
-    """Return, by clean, the newest version that had completed before the clean did."""
+    """Return, for each clean, the newest version that completed before the clean; None if there was none."""
     numbers = {i.key: number for number, i in zip(versions.numbers, versions.instants, strict=True)}
     newest: Version | None = None
     out: dict[tuple[str, str], Version | None] = {}
@@ -84,17 +84,17 @@ def _newest_before(versions: Versions) -> dict[tuple[str, str], Version | None]:
 
 @dataclass
 class _Search:
-    """A search for what superseded a file, among the files of its group and the instants that replaced it."""
+    """A search for the version that superseded a file: by a later file of the group, or by a replacement."""
 
     versions: Versions
     groups: dict[FileGroup, set[str]]
-    """The requested times of the base files of a group, of those that are there and of those deleted."""
+    """The requested times of the base files of each group, both of existing and of deleted ones."""
     present: frozenset[str]
     _replacements: Mapping[FileGroup, Version] | None = None
 
     @classmethod
     def of(cls, versions: Versions, files: ListedFiles) -> _Search:
-        """Begin with the files that are there."""
+        """Return a search that knows the files that are there."""
         groups: dict[FileGroup, set[str]] = defaultdict(set)
         present = set()
         for file in files.bases:
@@ -104,9 +104,9 @@ class _Search:
         return cls(versions, groups, frozenset(present))
 
     def superseded(self, file: BaseFile | LogFile, upto: Version) -> Version:
-        """Return the first version that no longer showed a deleted file; 0 if no version ever did.
+        """Return the first version that no longer showed a deleted file; 0 if no version ever showed it.
 
-        `upto`: the version from which on the file cannot have been shown, for want of better knowledge.
+        `upto`: the newest version before the deletion; returned if nothing tells what superseded the file.
         """
         known = self.versions.requested
         written = file.instant if isinstance(file, LogFile) else file.requested
@@ -120,13 +120,13 @@ class _Search:
         return max(min(ends, default=upto), known.get(written, 0))
 
     def _ends(self, file: BaseFile | LogFile, requested: str) -> bool:
-        """Return whether the base file of an instant, once complete, is shown in place of a file."""
+        """Return whether the base file of a completed instant is shown in place of a file."""
         if isinstance(file, LogFile):
             return not self.versions.follows_base(file, requested)
         return requested > file.requested
 
     def _replaced(self) -> Mapping[FileGroup, Version]:
-        """Return the version that replaced each file group, by group."""
+        """Return, by file group, the first version that replaced the group."""
         if self._replacements is None:
             replaced: dict[FileGroup, Version] = {}
             for number, instant in zip(self.versions.numbers, self.versions.instants, strict=True):
@@ -138,7 +138,7 @@ class _Search:
 
 
 def _planned(timeline: Timeline) -> Iterator[BaseFile | LogFile]:
-    """Yield the data files that cleans are deleting at this moment, or died of deleting."""
+    """Yield the data files that pending cleans plan to delete, whether the cleaner works or died."""
     folder, root = timeline.properties.active, timeline.storage.root
     for requested in sorted(timeline.deleting):
         name = f"{folder}/{requested}.clean.requested"
@@ -157,7 +157,7 @@ def _data_file(folder: str, name: str) -> BaseFile | LogFile | None:
 
 
 def _deleted(metadata: Mapping[str, Any], instant: Instant, root: str) -> Iterator[BaseFile | LogFile]:
-    """Yield the data files that a clean deleted; old releases name them by their full paths."""
+    """Yield the data files that a clean deleted; older releases of Hudi name them by their full paths."""
     folders = metadata.get("partitionMetadata") or {}
     if not isinstance(folders, dict):
         raise MalformedLogError(file=instant.file, reason="partitionMetadata is no map")

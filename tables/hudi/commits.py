@@ -1,4 +1,4 @@
-"""What a completed instant did: base files written, file groups replaced, the schema from then on."""
+"""The effect of a completed instant: base and log files written, file groups replaced, the new schema."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from tailbit.tables.hudi.versions import WRITES
 from tailbit.tables.model import UNKNOWN_SIZE
 
 _KEEPS_SCHEMA = frozenset(("CLUSTER", "COMPACT", "INDEX", "LOG_COMPACT"))
-"""The operations whose schema says nothing new."""
+"""The operations that never change the schema; the schema in their metadata is ignored."""
 _SCHEMA_ON_READ = "latest_schema"
-"""What a commit of a table holds whose columns are known by numbers, and may be renamed."""
+"""The key that a commit has if columns of the table are known by numbers, and may be renamed."""
 _PATIENCE_S, _PAUSE_S = 2.0, 0.05
-"""How long the file of the newest instant may be half written: releases before 1.1 write it in its place."""
+"""Seconds of retries, and between two of them, for the newest instant: before 1.1, it may be half written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """What one instant did. `schema`: Avro as JSON, empty if the instant does not change the schema.
+    """The effect of one instant. `schema`: Avro as JSON, empty if the instant does not change the schema.
 
     `is_known`: whether the instant's metadata could be read; those of some archived instants cannot. `logs`:
-    the log files that it wrote or lengthened, `log_bytes` their sizes together.
+    the log files that the instant wrote or appended to; `log_bytes`: the sum of their sizes.
     """
 
     written: tuple[BaseFile, ...] = ()
@@ -41,10 +41,10 @@ class Commit:
 
 
 def read_commit(timeline: Timeline, instant: Instant) -> Commit:
-    """Read what an instant did.
+    """Read the effect of an instant.
 
     Raises:
-        FileNotFoundError: the instant has been archived, or taken back, since the timeline was read.
+        FileNotFoundError: the instant has been archived or rolled back since the timeline was read.
         MalformedLogError: the metadata are damaged; the newest instant is read again for 2 seconds.
         UnsafePathError: a path leads out of the table.
         UnsupportedFeatureError: columns are known by numbers, not by their names.
@@ -58,7 +58,7 @@ def read_commit(timeline: Timeline, instant: Instant) -> Commit:
 
 
 def _metadata(timeline: Timeline, instant: Instant) -> dict[str, Any] | None:
-    """Read the metadata of an instant, and wait a while for those of the newest one."""
+    """Read the metadata of an instant; those of the newest instant are retried for a while if damaged."""
     until = time.monotonic() + (_PATIENCE_S if instant is timeline.completed[-1] else 0)
     while True:
         try:
@@ -94,7 +94,7 @@ def _commit(metadata: Mapping[str, Any], file: str, root: str) -> Commit:
 
 
 def _written(metadata: Mapping[str, Any], file: str, root: str) -> list[tuple[BaseFile | LogFile, int]]:
-    """Return the base files and log files that the statistics of a write name, with their sizes."""
+    """Return the base files and log files that the statistics of a write name, each with its size."""
     out: list[tuple[BaseFile | LogFile, int]] = []
     for folder, stats in _mapping(metadata, "partitionToWriteStats", file).items():
         check_folder(folder, root, file)

@@ -1,4 +1,4 @@
-"""The data files of a Hudi table: the folders they lie in, and the live ones as a list.
+"""The data files of a Hudi table: those in its folders, and the live ones as a list.
 
 A folder of data holds `.hoodie_partition_metadata`. Source: Hudi technical specification, File layout.
 """
@@ -25,7 +25,7 @@ _INDEX = "_tailbit"
 
 
 class HudiFiles(FileList):
-    """The live base files and log blocks of a table; the timeline has no statistics of them."""
+    """The live base files and log blocks of a table, without statistics: the timeline has none."""
 
     @classmethod
     def stored(cls, slices: Sequence[FileSlice]) -> pa.Table:
@@ -51,7 +51,7 @@ class HudiFiles(FileList):
         return path if path.startswith(group.prefix) else None
 
     def blocks_of(self, group: FileGroup) -> list[str]:
-        """Return the paths of the live log blocks of a group. Cost: a bisection, and that of the blocks."""
+        """Return the paths of the live log blocks of a group. Cost: a bisection, and a step per block."""
         at, out = self._find(group.log_prefix)[0], []
         while at < len(self) and (path := self.paths[at].as_py()).startswith(group.log_prefix):
             out.append(path)
@@ -67,7 +67,7 @@ class ListedFiles(NamedTuple):
 
 
 def list_files(storage: Storage) -> ListedFiles:
-    """Return the data files below a table's root, also those of instants that never completed.
+    """Return the data files below a table's root, including those of instants that never completed.
 
     Cost: a listing of every folder; in an object store a request per thousand files.
     """
@@ -81,11 +81,11 @@ def list_files(storage: Storage) -> ListedFiles:
 
 
 def check_folder(folder: object, root: str, file: str) -> str:
-    """Return the name of a folder that the metadata of an instant give.
+    """Check a folder name from the metadata of an instant in `file`, and return the name.
 
     Raises:
-        MalformedLogError: it is no text.
-        UnsafePathError: it leads out of the table.
+        MalformedLogError: the name is no text.
+        UnsafePathError: the name leads out of the table.
     """
     if not isinstance(folder, str):
         raise MalformedLogError(file=file, reason=f"a folder is named {folder!r}")
@@ -100,7 +100,7 @@ def newest_of_groups(
 ) -> dict[FileGroup, list[BaseFile]]:
     """Return, by group, the files of the greatest requested instant; groups of `hidden` are left out.
 
-    More than one file of a group has one instant if a task wrote it twice and its leavings are still there.
+    A group has several files of one instant if a task was retried and its first file was not cleaned up.
     """
     newest: dict[FileGroup, list[BaseFile]] = {}
     for file in files:

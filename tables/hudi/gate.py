@@ -1,6 +1,6 @@
-"""The gate: a Hudi table of a kind whose rows are not proven equal to Spark's is refused by name.
+"""The gate for Hudi tables: a kind of table whose rows are not proven equal to Spark's is refused by name.
 
-What only writers need (indexes, payload classes, merge modes of COPY_ON_WRITE, table services) passes.
+Properties that only writers need (indexes, payload classes, merge modes of COPY_ON_WRITE, services) pass.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ READ = {
     "hoodie.partition.metafile.use.base.format": ("FALSE",),
     "hoodie.table.keygenerator.type": ("SIMPLE", "COMPLEX", "NON_PARTITION"),
 }
-"""The values of properties with which a table is read, in capitals; a property that is absent passes."""
+"""The property values with which a table is read, in capitals; a property that is absent passes."""
 GENERATORS = ("Simple", "Complex", "Nonpartitioned")
-"""The classes of key generators with which a table is read, without package and ending."""
+"""The key generators with which a table is read: class names without package, `KeyGenerator` and `Avro`."""
 _METADATA = f"/{LOG}/metadata"
 _HIVE_STYLE = "hoodie.datasource.write.hive_style_partitioning"
 _ENCODES = "hoodie.datasource.write.partitionpath.urlencode"
 _ENCODED = re.compile("%[0-9a-fA-F]{2}")
 _PARTITIONED = "hoodie.table.partition.fields"
 PARTITION_TYPES = frozenset(("string", "integer", "long", "date"))
-"""The types of partition columns that Spark is proven to read from folders as they were written."""
+"""The types of partition columns for which Spark is proven to read the written values from folder names."""
 
 
 def check_readable(properties: TableProperties, root: str, version: str = NEWEST) -> None:
     """Check that a table's properties are those of a kind of table that is read.
 
     Raises:
-        UnsupportedFeatureError: a property has a value with which no table is read, or the table is that of
-            Hudi's own metadata; the error names `version`, the newest instant.
+        UnsupportedFeatureError: a property has a value with which no table is read, or the table is Hudi's
+            own metadata table; the error names `version`, the newest instant.
     """
     if root.endswith(_METADATA):
         raise UnsupportedFeatureError(
@@ -61,7 +61,7 @@ def check_readable(properties: TableProperties, root: str, version: str = NEWEST
 
 
 def refused(values: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties with which no table is read.
+    """Return the properties that forbid to read the table, with their values.
 
     >>> refused({"hoodie.table.base.file.format": "ORC", "hoodie.table.name": "t"})
     {'hoodie.table.base.file.format': 'ORC'}
@@ -79,10 +79,10 @@ def refused(values: Mapping[str, str]) -> dict[str, str]:
 
 
 def check_folders(folders: Iterable[str], properties: TableProperties, root: str, version: str) -> None:
-    """Check that Spark, which reads partition columns from names of folders, finds what was written.
+    """Check that Spark, which reads partition columns from folder names, finds the written values there.
 
     Raises:
-        UnsupportedFeatureError: a folder's name stands for another value; the error names `version`.
+        UnsupportedFeatureError: Spark finds another value in a folder's name; the error names `version`.
     """
     for folder in sorted(set(folders)):
         if names_another_value(folder, properties.values):
@@ -95,10 +95,10 @@ def check_folders(folders: Iterable[str], properties: TableProperties, root: str
 
 
 def names_another_value(folder: str, values: Mapping[str, str]) -> bool:
-    """Return whether the name of a folder stands for other values than those that were written.
+    """Return whether Spark finds other values in the name of a folder than those that were written.
 
-    Spark takes what follows a `=` in a folder's name for the value, and decodes `%` with two digits. Source:
-    HoodieSparkUtils, parsePartitionColumnValues.
+    Spark takes the part after a `=` in a folder's name for the value, and decodes `%` with two digits.
+    Source: HoodieSparkUtils, parsePartitionColumnValues.
 
     >>> names_another_value("a=b", {"hoodie.datasource.write.hive_style_partitioning": "false"})
     True
@@ -115,9 +115,9 @@ def partition_columns(properties: TableProperties) -> tuple[str, ...]:
 
 
 def check_partition_columns(schema: Schema, properties: TableProperties, root: str, version: str) -> None:
-    """Check that partition columns are of types that Spark reads from names of folders as they were written.
+    """Check that partition columns have types that Spark reads from folder names as they were written.
 
-    A timestamp, for one, is NULL there.
+    A timestamp, for example, is read as NULL.
 
     Raises:
         UnsupportedFeatureError: a column is of another type; the error names `version`.

@@ -2,8 +2,9 @@
 
 A base file is `<file id>_<write token>_<requested instant>.parquet`, a log file
 `.<file id>_<instant>.log.<number>_<write token>`; all files of one folder and file id are a file group. The
-instant of a log file is that of its own writer from table version 8 on, and that of its base file in version
-6. Files that end in `.cdc` hold changes, not rows. Source: Hudi technical specification, File layout.
+instant in the name of a log file is the instant that wrote the log file from table version 8 on, and the
+instant of its base file in version 6. Files that end in `.cdc` hold changes, not rows. Source: Hudi technical
+specification, File layout.
 """
 
 from __future__ import annotations
@@ -19,25 +20,25 @@ _LOG = re.compile(r"\.([^_/]+)_([0-9]{14,17})\.log\.([0-9]{1,9})(?:_([0-9]+-[0-9
 
 
 class FileGroup(NamedTuple):
-    """What tells a file group from all others: the folder below the root, empty for the root, and the id."""
+    """The identity of a file group: its folder below the root (empty for the root), and its file id."""
 
     folder: str
     file_id: str
 
     @property
     def prefix(self) -> str:
-        """What the paths of all base files of the group begin with."""
+        """The common prefix of the paths of all base files of the group."""
         return f"{self.folder}/{self.file_id}_" if self.folder else f"{self.file_id}_"
 
     @property
     def log_prefix(self) -> str:
-        """What the paths of all log files of the group begin with."""
+        """The common prefix of the paths of all log files of the group."""
         return f"{self.folder}/.{self.file_id}_" if self.folder else f".{self.file_id}_"
 
 
 @dataclass(frozen=True, slots=True)
 class BaseFile:
-    """A base file: its group, its name, the instant that wrote it; bytes and rows where they are known."""
+    """A base file: its group, its name, the instant that wrote it; `rows` is None if it is unknown."""
 
     group: FileGroup
     name: str
@@ -51,13 +52,13 @@ class BaseFile:
         return f"{self.group.folder}/{self.name}" if self.group.folder else self.name
 
     def slice(self) -> FileSlice:
-        """Return the file as a slice. Only its name and its size tell it: commits give no other time."""
+        """Return the file as a slice with modification time 0, since commits do not give that time."""
         return FileSlice(self.path, self.size, 0, self.rows)
 
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """A log file: its group, its name, the instant in its name, and its number among those of the instant."""
+    """A log file: its group, its name, the instant in the name, its number among the instant's log files."""
 
     group: FileGroup
     name: str
@@ -72,12 +73,12 @@ class LogFile:
 
     @property
     def order(self) -> tuple[str, int, str]:
-        """What the log files of a group are read in the order of: as Hudi reads them."""
+        """The sort key of the log files of a group, in the order in which Hudi reads them."""
         return self.instant, self.number, self.token
 
 
 def base_file(folder: str, name: str, size: int, rows: int | None = None) -> BaseFile | None:
-    """Return the base file of a name in a folder; None if the name is that of another file.
+    """Return the base file with a name in a folder; None if the name is not that of a base file.
 
     >>> base_file("p0", "f1-0_0-1-1_20260101000000000.parquet", 7).path
     'p0/f1-0_0-1-1_20260101000000000.parquet'
@@ -87,7 +88,7 @@ def base_file(folder: str, name: str, size: int, rows: int | None = None) -> Bas
 
 
 def log_file(folder: str, name: str) -> LogFile | None:
-    """Return the log file of a name in a folder; None if the name is that of another file.
+    """Return the log file with a name in a folder; None if the name is not that of a log file.
 
     >>> log_file("p0", ".f1-0_20260101000000000.log.2_0-1-1").order
     ('20260101000000000', 2, '0-1-1')

@@ -1,7 +1,7 @@
 """The schema of a Hudi table, from the Avro schema that its commits hold.
 
 A column's physical name is its name. Hudi's own five columns come first, as in Spark, unless the table does
-not fill them. Source: Avro specification, Logical types; Spark's rules for Avro.
+not fill its meta columns. Source: Avro specification, Logical types; Spark's rules for Avro.
 """
 
 from __future__ import annotations
@@ -67,9 +67,10 @@ def parse_schema(text: str, file: str, with_meta: bool = True) -> Schema:
 
 
 def with_null_folders(schema: Schema, partitioned: Sequence[str]) -> Schema:
-    """Return a schema whose partition columns, in the order of the folders, are NULL as their folders say.
+    """Return a schema whose partition columns have a `null_folder`: the folder that tells if they are NULL.
 
-    Spark reads them from the names of folders: that of NULL is that of an empty text too.
+    `partitioned`: the partition columns in the order of the folders. Spark reads their values from folder
+    names, and an empty text has the same folder name as NULL.
     """
     columns = (
         replace(column, null_folder=partitioned.index(column.name[0]))
@@ -82,9 +83,9 @@ def with_null_folders(schema: Schema, partitioned: Sequence[str]) -> Schema:
 
 @lru_cache(maxsize=64)
 def float_mark(text: str) -> int:
-    """Return a number that tells which columns of an Avro schema are floats; 0 if none is.
+    """Return a number that identifies which columns of an Avro schema are floats; 0 if no column is a float.
 
-    A float that has become a double is read by its text, so a file then holds other values than before.
+    Hudi reads a float that has become a double by the float's text: the same file then has other values.
     """
     if '"float"' not in text:
         return 0
@@ -111,7 +112,7 @@ def _floats(type_: Any, path: str) -> Iterator[str]:
 
 @dataclass
 class _SchemaReader:
-    """A reader of Avro types into logical types; `named` holds the types that later ones may name."""
+    """A reader of Avro types into logical types; `named` holds the named types seen so far."""
 
     file: str
     named: dict[str, Any] = field(default_factory=dict)
@@ -144,7 +145,7 @@ class _SchemaReader:
         return Column(path, path, self._type(type_, path), nullable)
 
     def _type(self, type_: Any, path: tuple[str, ...]) -> DataType:
-        """Return the logical type of an Avro type that is no union."""
+        """Return the logical type of an Avro type other than a union."""
         if isinstance(type_, str):
             known = self.named.get(type_)
             if known is None:
@@ -173,7 +174,7 @@ class _SchemaReader:
         return _PLAIN.get(kind) or self._type(kind, path)
 
     def _remember(self, type_: dict[str, Any]) -> None:
-        """Note a named type by its name, and by its name within its namespace."""
+        """Remember a named type under its name, and under its name with its namespace."""
         name, space = type_.get("name"), type_.get("namespace")
         if isinstance(name, str) and type_["type"] in ("record", "fixed", "enum"):
             self.named.setdefault(name, type_)

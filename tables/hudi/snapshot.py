@@ -1,8 +1,8 @@
 """The snapshot of a Hudi table at a version, from a listing of its folders.
 
-A file group shows the base file of the greatest requested instant that had completed, unless an instant that
-had completed replaced the group. Of two files of one group and instant, the commit names the right one. What
-the newest commit names is shown though it is not there, so that who reads it is told what is lost.
+A file group shows the base file of the greatest requested instant that had completed at the version, unless
+an instant completed by then replaced the group. If one group and instant have two files, the commit names the
+right one. A file that the newest commit names is listed even if it is missing: its reader then gets an error.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from tailbit.tables.snapshot import Snapshot
 
 @dataclass(frozen=True)
 class AvroSchema:
-    """The Avro schema in force: that of the greatest requested instant which has one.
+    """The Avro schema in force: the schema of the greatest requested instant that has one.
 
-    `file`: where the schema lies. `with_meta`: whether the table shows Hudi's own columns. `partitioned`: the
-    partition columns, in the order of the folders.
+    `requested`: the requested time of that instant. `file`: the file that holds the schema. `with_meta`:
+    whether the table shows Hudi's own columns. `partitioned`: the partition columns, in the order of folders.
     """
 
     text: str = ""
@@ -51,7 +51,7 @@ class AvroSchema:
         """Parse the schema.
 
         Raises:
-            MalformedLogError: it is damaged, or the table has none.
+            MalformedLogError: the schema is damaged, or the table has none.
         """
         if not self.text:
             raise MalformedLogError(
@@ -61,16 +61,16 @@ class AvroSchema:
         return with_null_folders(schema, self.partitioned) if self.partitioned else schema
 
     def marked(self, slice_: FileSlice) -> FileSlice:
-        """Return a slice that differs from itself under a schema in which other columns are floats.
+        """Return a slice that differs from the same slice under a schema in which other columns are floats.
 
-        Hudi reads a float that has become a double by its text: what is known of a file's values then no
-        longer holds. The slice's time, which Hudi does not give, tells the two apart.
+        Hudi reads a float that has become a double by its text, so what is known of a file's values no longer
+        holds. The two slices differ by their modification time, which has no other use: Hudi gives none.
         """
         return replace(slice_, mtime=self.mark)
 
     @property
     def mark(self) -> int:
-        """Which columns are floats, as a number."""
+        """The number that identifies which columns are floats; see `float_mark`."""
         return float_mark(self.text)
 
     def after(self, commit: Commit, instant: Instant) -> AvroSchema:
@@ -82,9 +82,9 @@ class AvroSchema:
 
 @dataclass(frozen=True)
 class HudiSnapshot(Snapshot):
-    """A Hudi table at one version. `replaced`: the file groups that are shown no more.
+    """A Hudi table at one version. `replaced`: the replaced file groups, which are no longer shown.
 
-    `logs`: the log files of the groups that have any, as far as their blocks may count.
+    `logs`: by group, the log files whose blocks may count.
     """
 
     files: HudiFiles
@@ -99,7 +99,7 @@ class HudiSnapshot(Snapshot):
 
 
 def group_reader(versions: Versions, version: Version) -> GroupReader:
-    """Return a reader of the log files of groups at a version. It reads each commit that it asks once."""
+    """Return a reader of the log files of groups at a version. The reader reads each commit at most once."""
     timeline = versions.timeline
     read = cache(partial(read_commit, timeline))
     return GroupReader(
@@ -121,8 +121,9 @@ def _is_written(
 ) -> bool:
     """Return whether an instant that had completed at a version wrote into a log file.
 
-    `requested`: of the instant, which had completed; empty if any counts. An instant whose metadata are lost
-    may have written. Cost: the metadata of the instant; of any, those of the writes since that in the name.
+    `requested`: the requested time of a completed instant; empty to ask about all instants. An instant whose
+    metadata are lost counts as having written. Cost: reads the metadata of that instant; if `requested` is
+    empty, of each write that was requested at or after the instant in the log file's name.
     """
     if requested and requested not in versions.requested:
         return True
@@ -133,10 +134,10 @@ def _is_written(
 
 
 def known_commit(timeline: Timeline, instant: Instant) -> Commit:
-    """Read what an instant did.
+    """Read the effect of an instant, which must have metadata.
 
     Raises:
-        FileNotFoundError: the instant has been archived, or taken back, since the timeline was read.
+        FileNotFoundError: the instant has been archived or rolled back since the timeline was read.
         MalformedLogError: the metadata are damaged, or the archive has none.
     """
     commit = read_commit(timeline, instant)
@@ -150,11 +151,11 @@ def build_snapshot(
 ) -> HudiSnapshot:
     """Return the snapshot of a version from the data files that are there.
 
-    Cost: the metadata of the active instants that replaced file groups, and of one that has a schema. Of
-    archived instants, the groups that they replaced are gone.
+    Cost: reads the metadata of the active instants that replaced file groups, and of the newest instants
+    until one has a schema. Groups that archived instants replaced are gone, so these are not read.
 
     Raises:
-        FileNotFoundError: an instant has been archived, or taken back, since the timeline was read.
+        FileNotFoundError: an instant has been archived or rolled back since the timeline was read.
         MalformedLogError: a commit is damaged, or leaves open which of two files of a group is right.
     """
     timeline = versions.timeline
@@ -186,13 +187,13 @@ def build_snapshot(
 
 
 def _not_cleaned(commits: Sequence[tuple[Instant, Commit]], complete: Sequence[Instant]) -> Iterator[Commit]:
-    """Yield the commits after which no archived instant completed: one may have replaced what they wrote."""
+    """Yield the commits that no archived instant follows: it may have replaced the files that they wrote."""
     followed = {instant.key for instant in takewhile(lambda instant: instant.row < 0, reversed(complete))}
     return (commit for instant, commit in commits if instant.key in followed)
 
 
 def _with_lost(files: ListedFiles, commits: Iterable[Commit]) -> ListedFiles:
-    """Return the files, and those that commits name of groups that have none of the commit's instant."""
+    """Return the files, and those that commits name although their group has no file of that instant."""
     named = [*commits]
     instants = {f.requested for commit in named for f in commit.written}
     of_logs = {log.instant for commit in named for log in commit.logs}
@@ -223,10 +224,10 @@ def _logs_in_force(
     shown: Mapping[FileGroup, BaseFile],
     replaced: Collection[FileGroup],
 ) -> dict[FileGroup, tuple[LogFile, ...]]:
-    """Return, by group, the log files that belong to the base file shown; all where there is none.
+    """Return, by group, the log files that belong to the base file shown; all if the group shows none.
 
-    From table version 8 on those of instants that had completed; before, their blocks tell. Of files of one
-    instant and number the instant tells which count: a task was run twice.
+    From table version 8 on, only log files of completed instants count; in version 6 their blocks tell. Among
+    files of one instant and number, left by a retried task, the metadata of the instant name the right one.
     """
     named = versions.timeline.properties.has_completion_times
     found: dict[FileGroup, dict[tuple[object, ...], list[LogFile]]] = {}
@@ -245,10 +246,10 @@ def _logs_in_force(
 
 
 def _right_logs(logs: Sequence[LogFile], versions: Versions) -> Sequence[LogFile]:
-    """Return those of some log files of a group, an instant and a number that count.
+    """Return the log files that count among those of one group, instant and number.
 
-    It is the one that the instant names. If it names none of them, but others of the group, later instants
-    wrote all of them before the table's upgrade; their blocks tell.
+    The file that the instant names counts. If it names none of them, but other files of the group, later
+    instants wrote all of them before the table's upgrade, and all are returned: their blocks tell.
 
     Raises:
         MalformedLogError: the instant names none of the group's files, or more than one of these.
@@ -276,14 +277,14 @@ def snapshot_of(
     replaced: frozenset[FileGroup],
     logs: Mapping[FileGroup, tuple[LogFile, ...]],
 ) -> HudiSnapshot:
-    """Return a snapshot of its parts."""
+    """Return the snapshot with the given parts."""
     root = versions.timeline.storage.root
     shared: dict[str, Any] = {"avro": avro, "replaced": replaced, "logs": logs}
     return HudiSnapshot(root, version, timestamp_ms, files, avro.parse, **shared)
 
 
 def _right_one(files: Sequence[BaseFile], timeline: Timeline, complete: Iterable[Instant]) -> BaseFile:
-    """Return the one of some files of a group and an instant that the instant names.
+    """Return the one that the instant names, of several files of one group and instant.
 
     Raises:
         MalformedLogError: the instant names none of the files, or more than one.
@@ -304,7 +305,7 @@ def _schema_in_force(
 ) -> tuple[AvroSchema, list[tuple[Instant, Commit]]]:
     """Return the schema of the greatest requested instant that has one, else that of the table's creation.
 
-    The second part is what was read for it: the commits of the greatest requested instants.
+    The second part of the result: the instants read for it, greatest request first, with their commits.
     """
     properties = timeline.properties
     folders = partition_columns(properties)

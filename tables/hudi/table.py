@@ -45,10 +45,10 @@ _KEPT_SNAPSHOTS = 4
 _NEAR = 100
 """A snapshot at most this many commits newer than a cached one is extended from the cached one."""
 _LOOKS = 5
-"""How often a reader follows writers that archive, clean or take back meanwhile."""
+"""How often a method is tried if writers archived, cleaned or rolled back meanwhile."""
 
 _PATIENCE_S, _PAUSE_S = 1.0, 0.05
-"""How long a rollback at work is awaited: it has deleted what it takes back, and does not say so yet."""
+"""Seconds to wait for a pending rollback, in all and at a time: it deletes an instant before it says so."""
 _CLEANED = "the cleaner has deleted files of it"
 _FIND_LOG = (
     "Restore the file from a backup, or take back the instant that wrote it (CALL rollback_to_instant)."
@@ -59,11 +59,11 @@ R = TypeVar("R")
 
 
 def _settled(method: Callable[Concatenate[HudiTable, P], R]) -> Callable[Concatenate[HudiTable, P], R]:
-    """Serialise a method, and repeat it where an instant's file was archived or taken back meanwhile.
+    """Serialise a method, and repeat it if the file of an instant was archived or rolled back meanwhile.
 
     Raises:
-        CommitGapError: the file of an instant stays away.
-        LogBlockError, MalformedLogError: with what to do in Hudi's words.
+        CommitGapError: the file of an instant is still missing after several attempts.
+        LogBlockError, MalformedLogError: as the method raises them, with a remedy in Hudi's words.
     """
 
     @functools.wraps(method)
@@ -86,7 +86,7 @@ def _settled(method: Callable[Concatenate[HudiTable, P], R]) -> Callable[Concate
 class HudiTable(Table):
     """A Hudi table of either type, read-only: nothing is ever written below the table's root.
 
-    Its methods raise the errors of those of `Table`.
+    Methods raise the errors that `Table` documents.
     """
 
     words = WORDS
@@ -110,7 +110,7 @@ class HudiTable(Table):
         """Open the Hudi table below a root.
 
         Raises:
-            NotATableError: there are no properties, or no write has completed.
+            NotATableError: the table has no properties, or no write has completed.
             UnsupportedFeatureError: the table is of a kind that is not read.
         """
         table = cls(storage)
@@ -118,7 +118,7 @@ class HudiTable(Table):
         return table
 
     def _look(self) -> Versions:
-        """Return the versions as they are now; forget what a changed past makes wrong."""
+        """Return the versions as they are now; drop cached snapshots if known instants have changed."""
         timeline, known = self._reader.look(), self._versions
         if known is not None and known.timeline is timeline:
             return known
@@ -158,7 +158,7 @@ class HudiTable(Table):
         return self._readable[1]
 
     def _files(self, versions: Versions) -> ListedFiles:
-        """Return the data files of a state of the timeline, none of which was deleted while they were listed.
+        """Return the data files of a state of the timeline, after a check that none was deleted meanwhile.
 
         Raises:
             FileNotFoundError: files may have been deleted meanwhile.
@@ -173,7 +173,7 @@ class HudiTable(Table):
     def snapshot(self, version: Version | None = None) -> HudiSnapshot:
         """Return the snapshot of a version, or of the head.
 
-        Cost: of the first one a listing of all folders; of a later one the commits since a cached one.
+        Cost: the first snapshot lists all folders; a later one reads the commits since a cached snapshot.
 
         Raises:
             LogBlockError: a log file that the version shows is gone, and no cleaner took it.
@@ -207,7 +207,7 @@ class HudiTable(Table):
                 try:
                     return self._keep(self._folds.extended(versions, before, version, time))
                 except FileNotFoundError:
-                    # A log file that the cleaner took is told below; anything else has moved meanwhile.
+                    # A log file that the cleaner deleted is reported below; other missing files are retried.
                     if version >= self._earliest(versions):
                         raise
         cleaned = version != versions.head and version < self._earliest(versions)
@@ -244,7 +244,7 @@ class HudiTable(Table):
     def version_named(self, name: str) -> Version:
         """Return the version whose instant was requested, or else completed, at a time of 17 digits.
 
-        In table version 6 the number of a version is a name too.
+        In table version 6, the number of a version is accepted as a name too.
         """
         versions = self._look()
         version = versions.named(name.strip())
@@ -254,7 +254,7 @@ class HudiTable(Table):
 
     @_settled
     def follows(self, version: Version) -> bool:
-        """Return whether the changes after a version can be told: its instant and all its files are known.
+        """Return whether the changes after a version can be read: its instant and all its files are there.
 
         Cost: as `snapshot`, which `changes` needs too.
         """
@@ -271,7 +271,7 @@ class HudiTable(Table):
     def changes(self, first: Version, last: Version) -> Changes:
         """Return the net effect of the versions from `first` to `last`, which are bounds.
 
-        Cost: the metadata of their commits, if the snapshot before them is cached; else that snapshot too.
+        Cost: reads the metadata of the commits; builds the snapshot before them unless it is cached.
         """
         versions = self._look()
         if last > versions.head:
@@ -323,9 +323,9 @@ class HudiTable(Table):
 
     @_settled
     def fingerprint(self, version: Version) -> Fingerprint | None:
-        """Return the fingerprint of an instant, and of the names of those before it; None if it is gone.
+        """Return the fingerprint of an instant and of the keys of those before; None if the instant is gone.
 
-        An instant in the archive of table version 6 has none. Cost: reads the instant.
+        None also for an instant in the archive of table version 6. Cost: reads the instant.
         """
         versions = self._look()
         at = versions.place(version)
@@ -335,9 +335,9 @@ class HudiTable(Table):
         return Fingerprint(version, digest_of(versions, at, content), _table_name(versions))
 
     def took_back(self, known: Fingerprint) -> bool:
-        """Return whether rollbacks or restores took back a version. Cost: their metadata; see `undone`.
+        """Return whether rollbacks or restores removed a version. Cost: reads their metadata.
 
-        A rollback deletes the instant before it completes itself: one that is at work is awaited for a while.
+        A rollback deletes the instant before it completes itself: a pending rollback is awaited for a second.
         """
         until = time.monotonic() + _PATIENCE_S
         while True:
@@ -348,7 +348,7 @@ class HudiTable(Table):
 
     @_settled
     def _took_back(self, known: Fingerprint) -> tuple[bool, bool]:
-        """Return whether a version is known to be taken back, and whether that may come to be known soon."""
+        """Return whether a version is known to be rolled back, and whether that may become known soon."""
         versions = self._look()
         if known.table_id != _table_name(versions):
             return False, False
@@ -357,7 +357,7 @@ class HudiTable(Table):
 
     @_settled
     def fingerprint_stat(self, version: Version) -> object:
-        """Return a value that changes as soon as an instant is replaced; None if it is gone. Cost: a look."""
+        """Return a value that changes if an instant is replaced; None if it is gone. Cost: a look."""
         versions = self._look()
         at = versions.place(version)
         if at is None:
@@ -379,7 +379,7 @@ def _table_name(versions: Versions) -> str:
 
 
 def _goes_on(known: Versions, now: Versions) -> bool:
-    """Return whether all that is known of the past still holds; the oldest of it may be forgotten."""
+    """Return whether all known versions are unchanged; the oldest of them may be missing by now."""
     before = now.between(0, known.head)
     kept = min(len(before), len(known.numbers))
     if not kept or now.numbers[before.stop - 1] != known.head:
@@ -391,7 +391,7 @@ def _goes_on(known: Versions, now: Versions) -> bool:
 
 
 def _kept_all(before: Timeline, now: Timeline) -> bool:
-    """Return whether nothing has deleted files between two looks; commits may have completed."""
+    """Return whether no data file can have been deleted between two looks; commits may have completed."""
     old = before.completed
     kept = now.completed[: len(old)] == old and now.deleting <= before.deleting
     return kept and all(instant.action not in DELETIONS for instant in now.completed[len(old) :])

@@ -1,4 +1,4 @@
-"""Instants that were taken back: why a version is not there, and what an index of it can still prove."""
+"""Instants that were rolled back: why a version is gone, and what an index of it can still prove."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tailbit.tables.model import Fingerprint
 
 _UNDOES = ("rollback", "restore")
 _LINEAGE = 10
-"""How many versions before its own a fingerprint names: one that completes in the past is noticed."""
+"""Number of earlier versions that a fingerprint covers, to notice one that completes in the past."""
 _HALF = 32
-"""Hexadecimal digits of each half of a fingerprint: the names of instants, and what the last one holds."""
+"""Hexadecimal digits of each half of a fingerprint: the hash of requested times, and the hash of contents."""
 
 
 def why_missing(timeline: Timeline, name: str) -> str:
@@ -24,7 +24,7 @@ def why_missing(timeline: Timeline, name: str) -> str:
     Cost: the metadata of the rollbacks and restores.
 
     Raises:
-        FileNotFoundError: an instant has been archived, or rolled back, since the timeline was read.
+        FileNotFoundError: an instant has been archived or rolled back since the timeline was read.
         MalformedLogError: the metadata of an instant are damaged.
     """
     if name in timeline.pending:
@@ -39,7 +39,7 @@ def why_missing(timeline: Timeline, name: str) -> str:
 
 
 def _undone(timeline: Timeline, instant: Instant) -> set[str]:
-    """Return the requested times of the instants that an instant took back."""
+    """Return the requested times of the instants that an instant rolled back; empty for other actions."""
     if instant.action not in _UNDOES:
         return set()
     metadata = timeline.metadata(instant) or {}
@@ -48,12 +48,12 @@ def _undone(timeline: Timeline, instant: Instant) -> set[str]:
 
 
 def lineage(versions: Versions, at: int) -> tuple[tuple[str, str], ...]:
-    """Return the names of a version's instant and of those before it."""
+    """Return the keys of a version's instant and of up to ten instants before it, in order."""
     return tuple(instant.key for instant in versions.instants[max(0, at - _LINEAGE) : at + 1])
 
 
 def digest_of(versions: Versions, at: int, content: bytes) -> str:
-    """Return the hash of a version: of the requests up to it, and of what its instant and lineage hold."""
+    """Return the hash of a version: of the requested times up to it, and of its content and instant keys."""
     digest = hashlib.sha256(content)
     for key in lineage(versions, at):
         digest.update(repr(key).encode())
@@ -65,13 +65,14 @@ def _hash_of_requests(requests: Iterable[str]) -> str:
 
 
 def is_taken_back(versions: Versions, known: Fingerprint) -> bool:
-    """Return whether later instants took back a version, while all before it is as it was.
+    """Return whether later instants rolled back a version, while all versions before it are as they were.
 
-    The bytes of the instant are gone; its fingerprint proves which requests led to it, and the rollbacks name
-    those that have gone. Every file that the table still shows is then the one that was there: names of files
-    hold their instants. In table version 6 names of log files do not, so nothing is proven there.
+    The bytes of the instant are gone. Its fingerprint proves which requested times led to it, and the
+    metadata of the rollbacks name those that are gone. Every file that the table still shows is then the same
+    as before, since names of files hold their instants. In table version 6 the names of log files do not, so
+    a MERGE_ON_READ table of that version proves nothing.
 
-    Cost: the metadata of the later rollbacks and restores.
+    Cost: reads the metadata of the later rollbacks and restores.
     """
     properties = versions.timeline.properties
     unproven = properties.is_merged and not properties.has_completion_times
@@ -86,7 +87,7 @@ def is_taken_back(versions: Versions, known: Fingerprint) -> bool:
 
 
 def _histories(kept: Sequence[str], undone: Sequence[str]) -> Iterable[Sequence[str]]:
-    """Yield the requests that may have led to each instant that was taken back, itself included."""
+    """Yield the requested times that may have led to each rolled back instant, up to and including it."""
     for place, request in enumerate(undone):
         for before in ([], undone[:place]):
             yield [*kept, *before, request][-(_LINEAGE + 1) :]

@@ -1,9 +1,9 @@
 """The versions of a Hudi table: the instants that may change its rows, numbered by their completion.
 
-From table version 8 on, a version is the completion time, as the whole number of its 17 digits. In table
-version 6 it is the time at which the completed file changed, in ms since 1970; the archive of that version
-keeps digits in an unknown time zone, which are read as early as any zone makes them. Numbers are raised where
-two would be equal, so that they strictly rise in the order of completion, and then of requests.
+From table version 8 on, the number of a version is the 17 digits of the completion time. In table version 6
+it is the modification time of the completed instant's file, in ms since 1970; the archive of that version
+keeps completion times as digits in an unknown time zone, which are read as the earliest time that any zone
+gives. Equal numbers are raised, so that numbers strictly increase in order of completion, then of request.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ class Versions:
     times: tuple[int, ...] = field(repr=False)
     """The times of the versions in ms since 1970, strictly rising.
 
-    The time is that at which the completed file changed; of an archived instant, its digits in the time zone
-    by which the digits of the active ones and the changes of their files agree.
+    A time is the modification time of the instant's file. For an archived instant it is the completion time,
+    converted from the time zone in which completion times and modification times of active instants agree.
     """
     first_active: str
-    """The requested time before which an instant that nobody knows counts as complete; empty for none."""
+    """The requested time before which unknown instants count as complete; empty if they never do."""
     offset_ms: int
-    """By how much the digits of completion times are ahead of UTC."""
+    """How far the digits of completion times are ahead of UTC, in ms."""
 
     @classmethod
     def of(cls, timeline: Timeline, known: Versions | None = None) -> Versions:
@@ -54,7 +54,7 @@ class Versions:
 
         `known`: the versions of an earlier look, which are extended if they still hold.
 
-        Cost: of an extension, that of the active timeline.
+        Cost of an extension: a pass over the active timeline.
         """
         if known is None or not known.begins(timeline):
             offset = _zone_ms(timeline)
@@ -76,7 +76,7 @@ class Versions:
         )
 
     def begins(self, timeline: Timeline) -> bool:
-        """Return whether a later look holds all completed instants of this one, and then newer ones."""
+        """Return whether a later look has all completed instants of this one, at its beginning."""
         own = self.timeline.completed
         same = self.timeline.properties is timeline.properties
         return same and timeline.completed[: len(own)] == own
@@ -87,18 +87,19 @@ class Versions:
         return self.numbers[-1]
 
     def between(self, first: Version, last: Version) -> range:
-        """Return the places of the versions from `first` to `last`, which are bounds."""
+        """Return the indexes in `numbers` of the versions from `first` to `last`, which are bounds."""
         return range(bisect_left(self.numbers, first), bisect_right(self.numbers, last))
 
     def place(self, version: Version) -> int | None:
-        """Return the place of a version in `numbers`; None if there is no such version."""
+        """Return the index of a version in `numbers`; None if there is no such version."""
         at = bisect_left(self.numbers, version)
         return at if at < len(self.numbers) and self.numbers[at] == version else None
 
     def is_complete(self, requested: str, version: Version) -> bool:
         """Return whether an instant had completed at a version.
 
-        An instant older than the active timeline, of which no history is left, counts as complete.
+        An instant that the timeline does not hold counts as complete if it is older than the active timeline
+        and not pending.
         """
         own = self.requested.get(requested)
         if own is not None:
@@ -106,29 +107,30 @@ class Versions:
         return requested < self.first_active and requested not in self.timeline.pending
 
     def completion(self, requested: str) -> str:
-        """Return when an instant completed, as digits; the request itself where nothing tells."""
+        """Return the completion time of a write as digits; its requested time if the write is unknown."""
         own = self.requested.get(requested)
         at = None if own is None else self.place(own)
         return requested if at is None else self.instants[at].completed
 
     def follows_base(self, log: LogFile, requested: str) -> bool:
-        """Return whether a log file belongs to the base file of an instant, or to a later one.
+        """Return whether a log file belongs to the base file of an instant, or to a later base file.
 
-        From table version 8 on the completion of the log's own instant tells, before that its name.
+        Compared with the instant: from table version 8 on the completion time of the log file's own instant,
+        before that the instant in the log file's name.
         """
         if self.timeline.properties.has_completion_times:
             return self.completion(log.instant) >= requested
         return log.instant >= requested
 
     def not_found(self, version: object, reason: str, earliest: Version, root: str) -> VersionNotFoundError:
-        """Return the error that a version cannot be read; the ends are named as people know them."""
+        """Return the error for a version that cannot be read; it names the ends by their requested times."""
         ends = (self.name_of(earliest), self.name_of(self.head))
         return VersionNotFoundError(
             version=version, path=root, reason=reason, earliest=ends[0], latest=ends[1]
         )
 
     def why_unknown(self, version: Version) -> str:
-        """Return the reason why there is no version of a number."""
+        """Return why no version has the number `version`."""
         if self.named(str(version)) is not None:
             return f"a number is a completion time; the time of a request is a text, version='{version}'"
         return "it is not there yet" if version > self.head else "there is no such version"
@@ -144,13 +146,13 @@ class Versions:
         return next(others, None)
 
     def name_of(self, version: Version) -> str:
-        """Return the requested time of a version's instant, by which people know it."""
+        """Return the requested time of a version's instant, the name under which people know the version."""
         at = self.place(version)
         return str(version) if at is None else self.instants[at].requested
 
 
 def _times(numbered: Sequence[tuple[Version, Instant]], known: Versions) -> list[int]:
-    """Return the times of versions that follow the known ones."""
+    """Return the times of new versions, which follow the known versions."""
     named = known.timeline.properties.has_completion_times
     times: list[int] = []
     last = known.times[-1] if known.times else None
@@ -162,7 +164,7 @@ def _times(numbered: Sequence[tuple[Version, Instant]], known: Versions) -> list
 
 
 def _zone_ms(timeline: Timeline) -> int:
-    """Return by how much the digits of completion times are ahead of UTC, in ms."""
+    """Return how far the digits of completion times are ahead of UTC, in ms; 0 if nothing tells."""
     if not timeline.properties.has_completion_times or _is_utc(timeline):
         return 0
     for instant in timeline.active:
@@ -192,7 +194,7 @@ def digits_ms(digits: str) -> int:
 def _numbered(
     instants: Sequence[Instant], timeline: Timeline, last: Version
 ) -> list[tuple[Version, Instant]]:
-    """Return the instants that may change rows with their versions, in order and greater than `last`."""
+    """Return the instants that may change rows, each with its version, in order and greater than `last`."""
     out: list[tuple[Version, Instant]] = []
     for instant in instants:
         number = _number(instant, timeline) if instant.action in CHANGES else None
@@ -206,7 +208,7 @@ def _numbered(
 
 
 def _number(instant: Instant, timeline: Timeline) -> Version | None:
-    """Return the number of an instant before it is raised; None where nothing tells its completion."""
+    """Return the number of an instant before it is raised; None if its completion time is unknown."""
     if timeline.properties.has_completion_times:
         return int(instant.completed)
     if instant.row < 0:
@@ -217,9 +219,10 @@ def _number(instant: Instant, timeline: Timeline) -> Version | None:
 
 
 def _first_active(timeline: Timeline) -> str:
-    """Return the requested time of the oldest write in the active timeline, savepoints aside.
+    """Return the requested time of the oldest write in the active timeline that has no savepoint.
 
-    A savepoint keeps its commit in the active timeline while commits after it are archived.
+    A savepoint keeps its commit in the active timeline while later commits are archived. If every write has a
+    savepoint, the oldest write counts; empty if there is no write.
     """
     active = timeline.active
     saved = {instant.requested for instant in active if instant.action == "savepoint"}

@@ -1,4 +1,4 @@
-"""The words of Hudi: the names of its tables, their log and the cleaner of their files, and its remedies."""
+"""The words of Hudi in errors: its names of table, log and cleaner, and its remedies by error."""
 
 from __future__ import annotations
 

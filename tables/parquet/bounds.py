@@ -39,8 +39,8 @@ class ChunkStatistics(NamedTuple):
     """What the footer says of one column in one row group.
 
     `low`, `high`: canonical values (see `FileBounds`), both None without bounds. `nulls`: None if unknown.
-    `rows`: of the row group. `packed`: bytes of the column in it. `exact`: whether the bounds are values of
-    the column.
+    `rows`: row count of the row group. `packed`: compressed bytes of the column in the row group. `exact`:
+    whether the bounds are values of the column.
     """
 
     low: Any
@@ -150,7 +150,7 @@ class _Stated:
 
 
 def _decode(alike: Sequence[_Stated], column: Column) -> None:
-    """Decode the bounds of files of one form; of a file whose bounds cannot be decoded nothing is known."""
+    """Decode the bounds of files of one form; a file whose bounds cannot be decoded stays without bounds."""
     first = alike[0]
     try:
         low, high = (
@@ -166,7 +166,7 @@ def _decode(alike: Sequence[_Stated], column: Column) -> None:
 
 
 def _sorts_otherwise(column: Column, node: ParquetNode) -> bool:
-    """Return whether values sort otherwise than the stored ones: texts of numbers, and CHAR."""
+    """Return whether decoded values may sort differently from the stored ones: promoted types, and CHAR."""
     promoted = column.type.promoted and is_promotion(node.field.type, arrow_type(column.type, column.label))
     return promoted or bool(column.type.char_length)
 

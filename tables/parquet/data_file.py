@@ -126,7 +126,7 @@ def _located(storage: Storage, slice_path: str, expect_size: int | None) -> tupl
 
 
 def _coding(source: pa.NativeFile, file: DataFile, columns: Sequence[Column]) -> DataFile:
-    """Open the file again so that columns which can be read as dictionary codes are."""
+    """Open the file again so that pyarrow reads `columns` as dictionary codes where it can."""
     nodes = {c.id: find_column(file.tree, c, file.path) for c in columns if may_be_coded(c)}
     leaves = {
         id_: file.metadata.schema.column(steps[0].first).path
@@ -154,7 +154,7 @@ def opened_again(source: pa.NativeFile, file: DataFile, coded: Mapping[str, str]
 def file_in_memory(data: pa.Buffer, path: str, tree: ParquetNode, coded: Mapping[str, str]) -> DataFile:
     """Open a Parquet file that was assembled in memory, with its own footer, from pages of a data file.
 
-    `path`, `tree`: those of the data file. `coded`: as of `opened_again`.
+    `path`, `tree`: those of the data file. `coded`: as in `opened_again`.
     """
     reopen = partial(pa.BufferReader, data)
     file = DataFile(reopen(), read_dictionary=list(coded.values()), coerce_int96_timestamp_unit="us")
@@ -163,7 +163,7 @@ def file_in_memory(data: pa.Buffer, path: str, tree: ParquetNode, coded: Mapping
 
 
 def may_be_coded(column: Column) -> bool:
-    """Return whether a column's type and place allow it to be read as dictionary codes."""
+    """Return whether a column is top-level, and of a type that can be read as dictionary codes."""
     return column.type.name in _CODED and not column.type.char_length and len(column.physical) == 1
 
 
@@ -282,7 +282,7 @@ def find_column(tree: ParquetNode, column: Column, path: str) -> list[ParquetNod
 
 
 def field_of(layout: Layout, column: Column, path: str) -> list[ParquetNode] | None:
-    """Look up `find_column` in a file with a cached footer; the layout caches the result.
+    """Return what `find_column` finds in a file; the layout caches the result.
 
     Raises:
         DataFileError: the name is ambiguous, or the table maps by id and the file has no field ids.

@@ -1,7 +1,7 @@
 """Decoding of stored values to the table's current logical type.
 
 Structs, arrays and maps are decoded recursively. Only widenings that Delta allows are cast, each exactly;
-any other type change is refused, but for those of Hudi's promotions in a Hudi table.
+any other type change is refused, except Hudi's promotions in a Hudi table.
 Source: Delta protocol, Type Widening; Spark's rules for INT96, zone-less timestamps and the legacy calendar.
 """
 
@@ -37,7 +37,7 @@ def field_id(node: ParquetNode) -> int | None:
 
 
 def find_field(at: ParquetNode, name: str, number: int | None, path: str) -> ParquetNode | None:
-    """Return the field with an id, else with a name ignoring case; None if there is none.
+    """Return the inner field of an id, or of a name (ignoring case) if `number` is None; None if missing.
 
     Raises:
         DataFileError: two fields match the name or id.
@@ -64,7 +64,7 @@ class Decoder:
 
         Raises:
             DataFileError: the stored type cannot become the column's type, or a value does not fit that type.
-            LegacyCalendarError: see the module.
+            LegacyCalendarError: a date or time is in the part of Spark's legacy calendar that differs.
         """
         if isinstance(stored, pa.ExtensionArray):
             stored = stored.storage
@@ -147,7 +147,7 @@ def _nulls(stored: pa.Array) -> Mask | None:
 
 
 def written_legacy(metadata: pq.FileMetaData, is_int96: bool) -> bool:
-    """Apply Spark's own test: written by Spark before 3.0 (INT96: 3.1), or marked as legacy."""
+    """Return whether a file is in Spark's legacy calendar: written before 3.0 (INT96: 3.1), or so marked."""
     keys = metadata.metadata or {}
     mark, modern = (b"legacyINT96", b"3.1.0") if is_int96 else (b"legacyDateTime", b"3.0.0")
     version = keys.get(b"org.apache.spark.version")

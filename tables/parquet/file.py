@@ -3,9 +3,9 @@
 No checksum covers a footer, and one flipped bit in a field's name would silently turn a column into NULLs. A
 footer states most facts twice: names in the schema and in every column chunk, row counts in the file, in its
 row groups and in their chunks, and chunk offsets that must not overlap. If two of them differ, the file is
-damaged. pyarrow aborts the process when Python inspects a damaged column chunk that its own reader has not
-accepted before, so names are searched in the footer's bytes, and chunks are inspected only after they are
-read. Source: Parquet format, FileMetaData; Thrift compact protocol.
+damaged. pyarrow aborts the process when Python inspects a damaged column chunk before a read has accepted the
+chunk, so names are searched in the footer's bytes, and chunks are inspected only after they are read.
+Source: Parquet format, FileMetaData; Thrift compact protocol.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _NO_CODECS = frozenset(bytes([0x15, n, 0x16]) for n in range(1 << 7) if n % 2 or
 
 
 class EncryptedParquet(ValueError):
-    """A Parquet file of which columns or the footer are encrypted."""
+    """An error for a Parquet file whose footer or columns are encrypted."""
 
 
 class ParquetFile:
@@ -51,7 +51,7 @@ class ParquetFile:
 
     Such a thread may hold the last reference to a buffer. If that buffer is a Python object and the
     interpreter is shutting down, the process aborts with "terminate called ...". So a `pa.BufferReader` must
-    read an `arrow_buffer`. It is pyarrow's `ParquetFile` without `pyarrow.parquet`, which imports every file
+    read an `arrow_buffer`. This class replaces pyarrow's own, since `pyarrow.parquet` imports every file
     system: 0.02 s. `options` are those of pyarrow's `ParquetReader.open`.
     """
 
@@ -133,7 +133,7 @@ def open_parquet(source: pa.NativeFile, **options: Any) -> ParquetFile:
     """Open the Parquet file in `source`, after checking its footer.
 
     No list or text of the footer may be longer than the footer, so a wrong length cannot exhaust the memory.
-    Cost: one pass over the footer's bytes beside pyarrow's own.
+    Cost: one pass over the footer's bytes, in addition to pyarrow's own.
 
     Raises:
         ValueError: the source is not a Parquet file, or its footer contradicts itself.
@@ -222,9 +222,9 @@ def read_footer(source: pa.NativeFile) -> bytes:
 
 
 def _check_is_plain(metadata: pq.FileMetaData, footer: bytes) -> None:
-    """Check that no column is encrypted: pyarrow aborts the process where it is asked for such a column.
+    """Check that no column is encrypted: pyarrow aborts the process if such a column is read.
 
-    A footer that is not encrypted itself is signed then: a signature follows the metadata.
+    If columns are encrypted but the footer is not, a signature follows the metadata in the footer.
     """
     if metadata.serialized_size != len(footer) and _ALGORITHM in read_struct(footer, 0)[0]:
         raise EncryptedParquet("its columns are encrypted")
@@ -249,7 +249,7 @@ def _check_names(metadata: pq.FileMetaData, shape: Shape, footer: bytes) -> None
 
 
 def _behind_schema(schema: pq.ParquetSchema, footer: bytes) -> int:
-    """Return where the schema of a footer ends: behind the name of the last leaf."""
+    """Return the offset of the last leaf's name in a footer's schema: the row groups come after it."""
     at = 0
     for leaf in range(len(schema)):
         at = footer.find(written_text(schema.column(leaf).name.encode()), at) + 1

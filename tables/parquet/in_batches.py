@@ -27,7 +27,8 @@ _CODED_BYTES = 4
 def read_in_batches(file: DataFile, column: Column, group: int, rows: int) -> Iterator[pa.ChunkedArray]:
     """Yield a column (no partition column) of one row group, decoded as `read_columns` does, in batches.
 
-    A batch has `rows` rows. Memory: the compressed column chunk and a batch.
+    A batch has at most `rows` rows; a column that is missing, INT96 or mostly codes comes as one batch.
+    Memory: the compressed column chunk and a batch.
 
     Raises:
         DataFileError, LegacyCalendarError, ColumnTypeError: a value cannot be decoded (see `read_columns`).

@@ -210,11 +210,11 @@ class Layout:
 _LAYOUTS: Cache[tuple[Storage, str, Stat], Layout] = Cache(share(5 / 64))
 """Layouts by store, name and stat."""
 _PARSED = 12
-"""Bytes of memory per byte of a footer: pyarrow's objects take nine of them."""
+"""Bytes of memory per byte of a footer; nine of these bytes are pyarrow's objects."""
 _PAGES: Cache[tuple[int, int, int], tuple[Pages | None]] = Cache(share(1 / 32) // 50)
 """Pages by layout number, row group and leaf, in units of 50 bytes, of which a page takes one."""
 _OF_A_CHUNK = 26
-"""Units that the pages of a chunk take besides: the objects of eight arrays."""
+"""Units that a chunk takes besides its pages: the objects of eight arrays."""
 
 CACHES = (_LAYOUTS, _PAGES)
 """The caches of data file layouts and pages."""

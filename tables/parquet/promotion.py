@@ -1,8 +1,8 @@
-"""Stored values of one type read as another that the column has become since, as Hudi promotes them.
+"""Promotion of stored values to the later type of their column, by the rules of Hudi.
 
-A whole number becomes the nearest float or double; a float becomes a double, and every number a text, by the
-text that Java writes of the number. Source: HoodieAvroUtils, rewritePrimaryTypeWithDiffSchemaType; Avro,
-Schema resolution.
+A whole number becomes the nearest float or double. A number becomes the text that Java writes of the number,
+and a float becomes the double of that text. Source: HoodieAvroUtils, rewritePrimaryTypeWithDiffSchemaType;
+Avro, Schema resolution.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _PLAIN_FROM, _PLAIN_TO = 1e-3, 1e7
 
 
 def is_promotion(stored: pa.DataType, wanted: pa.DataType) -> bool:
-    """Return whether Hudi promotes values of a stored type to another, beyond what all formats widen.
+    """Return whether Hudi promotes values of a stored type to another by its own rules.
 
     >>> is_promotion(pa.int32(), pa.float32()), is_promotion(pa.float64(), pa.float32())
     (True, False)
@@ -40,7 +40,7 @@ def promoted(stored: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 
 def float_texts(values: pa.Array) -> pa.StringArray:
-    """Return the texts of floats or doubles, of each the shortest that is read as the number again."""
+    """Return the text of each float or double as Java writes it; NULL stays NULL."""
     numbers, valid = values.to_numpy(zero_copy_only=False), pc.is_valid(values).to_pylist()
     texts = [_float_text(n) if ok else None for n, ok in zip(numbers, valid, strict=True)]
     return arrow_array(texts, pa.string())

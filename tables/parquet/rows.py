@@ -37,7 +37,7 @@ else:
 Positions = npt.NDArray[np.uint64]
 
 _WEIGHED = 16
-"""Files that are weighed together before the first one is read; a reader of a few rows opens as many."""
+"""Files whose costs are estimated together before the first is read; all are opened even for a few rows."""
 
 _A_COUNT = 256
 """Bytes of memory that the row count of a file takes."""
@@ -59,7 +59,7 @@ def visible_positions(rows: int, hidden: BitMap | None) -> Positions:
 
 
 def row_counts(storage: Storage, slices: Sequence[FileSlice]) -> list[int]:
-    """Return the physical rows of data files, hidden ones included, according to their footers.
+    """Return the number of physical rows of each data file, hidden rows included, according to its footer.
 
     The log's row counts are not used: some writers get them wrong. Cost: reads the footer of each file that
     this process has not counted before, on all cores.
@@ -77,7 +77,7 @@ def row_counts(storage: Storage, slices: Sequence[FileSlice]) -> list[int]:
 
 
 def _count(storage: Storage, path: str, alone: bool) -> int:
-    """Return the physical rows of a data file, whatever its size; `alone` (of `in_order`) is ignored."""
+    """Return the number of physical rows of a data file of any size; `alone` (of `in_order`) is ignored."""
     return int(open_layout(storage, path).starts[-1])
 
 
@@ -93,7 +93,7 @@ def fetch(
 
     `method` sets how the rows are decoded, instead of the method with the lower estimated cost.
     `cached=False`: for a file that is read once, so nothing of it is cached. Cost and memory: a table holds
-    some 16 MB of pages with wanted rows, or row groups of some 64 MB, or one.
+    some 16 MB of pages with wanted rows, or row groups of some 64 MB, or one larger row group.
 
     Raises:
         DataFileError: the file is missing, not of the size in the log, or not readable Parquet.
@@ -140,7 +140,7 @@ def _plans(
     method: Way | None,
     cached: bool,
 ) -> Iterator[tuple[picked_rows.OpenFile, Way | None, Sequence[Group]]]:
-    """Yield the plan of each file; while Polars is not loaded, the first ones decide together if it is."""
+    """Yield the plan of each file; the first files together decide whether to load Polars, if it is not."""
     files = iter(wanted)
     first = [] if method or is_loaded() else list(islice(files, _WEIGHED))
     plans = [_planned(storage, slice_, stored, at, cached=cached) for slice_, at in first]

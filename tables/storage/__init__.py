@@ -1,7 +1,7 @@
 """List, read and write whole files by relative name, on local disk or in an object store.
 
-The layers above read, write, list and delete only through `Storage`. A store of another kind is a module
-beside `local` and a line in `stores`.
+The layers above read, write, list and delete only through `Storage`. A new kind of store needs a module next
+to `local` and a line in `stores`.
 """
 
 from tailbit.tables.storage.door import SMALL, Entry, Stat, Storage, Unfinished

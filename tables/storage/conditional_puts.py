@@ -1,8 +1,8 @@
 """Conditional puts: of several writers of one object exactly one wins, even if the reply to a put is lost.
 
 A commit is a conditional put. If its reply is lost, or the store reports an error after it has applied the
-put, the object is read back: if its bytes are ours, our put succeeded. So a writer must make the bytes of
-such an object unlike those of any other writer.
+put, the object is read back: if it holds the bytes of this put, the put succeeded. So a writer must make the
+bytes of such an object unlike those of any other writer.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _pause(attempt: int) -> None:
 
 
 def _holds(rel: str, data: bytes, read: Callable[[], bytes]) -> bool:
-    """Return whether an object has our bytes; False if the object does not exist.
+    """Return whether an object holds exactly `data`; False if the object does not exist.
 
     Raises:
         FileExistsError: the object has other bytes.

@@ -77,16 +77,16 @@ class Storage(ABC):
     """The files below one root. Equal objects stand for the same root."""
 
     root: str
-    """The place as users and errors name it, without a final slash."""
+    """The path or URL of the root, as users and errors name it, without a final slash."""
 
     options: StorageOptions = NO_OPTIONS
-    """The options that opened the store; code that opens another place for the same caller passes them on."""
+    """The options that opened the store; code that opens another store for the same caller passes them on."""
 
     remote: bool = False
     """Whether each access to a name is a network request rather than a system call."""
 
     def of_table(self, log: str) -> Storage:
-        """Return the store as that of a table whose log is the folder `log`."""
+        """Return the store of a table whose log is the folder `log`; by default the store itself."""
         return self
 
     @property
@@ -115,7 +115,7 @@ class Storage(ABC):
         return name, self.stat(name)
 
     def is_of_one_file(self, refused: StorageError) -> bool:
-        """Return whether a refusal concerns one file: no rights, a folder there, or an impossible name."""
+        """Return whether an error concerns only one file: no rights, a folder of its name, or a bad name."""
         cause = refused.__cause__
         return isinstance(cause, OSError) and cause.errno in _OF_ONE_FILE
 
@@ -128,7 +128,7 @@ class Storage(ABC):
         """
 
     def read_stated(self, rel: str) -> tuple[bytes, Stat | None]:
-        """Return all bytes of a file and its stat: never the stat of a later state than that of the bytes."""
+        """Return all bytes of a file and its stat; the stat may be older than the bytes, never newer."""
         stat = self.stat(rel)
         return self.read(rel), stat
 
@@ -148,8 +148,8 @@ class Storage(ABC):
         """Return the files of a folder and of the folders in it, at any depth, sorted by name.
 
         Names are relative to the folder. `skip`: names of folders that are not looked into, wherever they
-        lie. Links to folders are followed, but not to one that the walked folder holds or lies in: its files
-        would have two names. Empty if there is no folder.
+        lie. Links to folders are followed, unless the target lies in the walked folder or holds it: its files
+        would have two names. The list is empty if there is no such folder.
         """
 
     def list_after(self, prefix_dir: str, name: str) -> list[Entry]:
@@ -157,10 +157,10 @@ class Storage(ABC):
         return [entry for entry in self.list(prefix_dir) if entry.name > name]
 
     def list_again(self, prefix_dir: str, known: Collection[Entry]) -> list[Entry]:
-        """Return what `list` does; of the known entries those that are still there may come as they were.
+        """Return what `list` returns; entries in `known` whose files still exist may be returned unchanged.
 
-        For files that never change under their names. Cost: on local disk the names, and a stat of each other
-        file.
+        For files that never change under their names. Cost: on local disk one listing, and a stat of each
+        file that is not in `known`.
         """
         return self.list(prefix_dir)
 
@@ -185,7 +185,7 @@ class Storage(ABC):
 
     @abstractmethod
     def create(self, folder: str, stem: str) -> AbstractContextManager[Unfinished]:
-        """Return a context with a new file in a folder, which is created below the root.
+        """Return a context with a new file in a folder; a missing folder is created below the root.
 
         A file not published by the end of the context is removed. `stem` is unique in the folder. If the
         process is killed, a store may keep the file under a name that starts with `_` and contains the stem;
@@ -219,9 +219,9 @@ class Storage(ABC):
         return time.time_ns() // 1_000_000
 
     def make_root(self) -> None:  # noqa: B027 - most stores have no folders
-        """Create the root, if the store has folders; no other method does.
+        """Create the root, if the store has folders; no other method creates the root.
 
-        A vanished root may come back: nothing must be written in its place meanwhile.
+        A vanished root, such as a mount, may come back: nothing must be written at its path meanwhile.
 
         Raises:
             StorageError: the store refuses.

@@ -86,20 +86,20 @@ class LocalStorage(Storage):
             return file.read(length)
 
     def contents(self) -> list[str] | None:
-        """Return the names of files and folders directly below the root, sorted; None if it is a file."""
+        """Return the names of files and folders in the root, sorted; None if the root is a file."""
         with _named(self.root):
             if os.path.isfile(self.root):
                 return None
             return sorted(os.listdir(self.root)) if os.path.isdir(self.root) else []
 
     def walk(self, prefix_dir: str = "", skip: Collection[str] = ()) -> list[Entry]:
-        """Return the files of a folder and of the folders in it, sorted by name: a listing per folder."""
+        """Return the files of a folder and of the folders in it, sorted. Cost: a listing per folder."""
         folder = self.local_path(prefix_dir)
         with _named(folder):
             return sorted(_walked(folder, "", skip, (os.path.realpath(folder),)))
 
     def list_again(self, prefix_dir: str, known: Collection[Entry]) -> list[Entry]:
-        """Return what `list` does, without a stat of files of known names."""
+        """Return what `list` returns, without a stat of files whose names are in `known`."""
         folder, by_name = self.local_path(prefix_dir), {entry.name: entry for entry in known}
         with _named(folder):
             try:
@@ -267,7 +267,7 @@ def sync_folder(path: str) -> None:
 
 
 def _entry(item: os.DirEntry[str]) -> Entry | None:
-    """Return size and time of a listed file; None for folders and for files that have vanished since."""
+    """Return the entry of a listed item; None for folders and for files that have vanished since."""
     try:
         if not item.is_file():
             return None
@@ -278,10 +278,10 @@ def _entry(item: os.DirEntry[str]) -> Entry | None:
 
 
 def _walked(folder: str, name: str, skip: Collection[str], above: tuple[str, ...]) -> Iterator[Entry]:
-    """Yield the files of a local folder and of those in it; `name`: of the folder, with `/`, in entries.
+    """Yield the files of a local folder and of the folders in it, at any depth.
 
-    `above`: the real paths of the folders that lead to this one, itself included; the first is where the walk
-    began.
+    `name`: the prefix of the files' names in the entries, empty or ending with `/`. `above`: the real paths
+    of the folders from the start of the walk to this one, which is the last.
     """
     with suppress(FileNotFoundError), os.scandir(folder) as items:
         for item in items:

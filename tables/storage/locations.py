@@ -19,7 +19,7 @@ CLOUDS: Mapping[str, tuple[str, ...]] = {
     "gs": ("GOOGLE_", "GCP_", "GCS_"),
     "az": ("AZURE_",),
 }
-"""The kinds of object stores, and the prefixes of options and variables that only each kind has."""
+"""The kinds of object stores, each with the prefixes of its own options and environment variables."""
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*)://([^/]*)(?:/(.*))?", re.DOTALL)
 
@@ -34,7 +34,7 @@ _SPANS = {"ms": 0.001, "s": 1.0, "m": 60.0}
 
 
 class Location(NamedTuple):
-    """A place in an object store: kind, URL scheme, bucket (or container), and the key prefix below it."""
+    """A folder in an object store: kind, URL scheme, bucket (or container), and the key prefix below it."""
 
     kind: str
     scheme: str
@@ -88,7 +88,7 @@ def one_key(key: str, path: str, root: str) -> str:
 
 
 def connect(location: Location, options: StorageOptions) -> Any:
-    """Return the obstore store of a place; callers with the same place and credentials share one store.
+    """Return obstore's store of a location; callers with the same bucket and credentials share one.
 
     Raises:
         RequirementError: obstore is not installed.

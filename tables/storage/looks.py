@@ -23,7 +23,7 @@ SEEN = _Seen()
 class one_look:
     """A context within which this thread sees each name of an object store in one state; costs nothing.
 
-    A write within it is seen, because a write forgets the earlier stats. A nested look is part of the outer
+    A write within the look is seen, because it drops the earlier stats. A nested look is part of the outer
     one.
     """
 

@@ -43,7 +43,7 @@ class ObjectStorage(Storage):
     root: str
     options: StorageOptions = NO_OPTIONS
     witness: str = field(default="", compare=False)
-    """A folder that everyone who can read anything of the table can read; empty for none."""
+    """A folder (of the log) that whoever can read any file of the table can read; empty if unknown."""
 
     def __post_init__(self) -> None:
         location = location_of(self.root)
@@ -57,7 +57,7 @@ class ObjectStorage(Storage):
         return {"root": self.root, "options": self.options, "witness": self.witness}
 
     def of_table(self, log: str) -> ObjectStorage:
-        """Return the store; the log's folder shows whether the table may be read at all."""
+        """Return the store with the log's folder as `witness`: it shows if the table may be read at all."""
         return replace(self, witness=log)
 
     remote = True

@@ -25,7 +25,7 @@ _SHORTEST = 4
 class StorageOptions:
     """Options by name, as delta-rs names them (`AWS_ENDPOINT_URL`); the environment supplies missing ones.
 
-    The values never appear in the object's own text.
+    The values never appear in the object's `repr`.
     """
 
     items: tuple[tuple[str, str], ...] = ()
@@ -43,7 +43,7 @@ class StorageOptions:
 
     @property
     def table_format(self) -> str:
-        """The format that the table's folder is to be read in, in lower case; empty if its log tells."""
+        """The format in which to read the table, in lower case; empty if the folder of the log decides."""
         given = next((value for name, value in self.items if name.lower() == TABLE_FORMAT), "")
         return given.lower()
 

@@ -1,8 +1,8 @@
 """Access to files outside of a table's root: allowed by an option, else refused by name.
 
-Shallow clones and views name files of another table. Without this check, whoever can write a log could make
-any file that the user may read be read. The option is never stored: it is given at each opening, or in the
-environment.
+Shallow clones and views name files of another table. Without this check, whoever can write the log could let
+tailbit read any file that the user may read. The option is never stored: it is given at each opening, or in
+the environment.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _HINT = (
 )
 _KEPT_S, _KEPT_FOLDERS = 1.0, 10_000
 _PLAIN: dict[tuple[str, str], float] = {}
-"""Folders known to have no symbolic link between them and a root, each until a time of `monotonic`."""
+"""Pairs of root and folder with no symbolic link between them, each valid until a time of `monotonic`."""
 _MEANINGS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False, "": False}
 
 
@@ -61,7 +61,7 @@ def stat_inside(path: str, target: str, root: str, options: StorageOptions) -> o
 def refuse_parts(path: str, name: str, root: str) -> None:
     """Check that a path has no part that leads upwards; an absolute path may pass.
 
-    `name`: the path without its scheme, which is checked. `path` and `root` (the table's) stand in the error.
+    `name`: the path without its scheme, which is what is checked. The error names `path` and `root`.
 
     Raises:
         UnsafePathError: the path is empty, or holds `..` or a NUL.
@@ -104,7 +104,7 @@ def _is_plain_folder(root: str, folder: str) -> bool:
 
 
 def _state(path: str, links: bool) -> os.stat_result | None:
-    """Return the stat of a link itself, or of its target (`links`); None if there is nothing."""
+    """Return the stat of a path, following a symbolic link if `links`; None if there is no such file."""
     try:
         return os.stat(path) if links else os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):

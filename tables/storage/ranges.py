@@ -79,7 +79,7 @@ class Ranges(io.RawIOBase):
         return self._newest
 
     def _begun(self, start: int) -> bytes | None:
-        """Return the known bytes from an offset on; None unless in or directly behind the last fetch."""
+        """Return the newest fetched bytes from `start` on; None if `start` is not in or right after them."""
         at, kept = self._newest
         return kept[start - at :] if at <= start <= at + len(kept) else None
 

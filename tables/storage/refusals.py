@@ -1,7 +1,7 @@
-"""Refusals of object stores: obstore's errors as our named ones, without secrets.
+"""Conversion of obstore's errors to tailbit's named errors, without secrets.
 
-obstore puts requests and replies of the store into its messages. Of these only status, code and method are
-shown: a URL can carry a signature, and a reply the text that was signed.
+obstore puts requests and replies of the store into its messages. Only status and code of a reply are shown:
+a URL can carry a signature, and a reply the text that was signed.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ def is_without_bucket(error: BaseException) -> bool:
 def refusal(place: str, error: BaseException, options: StorageOptions) -> StorageError:
     """Return the StorageError, with reason and hint, for an error that obstore raised.
 
-    `place`: the object or table as users name it. `error`: obstore's. `options`: hidden in its message. An
-    unknown error becomes one that shows only the status and code of the reply.
+    `place`: the object or table as users name it. `options`: their values are hidden in the message. For an
+    unknown error, the message shows only the status and code of the reply.
     """
     text, status = options.hidden_in(str(error)), status_of(error)
     code = re.search(_CODE, text)

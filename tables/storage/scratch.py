@@ -1,4 +1,4 @@
-"""A file of one task for data that does not fit in its memory."""
+"""A temporary file of one task, for data that does not fit in memory."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import pyarrow as pa
 from tailbit.errors import StorageError
 
 _OF_SPARK = "SPARK_LOCAL_DIRS"
-"""The environment variable in which Spark names its scratch folders to Python workers, by commas."""
+"""The environment variable with Spark's scratch folders, separated by commas, in Python workers."""
 
 
 class Scratch:
     """A file without a name, made at the first write, in Spark's scratch folder or the system's.
 
-    The system frees it when the task is done, fails or is killed: there is nothing to remove.
+    The system frees the file when the task is done, fails or is killed: there is nothing to remove.
     """
 
     def __init__(self, folder: str | None = None) -> None:
@@ -24,7 +24,7 @@ class Scratch:
         self._end = 0
 
     def append(self, data: pa.Buffer) -> tuple[int, int]:
-        """Write bytes behind all others, and return their place: where they begin and how many they are.
+        """Append bytes to the file; return their offset and size, which `read` takes.
 
         Raises:
             StorageError: the disk is full or refuses.
@@ -45,7 +45,7 @@ class Scratch:
         return place
 
     def read(self, place: tuple[int, int]) -> pa.Buffer:
-        """Return the bytes at a place that `append` returned.
+        """Return the bytes at an offset and size that `append` returned.
 
         Raises:
             StorageError: the disk refuses.

@@ -1,7 +1,7 @@
-"""The store that a path means, chosen by its scheme: the one place where a path becomes a `Storage`.
+"""The choice of the store for a path, by its scheme: only here does a path become a `Storage`.
 
-A new store is a module beside `local` and a line here. The module of object stores is imported only when one
-is opened.
+A new store needs a module next to `local` and a line in `STORES`. The module of object stores is imported
+only when one is opened.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+)://")
 
 
 def open_storage(path: str, options: StorageOptions = NO_OPTIONS) -> Storage:
-    """Return the files below a path or URI, in the store that its scheme means. Cost: no access to the store.
+    """Return the storage of a path or URI, chosen by its scheme. Cost: no access to the store.
 
     Raises:
-        StorageError: the scheme means no store.
+        StorageError: no store has this scheme.
     """
     scheme = _SCHEME.match(path)
     return STORES.get(scheme.group(1).lower() if scheme else "file", LocalStorage)(path, options)

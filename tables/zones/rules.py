@@ -49,10 +49,10 @@ class Change:
 class YearlyRule:
     """A clock change that recurs every year.
 
-    It falls on the first `weekday` (1 is Monday, 0 any) at or after `day` of `month`; a negative day counts
-    from the end of the month, and the weekday is then the last one at or before it. `second` of that day is
-    on a clock `reference` seconds ahead of UTC. For example, month 3, day -1 and weekday 7 mean the last
-    Sunday of March.
+    The change falls on the first `weekday` (1 is Monday, 0 any) at or after `day` of `month`; a negative day
+    counts from the end of the month, and the weekday is then the last one at or before it. The change is at
+    `second` of that day, on a clock `reference` seconds ahead of UTC. For example, month 3, day -1 and
+    weekday 7 mean the last Sunday of March.
     """
 
     month: int

@@ -27,7 +27,7 @@ _CYCLE = 146_097 * 86_400 * _US
 _REPEATED_FROM, _FIRST_YEAR, _LAST_YEAR = 4_102_444_800 * _US, 1900, 2501
 """2100-01-01, after which a zone has only yearly changes; the years for which these are expanded."""
 _FAR = 1 << 62
-"""A time after every change of any zone; less any change, or negative, it still fits 64 bits."""
+"""A time after every change of any zone; negated, or minus the time of a change, it still fits 64 bits."""
 
 
 def check_zone(name: str) -> None:
@@ -64,7 +64,7 @@ def fixed_offset(zone: str) -> int | None:
 
 @lru_cache(maxsize=1024)
 def same_zone(zone: str) -> str:
-    """Return the one name of all zones of a fixed offset, UTC or +05:30; a zone that changes keeps its name.
+    """Return a common name of all zones of one fixed offset, UTC or +05:30; other zones keep their name.
 
     Raises:
         ValueError: Spark knows no such zone.
@@ -85,7 +85,7 @@ def same_zone(zone: str) -> str:
 class _Changes(NamedTuple):
     """The changes of a zone in microseconds, ascending; `offsets[n]` holds before change n.
 
-    The last offset holds after all changes, which end with the year `_LAST_YEAR` if there are yearly ones.
+    The last offset holds after all changes, which end before the year `_LAST_YEAR` if there are yearly ones.
 
     For example, a zone at +1 h that goes to +2 h at instant 100 h has `instants` [100 h], `local_ends` [102
     h] and `offsets` [+1 h, +2 h].
@@ -117,7 +117,7 @@ def _changes(zone: str) -> _Changes:
 
 
 def _looked_up(times: Longs, zone: str, offsets: Callable[[_Changes, Longs], Longs]) -> Longs:
-    """Return the offset of each time, which `offsets` looks up where the clocks of the zone change.
+    """Return the offset of each time: the fixed one of the zone, or what `offsets` finds in its changes.
 
     Times from 2100 on are moved by whole cycles into the first cycle, and times of the far past are bounded.
     """
@@ -158,9 +158,9 @@ def offsets_of_local(local: Longs, zone: str) -> Longs:
 
 
 def offsets_kept(local: Longs, offsets: Longs, zone: str) -> Longs:
-    """Return what to subtract from local times that were derived from times with `offsets`.
+    """Return what to subtract from each local time to get its instant, preferring `offsets`; microseconds.
 
-    The offset of a time is kept if it is valid for the new local time, else it is that of `offsets_of_local`.
+    A preferred offset is used if it is valid for its local time, else the one of `offsets_of_local`.
     Source: Java 17, ZonedDateTime.ofLocal with a preferred offset.
 
     Raises:

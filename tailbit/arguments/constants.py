@@ -46,7 +46,7 @@ def _item(value: Any, which: str) -> Any:
 
 def _text(value: str) -> str:
     inner = text("value", value).replace("\\", "\\\\").replace("'", "\\'")
-    # Spark puts a setting in place of ${x}, in quotes too, but not where two strings that it joins meet.
+    # Spark replaces ${x} by a setting, in quotes too, but not across the seam of two adjacent strings.
     return "'" + inner.replace("${", "$' '{") + "'"
 
 

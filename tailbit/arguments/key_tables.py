@@ -45,7 +45,7 @@ def check_distinct(on: Sequence[str]) -> None:
     """Check that no key column is named twice; names are equal regardless of case, as to Spark.
 
     Raises:
-        UsageError: one is.
+        UsageError: a key column is named twice.
     """
     twice = [name for at, name in enumerate(on) if name.lower() in map(str.lower, on[:at])]
     if twice:
@@ -53,7 +53,7 @@ def check_distinct(on: Sequence[str]) -> None:
 
 
 def table_of_library(keys: Any) -> pa.Table | None:
-    """Return a table of any library as an Arrow table; None if keys are none."""
+    """Return a table of any library as an Arrow table; None if `keys` is no table."""
     if hasattr(keys, "toArrow"):
         return keys.toArrow()
     if not hasattr(keys, "__arrow_c_stream__") or isinstance(keys, pa.ChunkedArray):
@@ -67,7 +67,7 @@ def table_of_library(keys: Any) -> pa.Table | None:
 
 
 def _without_views(table: pa.Table) -> pa.Table:
-    """Return a table whose texts and bytes have offsets: neither Arrow's rows nor Spark take other ones."""
+    """Return a table with its string and binary views converted: Arrow's rows and Spark take no views."""
     schema = pa.schema([field.with_type(_without_view(field.type)) for field in table.schema])
     return table if schema.equals(table.schema) else table.cast(schema)
 
@@ -101,7 +101,7 @@ def _listed(keys: Any) -> list[Any]:
 def _of_values(keys: Sequence[Any], on: Sequence[str] | None) -> pa.Table:
     """Return a list of values, tuples or dicts as a table."""
     if keys and all(isinstance(key, Mapping) for key in keys):
-        # A field that some key lacks is NULL there, and no key has NULL.
+        # A field that a key lacks becomes NULL, which is refused later: no key has NULL.
         fields = list(dict.fromkeys(name for key in keys for name in key))
         return _table(fields, [[key.get(name) for key in keys] for name in fields])
     if on is None:

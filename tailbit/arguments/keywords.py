@@ -54,7 +54,7 @@ def _of_today(
     """Return the arguments under their current names.
 
     Raises:
-        UnknownArgumentError: an argument has neither a name of today nor a former one.
+        UnknownArgumentError: the name of an argument is neither a current nor a former one.
     """
     named = {}
     for name, value in given.items():

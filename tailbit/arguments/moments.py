@@ -17,7 +17,7 @@ else:
 
 
 def known_zone(name: str, zone: str) -> str:
-    """Check that a time zone exists, and return it; of several names of one offset, always the same.
+    """Check that a time zone exists; return its name, the same name for all zones of one fixed offset.
 
     Raises:
         UsageError: there is no such zone, or it is no text.

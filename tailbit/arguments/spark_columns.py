@@ -62,7 +62,7 @@ def column_text(column: Any) -> str:
     """Return a Column as SQL text.
 
     Raises:
-        UsageError: a Column of Spark Connect, or one that holds what has no equivalent here; names it.
+        UsageError: a Column of Spark Connect, or one with a part that has no equivalent here; names the part.
     """
     java_column = getattr(column, "_jc", None)
     if java_column is None:
@@ -173,7 +173,11 @@ def _refusal(kind: str) -> UsageError:
 
 
 def _written(node: Any) -> str:
-    """Return the text of F.expr in parentheses, if Spark parses the text alone; else it could close them."""
+    """Return the text of F.expr in parentheses; a text that could close them is refused.
+
+    Raises:
+        UsageError: Spark does not parse the text alone, or the text gives a name with AS.
+    """
     from pyspark.errors import PySparkException
 
     sql = str(node.expression())

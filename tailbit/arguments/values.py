@@ -160,7 +160,7 @@ def split_names(text: str) -> list[str]:
     """Return the names and expressions in a comma-separated list.
 
     A comma in backticks, quotes or parentheses splits nothing; where parentheses do not match, each comma
-    outside of backticks and quotes does.
+    outside of backticks and quotes splits.
 
     >>> split_names("carrier, `air,time`, concat(dest, ', ', carrier)")
     ['carrier', '`air,time`', "concat(dest, ', ', carrier)"]

@@ -60,7 +60,7 @@ def _lines(queries: Any) -> list[str]:
     """Return the lines of an open file.
 
     Raises:
-        UsageError: it is no text.
+        UsageError: the file is no text in UTF-8.
     """
     from tailbit.errors import UsageError
 

@@ -62,7 +62,7 @@ def _standard_input() -> str:
     """Return what standard input holds.
 
     Raises:
-        UsageError: it is closed, or no text (click's error class).
+        UsageError: standard input is closed, or is no text (click's error class).
     """
     if sys.stdin is None:
         raise click.UsageError("standard input is closed")
@@ -292,7 +292,7 @@ def _building(statement: Statement, as_json: bool) -> Iterator[Callable[[int, in
 
 
 class _Left:
-    """The bar of a build; the first numbers are those of the whole. Logs need not count rows."""
+    """The bar of a build; the first numbers are the totals. Files are counted if the log counts no rows."""
 
     def __init__(self, draw: Callable[..., None]) -> None:
         self._draw = draw

@@ -27,14 +27,14 @@ def main() -> None:
     if running:
         _obey(_end)
         if any(word.partition("=")[0] == _CONFIG for word in sys.argv[2:]):
-            # It asks to read the configuration again, which is read after this in any case.
+            # SIGHUP asks to read the configuration again, which has not even been read yet.
             signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         from tailbit.cli.main import main as command
 
         command()
     except KeyboardInterrupt:
-        # It came where the command does not look for it, as while it was loaded.
+        # The interrupt came where the command does not handle it, for example while it was loaded.
         sys.stderr.write("interrupted\n")
         sys.exit(INTERRUPTED)
     finally:

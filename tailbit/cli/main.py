@@ -1,8 +1,8 @@
-"""The command line: one command a question, and `run`, which keeps the index.
+"""The command line: one command per question, and `run`, which keeps the index.
 
-Exit status: 0 done, 1 a problem was found that a person must look at, 2 wrong use, 75 a trouble that may have
-gone when it is started again, 130 interrupted. Heavy imports stand inside the
-commands, so that `tailbit count` starts neither a JVM nor loads pyspark.
+Exit status: 0 done, 1 a problem was found that a person must look at, 2 wrong use, 75 a failure that may be
+gone when the command is started again, 78 a set-up of `run` that no restart mends, 130 interrupted. Heavy
+imports stand inside the commands, so that `tailbit count` neither starts a JVM nor loads pyspark.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def main() -> None:
     if sys.stdout is None:
         sys.stderr.write("standard output is closed\n")
         sys.exit(WRONG_USE)
-    # What the encoding of the output cannot hold is spelled out.
+    # Characters that the encoding of the output lacks are written as escapes.
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
         code = cli(standalone_mode=False, obj=AnswersOne())
@@ -74,7 +74,7 @@ def main() -> None:
 
 
 def _status(error: TailbitError) -> int:
-    """Return the exit status for a supervisor: whether to restart, as after a transient failure."""
+    """Return the exit status: `AGAIN` if a restart may help, else `WRONG_USE` or `PROBLEM`."""
     if error.retryable:
         return AGAIN
     return WRONG_USE if isinstance(error, UsageError) else PROBLEM
@@ -99,7 +99,7 @@ def _leave_quietly(status: int = 0) -> None:
 
 
 class _NobodyReads(Exception):
-    """The reader of our output has closed the pipe."""
+    """The reader of the command's output has closed the pipe."""
 
 
 class _Commands(click.Group):

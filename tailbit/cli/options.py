@@ -43,7 +43,7 @@ def config_option(function: F) -> F:
 
 
 def only_config(tables: Sequence[str], index: str | None) -> None:
-    """Check that nothing is given beside a configuration that the configuration says itself.
+    """Check that the command line names nothing that a configuration names itself.
 
     Raises:
         UsageError: a table, the place of an index or a storage option is given (click's error class).
@@ -214,7 +214,7 @@ class Question(click.Command):
     """A command with a predicate, which may begin with a minus sign, as options do."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments; a blank before such a predicate keeps it from being read as an option."""
+        """Parse the arguments; a blank before a predicate keeps its minus sign from starting an option."""
         return super().parse_args(ctx, [f" {arg}" if _SIGNED.match(arg) else arg for arg in args])
 
 
@@ -234,7 +234,7 @@ def ask(table: str, predicate: str | None, options: dict[str, Any]) -> Answer:
     with _loading():
         from tailbit.tables.storage import one_look
 
-        # Table and index are opened for this question: what was seen on opening is what is asked.
+        # Table and index are opened for this question alone, so what opening saw need not be read again.
         with one_look():
             return open_for_question(table, options["index"]).where(
                 predicate,

@@ -188,7 +188,7 @@ def encoding_text(account: dict[str, Any]) -> str:
 def progress_lines(as_json: bool) -> Callable[[Any], None]:
     """Return a callback that prints an indexer's progress: a live line on a terminal, else lines.
 
-    An idle look is printed only on a terminal or as JSON, so that a log has a line per batch.
+    A look that finds no batch is printed only on a terminal or as JSON, so that a log has a line per batch.
     """
     if as_json:
         return _json_progress

@@ -109,10 +109,10 @@ def _is_given(name: str) -> bool:
 
 
 def _only_config(given: tuple[Any, ...], index: str | None) -> None:
-    """Check that nothing of one table is given beside a configuration; of `given`, None is not given.
+    """Check that no option of a single table is given beside a configuration; None: an option not given.
 
     Raises:
-        UsageError: something is (click's error class).
+        UsageError: such an option is given (click's error class).
     """
     if any(value is not None for value in given):
         raise click.UsageError("of other options, --config takes --stall-limit, --quiet and --json alone")

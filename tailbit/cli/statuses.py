@@ -1,4 +1,4 @@
-"""Exit statuses other than 0; light, since signals are obeyed before anything heavy is imported."""
+"""Exit statuses other than 0; this module is light, since signals are obeyed before heavy imports."""
 
 PROBLEM, WRONG_USE, AGAIN, CONFIGURATION, INTERRUPTED = 1, 2, 75, 78, 130
 """`AGAIN` and `CONFIGURATION` are EX_TEMPFAIL and EX_CONFIG of sysexits.h: a supervisor starts `run` again

@@ -49,7 +49,7 @@ KILLED_BY = STEPS.index("merge")
 """The step after whose commit the indexer is killed."""
 
 PATIENCE_S = 150.0
-"""Longest time that the demo waits for one event."""
+"""Most seconds that the demo waits for one event."""
 
 
 def run_demo(folder: str | None) -> int:
@@ -181,7 +181,7 @@ class Demo:
         """Refresh the screen until `done`.
 
         Raises:
-            DemoError: a process ended, or it took too long.
+            DemoError: a process ended, or the wait took too long.
         """
         until = time.monotonic() + PATIENCE_S
         while True:

@@ -45,7 +45,7 @@ STEPS = (
 """The commits in order; a number is a month of flights."""
 
 PATIENCE_MS = 10_000
-"""How long an accelerated query waits for the index, on machines at work too."""
+"""Milliseconds that an accelerated query waits for the index: enough even on a busy machine."""
 
 
 def check_spark() -> None:
@@ -108,7 +108,7 @@ class FlightsTable:
         return {"count": matching, "seconds": time.perf_counter() - started}
 
     def accelerate(self) -> dict[str, Any]:
-        """Let the session's own queries use the index from now on; return why they do not, or None."""
+        """Let the session's own queries use the index from now on; `refused`: why they cannot, or None."""
         from tailbit.spark import accelerate, jar
 
         try:
@@ -204,7 +204,7 @@ def start_spark() -> Any:
 
     from tailbit.streaming.java.session import delta_settings, session_settings
 
-    # Else RESTORE runs ten thousand tasks.
+    # Without this setting, RESTORE runs ten thousand tasks.
     delta = delta_settings() | {"spark.sql.sources.parallelPartitionDiscovery.parallelism": "2"}
     builder = SparkSession.builder.appName("tailbit demo: the writer").master("local[2]")
     for name, value in session_settings("local[2]", ui=False, extra=delta).items():

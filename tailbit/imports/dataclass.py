@@ -1,10 +1,10 @@
-"""`dataclass` with the meaning of Python's own, whose methods are made when they are first used.
+"""A `dataclass` with the meaning of Python's own, except that methods are made when they are first used.
 
 Python compiles six methods of a frozen dataclass when its module is imported. That was a tenth of the CPU
 time of a first question in a fresh process, and most methods are never called: few objects are printed or
-hashed, and of half of the classes a question makes none.
+hashed, and a question makes no object of half of the classes.
 
-There are no `InitVar`s. Whatever inherits from a frozen class is frozen, and made here too.
+`InitVar` is not supported. A class that inherits from a frozen class is frozen, and must be made here too.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _ASKED = {
     "__hash__": {"eq": True, "unsafe_hash": True},
     **{name: {"eq": True, "order": True} for name in _COMPARED},
 }
-"""With which arguments Python's own `dataclass` makes a method; all others are left out."""
+"""The arguments that make Python's own `dataclass` produce a method, and no other method."""
 
 _NONE = {"init": False, "repr": False, "eq": False, "match_args": False, "namespace": {"__doc__": "_"}}
 
@@ -64,7 +64,7 @@ def _made(cls: Any, frozen: bool, eq: bool, order: bool, repr: bool, slots: bool
 
 
 class _Later:
-    """A method of a dataclass that is made at its first use, and then stands in this one's place."""
+    """Placeholder of a dataclass method: its first use makes the method, which then replaces it."""
 
     def __init__(self, cls: Any, name: str, frozen: bool) -> None:
         self._cls, self._name, self._frozen = cls, name, frozen
@@ -82,7 +82,7 @@ class _Later:
 
 
 class _Factory:
-    """The default of a parameter whose field has a function for it."""
+    """The default value of a parameter whose field has a `default_factory`."""
 
     def __repr__(self) -> str:
         return "<factory>"
@@ -92,7 +92,7 @@ _FACTORY = _Factory()
 
 
 def _init(cls: Any, frozen: bool) -> Any:
-    """Compile the method that takes a value for each field, and sets it even where the object is frozen."""
+    """Compile `__init__`: it takes a value for each field, and sets fields even of a frozen object."""
     every = fields(cls)
     names: dict[str, Any] = {"__set": object.__setattr__, "__factory": _FACTORY}
     body = []
@@ -127,7 +127,7 @@ def _parameter(field: Field[Any]) -> str:
 
 
 def _freeze(cls: Any, slots: bool) -> None:
-    """Refuse to set and to delete the attributes of a class's objects, and let pickle restore them."""
+    """Make a class refuse to set and delete attributes of its objects, and let pickle restore them."""
     names = frozenset(field.name for field in fields(cls))
 
     def __setattr__(self: Any, name: str, value: object) -> None:

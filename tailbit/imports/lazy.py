@@ -49,9 +49,9 @@ _BRIEFLY = "16"
 
 
 def quickly_imported(name: str) -> ModuleType:
-    """Import a module and return it, without the collector of cycles, which finds none among modules.
+    """Import a module and return it, with the cycle collector off: among modules it would find no garbage.
 
-    If numpy is imported here, the threads of its linear algebra sleep sooner; they are as many as otherwise.
+    If numpy is imported here, the threads of its linear algebra sleep sooner; their number is unchanged.
     """
     if name in sys.modules:
         return import_module(name)
@@ -73,7 +73,7 @@ def quickly_imported(name: str) -> ModuleType:
 def _age_objects() -> None:
     """Move all objects to the oldest generation, so that no young collection examines what was imported.
 
-    A process that has objects frozen itself is left alone, since `gc.unfreeze` would undo that.
+    If the process has frozen objects itself, nothing is done, since `gc.unfreeze` would undo that.
     """
     if not gc.get_freeze_count():
         gc.freeze()

@@ -1,9 +1,9 @@
 """Bitmap records: for each column, value and file of a table, the rows of the file that hold the value.
 
-This is the view that RFC-92 of Apache Hudi describes, of tables of every format. Nothing is written into the
-table.
+RFC-92 of Apache Hudi describes this view; here it is made from tables of every format. Nothing is written
+into the table.
 
-Worked example: two files, and an index that knows only the first; row 2 of it is hidden.
+Worked example: two files; the index covers only a.parquet, whose row 2 is hidden.
 
     a.parquet   UA AA (UA) NULL      postings, cut at the file       UA [0]   AA [1]   NULL [3]
     b.parquet   UA DL                the data is read                UA [0]   DL [1]
@@ -53,19 +53,19 @@ SCHEMA = pa.schema(
         pa.field("rows", pa.int64(), nullable=False),
     ]
 )
-"""The columns of records. `positions`: a portable 32-bit Roaring bitmap; `rows`: how many it has."""
+"""The columns of records. `positions`: a portable 32-bit Roaring bitmap; `rows`: the number of its rows."""
 
 KEYED_SCHEMA = SCHEMA.append(pa.field("key", pa.string())).append(
     pa.field("bitmap", pa.string(), nullable=False)
 )
-"""The same with the key of RFC-92, which NULL has none of, and the bitmap in Base64."""
+"""`SCHEMA` with the key of RFC-92, which is null for a value of NULL, and the bitmap in Base64."""
 
 _BATCH_RECORDS, _BATCH_BYTES = 8192, 8 << 20
 _MANY = 1 << 16
 """A bitmap of more rows is cut file by file, without an array of its positions."""
 
 _FILES = 4096
-"""Files that are described once for all of their records."""
+"""Files whose description is cached for their next records."""
 
 
 class _File(NamedTuple):
@@ -76,7 +76,7 @@ class _File(NamedTuple):
 
 
 Record = tuple[bytes | None, _File, BitMap]
-"""The key of a value (None: NULL; a text's holds all of it), a file, and the positions of its rows there."""
+"""The key of a value (None: NULL; for a text, all of it), a file, and the positions of the rows there."""
 
 
 @dataclass
@@ -116,10 +116,10 @@ class _Batch:
 class BitmapRecords:
     """The bitmap records of a table at one version.
 
-    `selection`: of all rows of the version. `group_of`: the partition and file group of a file.
+    `selection`: all rows of the version. `group_of`: the partition and file group of a file.
 
-    Invariant: of each column, every visible row of a file is in just one record. Right at any lag: what the
-    postings of the index do not say is read from the data of just those files.
+    Invariant: per column, every visible row of a file is in exactly one record. Right at any lag: rows that
+    the postings of the index do not tell are read from the data of just their files.
     """
 
     selection: Selection
@@ -165,7 +165,7 @@ class BitmapRecords:
 
     @once
     def _file(self) -> Callable[[int], _File]:
-        """Return what describes a file by its number in the snapshot."""
+        """Return a function, cached, from the number of a file in the snapshot to its description."""
 
         @lru_cache(maxsize=_FILES)
         def described(number: int) -> _File:

@@ -1,7 +1,7 @@
-"""How the rows of located keys have changed since an older version: the column `change` beside their places.
+"""Changes of the rows of located keys since an older version: the column `change` beside their places.
 
-A row of a key is `same` where it lies as it lay, `moved` where the key had rows and none of them lay there,
-`new` where the key had none; a key that has no row any more is `gone`, and one that never had any has NULL.
+A row of a key is `same` if the key had a row at this place, `moved` if the key had rows, but none at this
+place, and `new` if the key had no row. A key without a row is `gone` if it had one, else its change is NULL.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, filled, numpy_of
 
 CHANGE = "change"
-"""The column that says how a row of a key has changed."""
+"""Name of the column that says how a row of a key has changed."""
 
 SAME, MOVED, NEW, GONE = "same", "moved", "new", "gone"
 
 
 def change_column(names: list[str]) -> str:
-    """Return the name of the column beside key columns of some names."""
+    """Return the name of the column of changes; `names`: the key columns, one of which may have that name."""
     return f"_{CHANGE}" if CHANGE in names else CHANGE
 
 
@@ -45,14 +45,14 @@ def _column(located: pa.Table, at: int) -> pa.Array:
 
 
 def _places(located: pa.Table, paths: pa.Array) -> Longs:
-    """Return the number of the path of each row, -1 for another, and its position; shape (rows, 2), int64."""
+    """Return, per row, the number of its path (-1 if not in `paths`) and its position: int64, (rows, 2)."""
     numbers = filled(pc.index_in(_column(located, -2), paths), -1)
     positions = filled(_column(located, -1), -1)
     return np.stack([numpy_of(numbers).astype(np.int64), numpy_of(positions).astype(np.int64)], axis=1)
 
 
 def _numbers(located: pa.Table) -> Longs:
-    """Return which key each row is of, counted from 0, int64: the rows of a key follow each other."""
+    """Return the number (int64) of the key of each row, from 0; the rows of a key follow each other."""
     begins = np.zeros(len(located), dtype=np.bool_)
     for column in located.columns[:-2]:
         codes = numpy_of(pc.dictionary_encode(column.combine_chunks()).indices)

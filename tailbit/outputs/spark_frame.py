@@ -2,9 +2,9 @@
 
 Three ways were measured beside Spark's own filtered read. Where the index leaves at most half of the bytes,
 Delta's file index over the files that are left, and the same filter, is the quickest. Where it leaves more,
-the plain filtered read is, since a list of files costs too. A Delta table made for the answer loses to both:
-Spark spends most of a second on any log that it has not seen. So nothing is written, and nothing is left to
-be cleaned up; executors read the table's own files.
+the plain filtered read is the quickest, since a list of files costs too. A Delta table made for the answer
+loses to both: Spark spends most of a second on any log that it has not seen. So nothing is written, and
+nothing is left to be cleaned up; executors read the table's own files.
 
 Spark's filter selects the answer's rows only in a session with the same time zone and SQL rules, and only if
 the predicate does not use the present moment, which Spark takes anew for each query. In any other case the
@@ -81,7 +81,7 @@ def data_frame(selection: Selection, predicate: str | None, zone: str, spark: Sp
     if lost is not None:
         raise DataFileError(file=lost, reason="the file is missing")
     most = sum(file.size for file in files) > MOST_BYTES * _bytes(snapshot)
-    # Spark may read files that cannot match: if one of these is gone, it is not told of them.
+    # A read by version may touch files that cannot match: if one of these is gone, candidates are listed.
     if most and _lost(selection, snapshot.files.core["path"].to_pylist()) is None:
         reader = spark.read.format("delta").option("versionAsOf", snapshot.version)
         frame = reader.load(snapshot.root)

@@ -33,13 +33,13 @@ def accelerate(
 ) -> Acceleration:
     """Let a session's own queries of Delta tables use their indexes; nothing has to be written differently.
 
-    `tables`: the paths that are served, or paths above them; by default every table. `serve`: what is served
-    of "files", "counts", "groups", "rows" and "positions"; by default all. `budget_ms`: how long a query
-    waits for the index at most, before it runs as without it; for its rows, or their places in files, it
-    waits a second. A process of this Python beside Spark's driver answers from the indexes; it reaches object
-    stores with its environment. `last()` of the result says what became of the last query, `stop()` ends it.
-    Where the jar or the release of Spark does not fit, or that process does not start, a line is logged,
-    `last()` says why, and queries run as without tailbit.
+    `tables`: the paths that are served, or paths above them; by default every table. `serve`: which of
+    "files", "counts", "groups", "rows" and "positions" are served; by default all. `budget_ms`: how long a
+    query waits for the index at most, before it runs as without the index; for its rows, or their places in
+    files, it waits a second. A process of this Python beside Spark's driver answers from the indexes; it
+    reaches object stores with its environment. `last()` of the result says what became of the last query,
+    `stop()` ends the use of the index. Where the jar or the release of Spark does not fit, or that process
+    does not start, a line is logged, `last()` says why, and queries run as without tailbit.
 
     Raises:
         UsageError: an argument is not of its type, or the session is of Spark Connect, whose server takes
@@ -109,7 +109,7 @@ def sql(
 
     CREATE, DROP, ALTER, REFRESH, SHOW or DESCRIBE before INDEX makes an index statement, also where the rest
     is wrong; so the function can stand in for `spark.sql`. The session finds tables by the names of its
-    catalogs, and its time zone (`spark.sql.session.timeZone`) is that of terms. The statement is carried out
+    catalogs, and its time zone (`spark.sql.session.timeZone`) is used for terms. The statement is carried out
     at once; the result has a row per index, none after DROP INDEX.
 
     Raises:
@@ -151,14 +151,14 @@ def delete(
     `application` is an identifier and a number that are committed with the deletion, also where no row is
     found: a call with a number that the table has already does nothing, so a batch of a stream may be
     replayed. `dry_run` returns what would be done. Where an answer of the index might differ from Delta's
-    (the table has no deletion vectors, a change data feed or row tracking; a function of the session;
-    settings as ANSI off), Delta's own DELETE or MERGE is run, and the result says why. What the index does
-    not cover is scanned, unless it may not lag so far: commits older than `max_staleness` seconds must be
-    covered, and within `wait` seconds the head. Rows leave the files physically by `REORG TABLE ... APPLY
+    (the table lacks deletion vectors, or has a change data feed or row tracking; a function of the session;
+    settings such as ANSI off), Delta's own DELETE or MERGE is run, and the result says why. What the index
+    does not cover is scanned; but with `max_staleness`, commits older than these seconds must be covered, and
+    with `wait` the head within these seconds. Rows leave the files physically by `REORG TABLE ... APPLY
     (PURGE)` and VACUUM.
 
     Raises:
-        UsageError: no session is active, or it is of Connect; `table` is none, or a view; keys do not fit.
+        UsageError: no session is active, or it is of Connect; `table` is no table or a view; keys do not fit.
         StaleIndexError: the index lags more than `max_staleness` or `wait` allow.
         pyspark.errors.PySparkException: Delta or Spark refuses, as for a DELETE.
     """
@@ -183,11 +183,11 @@ def locate(
 
     This is `locate` of an opened table for keys that no driver should hold: each executor looks up its share,
     and needs tailbit installed. `table`: a path, also as ``hudi.`path` ``, or a name in a catalog of the
-    session. `on`: the key columns; by default all of the frame. Each key stands once; one without a row has
-    path and position null, one of several rows stands once for each. The version is fixed by this call, so
-    that the frame tells the same whenever it is computed. With `since`, an older version, `change` tells what
-    became of each row, as `locate` of a table does. Right at any lag, as everywhere. In SQL, `tailbit_locate`
-    tells it of few keys.
+    session. `on`: the key columns; by default all of the frame. The result has the distinct keys: a key
+    without a row with path and position null, a key of several rows once for each. The version is fixed by
+    this call, so that the frame tells the same whenever it is computed. With `since`, an older version,
+    `change` tells what became of each row, as `locate` of a table does. Right at any lag, as everywhere. In
+    SQL, `tailbit_locate` tells it of few keys.
 
     Raises:
         UsageError: `keys` is no DataFrame or lacks a column; when the frame is computed: a key is NULL.

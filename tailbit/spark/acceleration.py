@@ -31,17 +31,17 @@ _CLASS = "io.tailbit.spark.Acceleration"
 _DELTA = "io.delta.sql.DeltaSparkSessionExtension"
 _LOG = logging.getLogger("tailbit.spark")
 _entries: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
-"""The rule's door in each Java process: one helper serves all sessions there."""
+"""The Java entry object of the rule in each Java process: one helper serves all sessions there."""
 
 
 @dataclass(frozen=True)
 class AcceleratedScan:
     """What became of one scan of a Delta table: `served` names the mode, or `reason` says why there is none.
 
-    `asked` are the filters as they were put into words and used, `left` says which were not. `files` of the
-    `of` files that Delta left are read, those that are covered at `positions` alone, or none, where `rows`
-    were read while the query was planned. `not_counted` says why a count is not taken from bitmaps, `no_rows`
-    why rows are not read before, `no_positions` why files are read whole. `early`: whether the scan was
+    `asked`: the filters that were used, as SQL; `left`: those that were not. `of`: the files that Delta left;
+    `files`: how many of these are read, covered ones only at `positions` if that is not None; none if `rows`
+    were read while the query was planned. `not_counted`: why a count is not taken from bitmaps; `no_rows`:
+    why rows are not read in advance; `no_positions`: why files are read whole. `early`: whether the scan was
     served before Delta listed its files. Other fields are None or empty where they do not apply.
     """
 
@@ -88,7 +88,7 @@ class Acceleration:
 
 @dataclass(frozen=True)
 class NotAccelerated:
-    """The door of a session that cannot be accelerated, and why: its queries run as without tailbit."""
+    """The entry object of a session that is not accelerated, with the reason: queries run as usual."""
 
     reason: str
     detail: str
@@ -101,11 +101,11 @@ class NotAccelerated:
         return json.dumps([{"reason": self.reason, "detail": self.detail}])
 
     def served(self, mode: str) -> int:
-        """Return that a mode has served no scan."""
+        """Return 0: no mode has served a scan."""
         return 0
 
     def asked(self) -> int:
-        """Return that there is no helper, which nobody asks."""
+        """Return 0: there is no helper that could be asked."""
         return 0
 
 
@@ -142,9 +142,9 @@ def accelerated(
 
 
 def _attached(spark: SparkSession, settings: dict[str, str]) -> Any:
-    """Let a session follow the rules from now on; return their door.
+    """Attach the rules to a session; return their Java entry object.
 
-    A helper that does not start is logged and told by the rules.
+    If the helper does not start, the rules log that, and give it as the reason.
 
     Raises:
         _Unfit: the release of Spark, or the jar, is another one than this package is for.
@@ -182,7 +182,7 @@ def settings_of_start() -> dict[str, str]:
 
 
 def _bring_to_executors(spark: SparkSession, entry: Any) -> None:
-    """Let executors load the jar of an entry, once for each Spark context: they open the files."""
+    """Add the entry's jar to the executors, which open the files; once for each Spark context."""
     context: Any = spark._jsparkSession.sparkContext()
     jar = Path(entry.getClass().getProtectionDomain().getCodeSource().getLocation().toURI().getPath())
     if not any(path.endswith(f"/{jar.name}") for path in context.listJars().mkString("\n").split("\n")):
@@ -196,7 +196,7 @@ def _prefix(path: str) -> str:
 
 
 def _entry_of(spark: SparkSession) -> Any:
-    """Return the rule's door in the session's Java process: of Spark's class path, or else of the jar."""
+    """Return the rule's entry object in the session's Java process: of its class path, or else of the jar."""
     jvm, gateway = spark.sparkContext._jvm, spark.sparkContext._gateway
     assert jvm is not None
     assert gateway is not None

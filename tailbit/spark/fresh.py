@@ -24,7 +24,7 @@ _RULE = "tailbit.FreshScans"
 def active(spark: SparkSession) -> Iterator[None]:
     """Make a session the active one for a block, if it has a JVM beside this process.
 
-    Spark looks in the active session whether a data source of a name is there, whichever session registers.
+    Spark looks for the name of a data source in the active session, whichever session registers the source.
     """
     if not hasattr(spark, "_jsparkSession"):
         yield

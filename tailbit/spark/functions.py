@@ -35,7 +35,7 @@ _OPENED: Cache[str, IndexedTable] = Cache(HANDLES_BYTES)
 """The handles of this worker process by path; bounded in bytes, not in tables."""
 
 _NO_INDEX = 1 << 16
-"""Bytes that the handle of a table without an index counts."""
+"""Bytes that the handle of a table without an index counts for in the cache."""
 
 
 def opened(path: str) -> IndexedTable:
@@ -88,7 +88,7 @@ def register_functions(spark: SparkSession) -> None:
 
 
 def session_zone(spark: SparkSession) -> str:
-    """Return the current time zone of a session, by the one name of zones of its offset."""
+    """Return the current time zone of a session, by the common name of all zones of its fixed offset."""
     zone: str | None = spark.conf.get("spark.sql.session.timeZone")
     return known_zone("spark.sql.session.timeZone", zone or "UTC")
 
@@ -168,7 +168,7 @@ class TailbitLocate(Located):
         version: AnalyzeArgument | None = None,
         since: AnalyzeArgument | None = None,
     ) -> OfKeys:
-        """Return the columns of the result, and the versions that it is of."""
+        """Return the columns of the result, and the versions that the keys are looked up in."""
         table: IndexedTable = opened(_constant("path", path))
         named, at, older = _constant("on", on), _constant("version", version), _constant("since", since)
         return located_of(table, keys, named, at, older)

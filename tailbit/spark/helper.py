@@ -2,7 +2,7 @@
 
 A request is a line of JSON on standard input: `id`, `want` (ready, known, files, positions, count, groups,
 rows), `root`, `table` (the table's id), `version`, `where` (texts of conjuncts), `by` (names of columns),
-`measures` (pairs of a function and a name), `columns` (names of those that are read), `most` (groups or
+`measures` (pairs of a function and a name), `columns` (names of columns to read), `most` (groups or
 rows), `options` (of the stores), `budget_ms` (how long the driver waits). The reply is a line of JSON with
 that `id` on standard output, as soon as there is one: replies need not come in the order of requests. Where
 it has `arrow`, that number of bytes of an Arrow IPC stream follow. An answer is of the requested version,
@@ -58,7 +58,7 @@ _ERRORS: Mapping[type[Exception], str] = {
 
 @dataclass
 class Helper:
-    """The tables that have been asked, kept open, and what answers requests for them."""
+    """The answerer of requests, which keeps the tables open that it was asked about."""
 
     _tables: dict[tuple[str, tuple[tuple[str, str], ...]], IndexedTable] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -66,7 +66,8 @@ class Helper:
     def reply(self, line: bytes, arrived: float) -> tuple[dict[str, Any], bytes]:
         """Return the reply to a line, and the bytes of an Arrow stream that follow; raises nothing.
 
-        `arrived`: when, by the monotonic clock. Nothing is computed for a driver that waits no longer.
+        `arrived`: when the line arrived, by the monotonic clock. If the driver has stopped waiting, nothing
+        is computed.
         """
         head: dict[str, Any] = {"id": None}
         try:
@@ -104,7 +105,7 @@ class Helper:
             answer, data = answerers[request.want](handle, request)
             check_table(handle, request)
         except BaseException as wrong:
-            # What another reason is told of may be another table: the next request opens what is there then.
+            # After other reasons the path may hold another table: the next request opens it anew.
             stays = isinstance(wrong, Declined) and wrong.reason in OF_CONDITIONS
             self._keep(key, handle if stays else None)
             raise
@@ -112,7 +113,7 @@ class Helper:
         return {**answer, "table": request.table, "version": request.version}, data
 
     def _keep(self, key: tuple[str, tuple[tuple[str, str], ...]], handle: IndexedTable | None) -> None:
-        """Keep a table open as the one asked last, or no longer."""
+        """Keep a table open, as the one asked last; with `handle` None, keep it no longer."""
         with self._lock:
             self._tables.pop(key, None)
             if handle is not None:
@@ -125,7 +126,7 @@ def _check_release(sources: object) -> None:
     """Check that a jar that names its sources is of this release.
 
     Raises:
-        Declined: it is of another one, whose requests mean something else.
+        Declined: the jar is of another release, whose requests mean something else.
     """
     if sources not in (None, digest()):
         raise Declined("other-release", f"the jar is of another release of tailbit than {sys.executable}")

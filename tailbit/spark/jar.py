@@ -21,10 +21,10 @@ from tailbit.errors import RequirementError
 _HERE = Path(__file__).parent
 _JAR = _HERE / "jar" / "tailbit-spark.jar"
 _STAMP = "META-INF/tailbit-sources"
-"""The entry of the jar that holds the digest of the sources it is of."""
+"""The entry of the jar that holds the digest of its sources."""
 
 MISFITS = {"no-jar": "has not been built", "other-release": "is not of this release"}
-"""What may be wrong with the jar, and how it is said."""
+"""What may be wrong with the jar, with its wording in errors."""
 
 _DELTA = ("io.delta_delta-spark_*.jar", "io.delta_delta-storage-*.jar")
 

@@ -1,4 +1,4 @@
-"""Where keys live, asked for a DataFrame of keys, each executor looking up its share of them, or in SQL."""
+"""Location of the keys of a DataFrame, where each executor looks up its share of the keys, or in SQL."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _look_up(
     version: int,
     since: int | None,
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return what looks up a share of the keys at a version, all of them at once."""
+    """Return a function for `mapInArrow` that looks up all keys of a partition together, at a version."""
 
     def look_up(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with without_traceback():
@@ -135,7 +135,7 @@ class Located:
         version: int | None = None,
         since: int | None = None,
     ) -> None:
-        """Keep keys, those of an array or of a row."""
+        """Collect the keys of an array, or the key of a row of a TABLE."""
         self._path = path
         self._rows += [keys] if isinstance(keys, Row) else keys or []
 
@@ -163,7 +163,7 @@ def _plain(value: Any, type_: DataType) -> Any:
 def located_of(
     table: IndexedTable, keys: AnalyzeArgument, on: str | None, version: int | None, since: int | None
 ) -> OfKeys:
-    """Return what `tailbit_locate` returns of the keys of its argument.
+    """Return the result columns of `tailbit_locate`, and the versions in which it looks up the keys.
 
     Raises:
         UsageError: the keys are no constant array and no table, or have no names.

@@ -46,15 +46,15 @@ class DefinedTable(Handle):
         zone: str = "UTC",
         progress: Callable[[int, int], None] | None = None,
     ) -> IndexDescription:
-        """Create an index of columns or expressions, and build it, unless an indexer runs that does.
+        """Create an index of columns or expressions, and build it unless an indexer runs, which then does.
 
         `on`: one to four terms in SQL. `kind`: "bitmap", "record_key", "bloom_filter", "column_stats".
-        `only`: a condition on partition columns. `deferred`: `rebuild_index` builds it. `zone`: of terms that
-        depend on it. `options`: {"counts": "auto"}, off above 0.5 values a row. `progress`: gets the rest.
+        `only`: a condition on partition columns. `deferred`: awaits `rebuild_index`. `zone`: time zone of
+        terms. `options`: {"counts": "auto"}, off above 0.5 values a row. `progress`: gets files, rows left.
 
         Raises:
-            StatementError, PredicateError, ColumnTypeError: no such term, kind or option can be.
-            UnknownColumnError, IndexNameTakenError: no such column; such an index is there.
+            StatementError, PredicateError, ColumnTypeError: a term, the kind or an option is not possible.
+            UnknownColumnError, IndexNameTakenError: no such column; the name or the terms are taken.
 
         >>> flights.create_index("by_place", "lower(dest)").state
         'complete'
@@ -101,11 +101,11 @@ class DefinedTable(Handle):
         only: str | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> IndexDescription:
-        """Build an index anew, unless an indexer runs that does; a deferred one is built from now on.
+        """Build an index anew, unless an indexer runs, which then does; a deferred one is built from now on.
 
-        Meanwhile questions use the older one; where it is of one column, files are scanned until built.
+        Meanwhile questions use the old index; if it is of one column, files are scanned until rebuilt.
 
-        `only`: a condition on partition columns, which an index of a part or a deferred one covers from now
+        `only`: a condition on partition columns: a partial or deferred index covers these partitions from now
         on, besides what it covers already. `progress`: as of `create_index`.
 
         Raises:
@@ -197,7 +197,7 @@ class DefinedTable(Handle):
             return ()
 
     def _built(self, index: MetadataTable, name: str, progress: Progress | None) -> IndexDescription:
-        """Build what an index lacks in this process, unless an indexer does; return what is built then."""
+        """Build what an index lacks in this process, unless an indexer does; return its description then."""
         from tailbit.index.maintenance.definitions import found
         from tailbit.upkeep.repairs import build_again
 

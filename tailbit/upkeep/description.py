@@ -25,8 +25,8 @@ class IndexDescription:
     `terms`: columns or expressions, as SQL. `only`: the condition on partition columns of the files that it
     covers; empty for all. `zone`: the session time zone of the questions that it serves, if its values depend
     on it. `state`: "complete", "building", or "deferred" until the first rebuild. `files_left`: live files
-    that it is still to be built for. `bytes`: of its postings, in `describe_index`. `indexer`: the running
-    indexer that builds it.
+    that it is still to be built for. `bytes`: size of its postings, told by `describe_index` alone.
+    `indexer`: the running indexer that builds it.
     `counts_reason`: why the values are not counted, if that was decided from a sample of the data. `changed`:
     which column is gone or has another type than it had, so that questions read the data; empty for none.
     """

@@ -39,7 +39,7 @@ def started() -> Finding:
             answer = spark.sparkContext.parallelize([1], 1).map(lambda number: number + 1).collect()
     except TailbitError as failed:
         return Finding.of("spark starts", failed)
-    except Exception as failed:  # Whatever Java says is what was asked for.
+    except Exception as failed:  # Any error of Java is a finding.
         lines = str(failed).strip().splitlines() or [type(failed).__name__]
         remedy = "Read what Java wrote above; `tailbit run` ends with the same."
         return Finding("spark starts", State.PROBLEM, lines[0], "a worker that answers", remedy)
@@ -93,7 +93,7 @@ def _clock(newest_ms: int, now_ms: int) -> Finding:
 
 
 def of_place(check: str, place: str, options: StorageOptions, named_by: str = "--index") -> Finding:
-    """Check that an index or a lease can be written at its place. `named_by`: what names another place."""
+    """Check that an index or a lease can be written at its place. `named_by`: the option that changes it."""
     needed = "the right to write there, and a store that tells which of two writers was first"
     try:
         storage = open_storage(place, options)

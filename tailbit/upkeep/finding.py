@@ -37,5 +37,5 @@ class Finding:
 def judged(
     check: str, found: str, unless: bool, needed: str, remedy: str, state: State = State.PROBLEM
 ) -> Finding:
-    """Return a finding that is well if `unless` is True, and else in a state."""
+    """Return a finding: OK if `unless` is True, else in `state`, with what is needed and the remedy."""
     return Finding(check, State.OK, found) if unless else Finding(check, state, found, needed, remedy)

@@ -1,4 +1,4 @@
-"""What a machine has of that which an indexer needs: the checks of `tailbit doctor` without a table."""
+"""Checks that a machine has what an indexer needs: the part of `tailbit doctor` without a table."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _packages() -> Finding:
 
 
 def _is_meant(marker: str) -> bool:
-    """Return whether a marker of an older or newer Python is met; of others, yes."""
+    """Return whether this Python meets the `python_version` bound of a marker; True without such a bound."""
     bound = re.search(r"python_version\s*([<>=]+)\s*['\"]([\d.]+)['\"]", marker)
     return bound is None or _fits(".".join(map(str, sys.version_info[:2])), bound[1] + bound[2])
 

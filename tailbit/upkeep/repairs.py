@@ -1,4 +1,4 @@
-"""An index is repaired: what `verify` finds wrong goes in one commit, and is then built again."""
+"""Repair of an index: one commit removes what `verify` finds wrong, which is then built again."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from tailbit.tables.table import Table
 Progress = Callable[[int, int], None]
 """A callback with the numbers of files and rows that are still to be built."""
 _OFTEN = 256 << 20
-"""Bytes of a batch that somebody waits for: what is lost if the process is interrupted."""
+"""Bytes of a batch while a caller waits: the most that is lost if the process is interrupted."""
 
 _TOLD_BYTES = 16 << 20
-"""Bytes of a task that somebody waits for: after each, the progress is told."""
+"""Bytes of a task while a caller waits: progress is reported after each task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def repair(
 ) -> Repaired:
     """Remove damaged parts from an index in one commit, and build them again if no indexer does.
 
-    `columns`: those that the index must have.
+    `columns`: the columns that the index must have; None for any.
 
     Raises:
         SettingsError: the index has other columns.
@@ -71,7 +71,7 @@ def repair(
     try:
         done = mend(index, table, damage, f"repair: {problems[0].where}")
     except CorruptIndexError:
-        # The records themselves: without them nothing tells what the rest is about.
+        # The file records are damaged: without them nothing tells what the other parts are about.
         return made_anew(table, index.path, index.state.settings.definitions, problems, index.kinds)
     fault_point(Fault.REPAIR_HALF_DONE)
     return Repaired(tuple(problems), left, done, build_again(table, index))
@@ -100,7 +100,7 @@ def made_anew(
 
 
 def build_again(table: Table, index: MetadataTable, progress: Progress | None = None) -> str | None:
-    """Bring an index up to its table in this process, unless an indexer runs; return that indexer.
+    """Build what an index lacks in this process, unless an indexer runs; return that indexer, else None.
 
     `progress`: called with the numbers of files and rows that are left, first and after each task. Whatever
     is committed when it raises, or the process is interrupted, stays built.
@@ -139,7 +139,7 @@ def _run_all(tasks: Sequence[BuildTask]) -> list[TaskResult]:
 
 
 class _Told:
-    """Tasks that are run one after the other, telling what is left after each."""
+    """A runner of tasks, one after the other, that reports what is left after each task."""
 
     def __init__(self, table: Table, index: MetadataTable, progress: Progress) -> None:
         self._progress = progress

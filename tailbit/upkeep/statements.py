@@ -1,4 +1,4 @@
-"""Index statements in SQL: a text is read, its table is opened, and the table carries it out."""
+"""Index statements in SQL: the text is parsed, its table is opened, and the table carries it out."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def sql(
     the session time zone, which a term over timestamps is kept in. `index`: where the index is.
 
     Raises:
-        StatementError: the text is no index statement, or asks for what there is not; says where.
+        StatementError: the text is no index statement, or asks for something that does not exist; says where.
         NotATableError: there is no such table.
         TailbitError: as of `create_index`, `rebuild_index`, `drop_index` and `describe_index`.
 
@@ -88,9 +88,9 @@ def table_of(
     """Open the table of a statement with its index; CREATE may name a place where no index is yet.
 
     Raises:
-        StatementError: a name is that of no folder in the working directory that holds a table.
+        StatementError: the working directory has no folder of that name that holds a table.
         NotATableError: there is no table at a path.
-        NoIndexError: a place of the index is given, and there is none.
+        NoIndexError: `index` is given, and there is no index.
     """
     path = _path_of(statement.table, source, storage_options)
     if isinstance(statement, CreateIndex) and index is not None:
@@ -109,7 +109,7 @@ def _path_of(table: TableReference, source: str, storage_options: Mapping[str, s
     """Return the path of a table; a single name is that of a folder in the working directory.
 
     Raises:
-        StatementError: it is a name of a catalog, which only Spark knows.
+        StatementError: the name is of a catalog, which only Spark knows, or no such folder holds a table.
     """
     if table.kind == "path":
         return table.text

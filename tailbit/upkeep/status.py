@@ -156,7 +156,7 @@ def _recorded(table: MaintainedTable, index: MetadataTable, columns: Mapping[str
 
 
 def _name(definition: Definition, columns: Mapping[str, str]) -> str:
-    """Return the name of a definition; that of a column without a name of its own is the column's today."""
+    """Return the name of a definition: its own name, or else the current name of its column."""
     if REPLACES in definition.options:
         return f"{definition.name} (rebuilt)"
     own = definition.name != definition.label

@@ -43,8 +43,8 @@ class MaintainedTable(DefinedTable):
     ) -> Report:
         """Check the index: checksums, postings, value counts, and a sample of values of the data files.
 
-        `derive`: this many columns of files are derived again as a whole; of the `files` (paths as in the
-        log) and `columns` named, all are.
+        `derive`: number of (file, column) pairs whose postings are derived again as a whole; with `files`
+        (paths as in the log) or `columns`, all pairs of these are.
 
         Raises:
             NoIndexError: there is no index.
@@ -102,7 +102,7 @@ class MaintainedTable(DefinedTable):
 
         One commit removes the damaged parts. A running indexer builds them again; if none runs, this call
         does. An index whose records or own log cannot be read, or of an older format, is rebuilt with its
-        columns; `columns` are used if these are lost. Every question is answered rightly all the while.
+        columns, or with `columns` if its own are lost. Every question is answered rightly all the while.
 
         Raises:
             NoIndexError: there is no index.
@@ -133,8 +133,8 @@ class MaintainedTable(DefinedTable):
         """Advise which columns and which indexes of every kind are worth it, from a sample of the data.
 
         `queries`: questions that are asked of the table, each a predicate or a SELECT; a column that none of
-        them names is not advised. `seed`: of the sample. No index is needed, and nothing is written. The
-        `definitions` of the advice are CREATE INDEX statements, of what does not exist yet.
+        them names is not advised. `seed`: seed of the sample. No index is needed, and nothing is written. The
+        `definitions` of the advice are CREATE INDEX statements for indexes that do not exist yet.
 
         Raises:
             DataFileError: a sampled file is missing or is not Parquet.
@@ -172,7 +172,7 @@ class MaintainedTable(DefinedTable):
 
         seen = self._apart()
         index = seen._needed()
-        # Versions of another history say nothing about which of this one's files can still be asked for.
+        # Versions of another history do not tell which files of this one can still be asked for.
         earliest = self._table.earliest() if seen._trusted() else None
         return merge_all(index, earliest_version=earliest)
 
@@ -245,7 +245,7 @@ def _chosen(
 
     Raises:
         UnknownColumnError: the table has no such column.
-        UsageError: the version that the index speaks of has no such file, or a column is not indexed.
+        UsageError: the version that the index covers has no such file, or a column is not indexed.
     """
     indexed = {c.id: c.label for c in index.settings.columns} if columns else {}
     ids = {snapshot.schema.resolve(name).id: name for name in columns}

@@ -50,7 +50,7 @@ def cast_decimal(values: pa.Array, from_: DataType, to: DataType) -> Vector | No
 
 
 def _of_small_decimal(values: pa.Array, from_: DataType, to: DataType) -> Vector | None:
-    """Cast decimals in 64 bits; None if the cast or a value does not allow that."""
+    """Cast decimals by arithmetic of 64 bits; None if the cast or a value does not allow that."""
     small_values, null = small.small(values), nulls_of(values)
     if small_values is None:
         return None
@@ -66,7 +66,7 @@ def _of_small_decimal(values: pa.Array, from_: DataType, to: DataType) -> Vector
 
 
 _EXACT, _EXACT_POWER = 1 << 53, 18
-"""Integers below this one, and powers of ten up to that one, are floats of 64 bits as they stand."""
+"""Integers below the first number, and powers of ten up to the second exponent, are exact as doubles."""
 
 
 def _plain(value: int, scale: int) -> str:

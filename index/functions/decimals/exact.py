@@ -22,15 +22,15 @@ from tailbit.tables.arrow import arrow_scalar, filled, numpy_of
 from tailbit.tables.model import DataType
 
 BY_ZERO = {"%": "REMAINDER_BY_ZERO"}
-"""What divisions by zero raise that are no `/`."""
+"""The error of a division by zero, for the operators that do not raise DIVIDE_BY_ZERO."""
 
 
 def changed_sign(call: Call, values: pa.Array, null: Mask) -> Vector:
     """Change the sign of decimals, or with `abs` remove it.
 
     Spark changes a sign through 34 digits (`java.math.MathContext.DECIMAL128`, ties to even), which rounds a
-    longer number; a result with one digit more than the type then raises. A value with the right sign is left
-    as it is.
+    longer number; a result with one digit more than the type then raises. `abs` does not round values without
+    a minus sign.
     """
     without = call.name == "abs"
     small_values = small.small(values)
@@ -115,7 +115,7 @@ def _rescaled(data: npt.NDArray[np.object_], scale: int, to: int) -> npt.NDArray
 
 
 def mapped(apply: Callable[[Any], Any], data: npt.NDArray[np.object_]) -> npt.NDArray[np.object_]:
-    """Return what a function gives for each integer; None stays."""
+    """Return the result of a function for each integer; None stays None."""
     out = np.empty(len(data), dtype=object)
     out[:] = [None if v is None else apply(v) for v in data]
     return out

@@ -32,7 +32,7 @@ class Small(NamedTuple):
 
     @classmethod
     def of(cls, data: Longs) -> Small:
-        """Wrap integers, none of which is the least of 64 bits."""
+        """Wrap integers; none of them may be the least 64-bit integer."""
         return cls(data, max(abs(int(data.min())), abs(int(data.max()))) if len(data) else 0)
 
     def times(self, power: int) -> Small | None:
@@ -55,7 +55,7 @@ class Small(NamedTuple):
 
 
 def small(values: pa.Array) -> Small | None:
-    """Convert decimals of 128 bits, or integers; None if one does not fit in 64 bits."""
+    """Convert decimals of 128 bits, or integers; None if one may not fit."""
     if not pa.types.is_decimal128(values.type):
         data = numpy_of(filled(values, 0)).astype(np.int64)
         return Small.of(data) if not len(data) or int(data.min()) > -_LIMIT else None
@@ -84,7 +84,7 @@ def fitted(values: Small, null: Mask, type_: DataType) -> Vector:
 
 
 def binary(call: Call, args: list[pa.Array], null: Mask) -> Vector | None:
-    """Compute `+ - * %` and `/` of decimals; a divisor must nowhere be zero."""
+    """Compute `+ - * / %` of decimals; the caller has checked that no divisor is zero."""
     left, right = call.args[0].type, call.args[1].type
     a, b = small(args[0]), small(args[1])
     if a is None or b is None:

@@ -32,7 +32,7 @@ def constant_whole(call: Call, at: int) -> int | None:
 
 
 def empty_where(texts: pa.Array, values: pa.Array) -> pa.Array:
-    """Return values of texts, with an empty value for NULL; NULL where the text itself is NULL."""
+    """Fill NULL values with an empty text, except where the text that they come from is NULL."""
     whole = filled(values, "")
     return (
         pc.if_else(pc.is_valid(texts), whole, arrow_scalar(None, pa.string())) if texts.null_count else whole

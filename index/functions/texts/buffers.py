@@ -17,7 +17,7 @@ from tailbit.index.functions.vectors import nulls_of
 
 Bytes = npt.NDArray[np.uint8]
 MOST_BYTES = (1 << 31) - 1
-"""Bytes that the texts of one array have at most: their places are of 32 bits."""
+"""Most bytes of texts in one array, whose offsets have 32 bits."""
 
 
 def bytes_of(texts: pa.Array) -> tuple[Longs, Bytes]:
@@ -53,7 +53,7 @@ def _hex_table(form: bytes) -> npt.NDArray[np.uint16]:
 
 
 HEX_OF_BYTE = _hex_table(b"%02X")
-"""By byte, its two digits of base 16 as they stand in memory."""
+"""The two hexadecimal digits of each byte, as a 16-bit word in memory order."""
 _LOWER_HEX_OF_BYTE = _hex_table(b"%02x")
 
 

@@ -35,7 +35,7 @@ def takes_characters(call: Call) -> bool:
 
 
 def readable(texts: Vector) -> Vector:
-    """Leave rows open whose text is not UTF-8. Cost: a pass over the bytes."""
+    """Set texts that are not UTF-8 to NULL, with the error NOT_READ. Cost: a pass over the bytes."""
     if not pa.types.is_string(texts.values.type) or _is_utf8(texts.values):
         return texts
     wrong = _not_utf8(texts.values)

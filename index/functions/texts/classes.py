@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 Ranges = list[tuple[int, int]]
-"""Code points from one to another, both included."""
+"""Ranges of code points, both ends included."""
 
 PREDEFINED: dict[str, Ranges] = {
     "d": [(0x30, 0x39)],
@@ -21,7 +21,7 @@ _LETTERS = ((0x41, 0x5A, 0x20), (0x61, 0x7A, -0x20))
 
 
 class Item(NamedTuple):
-    """A character in a class, or the letter of a predefined class; whether a backslash precedes it."""
+    """An item of a class: a character, or the letter of a predefined class; `escaped`: after a backslash."""
 
     char: str
     escaped: bool = False

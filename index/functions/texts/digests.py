@@ -24,7 +24,7 @@ _ALGORITHMS: dict[str, Callable[..., Any]] = {
 def digest(call: Call, args: list[pa.Array]) -> Vector:
     """Compute a hash of bytes, named by the setting.
 
-    Cost: one call per value; equal values are not shared.
+    Cost: one call per value, equal values included.
     """
     name, values = str(call.setting[0]), args[0]
     if name == "hex":

@@ -26,9 +26,9 @@ from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, arrow_scalar
 
 _LONGEST = 1 << 20
-"""Characters that a text is filled up to at most."""
+"""Most characters to which a text is padded."""
 _LONGEST_AT_ONCE = 1 << 8
-"""Up to here what fills up texts is a few kilobytes in all, and so are the texts themselves."""
+"""Up to this length all paddings are made beforehand; together they have some thirty kilobytes."""
 
 
 def place(call: Call, args: list[pa.Array]) -> Vector:
@@ -116,7 +116,7 @@ def stripped(call: Call, args: list[pa.Array]) -> Vector:
 
 
 def translated(call: Call, args: list[pa.Array]) -> Vector:
-    """Compute translate: each character of the second text becomes the third's at its index, or none."""
+    """Compute translate: each character of the second text becomes the third's at its index, or vanishes."""
     from_, to = constant_text(call, 1), constant_text(call, 2)
     if from_ is None or to is None:
         return each_row(call, args, _translated)
@@ -146,7 +146,7 @@ def _byte_table(from_: bytes, to: bytes) -> list[int | None] | None:
 
 
 _NONE = "\0"
-"""What Spark puts in the place of a character that becomes none; a written one is taken for that too."""
+"""What Spark replaces a character with to remove it; this character itself, if given, also removes."""
 
 
 def _translated(text: bytes, from_: bytes, to: bytes) -> bytes:

@@ -1,7 +1,7 @@
 """Matches of a Java pattern and their groups: regexp_extract and regexp_replace.
 
-A pattern is supported if Python finds the same matches by the same rules; a group is repeated at most once.
-Texts with a character beyond U+FFFF stay open.
+A pattern is supported if Python finds the same matches by the same rules; `?` is the only quantifier that may
+follow a group. Texts with a character beyond U+FFFF get NOT_READ.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tailbit.tables.arrow import arrow_array
 from tailbit.tables.schema import arrow_type
 
 _DOLLAR = r"(?:(?=\r\n\Z)|(?<!\r)(?=\n\Z)|(?=[\r\x85\u2028\u2029]\Z)|\Z)"
-"""What `$` is to Java: the end, or the last line terminator before it."""
+"""A Python pattern for Java's `$`: the end of the text, or the place before its last line terminator."""
 
 
 @lru_cache(maxsize=256)
@@ -58,7 +58,7 @@ class _Groups(JavaRegex):
 class _OneGroup(_Groups):
     """A translator that keeps one group of a pattern and names it, as Arrow requires; group 0 is the match.
 
-    `alike`: whether RE2 is known to match like Python: `$` differs, and optional groups may.
+    `alike`: whether RE2 surely matches as Python does, which it may not with `$` or an optional group.
     """
 
     def __init__(self, pattern: str, group: int) -> None:
@@ -87,7 +87,7 @@ _GROUP = "wanted"
 
 @lru_cache(maxsize=256)
 def _re2_of_group(pattern: str, group: int) -> str | None:
-    """Return an RE2 pattern that gives the same group of the match; None if it may differ."""
+    """Return an RE2 pattern that finds the same text for a group; None if it may find another."""
     group_regex = _OneGroup(pattern, group)
     regex = group_regex.read()
     return regex if group_regex.alike and _compiles(regex) else None
@@ -144,7 +144,7 @@ def _substituted(parts: Sequence[object], text: str, pattern: re.Pattern[str]) -
 
 
 def within_16_bits(call: Call, texts: pa.Array, apply: Callable[[pa.Array], Vector]) -> Vector:
-    """Apply a function to texts; those with a character beyond U+FFFF, two in Java, stay open."""
+    """Apply a function to texts; those with a character beyond U+FFFF, two in Java, get NOT_READ."""
     data = bytes_of(texts)[1]
     if not len(data) or int(data.max()) < _BEYOND_16_BITS:
         return apply(texts)
@@ -162,7 +162,7 @@ def _not_read(call: Call, texts: pa.Array) -> Vector:
 
 
 def each_found(call: Call, texts: pa.Array, apply: Callable[[str, re.Pattern[str]], Any]) -> Vector:
-    """Compute a function of each distinct text and the compiled pattern of a call."""
+    """Apply a function to each distinct text and the compiled pattern of a call."""
     pattern = constant_text(call, 1)
     assert pattern is not None
     compiled = groups_of(pattern)

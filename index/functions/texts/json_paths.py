@@ -81,7 +81,7 @@ def _part(text: str, path: Path) -> bytes | None:
 
 
 def _found(value: Any, path: Path) -> tuple[Any] | None:
-    """Return a tuple of the value at a path, or None; of equal names, the first that leads to one."""
+    """Return a 1-tuple of the value at a path, or None; of equal names, the first that has such a value."""
     if not path:
         return (value,)
     step, rest = path[0], path[1:]
@@ -108,7 +108,7 @@ def _written(value: Any) -> str:
 
 
 def _as_java(value: float) -> str:
-    """Format a double as Java does, where that is sure to be its shortest text."""
+    """Format a double as Java does; where Java's text may be another than the shortest, raise NOT_READ."""
     shown = repr(float(value))
     digits = shown.lstrip("-").replace(".", "").strip("0")
     if value != 0 and (not 1e-3 <= abs(value) < 1e7 or len(digits) > _PLAIN_DIGITS):

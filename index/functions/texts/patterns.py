@@ -15,7 +15,7 @@ BREAKS = r"\n\r\x{85}\x{2028}\x{2029}"
 """Line terminators to Java: no dot matches them, and `$` matches before the last of them."""
 
 END = "\\z"
-"""What `$` becomes; it is also sought in the text without its last line terminator (`LAST_BREAK`)."""
+"""The translation of `$`; such a pattern is also tried on the text without its last break (`LAST_BREAK`)."""
 
 LAST_BREAK = rf"(?:\r\n|[{BREAKS}])\z"
 """The line terminator at the end of a text; `\r\n` is one, and nothing matches between the two."""
@@ -50,7 +50,7 @@ def like_tokens(pattern: str, escape: str) -> list[tuple[str, bool]]:
 
 
 def like_prefix(pattern: str, escape: str) -> tuple[str, str] | None:
-    """Return the text before the only wildcard, and "%" if it is at the end, "" for no wildcard; or None."""
+    """Return (text, "%") of a pattern `text%`, (text, "") of one without wildcards, None of others."""
     tokens = like_tokens(pattern, escape)
     wild = [n for n, (_, is_wild) in enumerate(tokens) if is_wild]
     text = "".join(char for char, is_wild in tokens if not is_wild)
@@ -62,10 +62,9 @@ def like_prefix(pattern: str, escape: str) -> tuple[str, str] | None:
 
 
 def like_parts(pattern: str, escape: str) -> tuple[str, str, str] | None:
-    """Return beginning, end and inner part of the texts that a pattern matches; None for other patterns.
+    """Return the parts of a pattern `a%b` as (a, b, ""), of `%c%` as ("", "", c); None for other patterns.
 
-    Such patterns are `a%b`, `%a%` and shorter ones. Spark compares their bytes, whether they are UTF-8 or
-    not.
+    Each part may be empty. Spark compares the bytes for such patterns, whether they are UTF-8 or not.
     """
     pieces = [""]
     for char, is_wild in like_tokens(pattern, escape):

@@ -11,7 +11,7 @@ from tailbit.arrays import Longs, Mask
 from tailbit.index.functions.texts.buffers import HEX_OF_BYTE, Bytes, texts_of
 
 Piece = tuple[Bytes, Mask | None]
-"""A row of bytes a text, and which of them are part of it; None for all."""
+"""A table with a row of bytes per text, and the mask of the bytes that belong to the text; None for all."""
 
 
 def digits(numbers: Longs, least: int, most: int) -> Piece:

@@ -99,7 +99,7 @@ def _pieces(texts: pa.Array, between: str, at: int) -> tuple[pa.Array, Mask]:
 
 
 CHARSETS = {"UTF-8": "utf-8", "US-ASCII": "ascii", "ISO-8859-1": "latin-1"}
-"""Names of character sets of Spark's, and Python's names of those that both read alike."""
+"""Spark's names of the character sets that Python decodes alike, with Python's names."""
 
 
 def decoded(call: Call, args: list[pa.Array]) -> Vector:
@@ -142,7 +142,7 @@ def count(call: Call, args: list[pa.Array]) -> Vector:
 
 
 _LITERAL = re.compile(r"(?:[\w\-@ ,;:/=#%&!~]|\\[.*+?()\[\]{}|^$\\/\-])+", re.ASCII)
-"""Patterns that find nothing but themselves, without their backslashes."""
+"""Patterns that match one text only, which is the pattern without its backslashes."""
 
 
 def _literal(pattern: str | None) -> str | None:

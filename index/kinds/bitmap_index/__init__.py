@@ -1,1 +1,1 @@
-"""The kind `bitmap_index` keeps postings: where in a row space a column has which value."""
+"""The kind `bitmap_index` keeps postings: the positions of each value of a column in a row space."""

@@ -1,7 +1,7 @@
-"""What the postings of an expression say of conditions on the columns that it reads.
+"""Bounds of conditions on columns, from the postings of an expression that reads these columns.
 
-Example, for the term `date_trunc('HOUR', ts)`: `ts >= '10:30'` is TRUE for every row of 11:00 and later, may
-be TRUE for rows of 10:00, and these are rechecked.
+Example, for the term `date_trunc('HOUR', ts)`: `ts >= '10:30'` is TRUE for every row of 11:00 and later; it
+may be TRUE for rows of 10:00, which are rechecked.
 """
 
 from __future__ import annotations
@@ -31,14 +31,17 @@ class TermAccess(Access):
         return self.term
 
     def same(self, node: Node) -> Node | None:
-        """Return the condition on the term that is TRUE for the same rows; None if there is no other."""
+        """Return the condition on the term that is TRUE for the same rows as `node`, or None.
+
+        None: there is no such condition, or `node` itself reads only the term.
+        """
         if all(column.id == self.term.id for column in columns_of(node)):
             return None
         implication = implied(node, self.term)
         return implication.maybe if implication is not None and implication.exact else None
 
     def serves(self, node: Node) -> bool:
-        """Return whether a condition implies anything for the term, and an AND more than its parts do."""
+        """Return whether a condition restricts the term; an AND counts only for a term of several columns."""
         return implies(node, self.term)
 
     def bounds(self, node: Node, space: SpaceView) -> Bounds:

@@ -68,7 +68,7 @@ class BitmapIndexKind(Kind[Segments]):
 
         terms = {column.id: column for column in columns if isinstance(column, IndexedTerm)}
         pairs = [(d, terms[d.id]) for d in view.settings.definitions if d.id in terms]
-        # What serves more conditions of an AND at once comes first.
+        # Tuples of more parts come first, since they may serve more conditions of an AND at once.
         tuples = [TupleAccess(d, term) for d, term in pairs if isinstance(term, IndexedTuple)]
         tuples.sort(key=lambda access: len(access.term.parts), reverse=True)
         others = [TermAccess(d, term) for d, term in pairs if not isinstance(term, IndexedTuple)]
@@ -81,7 +81,7 @@ class BitmapIndexKind(Kind[Segments]):
         return due_spaces(view.reader(self).by_space, view, view.reader(FILES), earliest)
 
     def merge(self, view: View, group: MergeGroup, earliest: int | None) -> Merged:
-        """Merge row spaces into one segment over one row space; claims of reachable files move there."""
+        """Merge row spaces into one; claims of reachable files move there, other claims are dropped."""
         from tailbit.index.kinds.bitmap_index.merging.merge import merge_spaces
 
         spaces = view.reader(self).by_space
@@ -90,7 +90,11 @@ class BitmapIndexKind(Kind[Segments]):
         return merge_spaces(view.storage, sources, claims, earliest, PostingForms.of(view.settings))
 
     def may_commit(self, view: View, group: MergeGroup, merged: Merged | None) -> bool:
-        """Return whether a merge may be committed; not if a segment is new or a dropped file came back."""
+        """Return whether a merge may be committed.
+
+        A merge is refused if one of its row spaces has a new segment, or if a file whose claim it drops is
+        live again.
+        """
         spaces = view.reader(self).by_space
         present = {s.path for space in group.spaces for s in spaces.get(space, ())}
         if not super().may_commit(view, group, merged) or not present <= set(group.inputs):

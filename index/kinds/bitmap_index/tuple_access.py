@@ -1,4 +1,4 @@
-"""What the postings of tuples say of conditions on the columns and terms that are their parts.
+"""Bounds of conditions on columns and expressions, from the postings of tuples with these as parts.
 
 Example, for tuples of (country, lower(city), zip):
 
@@ -40,7 +40,7 @@ class TupleAccess(Access):
         return self.term
 
     def same(self, node: Node) -> Node | None:
-        """Return the condition on the tuples, and the rest of the node, that is TRUE for the same rows."""
+        """Return a condition on tuples, AND the rest of `node`, that is TRUE for the same rows, or None."""
         served = _served(Asked(node, self.term))
         return served.whole if served is not None and served.exact else None
 
@@ -63,10 +63,11 @@ class TupleAccess(Access):
 
 @dataclass(frozen=True, eq=False)
 class _Served:
-    """A condition as one on tuples: `leaf`, TRUE wherever the condition is.
+    """A condition translated to tuples.
 
-    `whole`: the leaf, and the parts of the condition that it does not serve. `exact`: the whole is TRUE for
-    no other rows than the condition.
+    `leaf`: a condition on the tuples that is TRUE wherever the condition is TRUE. `whole`: the leaf AND the
+    parts of the condition that are not translated. `exact`: the whole is TRUE for no other rows than the
+    condition.
     """
 
     leaf: Leaf
@@ -96,7 +97,7 @@ def _is_in_utc(node: Node) -> bool:
 
 
 def _conditions(prefix: TuplePrefix) -> list[ValueSet]:
-    """Return the values of each of the first parts as sets."""
+    """Return, for each part of the prefix, the set of its values."""
     points = [
         ValueSet.points([value for value in listed if value is not None], nulls=None in listed)
         for listed in prefix.points

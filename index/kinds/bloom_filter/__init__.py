@@ -1,1 +1,1 @@
-"""The kind `bloom_filter` keeps filters of values for row groups of data files that have none themselves."""
+"""The kind `bloom_filter` keeps Bloom filters of values for row groups whose data files have none."""

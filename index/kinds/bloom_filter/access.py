@@ -1,7 +1,7 @@
-"""What filters of values say of a condition: the rows of the row groups that may hold one of its values.
+"""Bounds of a condition from Bloom filters: the rows of the row groups that may hold one of its values.
 
-A row group without a filter, a file that has not been indexed, and a condition that lists no values leave all
-rows open. No filter says that a row has a value, so none is sure.
+Every row may match in a row group without a filter, in a file that is not indexed, and for a condition that
+lists no values. No filter proves that a row has a value, so no row surely matches.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tailbit.tables.parquet.bloom.blocks import MOST_VALUES
 
 @dataclass(frozen=True, eq=False)
 class BloomAccess(Access):
-    """The filters of one definition, placed where files are; `columns`: the ids of its columns."""
+    """Access to the Bloom filters of one definition; `columns`: the ids of its columns."""
 
     definition: Definition
     filters: BloomFilters
@@ -69,10 +69,11 @@ class BloomAccess(Access):
 
 
 class _Placed(NamedTuple):
-    """The row groups of a row space that have filters, and the rows of all others.
+    """The row groups of a row space that have filters, and the positions of all other rows (`unknown`).
 
-    `order`: the rows of the filters by file and row group; `firsts`: where each row group begins there.
-    `groups`: which of these row groups is where `bases` and `rows` say.
+    `order`: rows of the filters, sorted by data file and row group. `firsts`: where each row group begins in
+    `order`. `groups`: numbers of row groups, as `firsts` counts them; `bases`, `rows`: first position and row
+    count of each in the row space.
     """
 
     order: Longs
@@ -84,9 +85,10 @@ class _Placed(NamedTuple):
 
     @classmethod
     def of(cls, filters: Filters, space: SpaceView, footers: pa.StringArray, built: Mask) -> _Placed:
-        """Return the row groups of a row space; `footers`: of its files, `built`: which the index has.
+        """Return where the row groups of a row space lie.
 
-        A file whose rows are not just those of its row groups 0, 1, 2 ... is unknown.
+        `footers`: per file, the hash of its footer. `built`: per file, whether the definition is built for
+        it. A file is unknown unless its filters are of row groups 0, 1, 2 ... with all rows of the file.
         """
         every = pc.unique(filters.footers)
         owners = numpy_of(pc.index_in(filters.footers, value_set=every), dtype=np.int64)

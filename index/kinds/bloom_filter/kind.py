@@ -1,4 +1,4 @@
-"""Kind `bloom_filter`: filters of the values of columns, for row groups of data files that have none."""
+"""Kind `bloom_filter`: Bloom filters of columns, for row groups whose data files have no filters."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class BloomFilterKind(Kind["BloomFilters"]):
         return reader if view.paths_of(self) == reader.paths else None
 
     def accesses(self, view: View, columns: Sequence[Column]) -> Sequence[Access]:
-        """Return the access of each definition; none if it is not recorded which files the index has."""
+        """Return the access of each definition; none if the file records cannot be read."""
         from tailbit.index.kinds.bloom_filter.access import BloomAccess
         from tailbit.index.kinds.files.places import RecordedPlaces
 
@@ -87,7 +87,7 @@ class BloomFilterKind(Kind["BloomFilters"]):
         return built(entering, columns)
 
     def write_stream(self, storage: Storage, tables: Iterable[pa.Table]) -> list[IndexFile]:
-        """Write rows that come column by column as one file; nothing without rows."""
+        """Write rows, given column by column, as one file; return no file if there are no rows."""
         groups = list(grouped(tables))
         name = self.name
         return (
@@ -104,7 +104,7 @@ class BloomFilterKind(Kind["BloomFilters"]):
         yield from merging.due_by_size(self.name, view.files_of(self))
 
     def merge(self, view: View, group: merging.MergeGroup, earliest: int | None) -> merging.Merged:
-        """Write the filters of footers that a claim has and of columns that a definition names."""
+        """Write the filters that are still needed: a claimed file has the footer, a definition the column."""
         footers, named = view.reader(FILES).footers(), _ids(self.definitions(view))
         inputs = [self.batches(view.storage, path) for path in group.inputs]
         held = pa.concat_arrays([pa.array([], pa.string()), *self._footers(view, group.inputs)])
@@ -119,12 +119,12 @@ class BloomFilterKind(Kind["BloomFilters"]):
                 yield pc.unique(batch["footer"].combine_chunks())
 
     def in_use(self, view: View) -> Iterable[str]:
-        """Return the footers that have a claim."""
+        """Return the hashes of the footers of files with a claim."""
         footers: list[str] = view.reader(FILES).footers().to_pylist()
         return footers
 
     def check(self, view: View, source: CheckedSource) -> Iterator[Problem]:
-        """Yield the filters that do not hold a value of some files."""
+        """Yield the filters that lack a value of a sampled data file."""
         definitions = self.definitions(view)
         filters, ids = view.reader(self), {definition.id for definition in definitions}
         mine = view.reader(FILES).built(source.slices, ids) if ids else []
@@ -141,7 +141,10 @@ BLOOM_FILTER = BloomFilterKind()
 def _lacking(
     filters: BloomFilters, footer: str, slice_: FileSlice, source: CheckedSource, column: Column
 ) -> Iterator[Problem]:
-    """Yield that filters of a file lack a value of it. Columns of another type since are skipped."""
+    """Yield a problem if the filters of a column lack a value of a data file.
+
+    A column whose key type has changed since is skipped.
+    """
     where = f"Bloom filters of {column.label} in {slice_.path}"
     blamed, held = min(filters.paths, default=""), filters.of(column)
     own = numpy_of(pc.equal(held.footers, footer))

@@ -1,6 +1,7 @@
 """Reader of kind `bloom_filter`: which row groups of data files may hold one of some values.
 
-The filters of a column are read at once, and kept up to a limit: a question asks one block of each.
+All filters of a column are read together and cached up to a limit of bytes; the lookup of a value tests one
+block of each filter.
 """
 
 from __future__ import annotations
@@ -31,8 +32,9 @@ from tailbit.tables.storage import Storage
 class Filters:
     """The filters of one column of one key type, a row each.
 
-    `footers`: of the data file. `units`: number of the row group in it; `rows`: its rows. `starts`, `blocks`:
-    the first block of each filter in `words`, and how many blocks it has; none where the index has no filter.
+    `footers`: hash of the data file's footer. `units`: number of the row group in the data file; `rows`: its
+    row count. `starts`, `blocks`: first block of the filter in `words`, and its number of blocks; 0 blocks if
+    the index has no filter.
     """
 
     footers: pa.StringArray
@@ -56,7 +58,7 @@ class Filters:
         return cls(table["footer"].combine_chunks(), units, rows, np.cumsum(blocks) - blocks, blocks, words)
 
     def may_hold(self, hashes: Hashes) -> Mask:
-        """Return, per row, whether one of some values may be there."""
+        """Return, per row, whether its row group may hold one of the hashed values."""
         may: Mask = self.blocks == 0
         left = np.flatnonzero(~may)
         starts, blocks = self.starts[left], self.blocks[left]
@@ -69,7 +71,7 @@ class Filters:
         return may
 
     def hold(self, numbers: Longs, hashes: Hashes) -> Mask:
-        """Return, per hash, whether one of some filters has its value, or there is a row without a filter."""
+        """Return, per hash, whether a filter in rows `numbers` may hold it; True if a row has no filter."""
         held: Mask = np.full(len(hashes), bool((self.blocks[numbers] == 0).any()))
         for number in numbers.tolist():
             start, blocks = int(self.starts[number]), int(self.blocks[number])
@@ -79,7 +81,7 @@ class Filters:
 
 
 def _blocks(table: pa.Table) -> Longs:
-    """Return how many blocks the filter of each row has; 0 of a row without one.
+    """Return the number of blocks of each row's filter; 0 for a row without a filter.
 
     Raises:
         ValueError: a filter has no whole blocks.
@@ -97,13 +99,13 @@ _HELD: Cache[tuple[str, frozenset[str], str, str], Filters] = Cache(share(1 / 32
 
 
 class BloomFilters:
-    """The filters in the index files `paths`. Threads may share it."""
+    """Reader of the filters in the index files `paths`. Threads may share a reader."""
 
     def __init__(self, storage: Storage, paths: Iterable[str]) -> None:
         self._storage, self.paths = storage, frozenset(paths)
 
     def of(self, column: Column) -> Filters:
-        """Return the filters of a column whose values were hashed as its values are now.
+        """Return the filters of a column that were made with its present key type.
 
         Raises:
             CorruptIndexError: an index file is missing, truncated or altered.
@@ -131,6 +133,6 @@ class BloomFilters:
 
 
 def hashes_of_values(values: Sequence[Value], column: Column) -> Hashes:
-    """Return the hashes of values that are canonical of a column's type."""
+    """Return the hashes of values in the canonical form of a column's type."""
     key_type = key_type_of(column.type)
     return hashes_of_texts([encode_value(value, key_type) for value in values])

@@ -1,8 +1,8 @@
 """Rows of kind `bloom_filter`: the filter of one column in one row group of a data file.
 
-Where the file has a filter of its own, the row has none, since questions read the file's. A data file is told
-by the hash of its footer; files of equal footers may hold other values, so each has rows, and a value may be
-in a row group if any of its rows says so.
+Where the data file has a filter of its own, the row has none, since questions read the data file's filter.
+The hash of its footer identifies a data file. Files of equal footers may hold different values: each file
+adds rows, and a row group may hold a value if any of its rows says so.
 
     column  key_type  footer  unit  rows    filter
     id      integer   9f3c    0     100000  131072 bytes
@@ -56,10 +56,10 @@ SCHEMA = pa.schema(
 SORTED_BY = ("column", "key_type", "footer", "unit")
 
 FALSE_POSITIVES = 0.01
-"""The share of other values that pass a filter: 1.3 bytes a value."""
+"""Share of absent values that pass a filter; a filter then takes 1.3 bytes a value."""
 
 GROUP_BYTES = 4 << 20
-"""Bytes of filters in a row group of an index file, about: a column's are read alone."""
+"""Bytes of filters, about, in a row group of an index file; a row group holds filters of one column."""
 
 
 def built(entering: Sequence[Entering], columns: Sequence[Column]) -> Iterator[pa.Table]:
@@ -119,7 +119,7 @@ def hashes_of_keys(keys: pa.BinaryArray) -> Hashes:
 
 
 def kept(rows: pa.Table, footers: pa.Array, columns: Iterable[str]) -> pa.Table:
-    """Return the rows of some footers and columns, sorted, of equal rows one."""
+    """Return the rows of some footers and columns, sorted, without duplicates."""
     named = pc.is_in(rows["column"], value_set=pa.array(sorted(columns), pa.string()))
     rows = sort(rows.filter(pc.and_(named, pc.is_in(rows["footer"], value_set=footers))), SORTED_BY)
     again = np.logical_and.reduce([_as_before(rows[name].combine_chunks()) for name in SORTED_BY])
@@ -134,14 +134,14 @@ def kept(rows: pa.Table, footers: pa.Array, columns: Iterable[str]) -> pa.Table:
 
 
 def _as_before(values: pa.Array) -> Mask:
-    """Return, per value, whether the one before is equal; none of them is null."""
+    """Return, per value, whether it equals the value before; there are no nulls."""
     out = np.zeros(len(values), dtype=np.bool_)
     out[1:] = numpy_of(pc.equal(values[1:], values[:-1]), dtype=np.bool_)
     return out
 
 
 def grouped(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Yield rows that come column by column in row groups of one column and some megabytes of filters."""
+    """Yield rows, given column by column, as row groups of one column and some megabytes of filters."""
     whole = (table for table in tables if len(table))
     for _, own in groupby(whole, key=lambda table: table["column"][0].as_py()):
         rows = pa.concat_tables(own).combine_chunks()

@@ -1,4 +1,4 @@
-"""What column statistics say of a condition: the row groups of a row space where it may be or surely is TRUE.
+"""Bounds of a condition from column statistics: row groups where the condition may be or surely is TRUE.
 
 Example: a row space of two files, `a` of two row groups and `b` of one, and the condition `k > 60`.
 
@@ -42,9 +42,10 @@ _LEAVES = 64
 
 
 class Placed(NamedTuple):
-    """The row groups of a row space: their units, and the positions of their rows; the files without any.
+    """The row groups of a row space that have statistics, and the positions of all other rows (`unknown`).
 
-    `files`: the place of each row group's file in the row space.
+    `units`: number of each row group in the statistics. `files`: index of its file in the row space. `bases`,
+    `rows`: its first position in the row space, and its row count.
     """
 
     units: Longs
@@ -64,7 +65,7 @@ class StatsOfClaims:
     _judged: Cache[Leaf, tuple[Mask, Mask]] = field(default_factory=lambda: Cache(_LEAVES))
 
     def judged(self, node: Node) -> tuple[Mask, Mask]:
-        """Return, per unit, whether a row may make a condition TRUE, and whether all surely do."""
+        """Return, per unit, whether a condition may be TRUE for a row, and whether it surely is for all."""
         if isinstance(node, Leaf):
             return self._judged.get(node, lambda: (self._judge(node), 1))
         if isinstance(node, Constant):
@@ -115,7 +116,7 @@ class StatsOfClaims:
         return Placed(units, files, bases, rows, claims(space.bases[unknown], space.rows[unknown]))
 
     def stated(self, column: Column, space: SpaceView) -> Stated | None:
-        """Return extremes and NULLs of a column per file; None if its values have no integer ranks now."""
+        """Return extremes and NULLs of a column per file; None without statistics of its present key type."""
         key_type = stored_type(column)
         cells = next((cells for cells in self.stats.cells(column.id) if cells.key_type == key_type), None)
         if cells is None:
@@ -203,14 +204,15 @@ class TermStatsAccess(Access):
     term: IndexedTerm
 
     def serves(self, node: Node) -> bool:
-        """Return whether a condition implies anything for the term, and an AND more than its parts do."""
+        """Return whether a condition restricts the term; an AND counts only for a term of several columns."""
         return implies(node, self.term)
 
     def bounds(self, node: Node, space: SpaceView) -> Bounds:
         """Return the row groups where a condition may be and surely is TRUE.
 
         A row group in which the term raises may match, whatever the condition implies for values of the term;
-        so may any row of a file that the definition is not built for, though one of an equal footer is.
+        so may any row of a file for which the definition is not built, even if another file with an equal
+        footer has statistics.
 
         Raises:
             CorruptIndexError: a file of column statistics is damaged.

@@ -1,4 +1,7 @@
-"""Kind `column_stats`: statistics of columns per row group of data files, written from footers alone."""
+"""Kind `column_stats`: statistics of columns and expressions per row group of data files.
+
+The statistics of columns come from footers, those of expressions from values.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +62,7 @@ _COMPUTED = 8
 """Number of files whose values a verification reads, if there are statistics of expressions."""
 
 _FEW = 4
-"""Number of small files that are merged: a question reads every file, so they are few."""
+"""Number of small files that are due for merging: not many, because a question reads every file."""
 
 
 class ColumnStatsKind(Kind["ColumnStats"]):
@@ -81,7 +84,7 @@ class ColumnStatsKind(Kind["ColumnStats"]):
         return reader if view.paths_of(self) == reader.paths else None
 
     def accesses(self, view: View, columns: Sequence[Column]) -> Sequence[Access]:
-        """Return the access of each definition; none if it is not recorded which files the index has."""
+        """Return the access of each definition; none if the file records cannot be read."""
         from tailbit.index.kinds.column_stats.access import StatsAccess, StatsOfClaims, TermStatsAccess
         from tailbit.index.kinds.files.places import RecordedPlaces
 
@@ -105,9 +108,9 @@ class ColumnStatsKind(Kind["ColumnStats"]):
         ]
 
     def build(self, entering: Sequence[Entering], columns: Sequence[Column]) -> Iterator[pa.Table]:
-        """Yield the statistics of columns in data files; of no column, that these files have none.
+        """Yield the directory of data files, then the statistics of columns and expressions in them.
 
-        Cost: their footers, which the task has read, and the values that expressions read.
+        Cost: the footers, which the task has read, and the values that expressions read.
         """
         if not entering:
             return iter(())
@@ -118,7 +121,7 @@ class ColumnStatsKind(Kind["ColumnStats"]):
         return built(footers, columns)
 
     def write_stream(self, storage: Storage, tables: Iterable[pa.Table]) -> list[IndexFile]:
-        """Write rows that come column by column, the directory first, as one file; nothing without rows."""
+        """Write the directory and then rows, given column by column, as one file; no file without rows."""
         groups = packed(tables)
         first = next(groups, None)
         if first is None:
@@ -132,9 +135,9 @@ class ColumnStatsKind(Kind["ColumnStats"]):
         ]
 
     def due(self, view: View, earliest: int | None) -> Iterator[merging.MergeGroup]:
-        """Yield the size classes with several files: four small ones, two of any other size.
+        """Yield the size classes that are full: with four files of the lowest class, with two of any other.
 
-        Without any definition of this kind, all files are due, and merged into none.
+        Without a definition of this kind, all files are due, and the merge drops them.
         """
         if not self.definitions(view):
             yield from merging.due_at_once(self.name, view.files_of(self))
@@ -147,10 +150,10 @@ class ColumnStatsKind(Kind["ColumnStats"]):
                 yield merging.MergeGroup(self.name, tuple(paths), size_class=number)
 
     def merge(self, view: View, group: merging.MergeGroup, earliest: int | None) -> merging.Merged:
-        """Write the statistics of each footer once, without footers that no recorded claim has.
+        """Write the statistics of each footer of a claimed file once.
 
-        Nor are columns written that no definition names any more.
-        A file whose claim was dropped is indexed again if it returns, so its statistics may go.
+        Statistics of other footers, and of columns that no definition names any more, are dropped. A file
+        whose claim was dropped is indexed again if it returns, so its statistics are not needed.
         """
         stats = stored.ColumnStats(view.storage, group.inputs)
         in_use = numpy_of(pc.is_in(stats.footers, value_set=view.reader(FILES).footers()), dtype=bool)
@@ -169,7 +172,7 @@ class ColumnStatsKind(Kind["ColumnStats"]):
         return merging.Merged(tuple(files), forgotten=forgotten)
 
     def in_use(self, view: View) -> Iterable[str]:
-        """Return the footers that have a claim."""
+        """Return the hashes of the footers of files with a claim."""
         footers: list[str] = view.reader(FILES).footers().to_pylist()
         return footers
 
@@ -213,9 +216,9 @@ def _differences(
     columns: Sequence[Column],
     blamed: str,
 ) -> Iterator[Problem]:
-    """Yield the columns and expressions of a file with other statistics than it has now.
+    """Yield the columns and expressions of a file whose stored statistics contradict the file.
 
-    Columns that were widened are skipped, and a file that is gone from an older version.
+    Columns whose type was widened are skipped, and so is a file that is gone from an older version.
     """
     if source.is_gone(slice_):
         return
@@ -251,7 +254,7 @@ def _directory(stats: ColumnStats, kept: Mask) -> pa.Table:
 
 
 def _ids(definition: Definition) -> frozenset[str] | None:
-    """Return the ids of the columns that a definition names; None if it is of all columns."""
+    """Return the ids of the columns that a definition names; None if it covers all columns."""
     if not definition.terms:
         return None
     return frozenset(term.columns[0].id for term in definition.terms if term.is_column)
@@ -270,7 +273,7 @@ def _named(column: pa.ChunkedArray, definitions: Sequence[Definition]) -> pa.Chu
 def _renumbered(
     batches: Iterator[pa.Table], numbers: Longs, definitions: Sequence[Definition]
 ) -> Iterator[pa.Table]:
-    """Yield the rows that definitions name, with new numbers of their units, without dropped units (-1)."""
+    """Yield the rows that definitions name, with new unit numbers, without rows of dropped units (-1)."""
     for batch in batches:
         rows = batch.filter(_named(batch["column"], definitions))
         units = numbers[numpy_of(rows["unit"], dtype=np.int64)]

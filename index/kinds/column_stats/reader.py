@@ -1,7 +1,8 @@
 """Reader of column statistics: which units (row groups) a data file has, and the bounds of a column in them.
 
-Units of all index files are numbered together, each data file's once, in the order of `footers`. A question
-reads the directories of the index files once and of each only the row groups of the columns it names.
+Units of all index files are numbered together, in the order of `footers`; a data file that several index
+files describe counts once. A question reads the directory of each index file once, and then only the row
+groups of the columns that the question names.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ from tailbit.tables.parquet.file import ParquetFile
 from tailbit.tables.storage import Storage
 
 _HELD: Cache[tuple[str, Hashable, Hashable], Any] = Cache(share(3 / 64))
-"""What this process has read of column statistics, by the root of the index and what was read of which files.
+"""Column statistics that this process has read, by root of the index, index file or files, and column.
 
-Of one file, the rows of a column, or its directory; of all files together, the cells and bounds of a column.
+Of one index file: rows of a column, or the directory. Of all files together: cells and bounds of a column.
 """
 
 _OPEN = 8
@@ -49,15 +50,16 @@ A smaller file takes one request.
 _CELLS = ("column", "key_type", "unit", "low", "high", "low_text", "high_text", "nulls", "bytes", "exact")
 
 _DIRECTORY = ""
-"""In place of a column: the directory of an index file."""
+"""Used in place of a column id for the directory of an index file."""
 
 
 @dataclass(frozen=True, eq=False)
 class Cells:
     """Statistics of one column per unit, as stored.
 
-    `known`: units with a row. `bounded`: units with bounds; `low`, `high`: the bounds as ranks, of a text
-    Arrow arrays of bytes with null where unbounded, else int64. `nulls`: -1 if unknown.
+    `known`: units with a row. `bounded`: units with bounds. `low`, `high`: the bounds, as int64 ranks; those
+    of texts as Arrow arrays of bytes, null where unbounded. `nulls`, `packed`: numbers of NULLs and bytes, -1
+    if unknown.
     """
 
     key_type: str
@@ -71,14 +73,14 @@ class Cells:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of all arrays."""
+        """Return the bytes of all arrays."""
         return sum(getattr(self, field_.name).nbytes for field_ in fields(self) if field_.name != "key_type")
 
     def same(self, units: slice, other: Cells) -> bool:
-        """Return whether the statistics of some units are those of all units of another column."""
+        """Return whether the statistics of `units` equal those of all units of `other`."""
         if any(getattr(self, name)[units].tolist() != getattr(other, name).tolist() for name in _COMPARED):
             return False
-        # Ends are compared where there are any: those of NULLs alone are of no type.
+        # Bounds are compared only where there are any: without any, their arrays have no certain type.
         at = np.flatnonzero(other.bounded).tolist()
         pairs = (
             (self.low[units].tolist(), other.low.tolist()),
@@ -89,7 +91,7 @@ class Cells:
     def hold(self, units: slice, other: Cells) -> bool:
         """Return whether the statistics of `units` are true of the rows that `other` was computed from.
 
-        `other`: statistics of the same column or expression, its first unit for the first of `units`.
+        `other`: statistics of the same column or expression, whose units are those of `units` in order.
         Recorded statistics of an expression may be wider: they cover all files with one footer, see
         `rows.united`.
         """
@@ -115,7 +117,7 @@ class Cells:
 
 
 def _plain(bound: Any) -> Any:
-    """Return a bound that compares as the values do."""
+    """Return a bound as a Python value that compares like the values of the column."""
     return bound.as_py() if isinstance(bound, pa.Scalar) else bound
 
 
@@ -180,7 +182,7 @@ class ColumnStats:
         return coded.dictionary, rows_of, starts, dict(zip(paths, np.split(common, ends[:-1]), strict=True))
 
     def bounds(self, column: Column) -> ColumnBounds | None:
-        """Return the bounds of a column per unit; None if no unit has any.
+        """Return the bounds of a column per unit; None without statistics that fit its present type.
 
         Cost: reads the column's rows of the index files that were not read before; one sort.
 
@@ -215,7 +217,7 @@ class ColumnStats:
         return ColumnBounds.of_ranks(low, high, nulls, only)
 
     def nothing_stated(self, term: Column) -> Mask:
-        """Return the units of which nothing is known of an expression: it may raise there.
+        """Return, per unit, whether no statistics of an expression are known; it may raise in such a unit.
 
         Raises:
             CorruptIndexError: an index file is missing, truncated or altered.
@@ -307,7 +309,7 @@ def _spread(values: pa.ChunkedArray, at: Longs, units: int) -> Longs | pa.Array:
 
 
 def _ranks(cells: Cells, key_type: str) -> Iterator[tuple[int, Rank, Rank]]:
-    """Yield unit, low and high rank of the bounded units, as those of a wider key type."""
+    """Yield (unit, low rank, high rank) of the bounded units, with ranks of the wider type `key_type`."""
     at = np.flatnonzero(cells.bounded)
     if isinstance(cells.low, np.ndarray) and isinstance(cells.high, np.ndarray):
         factor = 1 if key_type == "double" else widening_factor(cells.key_type, key_type)

@@ -1,10 +1,10 @@
 """Rows of kind `column_stats`: one per column and row group of a data file, built from footers.
 
-Those of an expression are computed from values; its id stands for a column's.
+The rows of an expression are computed from its values; they have the id of the expression as `column`.
 
-A file of the index begins with its directory: per row group of its data files (a unit) the hash of the data
-file's footer and the rows, `column` null. The rows of each column refer to units by number. Statistics are a
-function of the footer, so its hash is the identity of a data file here, whatever its path.
+An index file begins with its directory: one row per row group (unit) of its data files, with the hash of the
+data file's footer and the row count, `column` null. The rows of each column refer to units by number.
+Statistics are a function of the footer, so its hash identifies a data file here, whatever its path.
 
 Example: a data file of two row groups of 100 rows, and the columns `k` (long) and `s` (string).
 
@@ -76,7 +76,7 @@ _LONGEST = 64
 """Bytes of a text that a bound holds: longer bounds are rounded outwards."""
 
 _FEW_ROWS = 4096
-"""Columns share a row group until it has this many rows, so that a column of many is read alone."""
+"""Columns are collected into a row group until it has this many rows: columns of few rows share one."""
 
 
 class Footer(NamedTuple):
@@ -94,7 +94,7 @@ class Footer(NamedTuple):
 def built(footers: Sequence[Footer], columns: Sequence[Column]) -> Iterator[pa.Table]:
     """Yield the directory of some data files and then the rows of each column, in order of column ids.
 
-    Partition columns and columns of types without order have no rows. Files with equal footers are one.
+    Partition columns and columns of types without order have no rows. Files with equal footers count as one.
     """
     distinct = list({footer.hash: footer for footer in footers}.values())
     groups = [(footer.hash, rows) for footer in distinct for rows in np.diff(footer.layout.starts).tolist()]
@@ -131,7 +131,7 @@ def _rows_of_values(
 
 
 def united(rows: pa.Table) -> pa.Table:
-    """Return rows sorted by column, key type and unit, one of each: rows that differ hold both their bounds.
+    """Return one row per column, key type and unit, sorted; rows that differ are united to hold both bounds.
 
     Cost: one sort, and a step for each row that is not equal to its neighbour of the same unit.
     """
@@ -159,7 +159,7 @@ _UNIT = ["column", "key_type", "unit"]
 
 
 def _both(first: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """Return the statistics that hold for the rows of both of two rows of one unit."""
+    """Unite two rows of one unit into statistics that hold for the data of both."""
     out = dict(first, exact=False)
     for low, high in (("low", "high"), ("low_text", "high_text")):
         bounded = first[low] is not None and other[low] is not None
@@ -171,7 +171,7 @@ def _both(first: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
 
 
 def _rows(column: Column, stated: Iterable[tuple[int, ChunkStatistics]]) -> pa.Table | None:
-    """Return the rows of a column by the numbers of their units; None without any."""
+    """Return the rows of a column, from pairs of unit number and statistics; None if there are no pairs."""
     key_type, cells = stored_type(column), list(stated)
     if key_type is None or not cells:
         return None
@@ -190,7 +190,7 @@ def _rows(column: Column, stated: Iterable[tuple[int, ChunkStatistics]]) -> pa.T
 
 
 def _statistics(footers: Sequence[Footer], column: Column) -> list[list[ChunkStatistics]]:
-    """Return the statistics of a column; none of a file in which its name is ambiguous."""
+    """Return the statistics of a column per file; unknown for a file in which its name is ambiguous."""
     try:
         return footer_bounds.column_statistics([(footer.layout, footer.path) for footer in footers], column)
     except DataFileError:
@@ -220,7 +220,7 @@ def _table(length: int, **columns: Sequence[object] | range) -> pa.Table:
 
 
 def packed(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Yield rows that come column by column as row groups: a column of many rows is read alone."""
+    """Yield rows, given column by column, as row groups; columns of few rows share a row group."""
     held: list[pa.Table] = []
     for table in tables:
         held.append(table)

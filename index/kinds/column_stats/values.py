@@ -1,7 +1,7 @@
 """Statistics of an expression: computed from its values, row group by row group.
 
-Two data files of equal footers may hold other values. Their statistics of an expression lie under one unit
-then, and are united: bounds that hold for both.
+Two data files of equal footers may hold different values. Their statistics of an expression then have one
+unit in common, and are united into bounds that hold for both files.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class _Group:
 
 
 def computed_statistics(pieces: Computed, term: IndexedTerm, starts: Longs) -> list[ChunkStatistics]:
-    """Return the statistics of an expression per row group; ends of texts are bytes, others are ranks.
+    """Return the statistics of an expression per row group; bounds of texts are bytes, others are ranks.
 
     `starts`: the first row of each row group, and the number of rows as the last item.
     """
@@ -91,7 +91,7 @@ def _by_group(pieces: Computed, starts: Longs) -> Iterator[tuple[int, pa.Array, 
 
 
 def _comparable(values: pa.Array, key_type: str) -> pa.Array:
-    """Return values as bytes in their order: texts whole, others as keys."""
+    """Return values as bytes that sort as the values do: texts as they are, other values as keys."""
     if not is_textual(key_type):
         return encode_array(values, key_type)
     if pa.types.is_dictionary(values.type):
@@ -101,7 +101,7 @@ def _comparable(values: pa.Array, key_type: str) -> pa.Array:
 
 
 def _bound(key: bytes | None, key_type: str) -> Any:
-    """Return a bound: a text as its bytes, a number as its rank; None if that has more than 64 bits."""
+    """Return a bound: a text as its bytes, a number as its rank; None if the rank has more than 64 bits."""
     if key is None or is_textual(key_type):
         return key
     number = int.from_bytes(key, "big")

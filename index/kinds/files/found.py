@@ -1,4 +1,4 @@
-"""Rows of a table of file records, found by path and by row space, in some 20 bytes a file."""
+"""Lookup of the rows of a table of file records by path and by row space, in some 20 bytes a file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tailbit.tables import compute as pc
 from tailbit.tables.arrow import filled, in_one, numpy_of
 
 _PART = 1 << 14
-"""Paths that are texts of Python at a time."""
+"""Number of paths that are held as Python strings at a time."""
 
 
 class FoundRows:
@@ -73,9 +73,9 @@ class FoundRows:
 
 
 class NewerClaims:
-    """The claims of records that lie over the rows of a table, which lose theirs.
+    """The claims of records that replace rows of a table; a replaced row loses its claim.
 
-    `counts`: the number of claims of each row space, those of the rows among them.
+    `counts`: the number of claims of each row space, claims of rows that are not replaced included.
     """
 
     def __init__(self, rows: FoundRows, records: Iterable[FileRecord]) -> None:
@@ -85,7 +85,7 @@ class NewerClaims:
             self.note(record, None)
 
     def note(self, record: FileRecord, known: FileRecord | None) -> None:
-        """Take the newest record of a path in; `known`: the newer record that it replaces, if any."""
+        """Add the newest record of a path; `known`: the newer record that it replaces, else None."""
         path, space = record.path, record.space
         before = self._space_of_row(path) if known is None else known.space
         if before is not None:
@@ -108,6 +108,6 @@ class NewerClaims:
         if left:
             self.counts[space] = left
         else:
-            # Each small commit creates a row space and merges empty it, so empty entries would pile up.
+            # Each small commit creates a row space and a merge empties it, so empty entries would pile up.
             del self.counts[space]
             self._paths.pop(space, None)

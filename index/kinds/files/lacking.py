@@ -1,4 +1,4 @@
-"""Which live files lack definitions that they want, from the records alone."""
+"""Live files that lack definitions that they want, found from the file records alone."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Lacking:
 
     @classmethod
     def among(cls, records: pa.Table, wanted_by: WantedBy, *, by_partition: bool) -> Lacking:
-        """Return the files that lack a definition. `by_partition`: not all files want the same ones.
+        """Return the files that lack a definition; `by_partition`: what a file wants depends on its values.
 
         A file without postings has none of the definitions. Cost: vectorised over all files; with
         `by_partition` a step of Python per file.
@@ -54,10 +54,10 @@ class Lacking:
         return totals
 
     def fillable(self, lineage: int) -> pa.Table:
-        """Return path and size of the files that have postings and counts, those of one row space together.
+        """Return path and size of the files that have postings and counts, ordered by row space.
 
-        Other files wait for a round, or for the day on which they can be read. A step over files of one row
-        space adds one segment to it.
+        Other files wait for a round, or cannot be read yet. Files of one row space that are filled together
+        add one segment to the row space.
         """
         rows = self.rows
         sound = pc.and_(pc.is_valid(rows["space"]), pc.equal(rows["lineage"], arrow_scalar(lineage)))

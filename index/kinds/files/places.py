@@ -1,4 +1,4 @@
-"""Which recorded file has its rows where in a row space: kinds whose rows are by footer find files so."""
+"""Lookup of the records of a row space's files, for kinds whose rows are stored by footer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class RecordedPlaces:
     recorded: pa.Table
 
     def rows_at(self, space: SpaceView) -> Longs:
-        """Return the row of `recorded` of each file of a row space, int64; -1 of one without rows or record.
+        """Return, per file of a row space, its row in `recorded`, int64; -1 if it has no rows or no record.
 
         Cost: vectorised; the first time, one pass over all files.
         """

@@ -29,7 +29,7 @@ _MANY = 256
 """At least this many newer rows are folded into the base at once instead of becoming objects."""
 
 _SHARE = 64
-"""The base is folded again when newer rows exceed this part of its rows: amortised, a constant per record.
+"""Newer rows are folded into the base when they exceed 1/64 of its rows: amortised, a constant per record.
 
 A row takes a quarter of the memory of an object.
 """
@@ -143,7 +143,7 @@ class RecordedFiles:
         return self._claims
 
     def identities(self) -> set[str]:
-        """Return the identities of the hidden rows under which rows are counted now.
+        """Return the identities of the hidden rows with which files are counted now.
 
         Cost: one pass over all files.
         """

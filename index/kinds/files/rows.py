@@ -56,7 +56,7 @@ QUERY_COLUMNS = (
 
 _FIELDS = tuple(field.name for field in fields(FileRecord))
 _NAMES = tuple("columns" if name == "built" else name for name in _FIELDS)
-"""The columns of the rows in the order of a record's fields; `built` has the name that it had at first."""
+"""The columns of the rows in the order of a record's fields; column `columns` holds the field `built`."""
 
 _PLACES = {name: place for place, name in enumerate(_FIELDS)}
 _values_of = attrgetter(*_FIELDS)

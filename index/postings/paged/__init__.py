@@ -1,1 +1,1 @@
-"""Record keys have postings in small pages, of which a look-up decodes only those that its keys fall into."""
+"""Lookups of record keys decode only those small pages of a segment that may hold a wanted key."""

@@ -1,9 +1,9 @@
 """Lookups of many keys in the small pages of a paged segment: only pages that may hold a key are decoded.
 
-Of each row group the places of the pages are cached, and the least key of each page. The pages that the
-wanted keys fall into, of neighbouring row groups together, are put one after the other as one small Parquet
-file in memory, which pyarrow decodes at once. Then the positions are decoded so, of the pages in which a key
-was found. No step is taken key by key.
+The offsets and least keys of the pages of each row group are cached. The pages that may hold wanted keys, of
+neighbouring row groups together, are joined to one small Parquet file in memory, which pyarrow decodes at
+once. In the same way, positions are decoded from the pages in which keys were found. No step is taken key by
+key.
 
 Worked example: two row groups with pages of two keys, and the wanted keys 3, 8 and 9.
 
@@ -47,17 +47,17 @@ from tailbit.tables.positions import BitPositions
 _NAMES = ("key", FIRST, "cardinality")
 
 _TOGETHER = 1 << 11
-"""Pages that are decoded together: the decoded values still are in the CPU's cache when they are searched."""
+"""Pages that are decoded together: few enough that the CPU cache holds their values until the search."""
 
 _NEAR = 1 << 14
-"""Bytes between wanted pages that are read with them: a read costs as much as copying these."""
+"""Up to this many bytes between wanted pages are read with them, which costs no more than another read."""
 
 Spans = Sequence[tuple[int, int, int]]
-"""Row groups, and of each the bounds `[low, high)` of the wanted keys that may be in it."""
+"""(row group, low, high): the row group may hold the wanted keys `[low, high)`."""
 
 
 class _Hits(NamedTuple):
-    """Keys that were found: their numbers, the numbers of their pages, their rows in all rows of these."""
+    """Keys that were found: `owners`, their indices; `pages`, which hold them; `rows`, counted in `pages`."""
 
     owners: Longs
     pages: Longs
@@ -65,7 +65,7 @@ class _Hits(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """What is found in some pages: the numbers of keys with the only position of each, and of other keys."""
+    """Keys that were found: `owners` with one position each; `several`: the indices of all other keys."""
 
     owners: Longs
     positions: BitPositions
@@ -95,7 +95,7 @@ class _Wanted:
         return listed
 
     def among(self, form: Form, owners: Longs) -> tuple[Longs, Lows]:
-        """Return which of some keys can be stored in a form, by their numbers, and these keys in it."""
+        """Return the indices of those keys that can be stored in a form, and the keys in that form."""
         if form is Form.NUMBER:
             return owners, self.numbers[owners]
         if form is Form.TEXT:
@@ -106,9 +106,9 @@ class _Wanted:
 
 
 def placed(segment: Segment, column: str, spans: Spans, codes: pa.BinaryArray) -> tuple[Longs, BitPositions]:
-    """Return the positions of some keys, and for each position the number (int64) of its key in `codes`.
+    """Return (key, position) pairs as two arrays; a key is given by its index (int64) in `codes`.
 
-    `codes`: distinct keys, ascending; `spans`: row group, and the keys `[low, high)` that may be in it.
+    `codes`: distinct keys, ascending; `spans`: (row group, low, high) for the keys `[low, high)` it may hold.
     Cost: the pages that the keys fall into; whole row groups for keys of several positions.
 
     Raises:
@@ -145,7 +145,7 @@ def _group_of(segment: Segment, source: pa.NativeFile, number: int, key_type: st
 
 
 class _Chunks:
-    """Chunks of one column in several row groups: where their pages begin and end in the file."""
+    """The chunks of one column in several row groups, with the offsets of their pages in the file."""
 
     def __init__(self, name: str, chunks: Sequence[Pages]) -> None:
         self.name, self.like = name, chunks[0]
@@ -153,7 +153,7 @@ class _Chunks:
         self._ends = np.concatenate([pages.edges[1:] for pages in chunks])
 
     def read(self, source: pa.NativeFile, numbers: Longs) -> list[bytes | memoryview]:
-        """Return the bytes of some pages, ascending, in pieces."""
+        """Return the bytes of some pages, in ascending order, as pieces of one or more pages."""
         starts, ends = self._starts[numbers], self._ends[numbers]
         apart = np.flatnonzero(starts[1:] != ends[:-1])
         starts, ends = starts[np.r_[0, apart + 1]], ends[np.r_[apart, len(ends) - 1]]
@@ -172,7 +172,7 @@ class _Chunks:
 
 
 class _Lookup:
-    """Keys that are looked up in row groups, which ascend, and which all are of one form."""
+    """A lookup of keys in ascending row groups whose keys have one form."""
 
     def __init__(self, source: pa.NativeFile, groups: Sequence[Group], spans: Spans, wanted: _Wanted) -> None:
         self._source, self._groups, self._form = source, groups, groups[0].form
@@ -185,7 +185,7 @@ class _Lookup:
         self._reading = Lock()
 
     def found(self) -> Iterator[_Part]:
-        """Yield what is found in some pages after others; on all cores if there are many.
+        """Yield the keys that are found, some pages at a time; on all cores if there are many pages.
 
         Raises:
             ValueError, pyarrow.ArrowException: pages are damaged.
@@ -196,7 +196,7 @@ class _Lookup:
         return (part for part in in_order(parts) if part is not None)
 
     def _pages_of_keys(self) -> Longs:
-        """Return for each key the number of the page that may hold it, ascending; of all row groups."""
+        """Return for each key the page that may hold it, numbered through all row groups; ascending."""
         if self._form is Form.TEXT:
             texts = [low for group in self._groups for low in group.keys.lows]
             at = np.array([bisect_right(texts, key) for key in self._values], dtype=np.int64)
@@ -206,7 +206,7 @@ class _Lookup:
         return np.maximum(at - 1, 0)
 
     def _part_of(self, at: Longs, pages: Longs) -> Callable[[bool], _Part | None]:
-        """Return what finds keys in some pages, of which the keys' bytes are read."""
+        """Read the keys' bytes of some pages, and return a function that finds the wanted keys in them."""
         low, high = np.searchsorted(at, [pages[0], pages[-1] + 1]).tolist()
         keys = self._pieces(self._columns[:1], pages)
         return lambda _: self._placed(self._hits(keys, pages, low, high))
@@ -223,7 +223,7 @@ class _Lookup:
         return decoded(named, parts, int(self._rows[pages].sum()))
 
     def _hits(self, parts: list[list[bytes | memoryview]], pages: Longs, low: int, high: int) -> _Hits:
-        """Return which of the keys `[low, high)` are in some pages; `parts`: the bytes of their keys."""
+        """Return which of the wanted keys `[low, high)` are in some pages; `parts`: the pages' key bytes."""
         keys = self._decoded(self._columns[:1], parts, pages)["key"].combine_chunks()
         there, at = _matched(self._form, keys, self._values[low:high])
         begins = self._begins(pages)
@@ -233,7 +233,7 @@ class _Lookup:
         return _Hits(self._owners[low:high][there], pages[held], rows)
 
     def _placed(self, hits: _Hits) -> _Part | None:
-        """Return the positions of keys; None where there is no key."""
+        """Return the positions of the keys that were found; None if there are none."""
         if not len(hits.owners):
             return None
         rest = self._columns[1:]
@@ -247,14 +247,14 @@ class _Lookup:
         return _Part(owners, _taken(firsts, at).astype(np.uint32), several)
 
     def _begins(self, pages: Longs) -> Longs:
-        """Return where the rows of each page begin, one page after the other, and where the last ones end."""
+        """Return the first row of each of the pages, laid one after the other, and the number of rows."""
         return np.concatenate([[0], np.cumsum(self._rows[pages])])
 
 
 def decoded(
     columns: Sequence[tuple[str, Pages]], parts: Sequence[Sequence[bytes | memoryview]], rows: int
 ) -> pa.Table:
-    """Return the rows of pages of some columns; `parts`: the bytes of the pages of each.
+    """Decode pages of some columns to a table; `parts`: for each column, the bytes of its pages.
 
     Raises:
         ValueError, pyarrow.ArrowException: pages are damaged.
@@ -273,7 +273,7 @@ def decoded(
 
 
 def _matched(form: Form, keys: pa.Array, wanted: Lows) -> tuple[Longs, Longs]:
-    """Return the numbers of the wanted keys that there are, and their rows; int64."""
+    """Return the indices of the wanted keys that are among `keys`, and their rows there, both int64."""
     if form is Form.TEXT:
         matches = numpy_of(
             filled(pc.index_in(keys, value_set=arrow_array(wanted, pa.binary())), -1), np.int64
@@ -297,7 +297,7 @@ def _taken(column: pa.Array, at: Longs) -> Longs:
 def _of_several(
     segment: Segment, spans: Spans, codes: pa.BinaryArray, several: Longs
 ) -> Iterator[tuple[Longs, BitPositions]]:
-    """Yield the positions of keys by row groups; `several`: numbers of the keys, ascending."""
+    """Yield pairs as `placed` does, a row group at a time; `several`: indices of the keys, ascending."""
     for number, low, high in spans:
         mine = several[(several >= low) & (several < high)]
         if len(mine):

@@ -1,4 +1,4 @@
-"""Where the pages of a column chunk lie, and the least value of each, read from the headers of the pages.
+"""The offsets of the pages of a column chunk and the least value of each, read from the page headers.
 
 Headers are chained: each says where the next one is. A thousand of them are read in some milliseconds by a
 pattern of the bytes that Parquet writers put there; a header that does not fit it is read field by field.
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 _DATA_HEADER, _STATISTICS, _LEAST = 5, 5, 6
-"""Fields of Thrift: a data page's header in that of a page, its statistics, and the least value there."""
+"""Thrift field numbers: the data page header in a page header, its statistics, and their least value."""
 
 _WIDTHS = {"INT32": 4, "INT64": 8, "FIXED_LEN_BYTE_ARRAY": UUID_BYTES}
 """Bytes of a value, by physical type."""
 
 _NO_VALUE = {"INT64": bytes(7) + b"\x80", "FIXED_LEN_BYTE_ARRAY": bytes(UUID_BYTES)}
-"""What stands for the least value of a page of nulls, which sort first."""
+"""A stand-in for the least value of a page that holds only nulls, which sort first."""
 
 
 def _header(width: int) -> re.Pattern[bytes]:
-    """Return a pattern of headers: a page's compressed size, its number of values, and its least value.
+    """Return a pattern of page headers; its groups: compressed size, number of values, and least value.
 
-    Thrift's bytes before a field are its type and how far its number is from the last one's.
+    The byte before a Thrift field holds the field's type, and its number minus that of the field before it.
     """
     number = rb"[\x80-\xff]{0,9}[\x00-\x7f]"
     text = rb"%s.{%d}" % (re.escape(bytes([width])), width)
@@ -51,10 +51,10 @@ _HEADERS = {kind: _header(width) for kind, width in _WIDTHS.items()}
 
 @dataclass(frozen=True, eq=False)
 class Pages:
-    """Where the pages of a column chunk lie: `edges`, int64, offsets in the file, one more than pages.
+    """The pages of a column chunk: `edges`, int64, their offsets in the file, one more than pages.
 
-    `firsts`: int64, the row of the row group with which each page begins, and the number of rows. `lows`: the
-    least value of each page, int64, texts of sixteen bytes, or bytes. `width`: of values of a fixed width.
+    `firsts`: int64, the first row of each page within the row group, then the number of rows. `lows`: the
+    least value of each page: int64, texts of sixteen bytes, or bytes. `width`: bytes of a value, or 0.
     """
 
     type: str
@@ -66,7 +66,7 @@ class Pages:
 
     @classmethod
     def of(cls, source: pa.NativeFile, chunk: pq.ColumnChunkMetaData) -> Pages:
-        """Return the pages of a chunk of a file. Cost: the chunk is read.
+        """Return the pages of a column chunk. Cost: reads the chunk.
 
         Raises:
             ValueError: a header is damaged, or there is a dictionary.
@@ -97,7 +97,7 @@ class Pages:
 
 
 def _number(raw: bytes) -> int:
-    """Return the number that is not negative of a varint in zigzag form."""
+    """Decode a varint in zigzag form whose number is not negative."""
     value = 0
     for place, byte in enumerate(raw):
         value |= (byte & 0x7F) << (7 * place)
@@ -114,7 +114,7 @@ def _lows(lows: list[bytes], kind: str) -> Lows:
 
 
 class Group(NamedTuple):
-    """The pages of a row group: of the keys, of the first positions, and of the numbers of positions.
+    """The pages of three columns of a row group: keys, first positions, and numbers of positions.
 
     `form`: how its keys are stored. `counts`: None if every key has one position, so that the numbers of
     positions need not be read.
@@ -130,7 +130,7 @@ class Group(NamedTuple):
         """Return the pages of a row group of a file.
 
         Raises:
-            ValueError: pages of these columns hold other rows each, or are damaged.
+            ValueError: the columns' pages do not begin at the same rows, or are damaged.
         """
         leaves = {group.column(leaf).path_in_schema: group.column(leaf) for leaf in range(group.num_columns)}
         form = form_of(leaves, key_type)

@@ -1,1 +1,1 @@
-"""A comparison with constants becomes sets of a column's own values, or one truth for all rows."""
+"""Comparisons with constants, as sets of a column's own values or as one truth for all rows."""

@@ -23,7 +23,7 @@ def where_compared(length: int, op: str, text: str, width: int = 0) -> ValueSet:
     `width`: pad the constant to this length, that of the longest constant of an IN list.
 
     Raises:
-        ValueError: the constant ends in too many spaces.
+        ValueError: the constant has too many blanks beyond `length` characters.
     """
     target = text.ljust(max(length, len(text), width))
     shorter = _shorter(target, length)
@@ -47,7 +47,7 @@ def where_in(length: int, texts: Sequence[str]) -> ValueSet:
     All texts are padded to the length of the longest.
 
     Raises:
-        ValueError: a text ends in too many spaces.
+        ValueError: a text has too many blanks beyond `length` characters.
     """
     width = max(map(len, texts), default=0)
     return ValueSet.union_of([where_compared(length, "=", text, width) for text in texts])
@@ -67,7 +67,7 @@ def _shorter(target: str, length: int) -> list[tuple[str, bool]]:
     Each prefix comes with whether the padded prefix equals the constant.
 
     Raises:
-        ValueError: there may be too many.
+        ValueError: the constant has too many blanks.
     """
     at = [k for k in range(length, len(target)) if target[k] <= " "]
     if len(at) > _MOST_BLANKS:

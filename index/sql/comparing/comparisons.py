@@ -127,7 +127,7 @@ def _in_padded(length: int, known: Sequence[Value], listed: Sequence[Literal]) -
 
     Raises:
         Incomparable: the list has a NULL that is cast to STRING.
-        ValueError: a string ends in too many spaces.
+        ValueError: a string has too many blanks beyond `length` characters.
     """
     if len(known) < len(listed):
         hint = "Write NULL without a cast, or x = a OR x = b."
@@ -138,8 +138,8 @@ def _in_padded(length: int, known: Sequence[Value], listed: Sequence[Literal]) -
 class _Domain:
     """The values of a column, and their conversion to the common type.
 
-    `same`: a value is the same canonical value in the common type. Otherwise `convert` maps an integer of the
-    column's domain to a value that compares with the constant, and never changes order.
+    `same`: whether values have the same canonical form in both types. Otherwise `convert` maps an integer of
+    the column's domain to a value that compares with the constant, and never changes order.
     """
 
     def __init__(self, type_: DataType, common: DataType, zone: str) -> None:
@@ -187,7 +187,7 @@ def _instants(zone: str) -> Callable[[int], int]:
 
 
 def _intervals(domain: _Domain, op: str, target: Value) -> list[Interval]:
-    """Return the values that compare so with a constant of the common type; for <>, the equal values."""
+    """Return the values for which a comparison with a constant is TRUE; for <>, the equal values."""
     if domain.same:
         return [COMPARED[op](target, target, True)]
     ends = domain.low, domain.high

@@ -1,1 +1,1 @@
-"""The text of an index statement, as Hudi and Hive write them, becomes a value that an engine carries out."""
+"""Index statements of Hudi and Hive, parsed from text into values that an engine carries out."""

@@ -51,9 +51,9 @@ _APPLIED = {
     "ltrim": "trim([LEADING {trimstring} FROM ]{column})",
     "rtrim": "trim([TRAILING {trimstring} FROM ]{column})",
 }
-"""By function, its call; what stands in brackets may be left out with the option in it."""
+"""By function, the template of its call; a part in brackets is left out if its option is not given."""
 _WITHOUT = {"ltrim": "ltrim({column})", "rtrim": "rtrim({column})"}
-"""The calls without an option, where they are not just shorter."""
+"""Templates of calls without options, where it is not enough to leave out the part in brackets."""
 _NUMBERS = ("days", "pos", "len", "idx")
 """Options that are whole numbers; all others are texts."""
 _OPTION = re.compile(r"\{(\w+)\}")
@@ -115,7 +115,7 @@ def _call(text: str, name: str, named: Property, options: Properties) -> str:
 
 
 def _check_known(text: str, name: str, named: Property) -> None:
-    # Only a function that Hudi does not name needs it.
+    # Imported here, since only functions that Hudi does not name need it.
     from tailbit.index.expression.calls import check_known
 
     try:

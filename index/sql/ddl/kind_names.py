@@ -9,7 +9,7 @@ from tailbit.wording import did_you_mean
 
 
 class KindRules(NamedTuple):
-    """What a statement may say of a kind: its number of terms at most, its options and their values."""
+    """Limits of a statement about a kind: the greatest number of terms, and the options with their values."""
 
     most_terms: int | None
     options: Mapping[str, tuple[str, ...]]
@@ -34,7 +34,7 @@ _NAMES = {
     **dict.fromkeys(("compact", f"{_HIVE}bitmap.bitmapindexhandler"), "bitmap"),
     f"{_HIVE}compact.compactindexhandler": "bitmap",
 }
-"""Our kind by each name in lower case. Hive's compact index holds blocks of a value, a bitmap holds rows."""
+"""Kind by each name in lower case. Hive's compact index holds blocks of a value, a bitmap holds rows."""
 _OF_A_WRITER = "It is how a Hudi writer finds rows to update; a question is served by USING bitmap (...)."
 _REFUSED = {
     "partition_stats": (
@@ -64,7 +64,7 @@ class WrongKind(ValueError):
 
 
 def kind_named(name: str) -> str:
-    """Return our kind by any of its names, in any case.
+    """Return the kind of index that has a name, in any case.
 
     Raises:
         WrongKind: there is no such kind, or it is not made here; the error says what serves instead.

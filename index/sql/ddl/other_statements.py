@@ -31,7 +31,7 @@ _OBJECTS = frozenset(
     "COLUMNS PARTITIONS EXTERNAL TEMPORARY TEMP MATERIALIZED TBLPROPERTIES DETAIL HISTORY QUERY ROLE USER "
     "STREAMING VOLUME CREATE".split()
 )
-"""What else than an index is created, altered, dropped, shown or described."""
+"""Objects other than an index that statements create, alter, drop, show or describe."""
 _ANEW = "Drop it and make it again: DROP INDEX name ON table; then CREATE INDEX."
 BEFORE_INDEX = {
     "UNIQUE": "No index keeps keys unique: leave UNIQUE out.",

@@ -1,4 +1,4 @@
-"""Parses index statements, of which Hudi, Hive and Spark have each some of the clauses.
+"""Parser of index statements; Hudi, Hive and Spark each have some of the clauses.
 
     CREATE INDEX (IF NOT EXISTS)? name ON TABLE? table (USING kind)? (term (OPTIONS (pairs))?, ...) clause*
     clause:     USING kind | AS kind | OPTIONS (pairs) | WHERE condition | WITH DEFERRED REBUILD
@@ -47,8 +47,8 @@ def parse_statement(text: str) -> Statement:
     """Return the value of an index statement; nothing is carried out.
 
     Raises:
-        StatementError: the text is no index statement, or asks for what there is not; says where, what was
-            expected there, and what to write.
+        StatementError: the text is no index statement, or names what does not exist; the error says where,
+            what was expected there, and what to write.
 
     >>> print(parse_statement("create index by_day on t using bitmap(ts) options(expr='to_date');"))
     CREATE INDEX by_day ON t USING bitmap (to_date(ts))
@@ -63,7 +63,7 @@ def parse_statement(text: str) -> Statement:
 
 @dataclass
 class _Clauses:
-    """What the clauses of CREATE INDEX have said until now."""
+    """Clauses of CREATE INDEX parsed until now."""
 
     words: set[str] = field(default_factory=set)
     kind: str = DEFAULT
@@ -97,7 +97,10 @@ class StatementParser(PieceParser):
         return self._ended(self._describe())
 
     def _ended(self, statement: Statement, *further: str) -> Statement:
-        """Return a statement behind which the text ends; `further` clauses could follow the statement."""
+        """Return a statement if the text ends behind it, else refuse it.
+
+        `further`: clauses that could follow the statement.
+        """
         semicolon = self.is_sign(";")
         while self.takes_sign(";"):
             pass
@@ -152,7 +155,7 @@ class StatementParser(PieceParser):
         )  # fmt: skip
 
     def _clause(self, given: _Clauses) -> bool:
-        """Take a clause of CREATE INDEX if one comes next; return whether one did."""
+        """Take a clause of CREATE INDEX if one comes next; return whether there was one."""
         self._refuse_meaningless()
         word, place = self.word, self.token.start
         if word not in _CLAUSES:

@@ -1,4 +1,4 @@
-"""Parses the pieces of statements: names, tables, terms, conditions and pairs of keys and values."""
+"""Parser of the pieces of statements: names, tables, terms, conditions and pairs of keys and values."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ORDERS = ("ASC", "DESC", "NULLS")
 
 
 class PieceParser(Parser):
-    """A parser whose methods take one piece each, in a statement whose form `usage` tells."""
+    """A parser whose methods take one piece each; `usage`: how the statement is written, for errors."""
 
     usage = ""
     expression_at = 0
@@ -38,7 +38,7 @@ class PieceParser(Parser):
 
     def stop(self, at: Token | None = None) -> NoReturn:
         """Refuse the statement from a token of an expression on, by default the current one."""
-        # Only a refusal waits for its words to be loaded.
+        # Imported here, since only refusals need it.
         from tailbit.index.sql.syntax.hints import GENERAL, stopped
 
         place = self.at if at is None else self.tokens.index(at)
@@ -102,7 +102,7 @@ class PieceParser(Parser):
         return self.reference(first, last, names)
 
     def reference(self, first: Token, last: Token, names: list[str]) -> TableReference:
-        """Return the table of some names, of which the first and the last are given as tokens too."""
+        """Return the table of some names; `first`, `last`: the tokens of the first and the last name."""
         if last.kind == "name" and (path := self._path(first, names)) is not None:
             return TableReference("path", (path,), first.start)
         if len(names) > _MOST_NAMES:
@@ -111,7 +111,7 @@ class PieceParser(Parser):
         return TableReference("name", tuple(names), first.start)
 
     def _path(self, first: Token, names: list[str]) -> str | None:
-        """Return the path that names in backticks are: `/data/t`, or delta.`t`; None for other names."""
+        """Return the path that names in backticks mean: `/data/t`, or delta.`t`; None for other names."""
         prefix = names[0].lower() if len(names) > 1 else ""
         looks_so = "/" in names[-1] or "\\" in names[-1]
         if prefix in _FORMATS and looks_so:
@@ -153,7 +153,7 @@ class PieceParser(Parser):
         return term
 
     def pairs(self, keep_case: bool = False) -> Properties:
-        """Take keys and values in parentheses; keys are given in lower case unless their case is kept."""
+        """Take keys and values in parentheses; keys are returned in lower case unless `keep_case`."""
         pairs: dict[str, Property] = {}
         sign = self.needs("(")
         while sign != ")":

@@ -1,4 +1,4 @@
-"""A statement that is refused, with the place in its text and what to write instead."""
+"""Refusal of statements, with the place in the text and what to write instead."""
 
 from __future__ import annotations
 

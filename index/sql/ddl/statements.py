@@ -29,7 +29,7 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 SEVERAL = "Give each term by itself: --on carrier --on dest; in Python on=['carrier', 'dest']."
 
 EVERY = "*"
-"""The term of an index that is of all columns."""
+"""The term that stands for all columns."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class WrittenExpression:
         """Return a term that stands by itself, outside of a statement.
 
         Raises:
-            PredicateError: the text is no expression; of several terms in one text, how to give them.
+            PredicateError: the text is no expression; for several terms, the error says how to give them.
         """
         try:
             return cls(text)
@@ -94,7 +94,7 @@ class WrittenExpression:
 
     @contextmanager
     def placed(self) -> Iterator[None]:
-        """Let what binds the expression point at places in the statement that the expression is part of.
+        """Convert errors of binding the expression, so that they point at places in the whole statement.
 
         Raises:
             StatementError: in place of a PredicateError, which is raised as it is without a statement.
@@ -146,13 +146,13 @@ class TableReference:
 
 @dataclass(frozen=True)
 class CreateIndex:
-    """An index is made, at once or, if `deferred`, by its first rebuild.
+    """Creation of an index, at once or, if `deferred`, by its first rebuild.
 
-    `kind`, `options`: of `kind_names.KINDS`. `only`: the condition on partition columns of the files that it
-    covers, None for all. `properties`: notes of whoever makes it, kept and shown, as IDXPROPERTIES of Hive.
+    `kind`, `options`: of `kind_names.KINDS`. `only`: the condition on partition columns that covered files
+    meet; None covers all files. `properties`: notes, kept and shown with the index, as IDXPROPERTIES of Hive.
 
     Raises:
-        StatementError: too many terms, one twice, or a kind or option that there is not.
+        StatementError: there are too many terms, a term stands twice, or a kind or option does not exist.
     """
 
     name: str
@@ -213,7 +213,7 @@ class CreateIndex:
 
 @dataclass(frozen=True)
 class DropIndex:
-    """An index is dropped; with `if_exists` there may be none of that name."""
+    """Removal of an index; with `if_exists`, an index that does not exist is no error."""
 
     name: str
     table: TableReference
@@ -225,7 +225,7 @@ class DropIndex:
 
 @dataclass(frozen=True)
 class RebuildIndex:
-    """An index is rebuilt, or its missing files are built; `only`: in the partitions of a condition."""
+    """Rebuild of an index, or build of its missing files; `only`: in the partitions that meet a condition."""
 
     name: str
     table: TableReference
@@ -237,7 +237,7 @@ class RebuildIndex:
 
 @dataclass(frozen=True)
 class ShowIndexes:
-    """The indexes of a table are listed; `formatted`: for people, in full."""
+    """List of the indexes of a table; `formatted`: for people, in full."""
 
     table: TableReference
     formatted: bool = False
@@ -248,7 +248,7 @@ class ShowIndexes:
 
 @dataclass(frozen=True)
 class DescribeIndex:
-    """One index is described; `formatted`: for people, in full."""
+    """Description of one index; `formatted`: for people, in full."""
 
     name: str
     table: TableReference

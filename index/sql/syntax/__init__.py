@@ -1,1 +1,1 @@
-"""The text of a predicate becomes a tree by Spark's grammar: tokens first, then operators in order."""
+"""Parsing of a predicate's text by Spark's grammar: first into tokens, then into a tree of operators."""

@@ -1,4 +1,4 @@
-"""Says what to write in place of a character that begins nothing in SQL."""
+"""Hints for characters that begin nothing in SQL: what to write instead."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _CHARACTERS = {
 
 
 def of_character(text: str, at: int) -> tuple[str, int, str]:
-    """Return what a character that begins no token of SQL is, its place, and what to write instead."""
+    """Return the error for a character that begins no token of SQL, its place, and what to write instead."""
     character = text[at]
     if character == ";":
         more = text[at + 1 :].strip()

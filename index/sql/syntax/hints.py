@@ -62,7 +62,7 @@ _BEHIND_A_VALUE = {
     "TO": "Write BETWEEN 1 AND 2.",
     **dict.fromkeys(("ANY", "SOME", "ALL"), "Write IN (1, 2), or LIKE ANY ('a%', 'b%')."),
 }
-"""Words that other languages have behind a value."""
+"""Words that other languages allow behind a value, and what to write instead."""
 _SIGNS = {
     ",": "Conditions are joined by AND; a list of values stands in parentheses: dest IN ('SFO', 'LAX').",
     "[": "A list of values stands in parentheses: dest IN ('SFO', 'LAX'); an array is written "
@@ -289,7 +289,7 @@ def _of_word(text: str, tokens: Sequence[Token], at: int) -> Told | None:
 
 
 def _words(tokens: Sequence[Token], at: int) -> list[str]:
-    """Return the words among the three tokens before a place."""
+    """Return the words among the three tokens before index `at`."""
     return [t.text for t in tokens[max(0, at - 3) : at] if t.kind == "word"]
 
 

@@ -1,4 +1,4 @@
-"""Reads what follows the word INTERVAL as one text: numbers with units, or a string of such.
+"""Intervals: what follows the word INTERVAL as one text, be it numbers with units or a string of these.
 
 Source: Spark 4.2, SqlBaseParser.g4 `interval`.
 """

@@ -1,4 +1,4 @@
-"""Parses conditions by Spark's grammar: AND, OR and NOT, predicates such as IN and LIKE, and operators.
+"""Parser of conditions by Spark's grammar: AND, OR and NOT, predicates such as IN and LIKE, and operators.
 
     condition:   NOT* value predicate?, and such conditions joined by AND and OR
     value:       sign* primary, and such values joined by arithmetic and comparisons
@@ -174,7 +174,7 @@ class Parser(PrimaryParser):
 
     def _in(self, value: Tree, negated: bool) -> Tree:
         if not self.is_sign("("):
-            # Only a refusal waits for its words to be loaded.
+            # Imported here, since only refusals need it.
             from tailbit.index.sql.syntax.hints import listed_instead
 
             at, reason = self.token.start, "IN takes a list of values in parentheses"

@@ -1,4 +1,4 @@
-"""Parses values: constants, columns, calls, and what Spark spells in a way of its own, such as CAST and TRIM.
+"""Parser of values: constants, columns, calls, and forms with a syntax of their own, such as CAST and TRIM.
 
 Source: Spark 4.2, SqlBaseParser.g4, `primaryExpression`.
 """
@@ -25,7 +25,7 @@ from tailbit.index.sql.syntax.words import (
 _WORDS_BETWEEN = {"SUBSTRING": ("FROM", "FOR"), "SUBSTR": ("FROM", "FOR"), "POSITION": ("IN",)}
 """By function, the words that may stand between its arguments in place of commas."""
 _SIZES = 2
-"""Numbers behind the name of a type at most: the digits of a decimal, and those behind its point."""
+"""Limit of the numbers behind a type's name: the digits of a decimal, and its digits behind the point."""
 _QUERIES = ("SELECT", "WITH", "VALUES", "FROM", "TABLE")
 
 
@@ -90,7 +90,7 @@ class PrimaryParser(ABC):
 
     def stop(self, at: Token | None = None) -> NoReturn:
         """Refuse the text from a token on, by default the current one."""
-        # Only a refusal waits for its words to be loaded.
+        # Imported here, since only refusals need it.
         from tailbit.index.sql.syntax.hints import stopped
 
         place = self.at if at is None else self.tokens.index(at)

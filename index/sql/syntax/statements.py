@@ -1,4 +1,4 @@
-"""Recognises a whole SQL statement in place of a condition, and names the command and method to use instead.
+"""Recognition of a whole SQL statement in place of a condition, and the command and method to use instead.
 
 `SELECT carrier, count(*) FROM flights WHERE dest = 'SFO' GROUP BY carrier` is `tailbit facets flights carrier
 --where "dest = 'SFO'"`, and `table.where("dest = 'SFO'").facets("carrier")`.
@@ -34,7 +34,7 @@ class Statement(NamedTuple):
 
 
 def statement_of(text: str, tokens: Sequence[Token], stopped: int) -> Statement | None:
-    """Return the statement that a text is, or whose later clauses follow its condition; None for neither.
+    """Return a text as a statement if it is one, or if further clauses follow a condition; else None.
 
     `stopped`: the place in the text at which a condition could be read no further.
     """

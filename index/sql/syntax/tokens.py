@@ -1,4 +1,4 @@
-"""Splits the text of a predicate into tokens as Spark's lexer does.
+"""Tokens of a predicate's text, split as Spark's lexer splits it.
 
 Source: Spark 4.2, SqlBaseLexer.g4.
 """
@@ -43,11 +43,11 @@ _UNCLOSED = {"'": "Close it; within a text it is written \\'.", '"': "Close it."
 
 
 def tokens_of(text: str, of_statements: bool = False) -> list[Token]:
-    """Return the tokens of a text, the last one of kind end; comments and blanks stand in none.
+    """Return the tokens of a text, the last one of kind end; comments and blanks are left out.
 
     `of_statements`: a semicolon is a sign, which ends a statement and is no part of a condition.
 
-    Cost: that of the text.
+    Cost: linear in the length of the text.
 
     Raises:
         PredicateError: a quote or comment is not closed, or a character begins no token of Spark's.

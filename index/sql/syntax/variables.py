@@ -1,4 +1,4 @@
-"""Finds variables such as `${x}`, which Spark replaces by a setting, in quotes too, before it reads a text.
+"""Variables such as `${x}`, which Spark replaces by a setting, in quotes too, before it reads a text.
 
 Source: Spark 4.2, VariableSubstitution and ConfigReader.
 """

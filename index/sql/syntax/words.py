@@ -1,4 +1,4 @@
-"""Tells keywords from column names by what stands around: Spark reserves no word."""
+"""Keywords, told from names of columns by the tokens around them: Spark reserves no word."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NO_FUNCTIONS = frozenset(
     "AND OR NOT IN IS BETWEEN ANY ALL SOME CASE WHEN THEN ELSE END "
     "AS FROM ESCAPE DIV XOR SELECT INTERVAL DISTINCT LIKE ILIKE RLIKE REGEXP CAST TRY_CAST EXTRACT".split()
 )
-"""Words that are columns only where what follows can follow nothing but a value."""
+"""Words that are names of columns only where the next token can follow nothing but a value."""
 BEHIND_A_VALUE = frozenset(") , . :: ] [ / % & | ^ ||".split())
 _WORDS_BEHIND_A_VALUE = frozenset(
     "AND OR IS IN BETWEEN DIV THEN WHEN ELSE END FROM LIKE ILIKE RLIKE REGEXP".split()

@@ -1,11 +1,11 @@
 """The actions of one commit: parsed, checked, grouped by path.
 
-A commit may be empty: some writers die after creating its file. A byte order mark before a line is skipped.
-Fields that no answer needs (statistics, size and time of a file) may be missing.
+A commit may be empty: some writers die after they create its file. A byte order mark before a line is
+skipped. Fields that no answer needs (statistics, size and time of a file) may be missing.
 
-The lines of a commit have no order. Per path at most one add and one remove count; both together change the
-hidden rows, an add of a live file replaces its statistics. Unknown actions and fields are ignored. Paths are
-percent-decoded once. Source: Delta protocol, Actions.
+The lines of a commit have no order. At most one add and one remove count per path; both together change the
+hidden rows, and an add of a live file replaces the file's statistics. Unknown actions and fields are ignored.
+Paths are percent-decoded once. Source: Delta protocol, Actions.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def parse_actions(data: bytes, file: str) -> Actions:
 def _check_objects(action: Mapping[str, Any], file: str) -> None:
     """Refuse a metaData action without properties or format, as Spark and delta-kernel do.
 
-    The format's provider is not checked, as in both of them: data files are Parquet.
+    Like Spark and delta-kernel, this does not check the format's provider: data files are Parquet.
     """
     format_ = action.get("format")
     if not isinstance(action.get("configuration"), dict):
@@ -209,7 +209,7 @@ def parse_remove(action: Mapping[str, Any], file: str) -> FileSlice:
 
 
 def parse_deletion_vector(descriptor: Any, file: str) -> DeletionVector | None:
-    """Return the descriptor in an add or remove, or None if there is none or an empty one (as some write).
+    """Return the descriptor in an add or remove; None if it is missing or, as some writers leave it, empty.
 
     Raises:
         MalformedLogError: a field is missing, or the storage type is not u, p or i.

@@ -31,7 +31,7 @@ from tailbit.tables.parquet.leaves import ParquetNode, parquet_tree
 from tailbit.tables.storage import Storage
 
 _END = 4 << 20
-"""Bytes of the end of a log checkpoint that are fetched first: that of 10,000 files takes one request."""
+"""Bytes fetched first, at the end of a log checkpoint: a checkpoint of 10,000 files takes one request."""
 
 _ADD = ("path", "size", "modificationTime", "partitionValues", "deletionVector")
 _WANTED: tuple[tuple[str, ...], ...] = (
@@ -50,8 +50,8 @@ Arrow = TypeVar("Arrow", pa.Table, pa.ChunkedArray)
 class CheckpointState:
     """The state in a checkpoint: live files of schema STORED in any order, protocol and metadata.
 
-    `late_stats` reads the statistics of the files whose `origin` is set. It keeps the checkpoint's files
-    open, so that a log cleanup cannot take the statistics away.
+    `late_stats` reads the statistics of the files whose `origin` is set. The function keeps the checkpoint's
+    files open, so that a log cleanup cannot take the statistics away.
     """
 
     files: pa.Table
@@ -205,7 +205,7 @@ def _column(table: pa.Table, action: str, field: str) -> pa.ChunkedArray | None:
 
 
 def _only(table: pa.Table, action: str, key: str) -> dict[str, object] | None:
-    """Return the single non-null row of an action as a Python object, or None if there is none."""
+    """Return the single non-null row of an action as a Python object, or None if all rows are null."""
     keys = _column(table, action, key)
     if keys is None:
         return None
@@ -222,7 +222,7 @@ def _files(table: pa.Table, name: str) -> pa.Table:
     count = table.num_rows
     counted = _column(table, "add", "stats_parsed")
     unknown = arrow_scalar(UNKNOWN_SIZE, pa.int64())
-    # No answer needs size and time, so a missing one is 0.
+    # No answer needs size and time, so a missing size or time is 0.
     columns = {
         "path": decode_paths(_add(table, "path", pa.string()), name),
         "size": pc.max_element_wise(filled(_add(table, "size", pa.int64()), UNKNOWN_SIZE), unknown),

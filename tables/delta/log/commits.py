@@ -23,15 +23,15 @@ from tailbit.tables.storage import Stat, Storage
 
 _FIRST_LINE = 1 << 16
 _LISTED_AFTER = 4
-"""Number of commits probed by name before the rest is listed: there may be a thousand new ones."""
+"""Number of commits probed by name before the rest is listed: a thousand new commits may follow."""
 _KEPT_COMMITS, _KEPT_STAMPS = 16, 128
 _KEPT_COMMIT_BYTES = 1 << 20
-"""Parsed commits up to this size are cached: planner, batch and snapshot need the same few."""
+"""Size in bytes up to which parsed commits are cached: planner, batch and snapshot read the same few."""
 
 
 @dataclass
 class DeltaLog:
-    """The log of one table, not thread-safe: the `Table` that threads share holds a lock around each call."""
+    """The log of one table. Not thread-safe: the table that threads share holds a lock around each call."""
 
     storage: Storage
     on_reset: Callable[[], None] = field(default=lambda: None, repr=False)
@@ -78,7 +78,7 @@ class DeltaLog:
         self._head_stat = self._stat(self._head)
 
     def _probe(self) -> None:
-        """Advance the head from the last known commit: one stat per new commit, and a last one that misses.
+        """Advance the head from the last known commit: one stat per new commit, then one of a missing file.
 
         In an object store, many new commits are listed at once.
         """
@@ -138,15 +138,15 @@ class DeltaLog:
             self._commits.hold(version, (stat, actions))
         self._stamps.hold(version, (stat, actions.in_commit_timestamp))
         if version == self._head:
-            # Its fingerprint is what planner and batch ask for next.
+            # Planner and batch ask for its fingerprint next.
             self._hashes.hold((version, stat), hashlib.sha256(data).hexdigest())
         return actions
 
     def in_commit_timestamp(self, version: Version) -> int | None:
         """Return the in-commit timestamp of a commit in ms, or None if the commit carries none.
 
-        Cost: reads the first line, where the protocol puts the timestamp; the whole commit if it is not
-        there.
+        Cost: reads the first line, where the protocol puts the timestamp; the whole commit if that line has
+        no commitInfo.
 
         Raises:
             CommitGapError: the commit is not in the log.
@@ -184,7 +184,7 @@ class DeltaLog:
     def sha256(self, version: Version) -> str | None:
         """Return the SHA-256 of a commit's bytes; None if the commit is gone.
 
-        Cost: one stat if the commit was read before, else reads the commit.
+        Cost: one stat if the hash is cached, else reads the commit.
         """
         key = (version, self._stat(version))
         if key[1] is None:

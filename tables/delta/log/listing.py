@@ -41,7 +41,7 @@ def commit_name(version: Version) -> str:
 
 @dataclass
 class Listing:
-    """Commits (with the times of their files) and complete checkpoints, both by version."""
+    """Commits (with the modification times of their files) and complete checkpoints, both by version."""
 
     commits: CommitTimes = field(default_factory=CommitTimes)
     checkpoints: list[LogCheckpoint] = field(default_factory=list)

@@ -36,7 +36,7 @@ READABLE = frozenset(
     }
 )
 """Reader features that need no support here or are read exactly. Columns of types that cannot be decoded are
-refused when a question names them, not with the table."""
+refused when a question names them; the table is not refused for them."""
 
 READ_ELSEWHERE = {
     "catalogManaged": "Its newest commits are known to its catalog only: read it through the catalog.",
@@ -54,7 +54,7 @@ _REFUSED_SETTINGS = {
     "delta.redirectReaderWriter-preview": "redirectReaderWriter-preview",
     "delta.redirectWriterOnly-preview": "redirectWriterOnly-preview",
 }
-"""Table properties of writer-only features under which this log is not the whole truth."""
+"""Table properties of writer-only features with which this log alone does not hold the table's state."""
 
 
 class Protocol(NamedTuple):
@@ -71,7 +71,7 @@ class Protocol(NamedTuple):
 
         Raises:
             MalformedLogError: a version is not a number, features are not a list of names, or the
-                versions demand or exclude such a list.
+                versions require or forbid a list of features.
         """
         reader, writer = (_number(action.get(key), file) for key in ("minReaderVersion", "minWriterVersion"))
         features = action.get("readerFeatures"), action.get("writerFeatures")
@@ -83,7 +83,7 @@ class Protocol(NamedTuple):
 
 
 def _contradiction(reader: int, writer: int, reader_features: bool, writer_features: bool) -> str | None:
-    """Describe how versions and feature lists contradict each other; None if they agree or are unknown."""
+    """Describe how versions and feature lists contradict each other; None if they agree or are too new."""
     if reader > MAX_READER_VERSION or writer > MAX_WRITER_VERSION:
         return None
     if min(reader, writer) < 1:
@@ -127,7 +127,7 @@ def check_protocol(protocol: Protocol, path: str, version: int) -> None:
 
 
 def check_configuration(configuration: Mapping[str, str | None], path: str, version: int) -> None:
-    """Check that the table properties leave this log the whole truth.
+    """Check that the table properties do not keep a part of the table's state outside of this log.
 
     Raises:
         UnsupportedFeatureError: commits are coordinated elsewhere, or the table has moved.

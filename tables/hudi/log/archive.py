@@ -1,4 +1,4 @@
-"""The archive of a timeline of table version 6: blocks of Avro records, one a state of an instant.
+"""The archive of a timeline of table version 6: blocks of Avro records, each with one state of an instant.
 
 A block is `#HUDI#`, its size, a version, a type, headers, the content with its size, footers, and the size
 again; all numbers are big-endian. Source: Hudi technical specification, Log format; HoodieArchivedMetaEntry.
@@ -22,14 +22,14 @@ from tailbit.tables.storage import Storage
 _FILE = re.compile(r"\.commits_\.archive\.([0-9]+)(?:_[0-9-]+)?")
 _MAGIC = b"#HUDI#"
 _RECORDS, _SCHEMA = 3, 2
-"""The type of a block of Avro records, and the header that holds their schema."""
+"""The type number of a block of Avro records, and the number of the header that holds their schema."""
 
 
 def list_archive(storage: Storage, folder: str) -> list[Instant]:
-    """Return the completed instants of the archive, in the order of completion; none without an archive.
+    """Return the completed instants of the archive, in the order of completion; empty without an archive.
 
-    Instants that were archived by a release which did not write the time of completion down have an empty
-    `completed` and come first.
+    Instants archived by a release that did not record completion times have an empty `completed` and come
+    first.
 
     Raises:
         MalformedLogError: a file of the archive is damaged.
@@ -50,7 +50,7 @@ def list_archive(storage: Storage, folder: str) -> list[Instant]:
 
 
 def read_archived_record(storage: Storage, instant: Instant) -> dict[str, Any] | None:
-    """Return the metadata of an instant of the archive by the names of the fields; None if it has none.
+    """Return the metadata of an archived instant, by field name; None if its record has no metadata.
 
     Raises:
         FileNotFoundError: the file has been merged into another: list the archive again.

@@ -1,8 +1,8 @@
 """The history of a timeline of table version 8 or 9: runs of instants in Parquet files that a manifest names.
 
 `_version_` holds the number of the manifest, and the manifest names the files. Writers merge files and write
-a new manifest; a reader that meets a file which is gone reads the new one. The metadata of an instant are the
-bytes that stood in the instant's own file. Source: Hudi technical specification, LSM timeline.
+a new manifest; a reader that finds a file missing reads the new manifest. The metadata of an instant are the
+bytes of the instant's own file before archiving. Source: Hudi technical specification, LSM timeline.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tailbit.tables.storage import Storage
 
 _SMALL = 16 << 20
 _LOOKS = 5
-"""How often a reader follows writers that replace the manifest meanwhile."""
+"""How often a reader starts anew because writers replaced the manifest meanwhile."""
 _NAMES = ("instantTime", "completionTime", "action")
 _METADATA = "metadata"
 MANIFEST_NUMBER = "_version_"
@@ -29,7 +29,7 @@ MANIFEST_NUMBER = "_version_"
 
 
 def list_history(storage: Storage, folder: str) -> list[Instant]:
-    """Return the instants of the history, sorted by completion; none where no history has begun.
+    """Return the instants of the history, sorted by completion; empty if there is no history yet.
 
     Cost: three columns of every file of the history.
 
@@ -58,7 +58,7 @@ def list_history(storage: Storage, folder: str) -> list[Instant]:
 
 
 def read_archived(storage: Storage, instant: Instant) -> bytes:
-    """Return the metadata of an instant of the history, as they stood in the instant's own file.
+    """Return the metadata of an instant of the history: the bytes of the instant's own file before archiving.
 
     Raises:
         FileNotFoundError: the file has been merged into another: list the history again.

@@ -1,9 +1,9 @@
-"""The completed and pending instants of the active timeline, by the names of their files.
+"""The completed and pending instants of the active timeline, read from the names of their files.
 
 Table versions 8 and 9 name a completed instant `<requested>_<completed>.<action>`; version 6 names it
-`<requested>.<action>`, and the time of its completion is that at which the file changed. What has a suffix
-`.requested` or `.inflight` is pending, unless a completed file of the same requested time stands beside it.
-Source: Hudi technical specification, Timeline.
+`<requested>.<action>`, and its completion time is the modification time of the file. A file with the suffix
+`.requested` or `.inflight` is a pending instant, unless a completed file has the same requested time. Source:
+Hudi technical specification, Timeline.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ CHANGES = frozenset(("commit", "deltacommit", "replacecommit", "rollback", "rest
 DELETIONS = frozenset(("clean", "rollback", "restore"))
 """The actions that delete data files."""
 ACTIONS = CHANGES | {"clean", "savepoint", "indexing"}
-"""The actions under whose names instants complete."""
+"""The actions that completed instants may have."""
 
 _COMPLETED = re.compile(r"([0-9]{14}|[0-9]{17})_([0-9]{17})\.([a-z]+)")
 _COMPLETED_6 = re.compile(r"([0-9]{14}|[0-9]{17})\.([a-z]+)")
@@ -32,9 +32,9 @@ _PENDING = re.compile(r"([0-9]{14}|[0-9]{17})(?:\.([a-z]+))?\.(?:requested|infli
 class Instant:
     """A completed instant.
 
-    `requested`: 17 digits, or 14 from old releases. `completed`: 17 digits as Hudi wrote them down; empty for
-    an active instant of table version 6, whose completion is `changed_ms`: ms since 1970, 0 if the instant is
-    not active. `file`: where the metadata lies, relative to the root. `row`: the row in a file of the
+    `requested`: 17 digits, or 14 from old releases. `completed`: 17 digits as Hudi wrote them; empty for an
+    active instant of table version 6, whose completion time is `changed_ms`: ms since 1970, 0 if the instant
+    is not active. `file`: the file with the metadata, relative to the root. `row`: the row in a file of the
     history, which holds many instants; -1 for a file of one instant.
     """
 
@@ -47,7 +47,7 @@ class Instant:
 
     @property
     def key(self) -> tuple[str, str]:
-        """What tells the instant from all others of the table: a savepoint has the time of its commit."""
+        """The identity of the instant in the table: a savepoint has the requested time of its commit."""
         return self.requested, self.action
 
 
@@ -59,7 +59,7 @@ class ActiveInstants:
     pending: frozenset[str]
     """Requested times."""
     deleting: frozenset[str]
-    """The requested times of those pending that may be deleting files: cleans, rollbacks, restores."""
+    """The requested times of pending instants that may be deleting files: cleans, rollbacks, restores."""
 
 
 def list_active(entries: Iterable[Entry], folder: str, times_in_names: bool, root: str) -> ActiveInstants:
@@ -89,7 +89,7 @@ def list_active(entries: Iterable[Entry], folder: str, times_in_names: bool, roo
 
 
 def _completed(entry: Entry, folder: str, times_in_names: bool) -> Instant | None:
-    """Return the completed instant that a file stands for; None for every other file."""
+    """Return the completed instant that a file stands for; None for any other file."""
     name = f"{folder}/{entry.name}"
     if times_in_names:
         match = _COMPLETED.fullmatch(entry.name)

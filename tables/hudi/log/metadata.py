@@ -1,4 +1,4 @@
-"""What an instant says of itself, in Avro or JSON: one table may hold both, so the first bytes decide.
+"""The metadata of an instant, in Avro or JSON: one table may hold both, so the first bytes decide.
 
 fastavro is imported only when a file of Avro is read.
 """
@@ -19,22 +19,22 @@ _DAMAGE = (
     *(ValueError, TypeError, LookupError, EOFError, AttributeError, ArithmeticError, MemoryError),
     *(RecursionError, AssertionError, struct.error, zlib.error),
 )
-"""What Python raises where fastavro meets damaged bytes."""
+"""The exceptions of Python that fastavro raises for damaged bytes."""
 
 
 def damage_of_avro() -> tuple[type[Exception], ...]:
-    """Return the classes of what fastavro raises for damaged bytes."""
+    """Return the classes of all exceptions that fastavro raises for damaged bytes."""
     from fastavro.schema import SchemaParseException, UnknownType
 
     return (*_DAMAGE, SchemaParseException, UnknownType)
 
 
 def decode_metadata(data: bytes, file: str) -> dict[str, Any]:
-    """Return the metadata of an instant from the bytes of the instant's file, by the names of the fields.
+    """Return the metadata of an instant by field name, from the bytes of the instant's file.
 
     Raises:
         MalformedLogError: the bytes are neither JSON nor an Avro file of one record. The file may be half
-            written: releases before 1.1 write a file in its place.
+            written: releases before 1.1 write a file in place.
     """
     if data.startswith(_AVRO):
         return _from_avro(data, file)

@@ -1,4 +1,4 @@
-"""The properties of a Hudi table: `.hoodie/hoodie.properties`, which Java's `Properties` has written.
+"""The properties of a Hudi table: `.hoodie/hoodie.properties`, in the format of Java's `Properties`.
 
 Source: java.util.Properties, load; Hudi technical specification, Table properties.
 """
@@ -21,7 +21,7 @@ from tailbit.tables.storage import Storage
 
 FILE = f"{LOG}/hoodie.properties"
 BACKUP = f"{FILE}.backup"
-"""The copy that Hudi keeps while it writes the properties anew."""
+"""The copy that Hudi keeps while it rewrites the properties."""
 SMALL = 1 << 20
 VERSIONS = (6, 8, 9)
 """The table versions that are read."""
@@ -29,7 +29,7 @@ _NO_PROPERTIES = "Give the folder of a whole table, or restore the file from a b
 _UPGRADE = "Upgrade the table with Hudi 1.x (hoodie.write.table.version, or hudi-cli)."
 _TOO_NEW = "Use a tailbit release that lists it, or downgrade the table with Hudi (hudi-cli)."
 NEWEST = "(newest)"
-"""What errors give as the version where the table as a whole is meant."""
+"""The version in errors that concern the table as a whole."""
 
 _ENTRY = re.compile(r"((?:[^\\:=\s]|\\.)*)[ \t\f]*[:=]?[ \t\f]*(.*)", re.S)
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.S)
@@ -38,10 +38,10 @@ _CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 @dataclass(frozen=True, slots=True)
 class TableProperties:
-    """The properties of a table by name, and those of them by which its timeline is read.
+    """The properties of a table by name, and those that tell how to read its timeline.
 
-    `version`: the version of the table's format. `active`: the folder of the active timeline; `history`: that
-    of the instants that have left it. Both are relative to the table's root.
+    `version`: the version of the table's format. `active`: the folder of the active timeline; `history`: the
+    folder of archived instants. Both are relative to the table's root.
     """
 
     values: Mapping[str, str]
@@ -51,22 +51,22 @@ class TableProperties:
 
     @property
     def has_completion_times(self) -> bool:
-        """Whether the names of completed instants hold the time of completion: from table version 8 on."""
+        """Whether the names of completed instants hold the completion time, as from table version 8 on."""
         return self.version >= 8
 
     @property
     def has_meta_columns(self) -> bool:
-        """Whether the table fills Hudi's own columns, and so shows them."""
+        """Whether the table fills Hudi's own columns; only then are they shown."""
         return self.values.get("hoodie.populate.meta.fields", "true").lower() != "false"
 
     @property
     def is_merged(self) -> bool:
-        """Whether the rows of the table are those of base files and log files merged."""
+        """Whether the rows of the table result from merging base files and log files."""
         return is_merged(self.values)
 
 
 def is_merged(values: Mapping[str, str]) -> bool:
-    """Return whether properties are those of a MERGE_ON_READ table."""
+    """Return whether the properties are those of a MERGE_ON_READ table."""
     return values.get("hoodie.table.type", "").upper() == "MERGE_ON_READ"
 
 
@@ -104,7 +104,7 @@ def _version_of(values: Mapping[str, str], root: str) -> int:
     """Return the table version.
 
     Raises:
-        MalformedLogError: there is none, or it is no number, or it contradicts the layout of the timeline.
+        MalformedLogError: the version is missing, no number, or contradicts the layout of the timeline.
         UnsupportedFeatureError: no table of this version is read.
     """
     text = values.get("hoodie.table.version")
@@ -128,7 +128,7 @@ def _version_of(values: Mapping[str, str], root: str) -> int:
 
 
 def _folder(values: Mapping[str, str], name: str, usual: str, parent: str, root: str) -> str:
-    """Return the path of a folder below `parent` that a property names.
+    """Return the path of the folder below `parent` that a property names; `usual` if it is not set.
 
     Raises:
         UnsafePathError: the property leads out of `parent`.
@@ -141,7 +141,7 @@ def _folder(values: Mapping[str, str], name: str, usual: str, parent: str, root:
 
 
 def parse_properties(data: bytes) -> dict[str, str]:
-    r"""Return the properties in a file as Java writes it; of a name that occurs twice, the last one.
+    r"""Return the properties in a file that Java wrote; the last value of a name that occurs twice.
 
     >>> parse_properties(b"#saved\na\\:b=c\\=d\n")
     {'a:b': 'c=d'}
@@ -155,7 +155,7 @@ def parse_properties(data: bytes) -> dict[str, str]:
 
 
 def _logical_lines(text: str) -> Iterator[str]:
-    """Yield the lines that hold a property; a line that ends in an odd number of backslashes goes on."""
+    """Yield the lines that hold a property; a line that ends in an odd number of backslashes continues."""
     begun: str | None = None
     for natural in re.split(r"\r\n|\n|\r", text):
         line = natural.lstrip(" \t\f")

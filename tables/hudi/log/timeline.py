@@ -1,4 +1,4 @@
-"""The timeline of a Hudi table: all completed instants, archived or active, and what each says."""
+"""The timeline of a Hudi table: all completed instants, archived or active, and the metadata of each."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from tailbit.tables.storage.looks import SEEN
 class Timeline:
     """The timeline at one look.
 
-    `completed`: in the order of completion; in table version 6 those of the archive come before the active.
-    `active`: those of `completed` that are not archived. `pending`: requested times of what has begun and
-    has not completed. `deleting`: those of them that may be deleting files.
+    `completed`: in the order of completion; in table version 6 archived instants come before active ones.
+    `active`: the instants of `completed` that are not archived. `pending`: requested times of instants that
+    have begun and not completed. `deleting`: those of them that may be deleting files.
     """
 
     storage: Storage
@@ -40,7 +40,7 @@ class Timeline:
         Archiving in table versions 8 and 9 keeps the bytes as they were.
 
         Raises:
-            FileNotFoundError: the instant has been archived, or taken back, since this look.
+            FileNotFoundError: the instant has been archived or rolled back since this look.
             MalformedLogError: the history is damaged.
         """
         if instant.row < 0:
@@ -48,7 +48,7 @@ class Timeline:
         return read_archived(self.storage, instant) if self.properties.has_completion_times else None
 
     def metadata(self, instant: Instant) -> dict[str, Any] | None:
-        """Return an instant's metadata by the names of the fields; None where the archive has none.
+        """Return an instant's metadata by field name; None if the archive has none for the instant.
 
         Raises:
             FileNotFoundError: as `content` does.
@@ -61,12 +61,12 @@ class Timeline:
 
 
 _QUIET_NS = 2_000_000_000
-"""How long nothing must have changed before the stat of a folder tells that nothing has."""
+"""How long a folder must have been unchanged before an equal stat proves that nothing in it has changed."""
 
 
 @dataclass
 class TimelineReader:
-    """A reader of one table's timeline, which keeps what it has read as long as it stays the same."""
+    """A reader of one table's timeline, which caches what it has read until that changes."""
 
     storage: Storage
     _properties: tuple[Stat | None, TableProperties] | None = None
@@ -79,18 +79,18 @@ class TimelineReader:
     def look(self, anew: bool = False) -> Timeline:
         """Return the timeline as it is now: the same object if nothing has changed.
 
-        Cost: a stat of the properties and a listing of the active timeline, on local disk a stat of its
-        folder if it has been quiet; within `one_look` nothing more, unless `anew`. What is older is read
-        again only if it has changed. An instant that stands in the history and in the active timeline,
-        because a writer is archiving it or died while it did, counts once, as active. The history is listed
-        after the active timeline: an instant that is archived between the two listings is in both.
+        Cost: a stat of the properties and a listing of the active timeline; on local disk only a stat of its
+        folder if nothing changed there for a while; within `one_look` nothing more, unless `anew`. History or
+        archive are read again only if they changed. An instant that is in the history and in the active
+        timeline, because a writer is archiving it or died meanwhile, counts once, as active. The history is
+        listed after the active timeline: an instant that is archived between the two listings is in both.
 
         Raises:
             NotATableError: there is no Hudi table.
             TableInTransitionError: the properties are being written.
             MalformedLogError: properties or history are damaged.
             CommitGapError: a file of the history is missing.
-            UnsupportedFeatureError: the table's version, or an action, is not known.
+            UnsupportedFeatureError: the version of the table, or an action, is unknown.
             UnsafePathError: a name leads out of the timeline.
         """
         mine = ("timeline", self.storage)
@@ -111,7 +111,7 @@ class TimelineReader:
             return known
         began = time.time_ns()
         named = properties.has_completion_times
-        # Where a file's time is that of a completion, it counts as it is now.
+        # In table version 6 modification times are completion times, so all entries are read again.
         entries = self.storage.list_again(properties.active, self._entries if named and is_same else ())
         changed = max([0 if folder is None else folder.mtime_ns, *(e.mtime_ms * 1_000_000 for e in entries)])
         self._folder = folder if began - changed > _QUIET_NS else None
@@ -132,7 +132,7 @@ class TimelineReader:
         return self._properties[1]
 
     def _list_earlier(self, properties: TableProperties) -> _Earlier:
-        """Return the instants of the history or the archive; read anew if its manifest or files changed."""
+        """Return the instants of history or archive; read again if the manifest or the files changed."""
         folder = properties.history
         if properties.has_completion_times:
             state: object = self.storage.stat(f"{folder}/{MANIFEST_NUMBER}")
@@ -146,7 +146,7 @@ class TimelineReader:
 
 @dataclass(frozen=True, slots=True)
 class _Earlier:
-    """The instants that have left the active timeline, in order. `state`: of the files that hold them."""
+    """The archived instants, in order. `state`: the stat of the manifest, or the listing of the archive."""
 
     state: object
     instants: list[Instant]
@@ -154,7 +154,7 @@ class _Earlier:
 
     @classmethod
     def of(cls, state: object, instants: list[Instant]) -> _Earlier:
-        """Check that no instant occurs twice.
+        """Return the instants, after a check that none occurs twice.
 
         Raises:
             MalformedLogError: one instant has two times of completion.
@@ -167,9 +167,9 @@ class _Earlier:
         return cls(state, instants, frozenset(seen))
 
     def before(self, active: Sequence[Instant], named: bool) -> list[Instant]:
-        """Return these and the active instants in the order of completion, each once.
+        """Return the archived and the active instants in the order of completion, each once.
 
-        Cost: while no instant is in both, that of the active ones.
+        Cost: if no instant is both archived and active, a pass over the active instants.
 
         Raises:
             MalformedLogError: one active instant has two times of completion.

@@ -1,9 +1,9 @@
-"""The blocks of a log file: what each is, which instant wrote it, and where its content lies.
+"""The blocks of a log file: the type of each block, the instant that wrote it, and the place of its content.
 
 A block is `#HUDI#`, its size, the version of the format, a type, headers, the content with its size, footers,
-and the size again; numbers are big-endian. A block whose sizes contradict each other, or after which no other
-block and no end of the file follows, is torn: its writer died. After a torn block the next one is found by
-its first bytes. Source: Hudi technical specification, Log format; HoodieLogFileReader.
+and the size again; numbers are big-endian. A block is torn, since its writer died, if its sizes contradict
+each other, or if neither another block nor the end of the file follows. After a torn block, the next one is
+found by its magic bytes. Source: Hudi technical specification, Log format; HoodieLogFileReader.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ _ENTRY, _COUNT = struct.Struct(">ii"), struct.Struct(">i")
 FORMAT = 1
 """The version of the format of log files."""
 AHEAD = 1 << 14
-"""Bytes that are read at once where headers are looked for."""
+"""Number of bytes read at once in search of headers."""
 WHOLE = 1 << 18
-"""Bytes of the largest log file that is read in one piece: each piece may be a request."""
+"""Size in bytes up to which a log file is read in one piece, since each piece may be a request."""
 _AT_ONCE = 16
 _MOST_HEADERS = 64
 _LARGEST_TEXT = 64
-"""Bytes of the longest header that is kept: instants and flags; of others only the place is."""
+"""Size in bytes up to which a header is cached (instants, flags); larger headers are read on demand."""
 _LARGEST_POSITIONS = 1 << 12
-"""Bytes of the longest header of positions that is kept too."""
+"""Size in bytes up to which a header of positions is cached."""
 
 
 class BlockType(IntEnum):
@@ -68,7 +68,7 @@ class Header(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A run of bytes of a file."""
+    """A range of bytes of a file."""
 
     offset: int
     length: int
@@ -76,10 +76,10 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class LogBlock:
-    """A block of a log file. `number`: its place in the file, from 0. `offset`: of its first byte.
+    """A block of a log file. `number`: its index in the file, from 0. `offset`: the offset of its first byte.
 
-    `texts`: the short headers; `places`: where each header lies. Of a torn block they are those that could be
-    read, `content` is empty, and `damage` says what is wrong.
+    `texts`: the values of short headers; `places`: where each header lies. Of a torn block, both have only
+    the headers that could be read, `content` is empty, and `damage` says what is wrong.
     """
 
     number: int
@@ -101,9 +101,10 @@ class LogBlock:
         return self.texts.get(Header.PARTIAL, "").lower() == "true"
 
     def rows_of(self, base: str | None) -> BitMap64 | None:
-        """Return the rows of a base file, by the time of its instant, that the block's records belong to.
+        """Return the rows that the block's records belong to, of the base file that instant `base` wrote.
 
-        None: the headers do not say, or not briefly, and the keys of the records tell.
+        None if the headers do not give rows of that base file, or if the header is too long to be cached:
+        then the keys of the records decide.
         """
         text = self.texts.get(Header.POSITIONS)
         if base is None or text is None or self.texts.get(Header.BASE_INSTANT) != base:
@@ -115,7 +116,7 @@ class LogBlock:
 
     @property
     def undoes(self) -> str:
-        """The requested time of the instant whose blocks this block takes back; empty for none."""
+        """The requested time of the instant whose blocks this block rolls back; empty for other blocks."""
         return self.texts.get(Header.TARGET, "") if self.type is BlockType.COMMAND else ""
 
 
@@ -125,14 +126,14 @@ def _positions(text: str) -> BitMap64:
 
 
 _BLOCKS: Cache[tuple[Storage, str, Stat], tuple[LogBlock, ...]] = Cache(20_000)
-"""Blocks by log file and its state; the size of a value is the number of blocks."""
+"""Blocks by log file and its state; the size of an entry in the cache is its number of blocks."""
 
 
 def list_blocks(storage: Storage, path: str) -> tuple[LogBlock, ...]:
     """Return the blocks of a log file in order; an empty file has none.
 
-    Cost: a stat; and unless this process knows the file in this state, one read of a small file, or a few
-    reads of kilobytes a block.
+    Cost: a stat. If this process does not know the file in this state: one read of a small file, or else a
+    few reads of kilobytes per block.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -150,9 +151,9 @@ def list_blocks(storage: Storage, path: str) -> tuple[LogBlock, ...]:
 
 
 def look_ahead(storage: Storage, paths: Sequence[str]) -> None:
-    """List the blocks of log files at once where each would cost requests; `list_blocks` knows them then.
+    """List the blocks of log files in parallel if the store is remote, so that `list_blocks` has them cached.
 
-    What cannot be read is told when it is asked for.
+    A missing or damaged file is passed over: `list_blocks` raises the error when it is called.
     """
     if not storage.remote or len(paths) < 2:
         return
@@ -165,11 +166,11 @@ def look_ahead(storage: Storage, paths: Sequence[str]) -> None:
 
 
 def read_span(storage: Storage, path: str, span: Span, offset: int) -> bytes:
-    """Read a part of the block that begins at an offset of a log file.
+    """Read a part of a log file, within the block that begins at `offset`.
 
     Raises:
         FileNotFoundError: there is no such file.
-        LogBlockError: the file ends before.
+        LogBlockError: the file ends before the part does.
     """
     data = storage.read_range(storage.resolve(path), span.offset, span.length) if span.length else b""
     if len(data) != span.length:
@@ -179,7 +180,7 @@ def read_span(storage: Storage, path: str, span: Span, offset: int) -> bytes:
 
 @dataclass
 class _Bytes:
-    """The bytes of a log file, read ahead. `name`: in its store; `path`: in errors."""
+    """The bytes of a log file, read ahead. `name`: the path in its store; `path`: the path in errors."""
 
     storage: Storage
     name: str
@@ -189,7 +190,7 @@ class _Bytes:
     _held: bytes = b""
 
     def read(self, offset: int, length: int) -> bytes:
-        """Return bytes; fewer if the file ends before."""
+        """Return `length` bytes from `offset`; fewer if the file ends before."""
         at = offset - self._start
         if at < 0 or at + length > len(self._held):
             if not 0 <= offset < self.size:
@@ -202,7 +203,7 @@ class _Bytes:
         return self._held[at : at + length]
 
     def find(self, wanted: bytes, start: int) -> int:
-        """Return the offset of the next occurrence; the size of the file if there is none."""
+        """Return the offset of the next occurrence from `start`; the size of the file if there is none."""
         while start < self.size:
             window = self.storage.read_range(self.name, start, 1 << 20)
             at = window.find(wanted)
@@ -249,10 +250,10 @@ class _Headers:
     places: dict[int, Span] = field(default_factory=dict)
 
     def read(self, data: _Bytes, at: int, count: int, end: int) -> int:
-        """Read headers that begin at an offset; return where they end.
+        """Read `count` headers that begin at an offset; return the offset at which they end.
 
         Raises:
-            ValueError: they go beyond the end, or one is no text.
+            ValueError: the headers go beyond `end`, or a short header is no text.
         """
         if not 0 <= count <= _MOST_HEADERS:
             raise ValueError(f"it has {count} headers")
@@ -271,10 +272,10 @@ class _Headers:
 
 
 def _end(data: _Bytes, offset: int, size: int) -> int:
-    """Return where a block of some size ends.
+    """Return the offset at which a block of some size ends.
 
     Raises:
-        ValueError: the sizes at both ends differ, or another block begins elsewhere.
+        ValueError: the sizes contradict each other or the file, or no block and no end of the file follows.
     """
     end = offset + len(MAGIC) + _LAST.size + size
     if size < _FIRST.size or end > data.size:
@@ -309,7 +310,7 @@ def _type(first: tuple[int, ...]) -> BlockType:
     """Return the type of a block.
 
     Raises:
-        ValueError: the format or the type is not known.
+        ValueError: the format or the type is unknown, or the writer marked the block as damaged.
     """
     _, version, kind, _ = first
     if version != FORMAT:
@@ -320,7 +321,7 @@ def _type(first: tuple[int, ...]) -> BlockType:
 
 
 def _keep_headers(data: _Bytes, headers: _Headers, offset: int) -> None:
-    """Read what there is of the headers of a torn block."""
+    """Read those headers of a torn block that are readable."""
     with suppress(ValueError):
         start = offset + len(MAGIC)
         headers.read(data, start + _FIRST.size, _unpacked(data, _FIRST, start, data.size)[3], data.size)
@@ -330,7 +331,7 @@ def _unpacked(data: _Bytes, form: struct.Struct, at: int, end: int) -> tuple[int
     """Return the numbers at an offset.
 
     Raises:
-        ValueError: they go beyond the end.
+        ValueError: the numbers go beyond `end`.
     """
     packed = data.read(at, form.size) if at + form.size <= end else b""
     if len(packed) < form.size:

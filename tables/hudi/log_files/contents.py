@@ -1,4 +1,4 @@
-"""The rows of a log block as a Parquet file in memory, made once and kept for a while."""
+"""The rows of a log block as a Parquet file in memory, made once and cached."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tailbit.tables.hudi.log_files.records import read_parquet, read_pieces
 from tailbit.tables.storage import Stat, Storage
 
 _CONTENTS: Cache[tuple[Storage, str, Stat, int], pa.Buffer] = Cache(share(1 / 64))
-"""Blocks as Parquet files, by log file, its state, and number."""
+"""Blocks as Parquet files, by storage, log file, state of that file, and number of the block."""
 
 
 def block_of(storage: Storage, path: str, number: int) -> LogBlock:
@@ -22,7 +22,7 @@ def block_of(storage: Storage, path: str, number: int) -> LogBlock:
 
     Raises:
         FileNotFoundError: the log file is gone.
-        LogBlockError: it has no such block.
+        LogBlockError: the log file has no such block.
     """
     blocks = list_blocks(storage, path)
     if number >= len(blocks):
@@ -33,14 +33,14 @@ def block_of(storage: Storage, path: str, number: int) -> LogBlock:
 
 
 def block_parquet(storage: Storage, path: str, number: int) -> pa.Buffer:
-    """Return the rows of a data block as a Parquet file: with the columns that the block holds.
+    """Return the rows of a data block as a Parquet file with the columns that the block holds.
 
     Memory: the block's content, some megabytes of its rows, and the file.
 
     Raises:
         FileNotFoundError: the log file is gone.
         LogBlockError: the block is damaged.
-        UnsupportedFeatureError: the block is of a form that is not read.
+        UnsupportedFeatureError: the block is of a type that is not read.
     """
     name, stat = storage.locate(path)
     if stat is None:

@@ -1,8 +1,8 @@
 """The keys that a delete block deletes, each with its ordering value.
 
-The content is a version, a length, and an Avro array of records: key, partition, ordering value. Versions 1
-and 2 are written in Java's own forms by releases before 0.14 and are refused. Source: HoodieDeleteBlock;
-HoodieDeleteRecord.avsc.
+The content is a version, a length, and an Avro array of records: key, partition, ordering value. Releases
+before 0.14 write versions 1 and 2, which are serialised Java objects and are refused. Source:
+HoodieDeleteBlock; HoodieDeleteRecord.avsc.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _NONE, _TRUTH, _INT, _LONG, _FLOAT, _DOUBLE, _TEXT, _DECIMAL, _MOMENT, _SEVERAL 
     11,
     12,
 )
-"""Branches of the ordering value's union: nothing, a value in a record of one field, and several values."""
+"""Branches of the union of the ordering value: no value, a record with one value, or several values."""
 _FLOATS = {_FLOAT: struct.Struct("<f"), _DOUBLE: struct.Struct("<d")}
 _DIGITS = 15
 """Digits after the point of every decimal in a delete block."""
 
 
 class Deletion(NamedTuple):
-    """A deleted key. `ordering`: None if the deletion wins only by its place in the log."""
+    """A deleted key. `ordering`: None if only the order in the log decides whether the deletion wins."""
 
     key: str
     ordering: Ordering | None
@@ -95,7 +95,7 @@ class _Reader:
         return Deletion(key, self._ordering())
 
     def _ordering(self) -> Ordering | None:
-        """Return an ordering value; 0 as an int stands for none, as Hudi has it."""
+        """Return an ordering value; None if there is none, or if it is the int 0, as in Hudi."""
         branch = self._long()
         if branch == _NONE:
             return None
@@ -142,7 +142,7 @@ class _Reader:
         return self.content[self.at - length : self.at]
 
     def _long(self) -> int:
-        """Return a number of Avro's encoding."""
+        """Return an integer in Avro's encoding."""
         number, shift = 0, 0
         while True:
             byte = self.content[self.at]

@@ -16,19 +16,19 @@ from tailbit.tables.storage import Storage
 
 FIELDS = ("id", "path", "plan")
 _MERGED: Cache[tuple[Storage, str], Merged] = Cache(share(1 / 128))
-"""The outcomes of plans."""
+"""The outcomes of plans, by storage and text of the plan."""
 _KEPT_BYTES = share(1 / 128)
 _KEPT: Cache[tuple[Storage, MergePlan], Merging] = Cache(_KEPT_BYTES)
-"""What is merged of groups, by the plan of the first block: the blocks of a later plan are added to it."""
+"""The merge states of groups, by the plan up to the first block; a later plan extends a state."""
 _A_PLACE = 256
 
 
 @dataclass(frozen=True, slots=True)
 class MergedRows:
-    """The rows of one file or block that lose against others of its group, or are deleted by them.
+    """The rows of one file or block that lose against others of the file group, or are deleted by them.
 
-    `path`: the slice's own; `plan`: the text of the plan that merges the group. `id`: of the path and of the
-    plan as far as it decides about the slice, so blocks that do not concern it leave it.
+    `path`: the path of the slice; `plan`: the text of the plan that merges the group. `id`: a hash of the
+    path and of the part of the plan that decides about the slice, so that other blocks do not change the id.
     """
 
     id: str
@@ -39,21 +39,21 @@ class MergedRows:
     def of(cls, path: str, plan: MergePlan, last: int) -> MergedRows:
         """Return the descriptor of the hidden rows of one slice of a group.
 
-        `last`: the number of the last block that may hide or show rows of it; see `MergePlan.deciding`.
+        `last`: the number of the last block that may hide or show rows of the slice (`MergePlan.deciding`).
         """
         return cls(plan.identity(path, last), path, plan.text)
 
     @property
     def cardinality(self) -> None:
-        """None: how many rows merging hides is known only when it is done."""
+        """None: the number of hidden rows is known only after merging."""
 
     @property
     def stored(self) -> dict[str, str]:
-        """The descriptor by the names of its fields."""
+        """The descriptor by field name."""
         return {"id": self.id, "path": self.path, "plan": self.plan}
 
     def concerns(self, file: str, offset: object) -> bool:
-        """Return whether an error that names a file is about these rows: the files of the group tell them."""
+        """Return whether an error that names a file is about these rows: whether the plan has the file."""
         plan = MergePlan.parse(self.plan)
         return file in {
             self.path,
@@ -62,9 +62,9 @@ class MergedRows:
         }
 
     def read(self, storage: Storage) -> BitMap:
-        """Return the hidden rows. Cost: of the first slice of a group, the keys of its blocks.
+        """Return the hidden rows. Cost: for the first slice of a group, reads the keys of its blocks.
 
-        Keys that a block has no positions for are looked for in the base file.
+        Keys for which a block has no positions are looked up in the base file.
 
         Raises:
             LogBlockError: a block is damaged.
@@ -81,7 +81,7 @@ class MergedRows:
 
 
 def merged_rows(storage: Storage, plan: MergePlan) -> Merged:
-    """Return the outcome of a plan, which the process may know already."""
+    """Return the outcome of a plan; cached in the process."""
 
     def load() -> tuple[Merged, int]:
         merged = _merge_on(storage, plan)
@@ -92,7 +92,7 @@ def merged_rows(storage: Storage, plan: MergePlan) -> Merged:
 
 
 def _merge_on(storage: Storage, plan: MergePlan) -> Merged:
-    """Return the outcome of a plan, from what was merged of the group before, if the plan begins so."""
+    """Return the outcome of a plan, continued from the group's cached merge state if it leads to the plan."""
     key = storage, plan.upto(0)
     known = _KEPT.take(key)
     merging = known if known is not None and known.leads_to(plan) else Merging.of(storage, plan)

@@ -1,4 +1,4 @@
-"""What merging needs of a row: its key, its ordering value, and whether it deletes."""
+"""The parts of a row that merging needs: its key, its ordering value, and whether it is a deletion."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tailbit.tables.storage import Storage
 
 KEY, MARK, OPERATION = META[2], "_hoodie_is_deleted", "_hoodie_operation"
 DELETING = ("D", "-U")
-"""What `_hoodie_operation` holds in rows that delete: a deletion, and the row before an update."""
+"""The values of `_hoodie_operation` in rows that delete: a deletion, and the row before an update."""
 _WHOLE, _DOUBLE = struct.Struct(">q"), struct.Struct(">d")
 _NOT_A_NUMBER = 0x7FF8 << 48
 _LARGEST = (1 << 63) - 1
@@ -32,15 +32,15 @@ class FloatOrder(int):
 
     @classmethod
     def of(cls, value: float) -> FloatOrder:
-        """Return the place of a number in the order."""
+        """Return the integer of a number."""
         bits: int = _NOT_A_NUMBER if value != value else _WHOLE.unpack(_DOUBLE.pack(value))[0]
         return cls(bits if bits >= 0 else bits ^ _LARGEST)
 
 
 class Missing(int):
-    """What stands for NULL in an ordering column: the int 0, whatever the type of the column.
+    """The value that stands for NULL in an ordering column: the int 0, whatever the type of the column.
 
-    Hudi compares it with values of other types as little as Java does: it fails where the two meet.
+    Hudi cannot compare it with values of other types: it fails if the two meet.
     """
 
 
@@ -49,7 +49,7 @@ class Truth(int):
 
 
 OneOrdering = int | str | Decimal
-"""The value of one ordering column; texts sort by code points, as their bytes in UTF-8 do."""
+"""The value of one ordering column; texts sort by code points, which is the order of their UTF-8 bytes."""
 Ordering = OneOrdering | tuple[OneOrdering, ...]
 
 
@@ -67,9 +67,9 @@ def _types(value: Ordering | None) -> list[type]:
 
 
 class Record(NamedTuple):
-    """A row of a log block. `ordering`: None of a deletion that wins only by its place in the log.
+    """A row of a log block. `ordering`: None for a deletion for which only the order in the log decides.
 
-    `block`: the place of the block among those that are merged; `row`: of the block.
+    `block`: the index of the block among the merged blocks; `row`: the row in the block.
     """
 
     key: str
@@ -82,7 +82,7 @@ class Record(NamedTuple):
 def records_of(
     storage: Storage, file: ParquetFile, rule: MergeRule, path: str, block: LogBlock, number: int
 ) -> Iterator[Record]:
-    """Yield the records of a data block in their order; `number` is the block's place among those merged.
+    """Yield the records of a data block in order; `number`: the index of the block among the merged blocks.
 
     Memory: the keys and ordering values of a row group.
 
@@ -92,7 +92,7 @@ def records_of(
     """
     names = {*file.schema_arrow.names}
     wanted, start = stored_of(file, (KEY, MARK, OPERATION, *rule.ordering)), 0
-    # Releases before 1.0 take 0 where there is none. Source: SpillableMapUtils, getPreCombineVal.
+    # Releases before 1.0 take 0 if a row has no value. Source: SpillableMapUtils, getPreCombineVal.
     has_ordering = len(stored_of(file, rule.ordering)) == len(rule.ordering)
     for group in range(file.metadata.num_row_groups):
         rows = file.read_row_group(group, wanted)
@@ -115,7 +115,7 @@ def records_of(
 
 
 def _marks(rows: pa.Table) -> Iterable[bool]:
-    """Return which rows delete, by either of the columns that say so. Source: DeleteContext."""
+    """Return for each row whether one of the two columns marks it as deleting. Source: DeleteContext."""
     there = [name for name in (MARK, OPERATION) if name in rows.column_names]
     marked = [rows[name].to_pylist() for name in there]
     if not marked:
@@ -124,13 +124,13 @@ def _marks(rows: pa.Table) -> Iterable[bool]:
 
 
 def stored_of(file: ParquetFile, columns: Iterable[str]) -> list[str]:
-    """Return those of some columns that a file has; what follows a dot is a field of the column."""
+    """Return those of some columns that a file has; a column with a dot counts by the part before the dot."""
     names = {*file.schema_arrow.names}
     return [column for column in columns if column.partition(".")[0] in names]
 
 
 def orderings(storage: Storage, rows: pa.Table, columns: Sequence[str], instant: str) -> list[Ordering]:
-    """Return the ordering values of rows, or tuples of them where several columns order.
+    """Return the ordering values of rows; tuples if there are several ordering columns.
 
     Raises:
         UnsupportedFeatureError: a column is missing, is one of several and holds NULL, or is of a type
@@ -168,10 +168,10 @@ def _values(storage: Storage, rows: pa.Table, column: str, instant: str) -> list
 
 
 def _column(rows: pa.Table, name: str) -> pa.ChunkedArray:
-    """Return a column, or the field of a struct that stands behind a dot.
+    """Return a column, or a field of a struct column, named after a dot.
 
     Raises:
-        KeyError: there is none of that name.
+        KeyError: there is no column or field of that name.
     """
     root, *fields = name.split(".")
     values = rows[root]
@@ -190,12 +190,12 @@ def unproven(storage: Storage, version: str, feature: str, hint: str = _HINT) ->
 
 
 def find_keys(file: ParquetFile, wanted: pa.Array, path: str) -> Iterator[tuple[str, int]]:
-    """Yield the wanted keys with their rows in a base file, in the order of the rows.
+    """Yield the wanted keys that a base file has, each with its row, in the order of the rows.
 
-    Cost: decodes the column of the keys, a row group at a time.
+    Cost: decodes the key column, one row group at a time.
 
     Raises:
-        DataFileError: the file has no keys.
+        DataFileError: the file has no key column.
     """
     if KEY not in file.schema_arrow.names:
         raise DataFileError(file=path, reason=f"it has no column {KEY}")

@@ -1,11 +1,11 @@
 """Merging a file group: which rows of its base file and of its log blocks are hidden.
 
-The records of the log are merged with each other first, in order; what is left is merged with the base file.
-A record belongs to the row of the base file that its block's header gives, as long as every block so far has
-positions of this base file; else to the first row that has the record's key. By commit time the later record
-wins, deletion or not. By event time the record with the greater ordering value wins, and of equal ones the
-later; a deletion without an ordering value always wins, and any record after it wins again. Each rule leaves
-a whole row of one source. So what was merged is kept, and blocks that come later are added to it.
+The records of the log are merged with each other first, in order; the winners are merged with the base file.
+While every block so far has positions of this base file in its header, a record belongs to the row at its
+position; after that, to the first row with the record's key. By commit time the later record wins, deletion
+or not. By event time the record with the greater ordering value wins, and of equal ones the later; a deletion
+without an ordering value always wins, and any later row of a data block wins against it. Each rule keeps a
+whole row of one source, so the state of a merge can be cached and later blocks added to it.
 Source: BufferedRecordMergerFactory, PositionBasedFileGroupRecordBuffer, KeyBasedFileGroupRecordBuffer.
 """
 
@@ -45,16 +45,16 @@ from tailbit.tables.storage import Storage
 
 
 class Place(NamedTuple):
-    """A row of a block by the place of the block in the plan; of the base file if `block` is -1."""
+    """A row: `block` is the index of its block in the plan, or -1 for the base file."""
 
     block: int
     row: int
 
 
 _BASE = -1
-"""The place of the base file beside those of the blocks."""
+"""The number of the base file, where blocks have their index in the plan."""
 _A_RECORD, _A_ROW, _A_PLACE = 400, 100, 300
-"""Bytes that a record, the row of a key and the place of a partial row take in memory."""
+"""Bytes in memory of a record, of the base file row of a key, and of an entry for a partial row."""
 _OTHER_TYPES = "ordering values of different types"
 _CONTESTED = (
     "a record of a lesser ordering value than one before it in the log, which Hudi before 1.0 leaves out and "
@@ -62,15 +62,15 @@ _CONTESTED = (
 )
 _COMPACT = "Compact the table's log files (CALL run_compaction) with the release that its readers use."
 Slot = int | str
-"""What records belong to: a position in the base file, or a key."""
+"""The key of a record in the merge state: a position in the base file, or the record's key."""
 
 
 @dataclass(frozen=True)
 class Merged:
     """The outcome of a plan.
 
-    `hidden`: the hidden rows by the path of each slice. `before`: of each row of a block with some columns
-    alone that won when it came, the row whose other columns it keeps.
+    `hidden`: the hidden rows by the path of each slice. `before`: for each row of a partial block that won
+    when it was merged, the older row whose other columns it keeps.
     """
 
     hidden: Mapping[str, BitMap]
@@ -80,20 +80,20 @@ class Merged:
 def merge(storage: Storage, plan: MergePlan, by_key: bool = False) -> Merged:
     """Merge the blocks of a plan with each other and with the base file.
 
-    `by_key`: positions in the headers of blocks are not used. Raises what `Merging.upto` raises.
+    `by_key`: whether to ignore the positions in the headers of blocks. Errors: as of `Merging.upto`.
     """
     return Merging.of(storage, plan, by_key).upto(plan)
 
 
 @dataclass
 class Merging:
-    """The blocks of a group that are merged so far, to which later blocks are added. Used by one thread.
+    """The state of the merge of a group's blocks, to which later blocks are added. Used by one thread.
 
-    `plan`: of the blocks so far. `winners`: what is left of the log, by position in the base file while
-    `by_key` is not set, then by key. `hidden`: the hidden rows of each data block and of the base file.
-    `rows`: the rows of the base file of the keys that were found there. `unsettled`: partial rows that are
-    completed from the base file, with their positions or keys. `changed`: for what other records win than
-    before the latest blocks; None: for all.
+    `plan`: the plan with the blocks merged so far. `winners`: the winning records of the log, by position in
+    the base file, or by key once `by_key` is set. `hidden`: the hidden rows of each data block and of the
+    base file. `rows`: the base file rows of the keys that were found there. `unsettled`: partial rows to be
+    completed from the base file, with their positions or keys. `changed`: the positions or keys whose winner
+    changed with the latest blocks; None: all of them.
     """
 
     storage: Storage
@@ -118,16 +118,15 @@ class Merging:
         return _A_RECORD * len(self.winners) + _A_ROW * len(self.rows) + _A_PLACE * places
 
     def leads_to(self, plan: MergePlan) -> bool:
-        """Return whether a plan has the blocks of this state, and then others."""
+        """Return whether a plan begins with the blocks of this state."""
         count = len(self.plan.blocks)
         return replace(plan, blocks=plan.blocks[:count]) == self.plan
 
     def upto(self, plan: MergePlan) -> Merged:
-        """Add the blocks that a plan has beyond those of this state, which leads to it; return the outcome.
+        """Add the blocks that a plan has beyond this state, which must lead to the plan; return the outcome.
 
-        Cost: the keys and ordering values of these blocks; where all keys have positions, and the rule asks
-        for no ordering value, nothing of the base file but its footer. After an error the state is no more
-        to be used.
+        Cost: the keys and ordering values of these blocks; of the base file only the footer, if all keys have
+        positions and the rule needs no ordering values. After an error the state must not be used any more.
 
         Raises:
             FileNotFoundError: a log file is gone.
@@ -147,7 +146,7 @@ class Merging:
         return self.plan.path(self.plan.base or "") if place == _BASE else self.plan.slice_path(place)
 
     def _add(self, number: int) -> None:
-        """Merge the records of a block with those before it."""
+        """Merge the records of a block into the state."""
         name = self.plan.blocks[number]
         path = self.plan.path(name.log)
         block = block_of(self.storage, path, name.number)
@@ -172,10 +171,10 @@ class Merging:
             self._apply(record, record.key if positions is None else positions[record.row])
 
     def _go_on_by_key(self, block: int) -> None:
-        """Key what is left of the log by the keys of the records, from a block without positions on.
+        """Key the winners by the keys of the records, from a block without positions on.
 
         Raises:
-            UnsupportedFeatureError: two rows of the base file have one key: which of them counts is open.
+            UnsupportedFeatureError: two rows of the base file share a key, so the rest is ambiguous.
         """
         self.by_key, known = True, self.winners
         self.winners = {record.key: record for record in known.values()}
@@ -202,7 +201,7 @@ class Merging:
         """Note which row has the other columns of a partial row.
 
         Raises:
-            UnsupportedFeatureError: Hudi may complete the row otherwise.
+            UnsupportedFeatureError: Hudi might complete the row differently.
         """
         place = Place(record.block, record.row)
         if record.deletes or (older is not None and older.deletes):
@@ -237,7 +236,7 @@ class Merging:
         Source: OverwriteWithLatestAvroPayload, preCombine; HoodieMergedLogRecordScanner of 0.15.
 
         Raises:
-            UnsupportedFeatureError: it depends on the release that reads.
+            UnsupportedFeatureError: the winner depends on the release that reads.
         """
         values = newer.ordering, older.ordering
         if not self.plan.blocks[older.block].is_deletes and None not in values and is_less(*values):
@@ -252,7 +251,7 @@ class Merging:
         return less
 
     def _positions(self, path: str, block: LogBlock, count: int) -> list[int] | None:
-        """Return the rows of the base file that the header of a block gives; None if it gives none of them.
+        """Return the base file rows that the header of a block gives; None if it gives none.
 
         Raises:
             LogBlockError: the positions are damaged.
@@ -273,7 +272,7 @@ class Merging:
         return rows or None
 
     def _settle(self, slots: Collection[Slot]) -> None:
-        """Hide and show rows by the records that are left for some positions or keys."""
+        """Hide and show rows by the winning records of some positions or keys."""
         kept = self._against_base(slots)
         for slot in slots:
             record = self.winners[slot]
@@ -288,11 +287,11 @@ class Merging:
             self.before[place] = Place(_BASE, row)
 
     def _row_of(self, slot: Slot) -> int | None:
-        """Return the row of the base file of a position or of a key; None if it has none."""
+        """Return the base file row of a position or a key; None if the base file has no such row."""
         return self.rows.get(slot) if isinstance(slot, str) else None if self.plan.base is None else slot
 
     def _check_positions(self, slots: Iterable[Slot], rows: int, path: str) -> None:
-        """Check that the positions of records are those of rows of the base file."""
+        """Check that the positions of records are rows of the base file."""
         for slot in slots:
             if isinstance(slot, int) and slot >= rows:
                 name = self.plan.blocks[self.winners[slot].block]
@@ -350,7 +349,7 @@ class Merging:
 def _taken(
     file: ParquetFile, rows: Sequence[int], columns: Sequence[str]
 ) -> Iterator[tuple[pa.Table, Sequence[int]]]:
-    """Yield columns of some rows of a file, which ascend, and the rows: a row group at a time."""
+    """Yield columns of the given, ascending rows of a file, with the rows; one row group at a time."""
     start, at, stored = 0, 0, stored_of(file, columns)
     for group in range(file.metadata.num_row_groups):
         end = start + file.metadata.row_group(group).num_rows

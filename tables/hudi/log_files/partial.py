@@ -1,6 +1,6 @@
 """The rows of a block that holds only some columns, completed from the rows that the block updates.
 
-A row that lost when it came is made whole by NULL: no later record brings it back.
+A row that lost as soon as it was merged is completed with NULLs, since no later record makes it win.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tailbit.tables.storage import Storage
 
 
 def slice_parquet(storage: Storage, plan: MergePlan, number: int) -> pa.Buffer:
-    """Return the slice of a block of a plan as a Parquet file.
+    """Return the slice of one block of a plan as a Parquet file; the rows of a partial block are completed.
 
     Raises:
         FileNotFoundError: a log file is gone.
@@ -37,7 +37,7 @@ def slice_parquet(storage: Storage, plan: MergePlan, number: int) -> pa.Buffer:
 
 
 def _completed(storage: Storage, plan: MergePlan, number: int, rows: pa.Table) -> pa.Table:
-    """Return the rows of a partial block with the columns that they keep from the rows before them."""
+    """Return the rows of a partial block, with the other columns taken from the rows that they update."""
     wanted: dict[int, dict[int, int]] = defaultdict(dict)
     for place, before in merged_rows(storage, plan).before.items():
         if place.block == number:
@@ -64,7 +64,7 @@ def _completed(storage: Storage, plan: MergePlan, number: int, rows: pa.Table) -
 
 
 def _read_source(storage: Storage, plan: MergePlan, source: int) -> pa.Table:
-    """Return all rows of a slice of a plan, or of the base file."""
+    """Return all rows of a slice of a plan; of the base file if `source` is -1."""
     if source >= 0:
         return _read(slice_parquet(storage, plan, source))
     path = plan.path(plan.base or "")
@@ -78,7 +78,7 @@ def _read(data: pa.Buffer) -> pa.Table:
 
 
 def plan_of(storage: Storage, plan: MergePlan, parts: list[str]) -> MergePlan:
-    """Return a plan with the blocks that are named as a slice's path names them."""
+    """Return a plan with blocks added, which are named as in the path of a slice: `<log file>!<number>`."""
     names: list[BlockName] = []
     for part in parts:
         log, _, number = part.rpartition("!")

@@ -1,8 +1,8 @@
-"""What is merged with what: the base file of a group, its log blocks in order, and the rule of the table.
+"""The merge plan of a file group: its base file, its log blocks in order, and the merge rule of the table.
 
-A block of rows is a file slice of its own, under the name `<log file>!<number of the block>`. The rows of a
-block that holds some columns alone depend on what the block is merged with: the name of its slice goes on
-with the names of those files, each after a `~`.
+A block of rows is a file slice of its own, with the path `<log file>!<number of the block>`. The rows of a
+block that holds only some columns depend on the files and blocks that it is merged with, so the names of
+these follow in the path of its slice, each after a `~`.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from tailbit.tables.hudi.log_files.blocks import BlockType, LogBlock
 _SLICE = re.compile(r"((?:.*/)?)(\.([^_/!~]+)_[^/!~]+)!([0-9]{1,9})((?:~[^/]*)?)", re.S)
 _END = b"]]"
 _IDENTITY = 32
-"""Digits of the identity of hidden rows."""
+"""Hexadecimal digits of the identity of hidden rows."""
 _PARSED = 32
-"""How many plans stay parsed: each slice of a group has the text of its plan."""
+"""Number of parsed plans that are cached: the slices of a group share the text of one plan."""
 
 
 class MergeRule(NamedTuple):
-    """Who wins where two records have one key.
+    """The rule that decides which of two records with one key wins.
 
-    `by_time`: the greater ordering value wins, and of equal ones the later record; else always the later.
-    `ordering`: the columns that hold the ordering value. `contested`: if the later wins, releases before 1.0
-    do not let it replace a record of the log that has a greater ordering value.
+    `by_time`: the greater ordering value wins, and of equal ones the later record; else the later record
+    always wins. `ordering`: the columns that hold the ordering value. `contested`: whether releases before
+    1.0 decide otherwise: they keep an older record of the log that has a greater ordering value.
     """
 
     by_time: bool
@@ -42,7 +42,7 @@ class MergeRule(NamedTuple):
 
 
 class BlockName(NamedTuple):
-    """What tells a log block from all others of its group: log file, number, instant, bytes of content."""
+    """The identity of a log block in its group: log file, number, instant, size of the content in bytes."""
 
     log: str
     number: int
@@ -58,7 +58,7 @@ class BlockName(NamedTuple):
 
 
 def block_name(log: str, block: LogBlock) -> BlockName:
-    """Return what tells a block of a log file from all others of its group."""
+    """Return the identity of a block of a log file in its group."""
     is_deletes, size = block.type is BlockType.DELETE, block.content.length
     return BlockName(log, block.number, block.instant, size, is_deletes, block.is_partial)
 
@@ -67,7 +67,7 @@ def block_name(log: str, block: LogBlock) -> BlockName:
 class MergePlan:
     """The base file of a group (None: the group has only log files), and its blocks in order.
 
-    `folder`: in which all of them lie. Plans that are equal hide the same rows.
+    `folder`: the folder of all these files. Equal plans hide the same rows.
     """
 
     folder: str
@@ -77,14 +77,14 @@ class MergePlan:
 
     @cached_property
     def _texts(self) -> list[bytes]:
-        """The plan as a text in parts: what stands before the blocks, and each block."""
+        """The parts of the text of the plan: the part before the blocks, and one part per block."""
         rule = [*self.rule] if self.rule.contested else [*self.rule[:2]]
         head = orjson.dumps([self.folder, self.base, rule])
         return [head[:-1] + b",[", *(orjson.dumps([*block]) for block in self.blocks)]
 
     @cached_property
     def text(self) -> str:
-        """The plan as a text, which `parse` reads."""
+        """The plan as text, which `parse` reads."""
         head, *blocks = self._texts
         return (head + b",".join(blocks) + _END).decode()
 
@@ -99,9 +99,9 @@ class MergePlan:
         return out
 
     def identity(self, path: str, last: int) -> str:
-        """Return an identity of the hidden rows of a slice: of its path, and of the blocks up to the last.
+        """Return an identity of a slice's hidden rows: a hash of its path and of the blocks up to `last`.
 
-        It is the hash of the text of `upto(last)`, made of what the blocks before it have in common.
+        It is the hash of the text of `upto(last)` and the path, computed from the cached hash of the blocks.
         """
         hashed = self._hashes[last].copy()
         hashed.update(_END + b"\0" + path.encode())
@@ -110,7 +110,7 @@ class MergePlan:
     @classmethod
     @lru_cache(_PARSED)
     def parse(cls, text: str) -> MergePlan:
-        """Return the plan of a text."""
+        """Parse the text of a plan."""
         folder, base, (by_time, ordering, *contested), blocks = orjson.loads(text)
         rule = MergeRule(by_time, tuple(ordering), *contested)
         return cls(folder, base, rule, tuple(BlockName(*block) for block in blocks))
@@ -120,15 +120,15 @@ class MergePlan:
         return f"{self.folder}/{name}" if self.folder else name
 
     def upto(self, number: int) -> MergePlan:
-        """Return the plan of the blocks up to one of them, which is included."""
+        """Return the plan with the blocks up to and including one of them."""
         return replace(self, blocks=self.blocks[: number + 1])
 
     def deciding(self, rows: Sequence[BitMap64 | None]) -> list[int]:
-        """Return, for each block, the number of the last block that may hide or show rows of it.
+        """Return, for each block, the number of the last block that may hide or show rows of that block.
 
-        `rows`: the rows of the base file that the records of each block belong to, None where that is not
-        known. Records of other rows of the base file never meet. Cost: a union and a comparison per block,
-        and for a block that others meet one comparison with each of those after it.
+        `rows`: for each block, the rows of the base file that its records belong to; None if unknown. Records
+        of different rows of the base file do not affect each other. Cost: a union and a comparison per block;
+        for a block whose rows later blocks share, also a comparison with later blocks.
         """
         known = [each for each in rows if each is not None]
         if len(known) < len(rows) or any(block.is_partial for block in self.blocks):
@@ -143,7 +143,7 @@ class MergePlan:
         return out[::-1]
 
     def slice_path(self, number: int) -> str:
-        """Return the path of the slice of a block by its place among the blocks."""
+        """Return the path of the slice of the block with this index in the plan."""
         block = self.blocks[number]
         if not block.is_partial:
             return self.path(block.part)
@@ -152,7 +152,7 @@ class MergePlan:
 
 
 class SliceName(NamedTuple):
-    """What the path of a log block's slice says: folder, log file, number, and what is merged before it."""
+    """The parts of the path of a log block's slice; `merged`: the names of what the block is merged with."""
 
     folder: str
     log: str
@@ -166,7 +166,7 @@ class SliceName(NamedTuple):
 
 
 def slice_name(path: str) -> SliceName | None:
-    """Return what a path says if it is that of a log block's slice; None for another path.
+    """Return the parts of the path of a log block's slice; None for any other path.
 
     >>> slice_name("p0/.f1-0_20260101000000000.log.1_0-1-1!2").number
     2

@@ -1,7 +1,8 @@
-"""The rows of a data block as an Arrow table: a block of Parquet as it is, a block of Avro decoded.
+"""The rows of a data block as an Arrow table: a Parquet block is read as it is, an Avro block is decoded.
 
-polars decodes rows of plain columns, fastavro all others, five times as slowly. Dates and times are read as
-the numbers that they are stored as. Source: Hudi technical specification, Log format; Avro, Binary encoding.
+polars decodes rows of plain columns; fastavro decodes all others and takes five times as long. Dates and
+times are read as the integers that store them. Source: Hudi technical specification, Log format; Avro, Binary
+encoding.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from tailbit.tables.storage import Storage
 
 _TWO, _ONE = struct.Struct(">ii"), struct.Struct(">i")
 _VERSIONS = (1, 2, 3)
-"""The versions of the content of a data block that have a count of the records."""
+"""The versions of the content of an Avro block that begin with the number of records."""
 _PIECE = 8 << 20
 """Bytes of records that are decoded at once."""
 
@@ -39,7 +40,7 @@ def read_pieces(storage: Storage, path: str, block: LogBlock) -> Iterator[pa.Tab
     Raises:
         FileNotFoundError: the log file is gone.
         LogBlockError: the content is damaged.
-        UnsupportedFeatureError: the block has another form than Avro or Parquet.
+        UnsupportedFeatureError: the block is neither of Avro nor of Parquet, or a column has no Arrow type.
     """
     content = read_span(storage, path, block.content, block.offset)
     if block.type is BlockType.PARQUET:
@@ -59,7 +60,7 @@ def read_pieces(storage: Storage, path: str, block: LogBlock) -> Iterator[pa.Tab
 
 
 def read_parquet(storage: Storage, path: str, block: LogBlock) -> pa.Buffer | None:
-    """Return the content of a block of Parquet as it is; None for a block of another type."""
+    """Return the content of a Parquet block as it is; None for a block of another type."""
     if block.type is not BlockType.PARQUET:
         return None
     return arrow_buffer([read_span(storage, path, block.content, block.offset)])
@@ -69,7 +70,7 @@ def schema_of(storage: Storage, path: str, block: LogBlock) -> str:
     """Return the Avro schema in the header of a data block.
 
     Raises:
-        LogBlockError: there is none.
+        LogBlockError: the block has no schema.
     """
     span = block.places.get(Header.SCHEMA)
     if span is None:
@@ -79,13 +80,13 @@ def schema_of(storage: Storage, path: str, block: LogBlock) -> str:
 
 
 def refused_block(storage: Storage, block: LogBlock, feature: str) -> UnsupportedFeatureError:
-    """Return the error that a block is of a kind that is not read."""
+    """Return the error for a block of a kind that is not read."""
     hint = "Compact the table's log files (CALL run_compaction), or copy the rows to a COPY_ON_WRITE table."
     return UnsupportedFeatureError(path=storage.root, version=block.instant, feature=feature, hint=hint)
 
 
 def _damage_named(path: str, block: LogBlock, decode: Callable[[], Any]) -> Any:
-    """Decode bytes that have been read, and name the block where that fails."""
+    """Decode bytes that have been read; an error names the block."""
     try:
         return decode()
     except (*damage_of_avro(), MalformedLogError, OSError, pa.ArrowException) as wrong:
@@ -106,7 +107,7 @@ def _avro(records: list[memoryview], root: Any, wanted: pa.Schema) -> pa.Table:
 
 
 def _pieces(content: bytes) -> Iterator[list[memoryview]]:
-    """Yield the records of a block of Avro, some megabytes at a time; one empty list if there is none."""
+    """Yield the records of an Avro block, some megabytes at a time; one empty list if it has none."""
     piece: list[memoryview] = []
     size = 0
     for record in _records(content):
@@ -161,7 +162,7 @@ def _by_fastavro(records: list[memoryview], root: Any, wanted: pa.Schema) -> pa.
 
 
 def _value(value: Any, type_: pa.DataType) -> Any:
-    """Return a decoded value as Arrow takes it: maps as pairs."""
+    """Return a decoded value in the form that Arrow takes: a map as a list of pairs."""
     if value is None:
         return None
     if pa.types.is_struct(type_):

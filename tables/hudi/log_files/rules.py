@@ -1,6 +1,6 @@
-"""The rule by which a MERGE_ON_READ table merges, from its properties; a rule that is not proven is refused.
+"""The merge rule of a MERGE_ON_READ table, from its properties; a rule that is not proven is refused.
 
-From table version 8 on the properties name a mode; before, the class of the payload stood for it.
+From table version 8 on the properties name a merge mode; before, the payload class implied the mode.
 Source: HoodieTableConfig, inferMergingConfigsForV9TableCreation; HoodieRecordPayload.
 """
 
@@ -17,7 +17,7 @@ MODE, ORDERING, OLD_ORDERING = (
 MODES = ("EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING")
 _STRATEGY = "hoodie.record.merge.strategy.id"
 _OLD_STRATEGY = "hoodie.compaction.record.merger.strategy"
-"""Releases before 1.0 write the same strategy whatever the class of the payload is, which decides alone."""
+"""The property that releases before 1.0 write with one value for all payload classes; the class decides."""
 _STRATEGIES = {
     "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5": MODES[0],
     "ce9acb64-bde0-424c-9b91-f6ebba25356d": MODES[1],
@@ -43,12 +43,12 @@ def merge_rule(values: Mapping[str, str]) -> MergeRule:
 
 
 def _is_old(values: Mapping[str, str]) -> bool:
-    """Return whether a release before 1.0 made a table: only the class of the payload says how it merges."""
+    """Return whether a release before 1.0 made a table: then only the payload class tells its merge mode."""
     return not values.get(MODE) and not values.get(_STRATEGY)
 
 
 def refused_rules(values: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties of a table by which rows are merged in a way that is not proven.
+    """Return the properties that demand a merge that is not proven, with their values.
 
     >>> refused_rules({"hoodie.record.merge.mode": "CUSTOM"})
     {'hoodie.record.merge.mode': 'CUSTOM'}
@@ -68,7 +68,7 @@ def refused_rules(values: Mapping[str, str]) -> dict[str, str]:
 
 
 def _modes(values: Mapping[str, str]) -> dict[str, str]:
-    """Return the mode that each property means which is there; the property's own text for an unknown one."""
+    """Return the mode that each property stands for, if it is set; its own value if the mode is unknown."""
     said = {MODE: values[MODE].upper()} if values.get(MODE) else {}
     if values.get(_STRATEGY):
         said[_STRATEGY] = _STRATEGIES.get(values[_STRATEGY], values[_STRATEGY])

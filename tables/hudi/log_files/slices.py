@@ -1,7 +1,7 @@
 """The file slices of a file group at a version: its base file and its log blocks, with their hidden rows.
 
-A block of a log compaction holds the outcome of blocks before it. It is merged after them, which changes no
-row: Spark does the same unless it is told to leave the others out.
+A log compaction block holds the outcome of earlier blocks. It is merged after these, which changes no row:
+Spark does the same unless it is told to skip the earlier blocks.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from tailbit.tables.storage import Storage
 class GroupReader:
     """A reader of the log files of groups at one version.
 
-    `is_complete`: whether an instant, by its requested time, had completed; `completion`: when it did.
-    `is_written`: whether an instant that had completed wrote into a log file: that of a requested time or, if
-    it is empty, any. `own_instants`: whether a log file's name holds the instant of its blocks, as from table
-    version 8 on.
+    `is_complete`: whether the instant with a requested time had completed; `completion`: its completion time.
+    `is_written`: whether the completed instant with a requested time wrote into a log file; with an empty
+    requested time, whether any did. `own_instants`: whether the name of a log file holds the instant of its
+    blocks, as from table version 8 on.
     """
 
     storage: Storage
@@ -38,9 +38,9 @@ class GroupReader:
     own_instants: bool
 
     def slices(self, base: FileSlice | None, logs: Iterable[LogFile]) -> list[FileSlice]:
-        """Return the slices of a group: of the base file, and of each block of rows.
+        """Return the slices of a group: one for the base file, and one for each block of rows.
 
-        Cost: the headers of the blocks, unless the process knows them.
+        Cost: reads the headers of the blocks, unless the process has them cached.
 
         Raises:
             FileNotFoundError: a log file is gone.
@@ -67,7 +67,7 @@ class GroupReader:
         return out
 
     def _in_force(self, logs: Sequence[LogFile]) -> list[tuple[str, LogBlock]]:
-        """Return the blocks of rows and of deletions that no other block takes back, with their log files."""
+        """Return the data and delete blocks that no other block rolls back, each with its log file's name."""
         named: list[tuple[str, LogBlock]] = []
         undone, compacted = set(), None
         for log in logs:
@@ -83,15 +83,15 @@ class GroupReader:
         return [(log, block) for log, block in named if block.instant not in undone]
 
     def _complete(self, log: LogFile) -> Iterator[LogBlock]:
-        """Yield the blocks of instants that had completed, and those that take others back.
+        """Yield the blocks of instants that had completed, and the blocks that roll others back.
 
-        A torn block is damage if its instant had completed and names the log file; where the block is torn
-        before it says its instant, if any that had completed names the file. Other torn blocks are of writers
-        that died, or of a task that died and was run again.
+        A torn block counts as damage if its instant had completed and names the log file; if the torn block
+        does not tell its instant, any completed instant that names the file is enough. Other torn blocks are
+        left by writers that died, or by tasks that died and were retried.
 
         Raises:
-            LogBlockError: a torn block is damage, or an instant that had completed names the file, and it has
-                no block.
+            LogBlockError: a torn block counts as damage, or a completed instant names the file, and the file
+                has no block.
         """
         blocks = list_blocks(self.storage, log.path)
         if not blocks and self.is_written(log, ""):
@@ -109,7 +109,7 @@ class GroupReader:
                 yield block
 
     def _undone(self, log: LogFile, block: LogBlock) -> str:
-        """Return the instant whose blocks a command takes back."""
+        """Return the instant whose blocks a command block rolls back."""
         if not block.undoes or block.texts.get(Header.COMMAND) != "0":
             raise refused_block(self.storage, block, f"a command in {log.path} that is no rollback")
         return block.undoes
@@ -117,12 +117,12 @@ class GroupReader:
     def _check(self, log: LogFile, block: LogBlock) -> None:
         """Check that a block is of a kind that is read.
 
-        A log file from before the table's upgrade has the name of its base file's instant. It is read as long
-        as that had completed when the block's own was requested: so it is with no compaction or split of a
-        bucket that was pending then.
+        A log file written before the table's upgrade is named after the instant of its base file. It is read
+        only if that instant had completed when the instant of the block was requested: a log file of a
+        compaction or bucket split that was pending then is refused.
 
         Raises:
-            UnsupportedFeatureError: it is not.
+            UnsupportedFeatureError: the block is of a kind that is not read.
         """
         if block.type is BlockType.HFILE:
             raise refused_block(self.storage, block, "log blocks of HFile")

@@ -1,4 +1,4 @@
-"""The store of a Hudi table, in which log blocks are files of Parquet under the names of their slices."""
+"""The store of a Hudi table, in which each log block is a Parquet file under the path of its slice."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from tailbit.tables.storage.door import WHOLE
 class HudiStorage(Storage):
     """The files of a Hudi table in their store, and the log blocks in its log files.
 
-    The name of a block is the path of its slice; its size is that of the block's content.
+    The name of a block is the path of its slice; its size is the size of the block's content.
     """
 
     inner: Storage
 
     @property
     def root(self) -> str:  # type: ignore[override]
-        """The place as users and errors name it."""
+        """The path or URL of the table, as users and errors name it."""
         return self.inner.root
 
     @property
@@ -82,7 +82,7 @@ class HudiStorage(Storage):
         return slice_parquet(self, whole, len(parts))
 
     def is_of_one_file(self, refused: Exception) -> bool:
-        """Return whether a refusal concerns one file."""
+        """Return whether an error of the store concerns one file only."""
         return self.inner.is_of_one_file(refused)  # type: ignore[arg-type]
 
     def read(self, rel: str, limit: int = WHOLE) -> bytes:
@@ -106,7 +106,7 @@ class HudiStorage(Storage):
         return self.inner.contents()
 
     def walk(self, prefix_dir: str = "", skip: Collection[str] = ()) -> list[Entry]:
-        """Return the files of a folder and of the folders in it."""
+        """Return the files of a folder and of all folders below it."""
         return self.inner.walk(prefix_dir, skip)
 
     def list_after(self, prefix_dir: str, name: str) -> list[Entry]:
@@ -114,7 +114,7 @@ class HudiStorage(Storage):
         return self.inner.list_after(prefix_dir, name)
 
     def list_again(self, prefix_dir: str, known: Collection[Entry]) -> list[Entry]:
-        """Return the files of a folder, of which some are known."""
+        """Return the files of a folder; entries in `known` may be returned unchanged if the file exists."""
         return self.inner.list_again(prefix_dir, known)
 
     def list(self, prefix_dir: str = "") -> list[Entry]:
@@ -122,7 +122,7 @@ class HudiStorage(Storage):
         return self.inner.list(prefix_dir)
 
     def stat(self, rel: str) -> Stat | None:
-        """Return the stat of a file or a block; None if there is none."""
+        """Return the stat of a file or a block; None if there is no such file or block."""
         name = slice_name(rel)
         return self.inner.stat(rel) if name is None else self._stat(name)
 
@@ -160,5 +160,5 @@ class HudiStorage(Storage):
         self.inner.make_root()
 
     def check_commits(self) -> None:
-        """Check that the store tells which of two writers was first."""
+        """Check that the store decides which of two writers was first."""
         self.inner.check_commits()

@@ -1,4 +1,4 @@
-"""Split block Bloom filters: blocks of 32 bytes; a value has one, and in it a bit in each of eight words.
+"""Split block Bloom filters: a value sets one bit in each of the eight words of one block of 32 bytes.
 
 Source: Parquet format, BloomFilter.md. A value is hashed by XXH64 with seed 0: the upper half of the hash
 names the block, the lower half the bits.
@@ -21,7 +21,7 @@ Words = npt.NDArray[np.uint32]
 WORDS, BLOCK_BYTES = 8, 32
 
 MOST_VALUES = 1024
-"""Most values that filters are asked for: of more, one or another passes by chance."""
+"""Most values that filters are asked about: among more values, some would pass by chance."""
 
 _SALT = np.array(
     [
@@ -48,7 +48,7 @@ class Bloom:
 
     @classmethod
     def of(cls, hashes: Hashes, false_positives: float) -> Bloom:
-        """Return the filter of some values, of which others pass with the given probability.
+        """Return a filter of some values, which other values pass with the probability `false_positives`.
 
         `hashes`: distinct hashes of the values.
         """
@@ -59,10 +59,10 @@ class Bloom:
 
     @classmethod
     def read(cls, data: bytes) -> Bloom:
-        """Return the filter that some bytes are.
+        """Return the filter that `data` encodes.
 
         Raises:
-            ValueError: they are no whole blocks.
+            ValueError: the bytes are empty or not whole blocks.
         """
         if not data or len(data) % BLOCK_BYTES:
             raise ValueError(f"a Bloom filter of {len(data)} bytes has no whole blocks")
@@ -78,7 +78,7 @@ class Bloom:
 
 
 def blocks_of(hashes: Hashes, blocks: int | Longs) -> Longs:
-    """Return the number of the block of each hash; `blocks`: how many there are, for each or for all."""
+    """Return the block number of each hash; `blocks`: the filter's block count, per hash or for all."""
     numbers: Longs = ((hashes >> _HALF) * np.asarray(blocks, dtype=np.uint64) >> _HALF).astype(np.int64)
     return numbers
 

@@ -1,4 +1,4 @@
-"""Which row groups of a data file may hold one of some values, by the filters that its writer left in it."""
+"""Pruning of a data file's row groups by the Bloom filters that its writer left in the file."""
 
 from __future__ import annotations
 

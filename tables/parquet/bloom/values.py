@@ -1,4 +1,4 @@
-"""The hashes of values in the filters of a file: of the bytes in which the file stores the values."""
+"""Hashes of values for the filters of a file: a value is hashed in the bytes that the file would store."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _TEXTS = ("string", "binary")
 
 
 def hashes_in_file(values: Sequence[Any], column: Column, layout: Layout, node: ParquetNode) -> Hashes | None:
-    """Return the hashes of values, canonical of the column's type, of which any may be in the file.
+    """Return the hashes that a file's filters would hold for some values; None if filters prove nothing.
 
-    None if a value may be stored in several ways that cannot be listed, or in an unknown one: then the filter
-    says nothing. A value that the file's type cannot hold has no hash.
+    `values`: canonical, of the column's type. Filters prove nothing if a value may be stored in an unknown
+    way, or in more ways than can be listed. A value that the file's type cannot hold has no hash.
     """
     leaf = layout.metadata.schema.column(node.first)
     physical, stored, name = str(leaf.physical_type), node.field.type, column.type.name
@@ -53,7 +53,7 @@ def _is_float(name: str, physical: str, stored: pa.DataType) -> bool:
 
 
 def _is_same(name: str, stored: pa.DataType, column: Column, layout: Layout) -> bool:
-    """Return whether the file stores values of a type as the numbers that they are canonically."""
+    """Return whether the numbers that the file stores are the canonical values of the column's type."""
     types = pa.types
     if name in _WHOLE:
         return bool(types.is_signed_integer(stored))
@@ -85,7 +85,7 @@ def _of_long(values: Sequence[int], length: int) -> Hashes:
 
 
 def _of_floats(values: Sequence[float], width: np.dtype[Any]) -> Hashes | None:
-    """Return the hashes of numbers; zero has two, and NaN too many."""
+    """Return the hashes of numbers: two for zero (0.0, -0.0); None if one is NaN, which has many."""
     if any(map(math.isnan, values)):
         return None
     with np.errstate(over="ignore"):

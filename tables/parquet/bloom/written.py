@@ -1,7 +1,7 @@
 """The Bloom filters that writers left in data files, read as far as a question needs them.
 
-Of a filter, a question of few values reads the header and the block of each value; the header is kept. A
-damaged header, or a filter of another kind than Parquet's only one, is as good as none.
+A question about few values reads a filter's header and one block per value; the header is cached. A filter
+whose header is damaged or names an unknown algorithm is treated as missing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tailbit.tables.parquet.layout import Layout
 from tailbit.tables.parquet.thrift import read_struct
 
 _SIZE, _ALGORITHM, _HASH, _PACKING = 1, 2, 3, 4
-"""Fields of Thrift in the header of a filter; each of the last three is a union whose only member is 1."""
+"""Thrift fields in the header of a filter; each of the last three is a union whose only member has id 1."""
 
 _HEADER_BYTES = 64
 """Bytes that hold the header of a filter."""
@@ -31,18 +31,18 @@ _FEW = 16
 """Up to this many values are looked up block by block."""
 
 _HELD: Cache[tuple[int, int, int], Any] = Cache(share(1 / 64))
-"""The filters that this process has read, by layout, row group and leaf; only the place of large ones."""
+"""Filters that were read, by layout, row group and leaf; of a large one, only where its blocks are."""
 
 
 class _Place(NamedTuple):
-    """Where the blocks of a filter begin in the file, and how many there are."""
+    """The offset of a filter's blocks in the file, and their number."""
 
     start: int
     blocks: int
 
 
 def groups_with_filter(layout: Layout, leaf: int) -> frozenset[int]:
-    """Return the row groups in which a leaf has a filter, by the footer; the layout caches them."""
+    """Return the row groups in which a leaf has a filter, according to the footer; the layout caches them."""
     known: frozenset[int] | None = layout.derived.get((__name__, leaf))
     if known is None:
         groups = range(layout.metadata.num_row_groups)
@@ -52,7 +52,7 @@ def groups_with_filter(layout: Layout, leaf: int) -> frozenset[int]:
 
 
 def may_hold(source: pa.NativeFile, layout: Layout, group: int, leaf: int, hashes: Hashes) -> Mask:
-    """Return, per hash, whether the row group may hold its value by the filter of a leaf; True without one.
+    """Return, per hash, whether the row group may hold its value, by a leaf's filter; True without a filter.
 
     Cost: the header, once, and a read per hash; the whole filter if it is small or the hashes are many.
     """
@@ -65,7 +65,7 @@ def may_hold(source: pa.NativeFile, layout: Layout, group: int, leaf: int, hashe
 
 
 def _offset(layout: Layout, group: int, leaf: int) -> int | None:
-    """Return where the filter of a leaf begins; None without one, or if this pyarrow does not say."""
+    """Return the offset of a leaf's filter; None if there is none, or this pyarrow cannot read the offset."""
     offset: int | None = getattr(layout.metadata.row_group(group).column(leaf), "bloom_filter_offset", None)
     return offset
 

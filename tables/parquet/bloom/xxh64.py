@@ -43,7 +43,7 @@ def hashes_of_words(values: npt.NDArray[np.integer]) -> Hashes:
 def hashes_of_bytes(places: Longs, data: Bytes) -> Hashes:
     """Return the hashes of texts; `places`: where each begins in `data`, and where the last one ends.
 
-    Cost: a few operations per word of the longest text, each over the texts that are as long.
+    Cost: a few numpy calls per word of the longest text, each over the texts that reach this word.
 
     >>> hashes_of_bytes(np.array([0, 0, 3]), np.frombuffer(b"abc", np.uint8)).tolist()
     [17241709254077376921, 4952883123889572249]
@@ -71,7 +71,7 @@ def hashes_of_bytes(places: Longs, data: Bytes) -> Hashes:
 
 
 def _of_stripes(data: Bytes, starts: Longs, stripes: Longs) -> Hashes:
-    """Return the hashes of the whole stripes of texts, at least one stripe of each."""
+    """Return the hash of the whole stripes of each text; `stripes`: their number, at least one."""
     zeros = np.zeros(len(starts), np.uint64)
     lanes = [zeros + _P1 + _P2, zeros + _P2, zeros, zeros - _P1]
     for stripe in range(int(stripes.max())):
@@ -86,7 +86,7 @@ def _of_stripes(data: Bytes, starts: Longs, stripes: Longs) -> Hashes:
 
 
 def _words(data: Bytes, at: Longs, width: int) -> Hashes:
-    """Return the little-endian words of some bytes at some places."""
+    """Return the little-endian words of `width` bytes at some offsets."""
     windows = np.lib.stride_tricks.sliding_window_view(data, width)
     return windows[at].view(f"<u{width}")[:, 0].astype(np.uint64)
 

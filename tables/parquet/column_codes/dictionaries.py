@@ -1,4 +1,4 @@
-"""Values from the dictionaries of column chunks, decoded to the table's types like any others.
+"""Values from the dictionaries of column chunks, decoded to the table's types like all stored values.
 
 The needed values are assembled as a small Parquet file with the data file's own schema, so that the decoder
 of data files decodes them to the same values. Values of fixed width are selected from the dictionary pages
@@ -35,7 +35,7 @@ _WIDTHS = {"INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
 
 
 class Used(NamedTuple):
-    """Ascending codes that are used of a chunk's dictionary, with the file, dictionary page and codec."""
+    """The used codes of a chunk's dictionary, ascending, with the file, dictionary page and codec."""
 
     path: str
     page: DictionaryPage

@@ -149,7 +149,7 @@ def _filled(numbers: pa.ChunkedArray) -> Ints:
 
 
 def _wanted(numbers: Ints, batch: Sequence[Group]) -> Ints:
-    """Return those numbers of all rows of the row groups that are of wanted rows."""
+    """Select the numbers of the wanted rows from those of all rows of the row groups."""
     ends = np.cumsum([group.rows for group in batch])
     parts = zip(batch, np.split(numbers, ends[:-1]), strict=True)
     return np.concatenate([part if group.some is None else part.take(group.some) for group, part in parts])
@@ -179,7 +179,7 @@ def _with_values(
 ) -> Numbered:
     """Return a column as numbers, with the value of each number that occurs, read from the dictionaries.
 
-    `place`: the column among the chunks of each group. `numbers`: for each row; 0 stands for NULL.
+    `place`: the index of the column among the chunks of each group. `numbers`: one per row; 0 is NULL.
     """
     chunks = [group.chunks[place] for group in batch]
     sizes = [chunk.dictionary.values for chunk in chunks]

@@ -126,7 +126,7 @@ def coded_groups(storage: Storage, read: Read, columns: Sequence[Column]) -> lis
 def _cut(chunks: Sequence[Chunk], rows: Longs) -> tuple[Longs, Sequence[Chunk]] | None:
     """Return the wanted rows and the chunks that hold them, cut to their pages if these are few.
 
-    The result is None if the pages are very few, and hold other rows in each chunk.
+    The result is None if the pages are very few, and pages of different chunks do not hold the same rows.
     """
     if not any(_in_few_pages(chunk.pages, rows) for chunk in chunks):
         return rows, chunks

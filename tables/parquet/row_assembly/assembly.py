@@ -148,7 +148,7 @@ def _numbers(raw: bytes, codec: str) -> tuple[bytes, int]:
 
 
 def _fill(storage: Storage, view: memoryview, pieces: Sequence[_Piece]) -> None:
-    """Put pieces into place; all are of one file, or all are written."""
+    """Fill pieces of the assembled file; all pieces are copied from one file, or all are written."""
     path = pieces[0].path
     if not path:
         for piece in pieces:

@@ -42,7 +42,7 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 def polars() -> ModuleType | None:
-    """Return the module polars; None if it cannot be loaded, or in a process forked from one that used it.
+    """Return the module polars; None if missing or too old, or in a fork of a process that had loaded it.
 
     In a forked process the threads of Polars are gone.
     """

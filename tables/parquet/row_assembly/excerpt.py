@@ -101,7 +101,7 @@ class Excerpt:
     def add(self, columns: Sequence[Picked], groups: Sequence[int]) -> list[int]:
         """Add pages of some leaves; return the numbers of the excerpt's row groups that hold them.
 
-        `columns`: leaves, of which the selected pages hold the same rows. `groups`: the row groups of the
+        `columns`: leaves whose selected pages hold the same rows. `groups`: the row groups of the
         data file; each becomes one row group of the excerpt.
         """
         first, absent = len(self._groups), absent_chunks(self.layout)

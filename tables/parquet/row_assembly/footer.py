@@ -84,7 +84,7 @@ def written_row_group(chunks: Sequence[bytes], size: int, rows: int) -> bytes:
 def written_leaf(
     name: str, type_: str, nullable: bool, length: int = 0, decimal: tuple[int, int] | None = None
 ) -> bytes:
-    """Encode a leaf of a schema; of logical types only decimals (precision and scale) are named."""
+    """Encode a leaf of a schema; the only logical type is `decimal`, given as precision and scale."""
     fields = [(1, I32, written_int(PHYSICAL_TYPES[type_]))]
     if length:
         fields.append((2, I32, written_int(length)))

@@ -65,7 +65,7 @@ def kept(layout: Layout, cut: Cut, groups: Groups) -> pa.ChunkedArray | None:
 def is_asked_again(layout: Layout, cut: Cut, groups: Groups) -> bool:
     """Return whether few rows are wanted, all of chunks that were read before; record these chunks.
 
-    Of a file whose layout is not cached, nothing is asked again.
+    The result is False for a file whose layout is not cached.
     """
     if not layout.cached:
         return False

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 Groups = Sequence[tuple[int, Longs]]
-"""Row groups, each with ascending rows of it."""
+"""Row groups by number, each with its wanted rows, ascending."""
 
 _FEW = 1 << 16
 """Below this many rows, chunks are copied into one: many small chunks cost more than the copy."""
@@ -50,7 +50,7 @@ _SAME_BYTES = {
     "DOUBLE": (pa.float64(),),
     "BYTE_ARRAY": (pa.string(), pa.binary()),
 }
-"""Types whose values are the stored bytes, or the low bytes. So are timestamps in microseconds."""
+"""Types whose values are the stored bytes or their low bytes, as are timestamps in microseconds."""
 _DECIMALS = ("INT32", "INT64", "FIXED_LEN_BYTE_ARRAY")
 
 
@@ -101,7 +101,7 @@ def _maskable(part: Part, columns: Sequence[Column]) -> list[Masked]:
 
 
 def _written(leaf: pq.ColumnSchema, type_: pa.DataType, name: str) -> bytes | None:
-    """Encode a leaf under another name; None if its values are not simply its bytes."""
+    """Encode a leaf under another name; None if Polars might read other values than pyarrow."""
     physical, nullable = str(leaf.physical_type), bool(leaf.max_definition_level)
     if pa.types.is_decimal128(type_) and physical in _DECIMALS:
         of = (type_.precision, type_.scale)
@@ -172,7 +172,7 @@ def _stored_columns(
 
 
 def _numbered(storage: Storage, parts: Sequence[tuple[Part, Sequence[Masked]]]) -> dict[int, NumberedTexts]:
-    """Return the text columns that are decoded as numbers, by place."""
+    """Return the text columns that are decoded as numbers, by their index among the columns."""
     out: dict[int, NumberedTexts] = {}
     for n, leaf in enumerate(parts[0][1]):
         if leaf.type in (pa.string(), pa.binary()):

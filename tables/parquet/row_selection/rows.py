@@ -40,7 +40,7 @@ _MANY = 8
 
 
 class OpenFile(NamedTuple):
-    """A data file that rows are read from: its slice, and its layout as planned with."""
+    """A data file to read rows from: its slice, and the layout with which the reads were planned."""
 
     slice: FileSlice
     layout: Layout
@@ -164,8 +164,8 @@ def _by_mask(cuts: Sequence[Cut], groups: Groups) -> bool:
 class _Part(NamedTuple):
     """Columns whose pages hold the same rows, and the row groups of an excerpt that hold these pages.
 
-    `numbers`: the selected pages per row group of the file. `places`: the wanted rows among their rows; None
-    for all rows.
+    `numbers`: the selected pages per row group of the file. `places`: the wanted rows among the rows of the
+    selected pages; None for all rows.
     """
 
     members: Sequence[Cut]
@@ -212,7 +212,7 @@ def _excerpted(
 
 
 def _picked(pages: Sequence[Pages], groups: Groups) -> tuple[Sequence[Longs], Longs | None]:
-    """Return the pages that hold wanted rows and the rows' places, as `pick`; None if all rows are wanted."""
+    """Return pages and places as `pick` does; the places are None if all rows are wanted."""
     if all(len(rows) == of.firsts[-1] for of, (_, rows) in zip(pages, groups, strict=True)):
         return [np.arange(len(of.starts)) for of in pages], None
     return pick(pages, [rows for _, rows in groups])

@@ -27,7 +27,7 @@ from tailbit.tables.parquet.layout import DictionaryPage, Layout, Pages
 from tailbit.tables.storage import Storage
 
 MANY = 1 << 17
-"""Least number of wanted rows for which this saves more than it costs."""
+"""Least number of wanted rows for which decoding numbers saves more than it costs."""
 _VALUES, _LONGEST = 24, 64
 """Most distinct values of a column in a batch, and most bytes of one value."""
 _WHOLE = ({1}, {2}, {4})

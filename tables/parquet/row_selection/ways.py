@@ -39,15 +39,15 @@ class Way(enum.Enum):
 
 # Seconds of CPU time, measured on lineitem; only their ratios matter.
 _BY_BYTE = 0.8e-9
-"""Extra cost of a decompressed byte by pages over by mask."""
+"""Extra cost of a decompressed byte if read by pages and not by mask."""
 _BY_VALUE = 1.7e-9
-"""Extra cost of a page's value by pages over by mask."""
+"""Extra cost of a page's value if read by pages and not by mask."""
 _BY_TESTED_VALUE = 0.5e-9
-"""Extra cost of a stored value that is tested by pyarrow and numpy over by Polars."""
+"""Extra cost of a stored value if tested by pyarrow and numpy and not by Polars."""
 _BY_FILE = 1.0e-3
 """Cost of each further file that is read on its own."""
 _BY_QUESTION = 1.0e-3
-"""Extra cost of Polars's plan for a file over opening an excerpt."""
+"""Cost of Polars's plan for a file minus that of opening an excerpt."""
 _LOADING = 0.12
 """Cost of loading Polars: it is loaded once doing without it has cost as much."""
 _BATCH = 16 << 20
@@ -112,16 +112,16 @@ def planned(
 
 
 def load_for(files: Iterable[Sequence[Group]]) -> bool:
-    """Load Polars if that takes less than it saves for some files together, though not for one of them.
+    """Load Polars if loading costs less than it saves for some files together; return whether it does.
 
-    Return whether it is quicker: then each file is planned anew.
+    If it does, each file is planned anew: for one file alone, Polars was not worth loading.
     """
     many = [groups for groups in files if not _is_few(groups)]
     return quicker_by_mask(*_sums([group for groups in many for group in groups]), len(many))
 
 
 def _is_few(groups: Sequence[Group]) -> bool:
-    """Return whether the pages of a file are so few that they are always looked up: they may be cached."""
+    """Return whether a file's wanted pages are so few that they are always read as pages, perhaps cached."""
     touched = sum(group.touched for group in groups)
     return touched <= FEW_PAGES * _PAGE and all(group.leaves <= FEW_COLUMNS for group in groups)
 
@@ -173,7 +173,7 @@ class _Batch(Generic[T]):
         )
 
     def add(self, file: T, group: Group, anew: bool) -> None:
-        """Add a row group; `anew`: its file is not that of the group before."""
+        """Add a row group; `anew`: it is the first one of its file."""
         if anew or not self._parts:
             self._parts.append((file, []))
         self._parts[-1][1].append((group.number, group.wanted))
@@ -196,7 +196,8 @@ class _Batch(Generic[T]):
 def quicker_by_mask(size: int, values: int, files: int = 1) -> bool:
     """Return whether pages of `size` decompressed bytes and `values` values are read more quickly by mask.
 
-    The mask needs Polars: the module must be loaded already, or importing it must cost less than it saves.
+    `files`: the number of files that the pages are in. The mask needs Polars, which must be loaded already,
+    or cost less to import than it saves.
     """
     return _saves(size, values, files) > _needed() and polars() is not None
 
@@ -222,7 +223,7 @@ def in_many_pages(layout: Layout, positions: npt.NDArray[np.uint64]) -> bool:
 
 
 def measured(layout: Layout, path: str, columns: Sequence[Column], groups: Iterable[int]) -> tuple[int, int]:
-    """Return the decompressed bytes and the values of columns in row groups."""
+    """Return the decompressed bytes and the number of values of columns in row groups."""
     leaves = tuple(leaf for column in columns for leaf in _leaves(layout, column, path))
     size = values = 0
     for group in groups:

@@ -104,7 +104,7 @@ def _plain(values: pa.Array) -> npt.NDArray[Any]:
 
 
 def _stored(values: pa.Array, test: Test) -> Mask:
-    """Return whether each value is among the test's, and anything for NULL."""
+    """Return whether each value is among the test's stored values; the result for NULL is arbitrary."""
     stored = test.stored
     if isinstance(stored, Texts):
         return _texts(values, stored)

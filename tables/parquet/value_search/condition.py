@@ -18,7 +18,7 @@ from tailbit.tables.model import Column
 from tailbit.tables.parquet.value_search.formula import Formula
 
 _WORD = 1 << 63
-"""Stored integers are from -_WORD on and less than _WORD."""
+"""Stored integers are at least -_WORD and less than _WORD."""
 
 
 @dataclass(frozen=True)
@@ -28,9 +28,9 @@ class Numbers:
     ranges: Sequence[tuple[int, int]]
 
     def within(self, least: int, most: int) -> tuple[Longs, list[tuple[int, int]]]:
-        """Return what lies between two numbers of 64 bits, both included.
+        """Return the ranges cut to those between two 64-bit numbers, both included.
 
-        Ranges of one number come as an ascending array, of the others the parts.
+        First come the ranges of a single number, as an ascending array of numbers; then all other ranges.
         """
         points, wider = self._apart
         low, high = np.searchsorted(points, least), np.searchsorted(points, most, side="right")

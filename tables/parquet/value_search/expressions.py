@@ -37,7 +37,7 @@ _BITS = {"INT32": 31, "INT64": 63}
 
 
 Names = Mapping[object, tuple[str, str, Form]]
-"""By `key_of` a needed column: its name in the file, physical type and form."""
+"""The name in the file, physical type and form of each needed column, by its `key_of`."""
 
 _SIGNS = {"=": eq, "<>": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
 
@@ -62,7 +62,7 @@ def expression(library: ModuleType, condition: Condition, names: Names) -> Expr:
 
 
 def _stored(library: ModuleType, column: Expr, physical: str, test: Test) -> Expr | None:
-    """Return whether a stored value is among the test's, NULL for NULL; None if no value can be."""
+    """Return the expression that a stored value is among the test's, NULL for NULL; None if none can be."""
     stored = test.stored
     if isinstance(stored, Part):
         return _part(column, stored)
@@ -132,7 +132,7 @@ def _any(parts: Sequence[Expr]) -> Expr | None:
 
 
 def _formula(library: ModuleType, formula: Formula, columns: Mapping[str, tuple[str, str]]) -> Expr:
-    """Translate a formula that fits; `columns`: by id the name in the file and the physical type.
+    """Translate a formula that fits; `columns`: name in the file and physical type by column id.
 
     AND and OR in Polars are those of SQL, and NULL behaves as in SQL's arithmetic and comparisons.
     """

@@ -99,9 +99,10 @@ def find(storage: Storage, files: Sequence[Sought], by_polars: bool = True) -> l
     """Return the ascending physical positions of the rows that pass per file, hidden rows included.
 
     The positions are None if the reader cannot tell, or would have to raise an error that the data causes:
-    then the caller must decode values. `by_polars`: whether Polars is the reader, or pyarrow, for conditions
-    that `by_arrow.is_testable`. Cost: the compressed chunks of the tests are copied, and decoded on all
-    cores. Memory: some 28 MB, or a row group, for each core and three more; 8 bytes per row that passes.
+    then the caller must decode values. `by_polars`: whether Polars is the reader; if not, pyarrow reads, and
+    conditions must be `by_arrow.is_testable`. Cost: the compressed chunks of the tests are copied, and
+    decoded on all cores. Memory: some 28 MB, or a row group, for each core and three more; 8 bytes per row
+    that passes.
 
     Raises:
         DataFileError: a file is missing, not of the size in the log, or not Parquet.
@@ -279,7 +280,10 @@ def _rows_in(group: _Group) -> Longs:
 def _tested(
     storage: Storage, batch: Sequence[_Group], place: int, test: Test
 ) -> list[tuple[Pages, Ints]] | None:
-    """Return per row group a column's pages and the test result of each value of its dictionary, or None."""
+    """Return per row group a column's pages and the test result of each value of its dictionary.
+
+    None if the pages or dictionary of a chunk are not known, or if the test of a value raises.
+    """
     known: list[tuple[Pages, DictionaryPage, dictionaries.Used]] = []
     for group in batch:
         leaf, path = group.forms[place].leaf, group.search.slice_.path

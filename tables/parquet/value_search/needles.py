@@ -1,4 +1,4 @@
-"""Row groups of which no page holds the bytes that every passing text holds.
+"""Exclusion of row groups in which no page holds the bytes that every passing text holds.
 
 A page of plain texts is decompressed and searched as bytes, which takes less time than decoding the texts.
 Texts that both the first and the last row group hold are taken to be common, and are not searched for.
@@ -24,13 +24,16 @@ from tailbit.tables.parquet.value_search.find import Sought
 from tailbit.tables.storage import Storage
 
 _SHORTEST = 4
-"""Fewer bytes than this are in most pages."""
+"""Byte strings shorter than this occur in most pages."""
 _MOST = 4
 """Most texts of one condition that are searched for."""
 
 
 def needles_of(condition: Condition) -> tuple[Column, Sequence[bytes]] | None:
-    """Return a column and byte strings of which each passing row holds one, as a plain page stores it."""
+    """Return a column, and byte strings of which each passing row holds one as a plain page stores it.
+
+    None if the condition has no such strings, or they are too many or too short to search for.
+    """
     if isinstance(condition, AllOf):
         parts = (needles_of(part) for part in condition.parts)
         return next((needles for needles in parts if needles is not None), None)
@@ -57,8 +60,7 @@ def needles_of(condition: Condition) -> tuple[Column, Sequence[bytes]] | None:
 def narrowed(storage: Storage, searches: Sequence[Sought]) -> list[Sought]:
     """Restrict searches to the row groups that hold a text of their condition.
 
-    Cost: decompresses the texts once, on all cores; two row groups per condition, if both hold
-        the text.
+    Cost: decompresses the texts once, on all cores; only two row groups per condition if both hold a text.
 
     Raises:
         DataFileError: a file is missing or is not Parquet.

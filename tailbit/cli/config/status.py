@@ -49,7 +49,7 @@ def status_of_config(file: str, max_lag: float | None, as_json: bool) -> int:
 
 
 def _troubled(state: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the application last wrote of a table that it cannot index now; nothing else is news."""
+    """Return what the application last wrote about a table that it cannot index now; empty for others."""
     if not state.get("reason"):
         return {}
     return {"application": {key: state.get(key) for key in ("state", "reason", "remedy", "since")}}

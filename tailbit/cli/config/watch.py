@@ -42,7 +42,7 @@ def watch_config(file: str, max_lag: float | None, every_s: float, as_json: bool
 
 
 def live_accounts(address: str) -> Sequence[Mapping[str, Any]] | None:
-    """Return the accounts of the tables by the running application's page; None if it is not there."""
+    """Return the accounts of the tables by the running application's page; None if no leader serves it."""
     try:
         with urlopen(f"http://{address}/status.json", timeout=_ANSWER_S) as page:
             seen = orjson.loads(page.read())

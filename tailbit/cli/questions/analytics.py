@@ -144,5 +144,5 @@ def transitions(table: str, column: str, before: str, after: str, index: str | N
 
 
 def _as_json(version: str) -> int | str:
-    """Return a version as JSON has it: a number, unless its digits would not survive as one."""
+    """Return a version for JSON: a number, or a text if readers of JSON would lose digits of the number."""
     return int(version) if len(version) <= _DIGITS else version

@@ -1,4 +1,4 @@
-"""The command that tells where keys live."""
+"""The command that tells where the rows with given keys lie."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def locate(
     tailbit locate flights --on carrier,flight UA,1 DL,6
     tailbit locate flights --keys wanted.csv --format parquet -o places.parquet
 
-    A key without a row has neither path nor position; one of several rows is told once for each. How many
-    keys these are is told behind the rows. With --since, a column tells whether a row is where it was (same),
+    A key without a row has neither path nor position; one of several rows is told once for each. The last
+    line tells how many keys these are. With --since, a column tells whether a row is where it was (same),
     its key lay elsewhere (moved) or nowhere (new), or has no row now (gone). A key of several columns is
     written with commas, or in a file with the columns by name; of a CSV file, values are read as the table's
     columns have them.
@@ -78,10 +78,10 @@ def _of_arguments(values: tuple[str, ...], columns: list[str]) -> list[tuple[str
 
 
 def keys_of_file(file: str) -> pa.Table:
-    """Return the keys in a file, by the end of its name; values of a CSV file are texts, empty cells NULL.
+    """Return the keys in a file, by its extension; values of a CSV file are texts, empty cells NULL.
 
     Raises:
-        UsageError: the file cannot be read, or its name has another end (click's error class).
+        UsageError: the file cannot be read, or has another extension (click's error class).
     """
     import pyarrow as pa
     import pyarrow.parquet as pq

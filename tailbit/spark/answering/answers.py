@@ -37,7 +37,7 @@ MOST_ROW_BYTES = 1 << 20
 """Most bytes of the rows of an answer: the driver holds them in the plan."""
 
 PATIENCE = 0.8
-"""Share of the driver's time after which rows are given up, so that the driver hears of it."""
+"""Share of the driver's waiting time after which reading rows is given up, so that the reply is in time."""
 
 _NO_INDEX = {
     Standing.ABSENT: "no-index",
@@ -52,7 +52,7 @@ _NO_INDEX = {
 def known(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], bytes]:
     """Return the columns and expressions of the definitions, and the covered version; or why there are none.
 
-    Columns that an expression reads are among the columns, since a condition on them may imply one of it.
+    The columns that an expression reads are listed too: a condition on them may imply one on the expression.
     """
     answer = _bound(handle, request, None, may_lack_index=True)
     if reason := _NO_INDEX.get(handle._standing()):
@@ -110,7 +110,7 @@ def condition_of(handle: IndexedTable, request: Request) -> tuple[list[int], Sel
     """Return the numbers of the conjuncts that are understood, and the selection of all of them.
 
     Raises:
-        Declined: there is none.
+        Declined: no conjunct is understood.
     """
     used = _understood(handle, request)
     return used, _bound(handle, request, _together([request.where[n] for n in used]))._selection
@@ -179,8 +179,8 @@ def _named(columns: Sequence[pa.Array | pa.ChunkedArray], request: Request) -> p
 def rows(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], bytes]:
     """Return the columns of the rows where the conjuncts that are understood are all TRUE.
 
-    The bitmaps must tell the rows, which must be few, in few pages; the driver's filters stay over them. The
-    time is cut off before the driver's is over.
+    Bitmaps alone must find the rows, which must be few and in few pages; the driver applies its filters to
+    the rows again. Reading stops before the driver stops waiting.
     """
     end = time.monotonic() + PATIENCE * request.budget_ms / 1000
     if not request.columns:
@@ -224,7 +224,7 @@ def _of_bitmaps(handle: IndexedTable, request: Request) -> list[int]:
     """Return the numbers of the conjuncts over partition columns and columns that are indexed in every file.
 
     Raises:
-        Declined: there is none, or a file is not covered.
+        Declined: there is no such conjunct, or a file is not covered.
     """
     selection = _bound(handle, request, None)._selection
     if len(selection.coverage.uncovered):
@@ -247,7 +247,7 @@ def _understood(handle: IndexedTable, request: Request) -> list[int]:
     """Return the numbers of the conjuncts that are understood.
 
     Raises:
-        Declined: there is none.
+        Declined: no conjunct is understood.
     """
     schema = _bound(handle, request, None)._selection.schema
     used = [number for number, text in enumerate(request.where) if _refusal(schema, text) is None]
@@ -270,7 +270,7 @@ def _exact(handle: IndexedTable, request: Request) -> Answer:
 
 
 def _bitmaps_alone(answer: Answer) -> Answer:
-    """Return an answer, for which bitmaps tell each row.
+    """Return the answer, after checking that bitmaps tell each of its rows.
 
     Raises:
         Declined: data would be read to find the rows.
@@ -288,7 +288,7 @@ def _bitmaps_alone(answer: Answer) -> Answer:
 
 
 def _decline_column(column: Column) -> None:
-    """Decline exact answers over columns of which Spark's own answer depends on more than the rows.
+    """Decline exact answers over columns for which Spark's own answer depends on more than the rows.
 
     Spark's pushdown of floats loses NaN and -0.0; for partition values without an offset see `_zoned`.
     """
@@ -304,7 +304,7 @@ def check_table(handle: IndexedTable, request: Request) -> None:
     Cost: the commit of the requested version is read.
 
     Raises:
-        Declined: the path holds another table, or the commit is gone, so that nothing tells.
+        Declined: the path holds another table, or the commit is gone, so that the table cannot be checked.
     """
     fingerprint = handle._table.fingerprint(request.version)
     if fingerprint is None:
@@ -327,7 +327,7 @@ def _refusal(schema: Schema, text: str) -> str | None:
 
 
 def _zoned(column: Column) -> str | None:
-    """Return that a column depends on the time zone of Spark's session, which no request tells, or None.
+    """Return the reason if a column depends on the time zone of Spark's session, unknown here; else None.
 
     Spark reads partition values without an offset in that zone.
     """

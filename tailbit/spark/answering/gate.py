@@ -1,7 +1,7 @@
-"""Whether rows, or their positions, are worth their while, by the pages that hold them, before one is read.
+"""Estimate of whether it pays to read rows or send their positions, by the pages that hold the rows.
 
 Where wanted rows lie in most pages, a scan is as quick; where they lie in very many files, the driver would
-wait in vain. Both are estimated from the footers of some of the files.
+wait in vain. Both are estimated from the footers of some of the files, before any page is read.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FEW_BYTES = 4 << 20
 """Bytes of pages that are read more quickly than a job of Spark begins."""
 
 FEW_ROWS = 10_000
-"""Most rows for which few bytes are no matter: 60,000 of 300,000 rows took 1.8 of the time at positions."""
+"""Most rows for which `FEW_BYTES` suffice: 60,000 of 300,000 rows took 1.8 times as long by positions."""
 
 MOST_PAGES = 0.4
 """Largest share of the bytes of row groups that lies in pages with wanted rows: Spark decodes row groups."""
@@ -46,7 +46,7 @@ class Pages:
 
     @property
     def seconds(self) -> float:
-        """How long one core takes to read the rows, as an estimate."""
+        """Return the estimated seconds in which one core reads the rows."""
         return self.files * FILE_SECONDS + self.touched * BYTE_SECONDS
 
 
@@ -58,7 +58,7 @@ def pages_of(
     Cost: reads the footers of at most `MOST_FOOTERS` files.
 
     Raises:
-        Declined: the driver's patience is over at `end`.
+        Declined: the driver has stopped waiting, at `end`.
     """
     sample = wanted[:: len(wanted) // MOST_FOOTERS + 1]
     touched = whole = 0
@@ -89,6 +89,6 @@ def check_reading(pages: Pages, end: float) -> None:
 
 
 def check_time(end: float) -> None:
-    """Decline once the driver's patience is over."""
+    """Decline once the driver has stopped waiting, at `end`."""
     if time.monotonic() > end:
         raise Declined("late", "rows are not read in the time that the driver waits")

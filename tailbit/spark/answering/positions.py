@@ -1,6 +1,6 @@
 """The positions of the rows that Spark's executors read, for scans that would else read whole files.
 
-A file without positions is read whole. Positions are worth their while where the rows lie in few pages.
+A file without positions is read whole. Positions pay if the rows lie in few pages.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ MOST_POSITIONS = 2_000_000
 def positions(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], bytes]:
     """Return the files that may hold a row where the conjuncts that are understood are all TRUE, and where.
 
-    Files that the index does not cover are always among them, without positions. `columns` are those that
-    the scan reads: the pages of these count.
+    Files that the index does not cover are always among them, without positions. `columns` of the request are
+    those that the scan reads: only their pages are counted.
 
     Raises:
         Declined: the rows lie in too many pages, or nothing tells where they lie.
@@ -52,7 +52,7 @@ def positions(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], b
 
 
 def _check_number(selection: Selection) -> None:
-    """Decline more rows than travel to executors."""
+    """Decline if more positions than `MOST_POSITIONS` would be sent to the executors."""
     total = sum(len(bounds.maybe) for _, bounds in selection.bounds)
     if total > MOST_POSITIONS:
         raise Declined("many-rows", f"{total}, more than {MOST_POSITIONS}")
@@ -62,7 +62,7 @@ def _found(selection: Selection, kept: set[str]) -> list[tuple[FileSlice, Positi
     """Return the positions of rows where the predicate may be TRUE, by the files among `kept`.
 
     Raises:
-        Declined: none is told.
+        Declined: the index tells no positions.
     """
     parts = [part for space, bounds in selection.bounds for part in selection.by_slice(space, bounds.maybe)]
     located = [(file, at) for file, at in parts if file.path in kept]

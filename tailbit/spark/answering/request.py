@@ -20,7 +20,7 @@ OF_CONDITIONS = frozenset(
         *("not-understood", "nothing-understood", "floating-point", "time-zone", "late", "malformed"),
     )
 )
-"""Reasons that lie in what is asked: the table that was open is still the one to ask."""
+"""Reasons that lie in the request itself: after these, the open table is kept."""
 
 
 class Declined(Exception):

@@ -2,7 +2,7 @@
 
 Delta's DELETE reads every file that statistics do not exclude. Here no data file is read that the index
 covers, and the commit is one transaction of Delta's own, with its detection of conflicts. Where an answer of
-the index might be no DELETE of Delta's, Delta's own statement is run, and the result says why.
+the index might differ from Delta's DELETE, Delta's own statement is run, and the result says why.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Deleting:
         """Delete the rows, or return what a run would do.
 
         Raises:
-            UsageError: the keys are no keys of the table.
+            UsageError: the keys do not fit the columns of the table.
             StaleIndexError: the index lags more than it may.
             pyspark.errors.PySparkException: Delta or Spark refuses, as for a DELETE.
         """
@@ -127,7 +127,7 @@ class Deleting:
             return None, str(error)
 
     def _numbers_differ(self) -> bool:
-        """Return whether keys are numbers of another kind than a column, which may not hold them."""
+        """Return whether keys are numbers of another kind than their column, which may not hold them."""
         from pyspark.sql.types import IntegralType, NumericType
 
         assert self.keys is not None
@@ -161,7 +161,7 @@ class Deleting:
         return with_hidden(places, table.where(version=version))
 
     def _by_delta(self, reason: str | None, dry: bool) -> Deletion:
-        """Run Delta's own statement; without its run nobody knows how many rows it finds."""
+        """Run Delta's own statement; a dry run does not, and so knows no numbers of rows and files."""
         if dry:
             return Deletion(None, None, None, "delta", reason)
         row, version = self.target.by_delta(self._statement)

@@ -131,7 +131,7 @@ class Target:
         return table
 
     def obstacle(self, changes: Any) -> str | None:
-        """Return why only Delta's own statement may change the table; None if a transaction of ours may."""
+        """Return why only Delta's own statement may change the table; None if `RowChanges` may."""
         return _session_obstacle(self.spark, changes) or changes.obstacle()
 
     @once
@@ -169,7 +169,7 @@ class Target:
 
     @property
     def transaction(self) -> tuple[str | None, int]:
-        """The transaction of the application, as `RowChanges` takes it."""
+        """Return the transaction of the application, as `RowChanges` takes it."""
         return self.application or (None, 0)
 
     def by_delta(self, run: Callable[[], Row]) -> tuple[Row, int | None]:
@@ -196,7 +196,7 @@ class Target:
 
 @contextmanager
 def refusals_named() -> Iterator[None]:
-    """Raise what Delta or Spark refuses of a row, in place of the failure of the task that writes it.
+    """Raise the error with which Delta or Spark refuses a row, in place of the failure of the writing task.
 
     Raises:
         pyspark.errors.SparkRuntimeException: the innermost cause that has a condition of Spark's or Delta's.

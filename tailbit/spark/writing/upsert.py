@@ -2,7 +2,7 @@
 
 MERGE scans and joins the table to find the rows that it updates. Here the index says where the rows of the
 keys lie, at any lag; deletion vectors hide them, and the rows of the source are appended by Delta's own
-writer, which checks constraints and computes generated columns. Where this might be no MERGE of Delta's,
+writer, which checks constraints and computes generated columns. Where this might differ from Delta's MERGE,
 Delta's own statement is run, and the result says why.
 """
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 _SAME = "target.{0} = source.{0}"
-"""How a statement compares a column with that of the source, or sets it to that."""
+"""Comparison of a column with the same column of the source, or its assignment, in a statement."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Upsert:
 
 @dataclass(frozen=True, eq=False)
 class Upserting:
-    """An upsert of the rows of a frame by key columns, names as the frame has them.
+    """An upsert of the rows of a frame by key columns, which are named as in the frame.
 
     `set`: what is updated, as an UPDATE SET writes it; None for all columns.
     """
@@ -120,7 +120,7 @@ class Upserting:
         """Check that the source has all columns of the table but generated ones, unless some are named.
 
         Raises:
-            UsageError: it lacks one.
+            UsageError: the source lacks a column.
         """
         computed = {*changes.generated()}
         lacking = [name for name in self._lacking if name not in computed]
@@ -132,7 +132,7 @@ class Upserting:
 
     @once
     def _lacking(self) -> list[str]:
-        """Return the columns of the table that the source has not."""
+        """Return the columns of the table that the source lacks."""
         given = {name.lower() for name in self.source.columns}
         return [name for name in self.target.frame.columns if name.lower() not in given]
 
@@ -170,7 +170,7 @@ class Upserting:
         """Check that no key is NULL and none stands twice.
 
         Raises:
-            UsageError: one is or does.
+            UsageError: a key is NULL, or stands twice.
         """
         for name, column in zip(self.on, keys.columns, strict=True):
             if column.null_count:
@@ -186,7 +186,7 @@ class Upserting:
             )
 
     def _by_delta(self, reason: str, dry: bool) -> Upsert:
-        """Run MERGE; without its run nobody knows how many rows it finds."""
+        """Run MERGE; a dry run does not, and so knows no numbers of rows and files."""
         if dry:
             return Upsert(None, None, None, None, "delta", reason)
         row, version = self.target.by_delta(self._statement)
@@ -208,7 +208,7 @@ class Upserting:
 
 
 def _distinct(keys: pa.Table) -> int:
-    """Return how many keys a table has; of types without keys too, which MERGE may know."""
+    """Return the number of distinct keys, also for types that Arrow cannot group but MERGE may accept."""
     try:
         return len(keys.group_by(keys.column_names).aggregate([]))
     except pa.ArrowNotImplementedError:

@@ -1,1 +1,1 @@
-"""Postings of several row spaces are merged into one: which are due, where positions move, how keys unite."""
+"""Merging of row spaces into one: row spaces that are due, moves of positions, unions of postings by key."""

@@ -1,4 +1,4 @@
-"""Postings of several row spaces merged into postings of one: postings of equal keys are united.
+"""Union of the postings of several row spaces, key by key, as postings of one row space.
 
 Sparse postings are moved all at once, as arrays; each dense one costs a few C calls. Each key is encoded
 again by its merged size: a sparse key may become dense, and vice versa.
@@ -52,7 +52,11 @@ def combine(rows: pa.Table, inputs: Sequence[Input]) -> pa.Table:
 
 
 class _Merged:
-    """Keys that keep a position: row, new count, bitmap (or None) and positions of keys without bitmap."""
+    """Merged keys that keep at least one position.
+
+    `at`: row of each key in the input. `counts`: number of its positions. `bitmaps`: bitmap of each key, or
+    None if its positions are in `positions`; the whole list is None if no key has a bitmap.
+    """
 
     def __init__(
         self, at: Longs, counts: Longs, positions: BitPositions, bitmaps: Sequence[bytes | None] | None = None
@@ -93,7 +97,7 @@ def _sparse(
 
 
 def _read(rows: pa.Table, source: Longs, counts: Longs, inputs: Sequence[Input]) -> Longs:
-    """Return the positions of sparse postings as they are in the inputs.
+    """Return the positions of sparse postings in their old row spaces.
 
     Raises:
         CorruptIndexError: the positions fail the checks.
@@ -115,9 +119,9 @@ def _read(rows: pa.Table, source: Longs, counts: Longs, inputs: Sequence[Input])
 
 
 def _rising(moved: Longs, owner: Longs) -> tuple[Longs, Longs]:
-    """Sort the positions per owner, without duplicates.
+    """Return positions and owners, sorted by owner and position, without duplicates.
 
-    This is needed only if segments of one row space share a key.
+    The input lacks this order only if segments of one row space share a key.
     """
     falls = (moved[1:] <= moved[:-1]) & (owner[1:] == owner[:-1])
     if not falls.any():
@@ -129,7 +133,7 @@ def _rising(moved: Longs, owner: Longs) -> tuple[Longs, Longs]:
 
 
 def _as_they_pay(at: Longs, counts: Longs, positions: BitPositions) -> _Merged:
-    """Encode keys by their positions; keys for which the sparse form does not pay any more get bitmaps."""
+    """Keep the sparse form of the keys for which it still pays; give the other keys bitmaps."""
     ends = np.cumsum(counts)
     if not len(at):
         return _Merged(at, counts, positions)
@@ -173,7 +177,7 @@ def _dense(
 
 
 class _Bitmaps:
-    """Postings of either form as bitmaps, moved to the merged row space."""
+    """Reader of postings, dense or sparse, as bitmaps in the merged row space."""
 
     def __init__(self, rows: pa.Table, source: Longs, counts: Longs, inputs: Sequence[Input]) -> None:
         self._data = rows["bitmap"].to_pylist()
@@ -182,7 +186,7 @@ class _Bitmaps:
         self._held = self._sparse.held.tolist()
 
     def moved(self, at: int) -> BitMap:
-        """Return one posting, moved.
+        """Return the posting of row `at`, moved to the merged row space.
 
         Raises:
             CorruptIndexError: the posting fails the checks.

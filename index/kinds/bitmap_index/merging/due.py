@@ -1,4 +1,4 @@
-"""Which row spaces are due for merging: by size class, or because most of their rows are unreachable."""
+"""Row spaces that are due for merging: of full size classes, or with mostly unreachable rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,12 @@ Spaces = Mapping[str, Sequence[Segment]]
 def due_spaces(
     spaces: Spaces, view: View, recorded: RecordedFiles, earliest: int | None
 ) -> Iterator[MergeGroup]:
-    """Yield groups of row spaces of one size class that fit into one, then each mostly unreachable one."""
+    """Yield the merges that are due: row spaces of one size class together, then single row spaces.
+
+    Row spaces are merged together if their class is full and their rows fit into one row space. A row space
+    is merged alone if it has no claims, if half or more of its claimed rows are unreachable, or if it has
+    postings of a dropped column.
+    """
     claims = recorded.claim_counts()
     classes: dict[int, list[str]] = {}
     spent = {space for space in spaces if space not in claims} | _with_dropped(spaces, view.settings)
@@ -43,7 +48,7 @@ def _group(spaces: Spaces, members: Sequence[str], number: int) -> MergeGroup:
 
 
 def _with_dropped(spaces: Spaces, settings: Settings) -> set[str]:
-    """Return the row spaces with postings of a dropped column, which no file has posted.
+    """Return the row spaces with postings of a dropped column.
 
     Cost: reads the footers of segments, if any column was dropped.
     """
@@ -82,7 +87,7 @@ def _types(segments: Sequence[Segment]) -> dict[str, set[str]]:
 
 
 def _fitting(recorded: RecordedFiles, spaces: Sequence[str]) -> list[str]:
-    """Return the smallest row spaces whose rows together fit into one."""
+    """Return the smallest row spaces, as many as fit into one row space together."""
     rows = {space: recorded.claimed_rows(space) for space in spaces}
     chosen, total = [], 0
     for space in sorted(spaces, key=lambda s: (rows[s], s)):

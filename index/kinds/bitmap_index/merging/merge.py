@@ -1,4 +1,4 @@
-"""Segments of several row spaces merged into one segment of one row space.
+"""Merge of the segments of several row spaces into segments of one row space.
 
 Claims are laid end to end, and postings of equal keys are united: see `moves` and `combine`. Memory: one row
 group of every input.
@@ -34,7 +34,7 @@ def merge_spaces(
     earliest: int | None,
     forms: PostingForms,
 ) -> Merged:
-    """Write the segments and claims of some row spaces as one; unreachable files are dropped."""
+    """Write the postings and claims of some row spaces as one row space; drop claims of unreachable files."""
     paged = forms.paged
     space = uuid.uuid4().hex
     moves, moved, rows = lay_out(claims, lambda record: record.is_reachable(earliest), space)

@@ -1,4 +1,4 @@
-"""Where positions of old row spaces lie in the merged one, and bitmaps moved there.
+"""Moves of positions from old row spaces to the merged one, applied to bitmaps and to arrays.
 
 The claim of a file is its range `[base, base + rows)` of a row space. Positions outside the kept claims
 vanish. Neighbouring claims that stay neighbours move together, so a row space without gaps costs one mask and
@@ -35,7 +35,7 @@ _FEW_RUNS = 8
 
 @dataclass(frozen=True)
 class Moves:
-    """How one old row space moves: int64 starts, ends and new starts of its runs, by start.
+    """Moves of one old row space: int64 starts, ends and new starts of its runs, sorted by start.
 
     Invariant: runs do not overlap, before or after.
     """
@@ -84,10 +84,10 @@ class Input(NamedTuple):
 
 
 def move_all(inputs: Sequence[Input], source: Longs, counts: Longs, old: Longs) -> Longs:
-    """Move the postings of several row spaces, one after the other; -1 for positions that vanish.
+    """Return the new positions of postings of several row spaces, end to end; -1 for those that vanish.
 
-    `source`, `counts`: per posting the number of its input, and its number of positions among `old`. Cost:
-    some vector operations per position.
+    `old`: the old positions, one posting after the other. `source`, `counts`: per posting, the number of its
+    input, and its number of positions. Cost: some vector operations per position.
     """
     if all(len(i.moves.starts) == 1 for i in inputs):
         low, high, to = (
@@ -111,7 +111,9 @@ def move_all(inputs: Sequence[Input], source: Longs, counts: Longs, old: Longs) 
 def lay_out(
     claims: Sequence[Sequence[FileRecord]], keep: Callable[[FileRecord], bool], space: str
 ) -> tuple[list[Moves], list[NewClaim], int]:
-    """Lay the claims of old row spaces, each by base, end to end in a new one.
+    """Lay the claims of old row spaces end to end in the new row space `space`.
+
+    `claims`: per old row space, by base. A file for which `keep` is False loses its claim.
 
     Returns: the moves of each old row space, the new claims, and the rows of the new row space.
     """
