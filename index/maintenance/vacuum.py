@@ -101,6 +101,9 @@ def _tombstones(index: MetadataTable) -> tuple[int, set[str]]:
         return since, set()
     try:
         removed = read_log_checkpoint(index.storage, since, ["remove.path"])["remove"].to_pylist()
+    except FileNotFoundError:
+        # Another writer has cleaned it up since, below a newer one.
+        return _tombstones(index)
     except MalformedLogError as damage:
         raise IndexLogError(file=index.path, reason=str(damage)) from damage
     return since, {row["path"] for row in removed if row is not None}

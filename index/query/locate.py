@@ -16,7 +16,7 @@ Worked example: three keys of (carrier, flight): no row has the second, and two 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field, replace
 
 import numpy as np
@@ -43,11 +43,25 @@ from tailbit.tables.parquet.rows import fetch_files
 from tailbit.tables.partition_values import partition_array
 from tailbit.tables.schema import arrow_type
 
-PATH, POSITION = "path", "position"
+_PATH, _POSITION = "path", "position"
 """The result columns: the path as in the log, decoded, and the 0-based physical row."""
 
 _COMPARED_AS_THEY_ARE = ("integer", "string", "binary", "date", "timestamp", "timestamp_ntz")
 """Key types that Arrow compares as Spark does; not double (-0.0 equals 0.0) nor decimal (scales differ)."""
+
+
+def place_names(keys: Iterable[str]) -> tuple[str, str]:
+    """Return the names of the columns of paths and positions, beside key columns.
+
+    Where a key column has one of these names, in whatever case, both begin with another underscore.
+
+    >>> place_names(["id"]), place_names(["Path", "_position"])
+    (('path', 'position'), ('__path', '__position'))
+    """
+    used, prefix = {name.lower() for name in keys}, ""
+    while used & {prefix + _PATH, prefix + _POSITION}:
+        prefix += "_"
+    return prefix + _PATH, prefix + _POSITION
 
 
 @dataclass(frozen=True, eq=False)
@@ -296,5 +310,5 @@ def _beside(keys: pa.Table, paths: pa.StringArray, places: Sequence[Places]) -> 
     path = pc.take(used_paths, arrow_array(np.r_[ranks, nowhere][order], mask=none))
     position = arrow_array(np.r_[positions, nowhere][order], mask=none)
     located = pc.take(keys, arrow_array(every[order]))
-    prefix = "_" if {PATH, POSITION} & set(keys.column_names) else ""
-    return located.append_column(prefix + PATH, path).append_column(prefix + POSITION, position)
+    names = place_names(keys.column_names)
+    return located.append_column(names[0], path).append_column(names[1], position)

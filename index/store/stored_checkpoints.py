@@ -146,7 +146,7 @@ class StoredCheckpoints:
         entries = self._storage.list(LOG)
         commits, checkpoints = _times(entries, _COMMIT), _times(entries, _CHECKPOINT)
         since = max(checkpoints, default=-1)
-        version = max(since, *commits)
+        version = max([since, *commits])
         older, newer = self._older(since), self._newer(since, version)
         is_file = pc.is_valid(_paths(older))
         others = _actions(pc.filter(older, pc.invert(is_file)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import weakref
 
@@ -51,8 +52,14 @@ class Scratch:
             StorageError: the disk refuses.
         """
         begin, size = place
+        data, at = memoryview(bytearray(size)), 0
         try:
-            data = os.pread(self._file.fileno(), size, begin)
+            # One call reads 2 GiB at most.
+            while at < size:
+                count = os.preadv(self._file.fileno(), [data[at:]], begin + at)
+                if not count:
+                    raise OSError(errno.EIO, "the temporary file is shorter than what was written")
+                at += count
         except OSError as refused:
             raise self._refusal(refused) from refused
         return pa.py_buffer(data)

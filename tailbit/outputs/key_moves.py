@@ -20,8 +20,11 @@ SAME, MOVED, NEW, GONE = "same", "moved", "new", "gone"
 
 
 def change_column(names: list[str]) -> str:
-    """Return the name of the column of changes; `names`: the key columns, one of which may have that name."""
-    return f"_{CHANGE}" if CHANGE in names else CHANGE
+    """Return the name of the column of changes, with underscores where a key column has its name."""
+    used, name = {key.lower() for key in names}, CHANGE
+    while name in used:
+        name = f"_{name}"
+    return name
 
 
 def with_changes(now: pa.Table, before: pa.Table) -> pa.Table:

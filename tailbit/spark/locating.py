@@ -17,6 +17,7 @@ from tailbit.arguments.key_tables import check_distinct
 from tailbit.arguments.values import names, path_text, texts_by_name
 from tailbit.errors import UsageError
 from tailbit.imports.dataclass import dataclass
+from tailbit.index.query.locate import place_names
 from tailbit.outputs.key_moves import change_column
 from tailbit.spark.plain_errors import without_traceback
 from tailbit.spark.schema import python_rows
@@ -80,8 +81,8 @@ def _versions(
 
 def _with_places(keys: StructType, with_change: bool) -> StructType:
     """Return the columns of keys, and those of the places of their rows."""
-    prefix = "_" if {"path", "position"} & set(keys.names) else ""
-    places = StructType().add(f"{prefix}path", StringType()).add(f"{prefix}position", LongType())
+    path, position = place_names(keys.names)
+    places = StructType().add(path, StringType()).add(position, LongType())
     if with_change:
         places = places.add(change_column(keys.names), StringType())
     return StructType([*keys.fields, *places.fields])

@@ -139,13 +139,10 @@ class TailbitSource(DataSource):
     def _answer(self) -> Answer:
         options = self._asked()
         version, zone = options.get("version"), options.get("timezone", self.zone)
-        if version is not None and not version.strip().isdigit():
-            raise UsageError(reason=f"version {version!r} is no number", hint="Give a version of the table.")
-        wanted = None if version is None else int(version)
         stores = dict(self.storage_options)
         return open_indexed(options["path"], options.get("index"), storage_options=stores).where(
             options.get("where"),
-            version=wanted if self._pinned is None else self._pinned,
+            version=version if self._pinned is None else self._pinned,
             as_of=options.get("asof") if self._pinned is None else None,
             zone=zone,
             partition_zone=options.get("partitiontimezone"),

@@ -141,10 +141,21 @@ def test_keys_that_are_other_numbers_are_those_of_the_same_value(table_path: str
             table.locate(keys, on)
 
 
-def test_a_key_column_named_path_keeps_its_name(table_path: str) -> None:
-    write_deltalake(table_path, pa.table({"path": ["a", "b"]}))
-    located = tailbit.open(table_path).locate(["b"], on="path")
-    assert located.column_names == ["path", "_path", "_position"]
+@pytest.mark.parametrize(
+    ("name", "places"),
+    [("path", "_path _position"), ("Path", "_path _position"), ("_CHANGE", "path position")],
+)
+def test_a_key_column_named_path_keeps_its_name(table_path: str, name: str, places: str) -> None:
+    write_deltalake(table_path, pa.table({name: ["a", "b"], "change": ["c", "d"]}))
+    located = tailbit.open(table_path).locate(["b"], on=name)
+    assert located.column_names == [name, *places.split()]
+    located = tailbit.open(table_path).locate([("b", "d")], on=[name, "change"], since=0)
+    assert located.column_names == [
+        name,
+        "change",
+        *places.split(),
+        "__change" if name == "_CHANGE" else "_change",
+    ]
 
 
 def test_no_keys_are_located_nowhere(flights: tailbit.IndexedTable) -> None:

@@ -191,7 +191,8 @@ def test_the_environment_names_a_table_by_the_id_that_it_has() -> None:
     text = '[[table]]\nname = "lake.orders"\nid = "sales.orders"\n[[table]]\nname = "lake.`odd name`"\n'
     overrides = {f"TAILBIT__TABLE__{id_}__PAUSED": "true" for id_ in ("SALES_ORDERS", "ODD_NAME")}
     config = read(text, **overrides).config
-    assert [(table.id, table.paused) for table in config.table] == [("sales.orders", True), ("odd_name", True)]
+    found = [(table.id, table.paused) for table in config.table]
+    assert found == [("sales.orders", True), ("odd_name", True)]
 
 
 def test_a_wrong_variable_is_told_by_its_name() -> None:
