@@ -136,3 +136,14 @@ def test_the_command_writes_a_view_of_a_condition_at_an_instant(tmp_path: Path) 
     rows = pa.table(deltalake.DeltaTable(view).scan()).to_pylist()
     assert truth
     assert sorted(row["id"] for row in rows) == sorted(row["id"] for row in truth)
+
+
+def test_a_frame_of_the_data_source_is_of_the_instant_that_its_version_names(
+    spark: Any, tmp_path: Path
+) -> None:
+    tailbit.spark.register(spark)
+    table = unpack(min(packed_names("cow")), tmp_path)
+    for instant in changes(table)[:3]:
+        for version in (instant.requested, f" {instant.requested} "):
+            frame = spark.read.format("tailbit").option("version", version).load(table.path)
+            assert frame.count() == tailbit.open(table.path).where(version=instant.requested).count()
