@@ -59,7 +59,8 @@ def lag_of_nothing(table: Table, head: Version, clock: Callable[[], float] = tim
         oldest = table.commit_timestamp(table.earliest()) / 1000
     except CommitGapError:
         oldest = clock()
-    return Lag(-1, head, table.count(0, head), files, size, max(0.0, clock() - oldest), files)
+    versions = table.count(0, head)
+    return Lag(-1, head, versions, files, size, max(0.0, clock() - oldest), versions)
 
 
 class Backlog:
