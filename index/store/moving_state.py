@@ -13,6 +13,7 @@ import pyarrow as pa
 from tailbit.index.kinds.files.kind import FILES
 from tailbit.index.kinds.kind import Kind
 from tailbit.index.kinds.ledger import LEDGER
+from tailbit.index.kinds.rows import kind_of
 from tailbit.index.kinds.settings import SETTINGS
 from tailbit.index.model import FileRecord, IndexFile, Ledger, Settings
 from tailbit.index.store.own_files import check_files
@@ -24,6 +25,10 @@ class MovingState(IndexState):
 
     def extend(self, added: Sequence[IndexFile], removed: Sequence[str]) -> None:
         """Apply files that another process has added and removed. Cost: reads the added records."""
+        if any(kind_of(path) == FILES.name and path not in self.files for path in removed):
+            # A file that came and went meanwhile may have held the last word on a data file, which a merge of
+            # records drops where nothing is left of the data file.
+            self._readers.pop(FILES, None)
         before = {kind: self.paths_of(kind) for kind in (SETTINGS, LEDGER)}
         self._swap(added, removed)
         if self.paths_of(SETTINGS) != before[SETTINGS]:

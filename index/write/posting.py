@@ -163,8 +163,9 @@ def _side_by_side(columns: Sequence[Iterator[pa.ChunkedArray]]) -> Iterator[list
     held = [pa.chunked_array([], pa.null()) for _ in columns]
     while True:
         for n, more in enumerate(columns):
-            if not len(held[n]):
-                held[n] = next(more, held[n])
+            # A row group without rows may be a piece of its own.
+            while not len(held[n]) and (piece := next(more, None)) is not None:
+                held[n] = piece
         rows = min(map(len, held))
         if not rows:
             return

@@ -18,6 +18,7 @@ from dataclasses import field
 from typing import Any
 from urllib.parse import quote
 
+import orjson
 from pyroaring import BitMap
 
 from tailbit.imports.dataclass import dataclass
@@ -148,7 +149,7 @@ def _add(file: ShownFile, schema: Schema, storage: Storage, vectors: Vectors) ->
         "size": slice_.size,
         "modificationTime": slice_.mtime,
         "dataChange": True,
-        "stats": json.dumps(_statistics(file)),
+        "stats": _statistics(file),
     }
     if len(file.positions) < file.rows:
         add["deletionVector"] = vectors.add(_hidden(file))
@@ -172,11 +173,16 @@ def _instant(column: Column, text: str | None) -> str | None:
     return None if local is None else local.replace(" ", "T")
 
 
-def _statistics(file: ShownFile) -> Action:
-    """Return the source's statistics, marked as not tight: the shown rows may not reach min or max."""
+def _statistics(file: ShownFile) -> str:
+    """Return the source's statistics, marked as not tight: the shown rows may not reach min or max.
+
+    Numbers stay as they are written: a decimal of many digits would not survive as a double.
+    """
     stats = file.slice_.stats
-    known = json.loads(stats.text) if isinstance(stats, DeltaStatistics) and is_readable(stats.text) else {}
-    return {**known, "numRecords": file.rows, "tightBounds": False}
+    text = stats.text if isinstance(stats, DeltaStatistics) and is_readable(stats.text) else "{}"
+    verbatim = orjson.Fragment
+    known = json.loads(text, parse_float=verbatim, parse_int=verbatim, parse_constant=verbatim)
+    return orjson.dumps({**known, "numRecords": file.rows, "tightBounds": False}).decode()
 
 
 def _protocol(table: ViewTable, schema: Schema) -> Action:

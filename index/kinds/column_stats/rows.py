@@ -176,14 +176,15 @@ def _rows(column: Column, stated: Iterable[tuple[int, ChunkStatistics]]) -> pa.T
     if key_type is None or not cells:
         return None
     textual = is_textual(key_type)
-    low, high = zip(*(_ends(group, column.type.scale) for _, group in cells), strict=True)
+    bounded = [_within_64_bits(group, _ends(group, column.type.scale)) for _, group in cells]
+    low, high = zip(*(ends for _, ends in bounded), strict=True)
     return _table(
         column=[column.id] * len(cells),
         key_type=[key_type] * len(cells),
         unit=[unit for unit, _ in cells],
         nulls=[group.nulls for _, group in cells],
         bytes=[group.packed for _, group in cells],
-        exact=[group.exact for _, group in cells],
+        exact=[is_exact for is_exact, _ in bounded],
         length=len(cells),
         **({"low_text": low, "high_text": high} if textual else {"low": low, "high": high}),
     )
@@ -200,7 +201,19 @@ def _statistics(footers: Sequence[Footer], column: Column) -> list[list[ChunkSta
         return [[footer_bounds.ChunkStatistics(None, None, None, n, 0, False) for n in rows]]
 
 
-def _ends(group: ChunkStatistics, scale: int) -> tuple[int | bytes | None, int | bytes | None]:
+_Ends = tuple[int | bytes | None, int | bytes | None]
+
+
+def _within_64_bits(group: ChunkStatistics, ends: _Ends) -> tuple[bool, _Ends]:
+    """Return whether bounds are exact, and the bounds; none if a rank does not fit.
+
+    A decimal that a file stores in 64 bits may have more at the larger scale that its column has by now.
+    """
+    fits = all(not isinstance(end, int) or -(1 << 63) <= end < 1 << 63 for end in ends)
+    return (group.exact, ends) if fits else (False, (None, None))
+
+
+def _ends(group: ChunkStatistics, scale: int) -> _Ends:
     """Return the bounds as ranks; long texts are rounded outwards."""
     low, high = group.low, group.high
     if isinstance(low, (str, bytes)):

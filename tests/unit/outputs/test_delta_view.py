@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,19 @@ def test_the_log_of_the_view_says_that_bounds_are_no_longer_tight(tmp_path: Path
     assert (stats["numRecords"], stats["tightBounds"]) == (8, False)
     assert (stats["minValues"]["flight"], stats["maxValues"]["flight"]) == (1, 8)
     assert add["deletionVector"]["cardinality"] == 7
+
+
+def test_numbers_of_the_sources_statistics_stay_as_they_are_written(tmp_path: Path) -> None:
+    low, high = "0.123456789012345678", "12345678901234567890.123456789012345678"
+    values = pa.array([Decimal(low), Decimal(high)], pa.decimal128(38, 18))
+    builder = DeltaBuilder(str(tmp_path / "t")).create(pa.schema([("d", values.type)]))
+    add = builder.data_file(pa.table({"d": values}))
+    bounds = f'"minValues":{{"d":{low}}},"maxValues":{{"d":{high}}},"nullCount":{{"d":0}}'
+    add["add"]["stats"] = f'{{"numRecords":2,{bounds}}}'
+    builder.commit([add])
+    view = tailbit.open(builder.path).where("d > 0").to_delta(tmp_path / "view")
+    [shown] = adds(view)
+    assert shown["stats"] == f'{{"numRecords":2,{bounds},"tightBounds":false}}'
 
 
 def test_rows_hidden_in_the_source_stay_hidden_in_the_view(tmp_path: Path) -> None:

@@ -8,7 +8,9 @@ import pytest
 from support.index_records import ledger, new_index, record, segment
 from tailbit.index.kinds.rows import kind_of
 from tailbit.index.kinds.schemas import BITMAP_INDEX, KINDS
+from tailbit.index.maintenance.merge import merge_all
 from tailbit.index.store import state
+from tailbit.index.store.table import MetadataTable
 
 
 @pytest.fixture
@@ -51,3 +53,19 @@ def test_the_files_of_each_kind_are_those_that_live(tmp_path: Path) -> None:
     assert found.paths_of(BITMAP_INDEX) == {second.path}
     by_kind = [file.path for kind in KINDS for file in found.files_of(kind)]
     assert sorted(by_kind) == sorted(found.files)
+
+
+def test_a_data_file_is_forgotten_whose_last_record_came_and_went_between_two_looks(tmp_path: Path) -> None:
+    writer = new_index(str(tmp_path))
+    writer.commit([record("gone")], [], ledger(1))
+    reader = MetadataTable.open(str(tmp_path))
+    assert reader.state.recorded.get("gone") is not None
+    writer.commit([record("gone", left=1, counted=False)], [], ledger(2))
+    for number in range(14):
+        writer.commit([record(f"f{number}")], [], ledger(3 + number))
+        merge_all(writer, 5)
+    merge_all(writer, 5)
+    reader.refresh()
+    fresh = MetadataTable.open(str(tmp_path)).state.recorded
+    assert fresh.get("gone") is None
+    assert sorted(r.path for r in reader.state.recorded.records()) == sorted(r.path for r in fresh.records())

@@ -13,15 +13,16 @@ from pyroaring import BitMap
 
 import tailbit
 from support.contents import contents_of
+from support.definitions import define
 from support.delta_builder import DeltaBuilder
 from support.drive import Drive
-from support.tables import VECTORS, index_files
+from support.tables import VECTORS, index_files, index_of
 from tailbit.index.kinds.settings import NAMED_FORMAT, may_share
 from tailbit.index.kinds.value_counts import Tally
 from tailbit.index.maintenance.merge import merge_all
 from tailbit.index.model import RAISED_KEY, raised_id
 from tailbit.index.store.table import MetadataTable
-from tailbit.index.write import together
+from tailbit.index.write import posting, together
 from tailbit.index.write.posting import Claim, DataFiles
 from tailbit.index.write.work import TaskColumn
 from tailbit.tables import open_table
@@ -162,3 +163,25 @@ def test_files_in_another_order_than_that_of_their_row_space_have_their_rows(tab
     assert straight[0][1].equals(turned[0][1])
     assert straight[0][3].equals(turned[0][3])
     assert straight[0][2].tolist() == turned[0][2].tolist()
+
+
+def test_a_row_group_without_rows_does_not_end_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(posting, "_ROWS_AT_ONCE", 4)
+    monkeypatch.setattr(posting, "_LARGEST_GROUP", 8)
+    rows = pa.table({"a": [n % 5 for n in range(28)], "b": [n % 3 for n in range(28)]})
+    table = DeltaBuilder(str(tmp_path / "t")).create(rows.schema)
+    add = table.data_file(rows, "f")
+    with pq.ParquetWriter(tmp_path / "t" / "f", rows.schema) as writer:
+        for start, size in ((0, 5), (5, 0), (5, 20), (25, 3)):
+            writer.write_table(rows.slice(start, size))
+    add["add"]["size"] = (tmp_path / "t" / "f").stat().st_size
+    table.commit([add])
+    index_of(table.path, ["a"])
+    define(table.path, "a + b")
+    opened = tailbit.open(table.path)
+    sums = [a + b for a, b in zip(*rows.to_pydict().values(), strict=True)]
+    assert [opened.where(f"a + b = {n}").count() for n in range(7)] == [sums.count(n) for n in range(7)]
+    assert opened.where().facets("a + b") == {n: sums.count(n) for n in set(sums)}
+    assert opened.verify(derive=1).sound

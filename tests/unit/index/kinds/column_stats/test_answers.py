@@ -336,3 +336,21 @@ def test_nulls_of_a_column_without_statistics_are_counted_in_data(tmp_path: Path
     opened = tailbit.open(builder.path)
     opened.create_index("stats", "*", kind="column_stats")
     assert (opened.where("tags IS NULL").count(), opened.where("tags IS NOT NULL").count()) == (1, 2)
+
+
+@pytest.mark.parametrize(("narrow", "wide"), [((18, 2), (22, 6)), ((18, 0), (38, 20))])
+def test_a_decimal_whose_units_no_longer_fit_into_64_bits_has_no_bounds(
+    tmp_path: Path, narrow: tuple[int, int], wide: tuple[int, int]
+) -> None:
+    builder = DeltaBuilder(str(tmp_path / "t"))
+    builder.create(pa.schema([("d", pa.decimal128(*wide))]), features=["typeWidening"])
+    for texts in (["1234567890123456", "3"], ["5", "7"]):
+        values = pa.array(map(Decimal, texts), pa.decimal128(*narrow))
+        file = builder.data_file(pa.table({"d": values}), stats=False, store_decimal_as_integer=True)
+        builder.commit([file])
+    index = str(tmp_path / "t" / "_tailbit")
+    Drive(builder.path, index, ["d"]).drain()
+    tailbit.open(builder.path).create_index("stats", "d", kind="column_stats")
+    opened = tailbit.open(builder.path)
+    assert [opened.where(f"d {sign} 5").count() for sign in ("=", ">", "<", ">=")] == [1, 2, 1, 3]
+    assert opened.verify().sound
