@@ -224,11 +224,20 @@ def widen_keys(keys: pa.BinaryArray, from_type: str, to_type: str) -> pa.BinaryA
     """Convert keys to those of the values after a type widening that tables allow; order and equality stay.
 
     Raises:
-        ColumnTypeError: the types are not such a widening.
+        ColumnTypeError: the types are not such a widening, or a value is beyond the wider type: a key type
+            does not say how many digits its decimals have.
     """
     factor = widening_factor(from_type, to_type)
     if from_type == to_type:
         return keys
+    try:
+        return _widened(keys, from_type, to_type, factor)
+    except pa.ArrowInvalid as beyond:
+        reason = f"a key of type {from_type} is beyond it"
+        raise ColumnTypeError(column="", type=to_type, reason=reason) from beyond
+
+
+def _widened(keys: pa.BinaryArray, from_type: str, to_type: str, factor: int) -> pa.BinaryArray:
     inner, wide = element_type(from_type), element_type(to_type)
     if inner is not None and wide is not None:
         held = filled(pc.starts_with(keys, ELEMENT), False)
@@ -236,15 +245,22 @@ def widen_keys(keys: pa.BinaryArray, from_type: str, to_type: str) -> pa.BinaryA
         return pc.replace_with_mask(keys, held, widened)
     source, scale = scale_of(from_type), scale_of(to_type)
     if source is not None and scale is not None:
-        return encode_array(pc.cast(_decimals(keys, 38, source), pa.decimal128(38, scale)), to_type)
+        return encode_array(_rescaled(_decimals(keys, 38, source), scale), to_type)
     numbers = arrow_array(_integers(keys), mask=_nulls(keys))
     if to_type == "double":
         return encode_array(pc.cast(numbers, pa.float64(), safe=False), to_type)
     if scale is not None:
-        return encode_array(
-            pc.cast(pc.cast(numbers, pa.decimal128(19, 0)), pa.decimal128(38, scale)), to_type
-        )
-    return encode_array(pc.cast(pc.multiply(numbers, factor), pa.timestamp("us")), to_type)
+        return encode_array(_rescaled(pc.cast(numbers, pa.decimal128(19, 0)), scale), to_type)
+    return encode_array(pc.cast(pc.multiply_checked(numbers, factor), pa.timestamp("us")), to_type)
+
+
+def _rescaled(values: pa.Array, scale: int) -> pa.Array:
+    """Return decimals of a larger scale; pyarrow.ArrowInvalid: one has more digits than there is room for."""
+    ends = [end for end in (pc.min(values).as_py(), pc.max(values).as_py()) if end is not None]
+    if any(abs(end) >= 10 ** (38 - scale) for end in ends):
+        # Arrow's own check misses values that come out within the limit beyond 128 bits.
+        raise pa.ArrowInvalid("a decimal has more than 38 digits")
+    return pc.cast(values, pa.decimal128(38, scale))
 
 
 def widening_factor(from_type: str, to_type: str) -> int:

@@ -107,10 +107,17 @@ class Segment:
         places, highs = self._places(column)
         if key is None:
             return self._group(places[0].number).null if places else None
-        at = bisect_left(highs, key)
-        if at == len(places) or places[at].low is None or key < (places[at].low or b""):
+        # The first place may hold the posting of NULL alone, without a key.
+        at = bisect_left(highs, key, int(bool(places) and places[0].low is None))
+        if at == len(places) or key < (places[at].low or b""):
             return None
         return self._group(places[at].number).find(key)
+
+    def ends(self, column: str) -> list[bytes]:
+        """Return the least and the greatest key of a column, as far as it has keys beside NULL."""
+        places, highs = self._places(column)
+        lows = [place.low for place in places if place.low is not None]
+        return [lows[0], highs[-1]] if lows else []
 
     def select(self, column: str, ranges: Sequence[KeyRange]) -> tuple[list[bytes], list[BitMap]]:
         """Return the keys in the ranges and their postings; the keys of each range ascend.

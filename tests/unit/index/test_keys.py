@@ -183,6 +183,19 @@ def test_keys_widen_to_those_of_the_widened_values(
     )
 
 
+@pytest.mark.parametrize(
+    ("value", "narrow_type", "wide_type"),
+    [
+        (pa.array([Decimal(10**35)], pa.decimal128(38, 2)), "decimal(2)", "decimal(5)"),
+        (pa.array([10**18], pa.int64()), "integer", "decimal(30)"),
+        (pa.array([200_000_000], pa.int32()).cast(pa.date32()), "date", "timestamp_ntz"),
+    ],
+)
+def test_a_value_beyond_the_wider_type_is_refused(value: pa.Array, narrow_type: str, wide_type: str) -> None:
+    with pytest.raises(ColumnTypeError, match="is beyond it"):
+        widen_keys(encode_array(value, narrow_type), narrow_type, wide_type)
+
+
 def test_keys_never_narrow() -> None:
     with pytest.raises(ColumnTypeError, match="do not widen"):
         widen_keys(pa.array([], pa.binary()), "double", "integer")

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from tailbit.index.keys import widest
+import pyarrow as pa
+
+from tailbit.errors import ColumnTypeError
+from tailbit.index.keys import widen_keys, widest
 from tailbit.index.kinds.files.recorded import RecordedFiles
 from tailbit.index.kinds.kind import View
 from tailbit.index.kinds.merging import FAN_IN, MergeGroup, size_class
 from tailbit.index.model import ROWS_PER_SPACE, Settings
 from tailbit.index.postings.layout import NAME
 from tailbit.index.postings.segment import Segment
+from tailbit.tables.arrow import arrow_array
 
 Spaces = Mapping[str, Sequence[Segment]]
 
@@ -59,15 +63,17 @@ def _with_dropped(spaces: Spaces, settings: Settings) -> set[str]:
 
 
 def _alike(spaces: Spaces, members: Sequence[str]) -> list[str]:
-    """Return the largest set of row spaces whose key types are compatible in every column.
+    """Return the largest set of row spaces whose keys are compatible in every column.
 
-    After REPLACE TABLE a column may have a new type, to which the old type does not widen.
+    After REPLACE TABLE a column may have a new type, to which the old type does not widen, or widens without
+    some of the old values.
     """
     groups: list[tuple[list[str], dict[str, set[str]]]] = []
     for space in members:
         types = _types(spaces[space])
         for group, known in groups:
-            if all(widest(known.get(column, set()) | key_types) for column, key_types in types.items()):
+            united = {column: known.get(column, set()) | key_types for column, key_types in types.items()}
+            if _all_widen((*group, space), spaces, united):
                 group.append(space)
                 for column, key_types in types.items():
                     known.setdefault(column, set()).update(key_types)
@@ -75,6 +81,26 @@ def _alike(spaces: Spaces, members: Sequence[str]) -> list[str]:
         else:
             groups.append(([space], types))
     return max((group for group, _ in groups), key=len, default=[])
+
+
+def _all_widen(members: Sequence[str], spaces: Spaces, types: Mapping[str, set[str]]) -> bool:
+    """Return whether the keys of some row spaces widen to one type in every column.
+
+    Widening keeps the order, so that the least and the greatest key of a segment speak for all.
+    """
+    wide = {column: widest(key_types) for column, key_types in types.items()}
+    if None in wide.values():
+        return False
+    several = {column: to for column, to in wide.items() if len(types[column]) > 1}
+    try:
+        for segment in (segment for space in members for segment in spaces[space]):
+            for column, to in several.items():
+                if to is not None and segment.columns.get(column, to) != to:
+                    ends = arrow_array(segment.ends(column), pa.binary())
+                    widen_keys(ends, segment.columns[column], to)
+    except ColumnTypeError:
+        return False
+    return True
 
 
 def _types(segments: Sequence[Segment]) -> dict[str, set[str]]:

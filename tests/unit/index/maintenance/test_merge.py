@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 from pyroaring import BitMap
 
+import tailbit
+from support.delta_builder import DeltaBuilder
 from support.index_records import counts, hidden, ledger, new_index, record, segment, unchecked_segment
 from support.racers import merge_everything
+from support.tables import index_of
 from support.waiting import HANG_S
 from tailbit.errors import CorruptIndexError
 from tailbit.faults import InjectedFaultError
@@ -394,3 +398,21 @@ def test_two_processes_merging_at_once_merge_once(tmp_path: Path) -> None:
     found = MetadataTable.open(str(tmp_path))
     assert said(found) == before
     assert len(found.state.spaces) == 1
+
+
+def test_row_spaces_are_not_merged_whose_keys_are_beyond_the_new_type_of_their_column(tmp_path: Path) -> None:
+    builder = DeltaBuilder(str(tmp_path / "t")).create(pa.schema([("v", pa.int64())]))
+    drive = index_of(builder.path, ["v"])
+    decimal = pa.decimal128(38, 30)
+    for number in range(8):
+        values = [10**10 + number] if number < 4 else [Decimal(number)]
+        rows = pa.table({"v": pa.array(values, pa.int64() if number < 4 else decimal)})
+        replaced = [builder.remove(path) for path in builder.live] if number == 4 else []
+        schema = [{"metaData": builder.metadata_action(rows.schema)}] if number == 4 else []
+        builder.commit([*schema, *replaced, builder.data_file(rows)])
+        drive.drain()
+    merge_all(MetadataTable.open(f"{builder.path}/_tailbit"))
+    opened = tailbit.open(builder.path)
+    assert opened.where().facets("v") == {Decimal(number): 1 for number in range(4, 8)}
+    assert opened.where("v = 5").count() == 1
+    assert opened.verify().sound

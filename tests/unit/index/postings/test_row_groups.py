@@ -197,3 +197,18 @@ def test_a_broken_bitmap_among_several_columns_is_named_by_its_column(storage: S
     with pytest.raises(BrokenBitmapError, match="bitmap 2 of column b") as broken:
         write_segment(storage, "space", ROWS, [joint], True)
     assert broken.value.fields["number"] == 2
+
+
+def test_the_empty_text_is_found_behind_a_row_group_of_null_alone(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_groups, "GROUP_BYTES", 100)
+    positions = np.random.default_rng(0).integers(0, 3, 100_000)
+    bits: Bits = {
+        key: BitMap(np.flatnonzero(positions == n).astype(np.uint32))
+        for n, key in enumerate((None, b"", b"x"))
+    }
+    file = write_segment(storage, "space", 100_000, [postings_of("a", "string", bits, [False] * 3)])
+    segment = Segment(storage, file.path)
+    assert [segment.lookup("a", key) for key in (None, b"", b"x", b"y")] == [*bits.values(), None]
+    assert segment.ends("a") == [b"", b"x"]
