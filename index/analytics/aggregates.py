@@ -72,7 +72,10 @@ class Totals:
         return cls(column, int(times.sum()), exact_sum)
 
     def __add__(self, other: Totals) -> Totals:
-        return Totals(self.column, self.rows + other.rows, self.sum + other.sum)
+        sums = (self.sum, other.sum)
+        # A sum is a float where a value is infinite or NaN: finite values no longer matter.
+        floats = [of for of in sums if isinstance(of, float)]
+        return Totals(self.column, self.rows + other.rows, sum(floats) if floats else sum(sums))
 
 
 def totals(key_counts: KeyCounts) -> Totals:
@@ -198,12 +201,22 @@ def _whole_sum(values: pa.Array, counts: Longs) -> int:
             return 0
         words = np.frombuffer(values.buffers()[1], dtype=np.uint64)
         words = words[2 * values.offset : 2 * (values.offset + len(values))].reshape(-1, 2)
-        return (_dot(words[:, 1].view(np.int64), counts) << 64) + _dot_unsigned(words[:, 0], counts)
+        return (_dot(words[:, 1].view(np.int64), counts) << 64) + _dot(words[:, 0], counts)
     return _dot(numpy_of(pc.cast(values, pa.int64())), counts)
 
 
-def _dot(numbers: Longs, counts: Longs) -> int:
-    """Return the exact sum of products, split into 32-bit halves so that no partial sum overflows."""
+_FEW = 1 << 31
+"""Products of fewer rows than this with half a number fit into 64 bits together."""
+
+
+def _dot(numbers: npt.NDArray[Any], counts: Longs) -> int:
+    """Return the exact sum of products of integers of 64 bits with counts of rows."""
+    if int(counts.sum()) >= _FEW:
+        return sum(n * count for n, count in zip(numbers.tolist(), counts.tolist(), strict=True))
+    return _dot_unsigned(numbers, counts) if numbers.dtype == np.uint64 else _dot_signed(numbers, counts)
+
+
+def _dot_signed(numbers: Longs, counts: Longs) -> int:
     low = (numbers & 0xFFFFFFFF) @ counts
     return (int((numbers >> 32) @ counts) << 32) + int(low)
 

@@ -283,6 +283,10 @@ _ALIKE = {"=": 0, "<>": 0, "<=>": 0, ">": 0, "<=": 0, "<": 1, ">=": 1}
 """Comparisons of a size, each with the greatest constant for which all non-empty arrays have one outcome."""
 
 
+_WHOLE_CASTS = (("cast", "integer"), ("cast", "long"))
+"""Casts of a size that raise an error for no array."""
+
+
 def _is_of_emptiness(expression: Expression) -> bool:
     """Return whether a comparison of `size` with a constant has one outcome for all non-empty arrays."""
     if not isinstance(expression, Call) or expression.name not in _ALIKE:
@@ -290,7 +294,7 @@ def _is_of_emptiness(expression: Expression) -> bool:
     name, (measured, number) = expression.name, expression.args
     if isinstance(measured, Literal):
         name, measured, number = MIRRORED[name], number, measured
-    while isinstance(measured, Call) and measured.name == "cast":
+    while isinstance(measured, Call) and (measured.name, measured.type.name) in _WHOLE_CASTS:
         measured = measured.args[0]
     of_size = isinstance(measured, Call) and measured.name == "size" and isinstance(measured.args[0], Ref)
     if not of_size or not isinstance(number, Literal) or number.type.name not in WHOLE:

@@ -176,7 +176,7 @@ def _rows(column: Column, stated: Iterable[tuple[int, ChunkStatistics]]) -> pa.T
     if key_type is None or not cells:
         return None
     textual = is_textual(key_type)
-    bounded = [_within_64_bits(group, _ends(group, column.type.scale)) for _, group in cells]
+    bounded = [_storable(group, _ends(group, column.type.scale)) for _, group in cells]
     low, high = zip(*(ends for _, ends in bounded), strict=True)
     return _table(
         column=[column.id] * len(cells),
@@ -204,13 +204,14 @@ def _statistics(footers: Sequence[Footer], column: Column) -> list[list[ChunkSta
 _Ends = tuple[int | bytes | None, int | bytes | None]
 
 
-def _within_64_bits(group: ChunkStatistics, ends: _Ends) -> tuple[bool, _Ends]:
-    """Return whether bounds are exact, and the bounds; none if a rank does not fit.
+def _storable(group: ChunkStatistics, ends: _Ends) -> tuple[bool, _Ends]:
+    """Return whether bounds are exact, and the bounds; none if one is unknown or a rank exceeds 64 bits.
 
     A decimal that a file stores in 64 bits may have more at the larger scale that its column has by now.
     """
     fits = all(not isinstance(end, int) or -(1 << 63) <= end < 1 << 63 for end in ends)
-    return (group.exact, ends) if fits else (False, (None, None))
+    is_whole = (ends[0] is None) == (ends[1] is None)
+    return (group.exact, ends) if fits and is_whole else (False, (None, None))
 
 
 def _ends(group: ChunkStatistics, scale: int) -> _Ends:
@@ -218,7 +219,10 @@ def _ends(group: ChunkStatistics, scale: int) -> _Ends:
     low, high = group.low, group.high
     if isinstance(low, (str, bytes)):
         least, most = (end.encode() if isinstance(end, str) else end for end in (low, high))
-        return least[:_LONGEST], most if len(most) <= _LONGEST else beyond_prefix(most[:_LONGEST])
+        if len(most) <= _LONGEST:
+            return least[:_LONGEST], most
+        cut = most[:_LONGEST].rstrip(b"\xff")
+        return least[:_LONGEST], beyond_prefix(cut) if cut else None
     if isinstance(low, Decimal):
         return int(low.scaleb(scale)), int(high.scaleb(scale))
     return low, high

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from decimal import Decimal
 from pathlib import Path
@@ -9,12 +10,15 @@ from typing import Any
 
 import deltalake
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import tailbit
 from support.tables import index_of
 from tailbit.errors import AggregateError, ColumnTypeError, UnknownColumnError
+from tailbit.index.analytics.aggregates import Totals
+from tailbit.tables.model import Column, DataType
 
 ROWS = 4_000
 TYPES = {
@@ -160,3 +164,21 @@ def test_nan_is_one_group_whatever_files_and_columns_it_is_met_in(tmp_path: Path
     judged = connection.sql("SELECT f, i, count(*), sum(l) FROM twice GROUP BY f, i ORDER BY i").fetchall()
     by_two = answer.facet_table("f", "i", sum="l").sort_by("i").to_pylist()
     assert str([tuple(row.values()) for row in by_two]) == str(judged)
+
+
+@pytest.mark.parametrize("count", [1, (1 << 31) - 1, 1 << 31, 3_000_000_000, 1 << 45])
+def test_sums_over_very_many_rows_are_exact(count: int) -> None:
+    rng = random.Random(count)
+    for type_, bits in ((pa.int64(), 63), (pa.decimal128(38, 2), 120)):
+        numbers = [-1, 7, *(rng.randrange(-(1 << bits - 46), 1 << bits - 46) for _ in range(9))]
+        whole = pa.types.is_integer(type_)
+        values = pa.array(numbers if whole else [Decimal(n).scaleb(-2) for n in numbers], type_)
+        column = Column(("x",), ("x",), DataType("long") if whole else DataType("decimal", 38, 2))
+        counts = np.array([count, *[1] * (len(numbers) - 1)], dtype=np.int64)
+        assert Totals.of(column, values, counts).sum == sum(numbers) + (count - 1) * numbers[0]
+
+
+def test_a_sum_with_an_infinity_does_not_ask_for_the_others() -> None:
+    column = Column(("x",), ("x",), DataType("double"))
+    large, infinite = (Totals.of(column, pa.array(values)) for values in ([1.7e308] * 3, [math.inf]))
+    assert [(large + infinite).sum, (infinite + large).sum] == [math.inf, math.inf]

@@ -10,6 +10,8 @@ from deltalake import DeltaTable, write_deltalake
 
 import tailbit
 from support.drive import Drive
+from support.tables import index_of
+from tailbit.errors import EvaluationError
 
 LONG = "x" * 300
 TAGS: list[list[str | None] | None] = [
@@ -135,3 +137,16 @@ def test_rows_of_a_file_that_is_gone_are_not_told_from_its_postings(tmp_path: Pa
     Drive(path, f"{path}/_tailbit").drain()
     assert tailbit.open(path).where("size(tags) <> 3").count() == 3
     assert tailbit.open(path).where("size(tags) = 1").count() == 2
+
+
+@pytest.mark.parametrize("size", ["CAST(size(t) AS TINYINT)", "CAST(CAST(size(t) AS DECIMAL(2)) AS INT)"])
+def test_a_size_that_is_cast_to_a_narrower_type_raises_with_an_index_too(tmp_path: Path, size: str) -> None:
+    arrays = pa.array([list(range(200)), [1], [], None], pa.list_(pa.int64()))
+    write_deltalake(tmp_path / "t", pa.table({"t": arrays}))
+    raised = []
+    for _ in range(2):
+        with pytest.raises(EvaluationError) as refused:
+            tailbit.open(tmp_path / "t").where(f"{size} > 0").count()
+        raised.append(str(refused.value))
+        index_of(tmp_path / "t", ["t"])
+    assert raised[0] == raised[1]

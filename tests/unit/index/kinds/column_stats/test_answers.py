@@ -354,3 +354,15 @@ def test_a_decimal_whose_units_no_longer_fit_into_64_bits_has_no_bounds(
     opened = tailbit.open(builder.path)
     assert [opened.where(f"d {sign} 5").count() for sign in ("=", ">", "<", ">=")] == [1, 2, 1, 3]
     assert opened.verify().sound
+
+
+def test_a_long_binary_value_without_a_value_behind_its_prefix_has_no_bounds(tmp_path: Path) -> None:
+    builder = DeltaBuilder(str(tmp_path / "t")).create(pa.schema([("r", pa.binary())]))
+    for values in ([b"\xff" * 100, b"a"], [b"b" + b"\xff" * 99, b"c" * 70]):
+        builder.commit([builder.data_file(pa.table({"r": values}))])
+    Drive(builder.path, str(tmp_path / "t" / "_tailbit"), ["r"]).drain()
+    opened = tailbit.open(builder.path)
+    opened.create_index("stats", "coalesce(r, r)", kind="column_stats")
+    hexed = ("ff" * 100, "61", "62" + "ff" * 99, "63" * 70)
+    assert [opened.where(f"coalesce(r, r) = X'{text}'").count() for text in hexed] == [1, 1, 1, 1]
+    assert opened.where(f"coalesce(r, r) > X'{'63' * 70}'").count() == 1
