@@ -4,8 +4,8 @@ Input: a bound predicate and a `Coverage`. A selection first evaluates the bitma
 then reads the data of the rows that the index leaves open, and scans the uncovered files with the same
 semantics. Counts, facets, rows, explanations and outputs to other tools are computed from a selection.
 
-A selection is right at any lag: for every readable version of the table, every predicate and every state of
-the index (absent, half built, behind, complete), the answer is what Spark SQL returns at that version.
+Right at any lag. For every readable version of the table, every predicate and every state of the index
+(absent, half built, behind, complete), the answer is what Spark SQL returns at that version.
 
 Other tools get, per file, the slice and the positions, and for all files together the schema and version.
 """
