@@ -210,20 +210,12 @@ _FEW = 1 << 31
 
 
 def _dot(numbers: npt.NDArray[Any], counts: Longs) -> int:
-    """Return the exact sum of products of integers of 64 bits with counts of rows."""
+    """Return the exact sum of products of integers of 64 bits, signed or not, with counts of rows."""
     if int(counts.sum()) >= _FEW:
         return sum(n * count for n, count in zip(numbers.tolist(), counts.tolist(), strict=True))
-    return _dot_unsigned(numbers, counts) if numbers.dtype == np.uint64 else _dot_signed(numbers, counts)
-
-
-def _dot_signed(numbers: Longs, counts: Longs) -> int:
-    low = (numbers & 0xFFFFFFFF) @ counts
-    return (int((numbers >> 32) @ counts) << 32) + int(low)
-
-
-def _dot_unsigned(numbers: npt.NDArray[np.uint64], counts: Longs) -> int:
-    low = (numbers & np.uint64(0xFFFFFFFF)).astype(np.int64) @ counts
-    return (int((numbers >> np.uint64(32)).astype(np.int64) @ counts) << 32) + int(low)
+    low = (numbers & numbers.dtype.type(0xFFFFFFFF)).astype(np.int64) @ counts
+    high = (numbers >> numbers.dtype.type(32)).astype(np.int64) @ counts
+    return (int(high) << 32) + int(low)
 
 
 def _float_sum(values: pa.Array, counts: Longs) -> Fraction | float:

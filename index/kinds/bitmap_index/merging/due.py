@@ -92,6 +92,8 @@ def _all_widen(members: Sequence[str], spaces: Spaces, types: Mapping[str, set[s
     if None in wide.values():
         return False
     several = {column: to for column, to in wide.items() if len(types[column]) > 1}
+    if not several:
+        return True
     try:
         for segment in (segment for space in members for segment in spaces[space]):
             for column, to in several.items():
