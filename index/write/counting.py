@@ -23,6 +23,7 @@ from tailbit.index.keys import element_type, encode_array
 from tailbit.index.kinds.value_counts import Tally
 from tailbit.index.model import RAISED_KEY, RAISED_TYPE, FileRecord, raised_id
 from tailbit.index.parquet.sorted_rows import regrouped
+from tailbit.index.postings.segment import Segment
 from tailbit.index.roaring.elements import coding_of
 from tailbit.index.write.hidden import HiddenRowsReader
 from tailbit.index.write.value_changes import entering, leaving
@@ -39,6 +40,9 @@ Columns = Mapping[str, tuple[Column, str]]
 _RAISED_KEYS = pa.array([RAISED_KEY], pa.binary())
 _SMALL = 1 << 20
 """Bytes of the largest file that is counted together with others: counts are kept until all are read."""
+
+_KEYS_A_FILE = 100
+"""Keys of postings that are read in the time in which a small data file is."""
 
 _Counts = tuple[str, str, pa.BinaryArray, npt.NDArray[np.int64]]
 """Column id, key type, keys, and the change of the count of each."""
@@ -156,9 +160,11 @@ class Counting:
     def leave(self, files: Sequence[Leaving], wanted: Sequence[str], columns: Columns) -> None:
         """Count the rows of files that leave, in the wanted columns; see `add`.
 
-        Values of small files that all come from data files are read and counted together: where a compaction
-        replaces such files, that takes 0.6 of the time.
+        Values of files of one row space come from its postings where these have few keys: where a compaction
+        replaces 200 small files, that takes half of the time or less. Values of other small files that all
+        come from data files are read and counted together, which takes 0.6 of the time.
         """
+        files = self._without_counted_by_postings(files, wanted, columns)
         stored = [columns[name] for name in wanted if name in columns and not columns[name][0].partition]
         if stored and len(stored) == len(wanted):
             alike = [_may_be_together(file.record, stored) for file in files]
@@ -166,6 +172,50 @@ class Counting:
                 files = [file for file, is_counted in zip(files, alike, strict=True) if not is_counted]
         for record, hidden in files:
             self.add(record, wanted, columns, None, hidden, -1, leaves=True)
+
+    def _without_counted_by_postings(
+        self, files: Sequence[Leaving], wanted: Sequence[str], columns: Columns
+    ) -> list[Leaving]:
+        """Count the files of each row space whose postings have few keys; return the other files."""
+        left: list[Leaving] = []
+        by_space: dict[str, list[Leaving]] = {}
+        is_told = all(name in columns and not columns[name][0].partition for name in wanted)
+        for file in files:
+            space = file.record.space
+            (left if space is None or not is_told else by_space.setdefault(space, [])).append(file)
+        for space, together in by_space.items():
+            counted = self._counts_in_space(space, together, wanted)
+            if counted is None:
+                left += together
+                continue
+            for counts in counted:
+                self._tally.add(*counts)
+            self.rows += sum(record.rows - len(hidden) for record, hidden in together)
+        return left
+
+    def _counts_in_space(
+        self, space: str, files: Sequence[Leaving], wanted: Sequence[str]
+    ) -> list[_Counts] | None:
+        """Return the changes of counts by the postings of a row space, all files of which leave at once.
+
+        None if the data files are cheaper to read, or the postings do not hold each row once.
+        """
+        segments = self._hidden.state.segments_of(space)
+        most, counted = _KEYS_A_FILE * len(files), list[_Counts]()
+        try:
+            of_columns = {name: [s for s in segments if name in s.columns] for name in wanted}
+            if sum(s.weight(name)[0] for name, some in of_columns.items() for s in some) > most:
+                return None
+            bits = _positions_of(files)
+            for name, some in of_columns.items():
+                changes = _by_cardinality(name, some, bits) or _by_postings(name, some, bits)
+                if changes is None:
+                    return None
+                counted += changes
+                counted += _raised(name, segments, bits)
+        except CorruptIndexError:
+            return None
+        return counted
 
     def _leave_together(self, files: Sequence[Leaving], columns: Sequence[tuple[Column, str]]) -> bool:
         """Count by the values in the data files; return False if one is gone or is another one."""
@@ -224,6 +274,53 @@ class Counting:
             raise CommitConflictError(version=index.version, path=index.path)
         reason = f"its data file is gone, and postings of column {column} do not hold all its rows"
         raise CorruptIndexError(file=record.path, reason=reason)
+
+
+def _positions_of(files: Iterable[Leaving]) -> BitMap:
+    """Return the positions in their row space of the visible rows of files."""
+    bits = BitMap()
+    for record, hidden in files:
+        base = record.base or 0
+        bits.add_range(base, base + record.rows)
+        if hidden:
+            bits -= hidden.shift(base)
+    return bits
+
+
+def _by_cardinality(column: str, segments: Sequence[Segment], bits: BitMap) -> list[_Counts] | None:
+    """Return the changes of counts where the postings of segments hold the rows `bits` and no others.
+
+    Each of these rows is in one posting, so that the postings hold no others if they have as many rows.
+    """
+    if any(element_type(segment.columns[column]) is not None for segment in segments):
+        return None
+    stored = [(segment.columns[column], *segment.keys(column)) for segment in segments]
+    if sum(int(cardinalities.sum()) for _, _, cardinalities in stored) != len(bits):
+        return None
+    return [(column, key_type, keys, -cardinalities) for key_type, keys, cardinalities in stored]
+
+
+def _by_postings(column: str, segments: Sequence[Segment], bits: BitMap) -> list[_Counts] | None:
+    """Return the changes of counts by postings; None if these do not hold each of the rows `bits` once."""
+    changes, total = list[_Counts](), 0
+    for segment in segments:
+        if element_type(segment.columns[column]) is not None:
+            return None
+        for keys, postings in segment.postings(column):
+            counts = np.array([bits.intersection_cardinality(b) for b in postings], dtype=np.int64)
+            changes.append((column, segment.columns[column], keys, -counts))
+            total += int(counts.sum())
+    return changes if total == len(bits) else None
+
+
+def _raised(column: str, segments: Iterable[Segment], bits: BitMap) -> Iterator[_Counts]:
+    """Yield the changes of counts of rows at which the expression of a column raises an error."""
+    raised = raised_id(column)
+    for segment in segments:
+        if raised in segment.columns:
+            for keys, (posting,) in segment.postings(raised):
+                count = np.array([-bits.intersection_cardinality(posting)], dtype=np.int64)
+                yield raised, RAISED_TYPE, keys, count
 
 
 def _may_be_together(record: FileRecord, columns: Sequence[tuple[Column, str]]) -> bool:

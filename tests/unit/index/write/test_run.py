@@ -20,6 +20,7 @@ from tailbit.index.kinds.rows import kind_of
 from tailbit.index.model import IndexFile
 from tailbit.index.postings.postings import Postings, write_segment
 from tailbit.index.store.table import MetadataTable
+from tailbit.index.write import counting
 from tailbit.index.write import hidden as hidden_rows
 from tailbit.index.write.run import run_task
 from tailbit.tables.cache import Cache
@@ -129,17 +130,47 @@ def test_a_file_that_leaves_takes_its_visible_rows_with_it(built: Built, table: 
     assert record.space is not None
 
 
-@pytest.mark.parametrize("gone", ["", "a", "b"])
+@pytest.mark.parametrize("keys_a_file", [0, 1 << 20])
+@pytest.mark.parametrize("gone", ["", "a", "b", "ab"])
 def test_files_that_leave_together_take_their_visible_rows_with_them(
-    built: Built, table: DeltaBuilder, gone: str
+    built: Built, table: DeltaBuilder, gone: str, keys_a_file: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(counting, "_KEYS_A_FILE", keys_a_file)
     hide(table, "b", [5, 6])
     built.run()
     table.commit([table.remove("a"), table.remove("b")])
-    if gone:
-        delete(table, gone)
+    delete(table, *gone)
     assert built.run().rows == 58
     built.check()
+
+
+@pytest.mark.parametrize("hidden", [[], [5, 6]])
+@pytest.mark.parametrize("before", ["", "a", "b"])
+@pytest.mark.parametrize("leaving", ["ab", "abc"])
+def test_files_whose_postings_have_few_keys_leave_without_being_read(
+    built: Built,
+    table: DeltaBuilder,
+    hidden: list[int],
+    before: str,
+    leaving: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read: list[str] = []
+    fetch = counting.fetch
+    monkeypatch.setattr(
+        counting, "fetch", lambda *given, **more: (read.append("x"), fetch(*given, **more))[1]
+    )
+    if hidden:
+        hide(table, "b", hidden)
+        built.run()
+    if before:
+        table.commit([table.remove(before)])
+        built.run()
+    table.commit([table.remove(path) for path in leaving if path != before])
+    read.clear()
+    built.run()
+    built.check()
+    assert read == []
 
 
 def test_only_files_that_stay_are_cached_when_their_rows_are_counted(
