@@ -157,7 +157,7 @@ class Heartbeat:
         self._beat = replace(self._beat, batch=batch)
 
     def release(self) -> None:
-        """Stop rewriting the heartbeat file, and remove it unless another run took it over.
+        """Stop rewriting the heartbeat file, and remove it unless another run, or a later mark, took it over.
 
         If the removal fails, the file grows old by itself.
         """
@@ -166,7 +166,8 @@ class Heartbeat:
             self._thread.join()
         with suppress(StorageError):
             current = read_heartbeat(self._storage)
-            if current is not None and current.run == self._beat.run:
+            mine = self._beat.run, self._beat.mark
+            if current is not None and (current.run, current.mark) == mine:
                 self._storage.delete(NAME)
 
     def _judged(self, other: Beat, stop: threading.Event, tell: Callable[[str], None]) -> Stat | None:
@@ -190,6 +191,9 @@ class Heartbeat:
             return file
         tell(_why_watched(other, age, self._watch_s))
         now = self._changed(signs, stop)
+        if stop.is_set():
+            # Nothing was learnt: the other one may live.
+            raise self._running(signs.beat, age)
         if now is not None and now != signs.seen:
             raise self._running(signs.beat, 0.0)
         return file if other.lease else now
@@ -212,17 +216,18 @@ class Heartbeat:
     def _keep(self) -> None:
         """Rewrite the heartbeat file until `release`; a failed write is tried again at the next beat."""
         shown = -1 if self._life is None else self._life.lives
-        beaten = time.monotonic()
+        beaten = _now()
         while not self._stop.wait(self._interval_s):
             if self._life is not None and self._life.lives == shown:
                 continue
-            with suppress(StorageError):
-                was_silent = time.monotonic() - beaten > self._limit_s
+            # The boundary of the thread, which must outlive every failure.
+            with suppress(Exception):
+                was_silent = _now() - beaten > self._limit_s
                 if (was_silent or self.checks_each_beat) and self._is_anothers():
                     return
                 shown = -1 if self._life is None else self._life.lives
                 self._storage.put(NAME, self._encoded())
-                beaten = time.monotonic()
+                beaten = _now()
 
     def _is_anothers(self) -> bool:
         """Return whether another indexer has taken over while this one gave no sign; if so, set `lost`."""
@@ -235,6 +240,11 @@ class Heartbeat:
     def _encoded(self) -> bytes:
         doing = "" if self._life is None else self._life.doing
         return orjson.dumps(asdict(replace(self._beat, doing=doing)))
+
+
+def _now() -> float:
+    """Return seconds by a clock that goes on while the machine sleeps, where there is one."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
 def _tell_nobody(line: str) -> None:

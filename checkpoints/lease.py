@@ -8,16 +8,22 @@ from __future__ import annotations
 
 import threading
 import time
+import uuid
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 
 from tailbit.checkpoints.heartbeat import Heartbeat
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.checkpoints.signs import NAME, lives, read_heartbeat
 from tailbit.errors import IndexerRunningError, StorageError
-from tailbit.tables.storage import Storage
+from tailbit.tables.storage import SMALL, Storage
 
 LIMIT_S = 15.0
 """Seconds without a beat after which an application is dead; its query gives a sign of life each second."""
+
+PLACE = "_lease_place"
+"""The file with the id of the folder of a lease."""
 
 LOOK_S = 1.0
 """Seconds between two looks at the lease by an application that stands by: each look is one request."""
@@ -35,6 +41,23 @@ class Lease(Heartbeat):
         """Prepare the lease of an application with these signs of life; nothing is written."""
         super().__init__(storage, watch_s=LIMIT_S, life=life, limit_s=LIMIT_S)
         self._signs = life
+
+    def claim(self, stop: threading.Event | None = None, tell: Callable[[str], None] | None = None) -> None:
+        """Claim the lease, as `Heartbeat.claim` does; give its folder an id if it has none.
+
+        Raises:
+            IndexerRunningError: another application is at work.
+            StorageError: nothing can be written where the lease is kept.
+        """
+        if not self._beat.place:
+            self._beat = replace(self._beat, place=self._id_of_place())
+        super().claim(stop, tell)
+
+    def _id_of_place(self) -> str:
+        """Return the id of the folder of the lease, which the first application there has given to it."""
+        with suppress(FileExistsError):
+            self._storage.put_if_absent(PLACE, uuid.uuid4().hex.encode())
+        return self._storage.read(PLACE, SMALL).decode("ascii", "replace")
 
     def claim_when_free(
         self, stop: threading.Event, tell: Callable[[str], None], standing_by: Callable[[], None]

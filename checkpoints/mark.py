@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+import uuid
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -35,7 +36,8 @@ class Mark(Heartbeat):
         self._renew_s = RENEW_S if lease.is_remote else RENEW_LOCAL_S
         super().__init__(storage, life=lease.life, limit_s=_MISSING * self._renew_s)
         self._lease, self._clock = lease, clock
-        self._beat = replace(lease.beat, limit=self._limit_s, lease=lease.place)
+        nonce = uuid.uuid4().hex
+        self._beat = replace(lease.beat, limit=self._limit_s, lease=lease.place, mark=nonce)
         self._due = 0.0
 
     def claim(self, stop: threading.Event | None = None, tell: Callable[[str], None] | None = None) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import orjson
 
-from tailbit.errors import MalformedLogError, StorageError
+from tailbit.errors import MalformedLogError, TailbitError
 from tailbit.imports.dataclass import dataclass
 from tailbit.tables.storage import SMALL, Stat, Storage, open_storage
 from tailbit.tables.storage.locations import location_of
@@ -33,7 +33,9 @@ class Beat:
     `machine`: the scope in which a pid means one process, since hosts may share a name and containers of a
     host number their processes separately; empty if unknown. `doing`: the work of the indexer, in words.
     `limit`: seconds after which this beat is old. `lease`: path or URL of the folder with the lease of the
-    same run, whose beats stand for this one; empty if the run has no lease.
+    same run, whose beats stand for this one; empty if the run has no lease. `place`: id of that folder, since
+    disks of two machines may have folders of one path; empty if unknown. `mark`: tells the marks of one run
+    on one index from each other.
     """
 
     run: str = ""
@@ -45,6 +47,8 @@ class Beat:
     doing: str = ""
     limit: float = LIMIT_S
     lease: str = ""
+    place: str = ""
+    mark: str = ""
 
     @property
     def owner(self) -> str:
@@ -126,7 +130,8 @@ def signs_of(storage: Storage, beat: Beat, seen: Stat) -> Signs | None:
     """Return where the signs of life of a heartbeat's run are: in the file itself, or in the lease it names.
 
     None if the lease was given up, or belongs to another run. If the lease cannot be read from here, as on
-    the disk of another machine, the file itself counts, which is rewritten every few minutes.
+    the disk of another machine, the file itself counts, which is rewritten every few minutes. So it does if
+    the folder of the lease has another id, as where this machine has a folder of the same path.
     """
     own = Signs(storage, beat, seen)
     if not beat.lease or not _may_be_asked(beat.lease, storage.root):
@@ -134,10 +139,12 @@ def signs_of(storage: Storage, beat: Beat, seen: Stat) -> Signs | None:
     try:
         place = open_storage(beat.lease, storage.options)
         current, stat = read_heartbeat(place), place.stat(NAME)
-    except StorageError:
+    except TailbitError:
         return own
     if current is None or stat is None:
         return None if place.remote or beat.machine == this_machine() else own
+    if beat.place and current.place and current.place != beat.place:
+        return own
     return Signs(place, current, stat) if current.run == beat.run else None
 
 

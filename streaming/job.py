@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING
 from tailbit.arguments.values import flag, wrong_type
 from tailbit.checkpoints.heartbeat import Heartbeat
 from tailbit.checkpoints.liveness import Liveness
-from tailbit.errors import NotDrainedError, RequirementError, TailbitError
+from tailbit.errors import IndexerRunningError, NotDrainedError, RequirementError, TailbitError
 from tailbit.streaming.java.requirements import check_requirements
 from tailbit.streaming.java.session import Session, build_session, is_submitted, master_told, on_one_machine
 from tailbit.streaming.life.cluster import addresses, await_master, check_master
 from tailbit.streaming.life.processes import end_stopped
 from tailbit.streaming.life.signals import signals
+from tailbit.streaming.life.turns import take_short_turns
 from tailbit.streaming.life.watchdog import Supervision, Watchdog
 from tailbit.streaming.query.attend import Run, run_to_its_end
 from tailbit.streaming.query.caught_up import caught_up
@@ -157,7 +158,12 @@ def _harmless_before_a_query(life: Liveness) -> Iterator[None]:
 def _index(run: Run, watchdog: Watchdog) -> None:
     """Claim the index, wait for the master, and keep the query running."""
     prepared, stop, life = run.prepared, run.stop, run.life
-    run.heartbeat.claim(stop, run.tell)
+    try:
+        run.heartbeat.claim(stop, run.tell)
+    except IndexerRunningError:
+        if stop.is_set():
+            return
+        raise
     watchdog.last_acts.append(run.heartbeat.release)
     try:
         if not is_submitted():
@@ -208,6 +214,7 @@ def _announce_ui(spark: SparkSession, announce: Tell) -> None:
 def _ready(master: str) -> None:
     """Check the requirements of an indexer; let freed memory return to the system from now on."""
     take_from_the_system()
+    take_short_turns()
     check_requirements()
     if not is_submitted():
         check_master(master)
@@ -250,6 +257,10 @@ def _close_when_ended(run_id: str, job: Job, life: Liveness) -> None:
         with Sampler(life) as sampler:
             sampler.follow(job)
             while job.query.isActive:
+                if job.heartbeat.lost is not None:
+                    job.batch.error = job.heartbeat.lost
+                    job.query.stop()
+                    break
                 time.sleep(1.0)
                 shown.look(time.monotonic())
         job.filling.stop()

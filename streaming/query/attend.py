@@ -26,7 +26,7 @@ from tailbit.streaming.query.up_to_date import UpToDate
 from tailbit.streaming.upkeep import spark_checkpoint
 from tailbit.streaming.upkeep.mending import Tell, tell_nobody
 from tailbit.streaming.upkeep.own_log import mended_log
-from tailbit.streaming.upkeep.patience import WAIT_S, Patience, worth_a_restart
+from tailbit.streaming.upkeep.patience import LONGEST_S, WAIT_S, Patience, worth_a_restart
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from tailbit.streaming.batch import OnProgress
 
 _STARTING = "starting the query"
+
+_SIGNS = 10
+"""A query that ran for longer than the longest pause with as many signs of life went well until it failed."""
 
 ONCE_WAIT_S = 60.0
 """With `once`, seconds of lasting failure after which the run ends."""
@@ -82,6 +85,7 @@ def _ended_well(run: Run, spark: SparkSession, patience: Patience) -> bool:
     A restart is needed after a transient failure, and after damage of the index that was mended at the end.
     """
     job: Job | None = None
+    began, moves = time.monotonic(), run.life.moves
     try:
         run.life.sign(_STARTING)
         run.life.begun = True
@@ -94,7 +98,8 @@ def _ended_well(run: Run, spark: SparkSession, patience: Patience) -> bool:
             run.sampler.follow(job)
         return not attend(job, run.stop, run.on_progress)
     except TailbitError as met:
-        if job is not None and job.batch.latest() is not None:
+        went_well = time.monotonic() - began > LONGEST_S and run.life.moves - moves >= _SIGNS
+        if job is not None and (went_well or job.batch.latest() is not None):
             patience.worked()
         failed, cached = _after_reset(run, as_vanished(run.prepared, met))
         pause = patience.pause(failed, cached)

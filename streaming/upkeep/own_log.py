@@ -11,7 +11,13 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from tailbit.checkpoints.heartbeat import Heartbeat
-from tailbit.errors import IndexFormatError, IndexLogError, MalformedLogError, TailbitError
+from tailbit.errors import (
+    IndexerRunningError,
+    IndexFormatError,
+    IndexLogError,
+    MalformedLogError,
+    TailbitError,
+)
 from tailbit.index.maintenance.start_over import start_over_with
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.upkeep.mending import Tell
@@ -43,6 +49,21 @@ def in_time(
         MalformedLogError: the log of the source is torn; a restart may find it whole.
         TailbitError: `prepare` raised it.
     """
+    try:
+        return _in_time(prepare, storage_options, stop, tell, sure_s)
+    except IndexerRunningError:
+        if stop.is_set():
+            return None
+        raise
+
+
+def _in_time(
+    prepare: Callable[[bool], P],
+    storage_options: Mapping[str, str] | None,
+    stop: threading.Event,
+    tell: Tell,
+    sure_s: float,
+) -> P | None:
     patience = Patience(sure_s)
     while not stop.is_set():
         try:
@@ -88,7 +109,7 @@ def mended_log(index: MetadataTable, failed: TailbitError, patience: Patience, t
     Raises:
         StorageError: the store refused.
     """
-    if not isinstance(failed, IndexLogError) or patience.waited() < SURE_S:
+    if not isinstance(failed, IndexLogError) or patience.lasts() < SURE_S:
         return
     start_over_with(index.path, index.state.settings.definitions, index.storage.options, index.kinds)
     tell(f"mended: {failed}; the index is built again")

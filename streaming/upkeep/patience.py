@@ -89,14 +89,16 @@ class Patience:
     clock: Callable[[], float] = time.monotonic
     _since: float | None = field(default=None, init=False)
     _pause: float = field(default=FIRST_S, init=False)
+    _kind: type[TailbitError] | None = field(default=None, init=False)
+    _kind_since: float = field(default=0.0, init=False)
 
     def worked(self) -> None:
         """Reset the pauses, since something was recorded."""
-        self._since, self._pause = None, FIRST_S
+        self._since, self._pause, self._kind = None, FIRST_S, None
 
-    def waited(self) -> float:
-        """Return the seconds since the first of the failures that have not ended yet; 0 after a success."""
-        return 0.0 if self._since is None else self.clock() - self._since
+    def lasts(self) -> float:
+        """Return for how many seconds every failure has been of the class of the last one."""
+        return 0.0 if self._kind is None else self.clock() - self._kind_since
 
     def pause(self, error: TailbitError, mended: bool = False) -> float | None:
         """Return the seconds to wait before a retry; None if the error is not transient, or lasted too long.
@@ -104,6 +106,8 @@ class Patience:
         `mended`: the cause of the error has been removed.
         """
         now = self.clock()
+        if type(error) is not self._kind:
+            self._kind, self._kind_since = type(error), now
         self._since = now if self._since is None else self._since
         if not (mended or is_transient(error)) or now - self._since >= self.limit_s:
             return None

@@ -24,6 +24,7 @@ from tailbit.errors import (
 )
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming import start
+from tailbit.streaming.job import _RUNNING as running_queries
 from tailbit.streaming.job import failure_of
 from tailbit.streaming.query.attend import attend
 from tailbit.streaming.query.launch import launch, prepare
@@ -268,6 +269,17 @@ def test_a_table_that_becomes_unreadable_ends_the_query_by_name_and_the_index_st
     assert "fromTheFuture" in str(failure)
     assert covered(f"{table}/_tailbit") == 1
     assert tailbit.open(table).where("k < 5", version=1).count() == 5
+
+
+def test_a_query_whose_index_another_indexer_has_taken_over_ends_by_that_name(
+    table: str, started: Any
+) -> None:
+    query = started(table, ["v"])
+    wait_until(lambda: covered(f"{table}/_tailbit") == 1)
+    job = dict(running_queries.jobs())[str(query.runId)]
+    job.heartbeat.lost = IndexerRunningError(owner="another", path=table, age=0.0, limit=30.0)
+    finished(query)
+    wait_until(lambda: isinstance(failure_of(query), IndexerRunningError))
 
 
 def test_what_a_merge_on_a_worker_found_damaged_is_posted_again_by_the_next_query(

@@ -150,13 +150,13 @@ def test_a_heartbeat_that_is_released_while_it_is_watched_leaves_the_way_free(st
     mine.release()
 
 
-def test_a_watch_ends_when_the_command_is_to_stop(storage: Storage) -> None:
+def test_a_watch_ends_when_the_command_is_to_stop_and_leaves_the_other_s_heartbeat(storage: Storage) -> None:
     write(storage, ELSEWHERE, age_s=-7200)
     stop = threading.Event()
     stop.set()
-    mine = Heartbeat(storage, watch_s=HANG_S)
-    mine.claim(stop)
-    mine.release()
+    with pytest.raises(IndexerRunningError):
+        Heartbeat(storage, watch_s=HANG_S).claim(stop)
+    assert storage.stat(NAME) is not None
 
 
 def test_a_heartbeat_of_another_release_is_read_for_what_it_tells(storage: Storage) -> None:

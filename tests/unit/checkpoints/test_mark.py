@@ -12,11 +12,12 @@ import orjson
 import pytest
 
 from tailbit.checkpoints.heartbeat import Heartbeat
+from tailbit.checkpoints.lease import Lease
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.checkpoints.mark import RENEW_LOCAL_S, Mark
 from tailbit.checkpoints.signs import NAME, Beat, State, last_sign, read_heartbeat, running_indexer
 from tailbit.errors import IndexerRunningError
-from tailbit.tables.storage import LocalStorage, Storage
+from tailbit.tables.storage import LocalStorage, Storage, StorageOptions
 
 
 @pytest.fixture
@@ -134,6 +135,44 @@ def test_a_mark_that_the_same_run_left_is_its_own(index: Storage, lease: Heartbe
     again.claim()
     again.release()
     assert read_heartbeat(index) is None
+
+
+def test_a_mark_that_is_released_leaves_a_later_one_of_the_same_run(index: Storage, lease: Heartbeat) -> None:
+    first, second = Mark(index, lease), Mark(index, lease)
+    first.claim()
+    second.claim()
+    first.release()
+    assert read_heartbeat(index) is not None
+    second.release()
+    assert read_heartbeat(index) is None
+
+
+def test_a_lease_of_the_same_path_on_another_disk_says_nothing_of_a_mark(
+    index: Storage, tmp_path: Path
+) -> None:
+    (tmp_path / "here").mkdir()
+    here = Lease(LocalStorage(str(tmp_path / "here")), Liveness())
+    here.claim()
+    there = replace(here.beat, machine="another machine", host="another-host", run="other", place="of there")
+    index.put(NAME, orjson.dumps(asdict(replace(there, lease=here.place, limit=180.0))))
+    age(index.root, 100.0)
+    assert running_indexer(index) == there.owner
+    index.put(
+        NAME, orjson.dumps(asdict(replace(there, lease=here.place, limit=180.0, place=here.beat.place)))
+    )
+    assert running_indexer(index) is None
+    again = Lease(LocalStorage(str(tmp_path / "here")), Liveness())
+    here.release()
+    again.claim()
+    assert again.beat.place == here.beat.place != ""
+    again.release()
+
+
+def test_a_lease_that_cannot_be_asked_from_here_leaves_the_mark_to_speak(index: Storage) -> None:
+    beat = Beat(run="r", host="another-host", machine="another machine", pid=7, lease="s3://lake/lease")
+    index.put(NAME, orjson.dumps(asdict(replace(beat, limit=180.0))))
+    odd = LocalStorage(index.root, options=StorageOptions.of({"SERVICE_ACCOUNT": "x"}))
+    assert running_indexer(odd) == beat.owner
 
 
 def test_a_lease_that_was_lost_is_lost_for_every_index(index: Storage, lease: Heartbeat) -> None:

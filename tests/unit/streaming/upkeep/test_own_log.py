@@ -12,7 +12,7 @@ import tailbit
 from support.drive import Drive
 from support.tables import index_of, three_commits
 from tailbit.checkpoints.heartbeat import Heartbeat
-from tailbit.errors import IndexerRunningError, IndexLogError, MalformedLogError
+from tailbit.errors import IndexerRunningError, IndexLogError, MalformedLogError, StorageError
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.query.launch import Prepared, prepare
 from tailbit.streaming.upkeep.own_log import SURE_S, in_time, mended_log
@@ -99,14 +99,16 @@ def test_a_running_indexer_makes_the_index_anew_once_its_log_has_stayed_damaged_
 ) -> None:
     index, clock, told = MetadataTable.open(f"{path}/_tailbit"), Clock(), list[str]()
     patience = Patience(clock=clock)
+    patience.pause(StorageError(path=path, reason="busy"))
+    clock.now = 300.0
     newest.write_bytes(b"")
     with pytest.raises(IndexLogError) as met:
         index.refresh()
     patience.pause(met.value)
-    for seconds in (0.0, SURE_S / 2):
+    for seconds in (300.0, 300.0 + SURE_S / 2):
         clock.now = seconds
         mended_log(index, met.value, patience, told.append)
-    clock.now = SURE_S
+    clock.now = 300.0 + SURE_S
     mended_log(index, MalformedLogError(file="of the table", reason="it is torn"), patience, told.append)
     assert told == []
     mended_log(index, met.value, patience, told.append)

@@ -110,5 +110,19 @@ def test_once_something_worked_the_next_trouble_has_all_the_time_again() -> None
     assert patience.pause(PASSING[0]) == 0.5
 
 
+def test_a_failure_lasts_as_long_as_every_one_is_of_its_class() -> None:
+    clock = Clock()
+    patience = Patience(limit_s=600.0, clock=clock)
+    patience.pause(StorageError(path="t", reason="busy"))
+    clock.now = 300.0
+    patience.pause(IndexLogError(file="x", reason="torn"))
+    assert patience.lasts() == 0.0
+    clock.now = 312.0
+    patience.pause(IndexLogError(file="x", reason="torn"))
+    assert patience.lasts() == 12.0
+    patience.worked()
+    assert patience.lasts() == 0.0
+
+
 def test_what_was_taken_away_is_tried_again_though_its_error_does_not_pass() -> None:
     assert Patience().pause(LASTING[0], mended=True) == 0.5
