@@ -3,7 +3,8 @@
 One writer appends to tables at random, at one rate for all, while `tailbit run --config` follows. Lag of a
 commit: from the return of the writer to the line that says that it is covered. Memory is the proportional set
 size of the command and all that it started. In the end each index must hold every row once. Prints a row of
-figures; exit status 1 where an index is not right, the lag grows, or a commit was never told of.
+figures; exit status 1 where an index is not right or a commit was never told of, and, once the row is
+recorded, where lag or memory are above their limits.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from statistics import median, quantiles
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import orjson
 import psutil
 from deltalake import write_deltalake
@@ -41,6 +43,10 @@ PARTS = ("command", "Java", "workers")
 
 SEEN = (1, 4, 9)
 """The tenths of the time whose memory is reported."""
+
+
+Memory = npt.NDArray[np.float64]
+"""Megabytes of the parts of the application, and of all together."""
 
 
 class Commit(NamedTuple):
@@ -158,8 +164,10 @@ def main() -> int:
             findings = _findings(application, load, names)
         finally:
             application.end_of_test()
-    cells = _cells(asked, load)
-    return reported(cells, findings, asked.record, BEGIN, END)
+    cells, missed = _cells(asked, load), _missed(asked, load)
+    status = reported(cells, findings, asked.record, BEGIN, END)
+    print("\n".join(missed))
+    return 1 if missed else status
 
 
 def _findings(application: Application, load: Load, names: list[str]) -> list[str]:
@@ -179,12 +187,30 @@ def _findings(application: Application, load: Load, names: list[str]) -> list[st
     return found
 
 
-def _cells(asked: argparse.Namespace, load: Load) -> dict[str, object]:
-    lags = [lag for commit in load.commits if (lag := load.told.lag(commit)) is not None]
+def _missed(asked: argparse.Namespace, load: Load) -> list[str]:
+    """Whatever is above its limit."""
+    p99 = _p99(_lags(load))
+    missed = [f"lag: p99 of {p99:.2f} s, at most {asked.p99:g} asked"] * (p99 > asked.p99)
+    *_, middle, end = (float(seen[-1]) for seen in _memory_seen(load)[1])
+    if end > middle * (1 + asked.growth / 100):
+        missed.append(f"memory: {middle:.0f} → {end:.0f} MB from the fifth to the last tenth")
+    return missed
+
+
+def _lags(load: Load) -> list[float]:
+    return [lag for commit in load.commits if (lag := load.told.lag(commit)) is not None]
+
+
+def _memory_seen(load: Load) -> tuple[Memory, list[Memory]]:
+    """Return all samples of the memory with their sum as last column, and medians of tenths of the time."""
     parts = np.array(load.memory)
     memory = np.column_stack([parts, parts.sum(axis=1)])
     tenths = np.array_split(memory, 10) if len(memory) >= 10 else [memory] * 10
-    seen = [np.median(tenths[number], axis=0) for number in SEEN]
+    return memory, [np.median(tenths[number], axis=0) for number in SEEN]
+
+
+def _cells(asked: argparse.Namespace, load: Load) -> dict[str, object]:
+    lags, (memory, seen) = _lags(load), _memory_seen(load)
     parts_and_all = [" → ".join(f"{mb:.0f}" for mb in part) for part in np.transpose(seen)]
     return {
         "date": datetime.datetime.now(datetime.timezone.utc).date(),
@@ -217,6 +243,12 @@ def _arguments() -> argparse.Namespace:
         default=200,
         metavar="N",
         help="each N-th commit of a table makes its files one; 0: none",
+    )
+    parser.add_argument(
+        "--p99", type=float, default=1.0, help="most seconds of the 99th percentile of the lag"
+    )
+    parser.add_argument(
+        "--growth", type=float, default=3.0, help="most per cent that memory grows from the middle to the end"
     )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--record", type=Path, metavar="FILE", help="write the result of a sound run there")
