@@ -30,8 +30,8 @@ def pod() -> dict[str, Any]:
 def test_the_probes_ask_pages_that_there_are(pod: dict[str, Any]) -> None:
     (container,) = pod["containers"]
     probes = [container[f"{name}Probe"]["httpGet"] for name in ("startup", "liveness", "readiness")]
-    assert [probe["path"] for probe in probes] == ["/livez", "/livez", "/readyz"]
-    assert {probe["path"] for probe in probes} <= set(PAGES)
+    assert [probe["path"] for probe in probes] == ["/livez", "/livez", "/readyz?tables=no"]
+    assert {probe["path"].partition("?")[0] for probe in probes} <= set(PAGES)
     assert container["ports"] == [{"name": "metrics", "containerPort": PORT}]
 
 
@@ -62,6 +62,18 @@ def test_the_image_runs_what_the_pod_runs(pod: dict[str, Any]) -> None:
     assert yaml.safe_load(re.findall(r"^CMD (.+)$", text, re.M)[0]) == pod["containers"][0]["args"]
     assert re.findall(r"^EXPOSE (\d+)$", text, re.M) == [str(PORT)]
     assert re.findall(r"^USER (\d+)$", text, re.M) == [str(pod["securityContext"]["runAsUser"])]
+
+
+def test_the_unit_may_write_where_the_example_has_tables_and_indexes(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("PARTNER_KEY_ID", "PARTNER_SECRET"):
+        monkeypatch.setenv(name, "x")
+    tables = read_config(DEPLOY / "tailbit.toml").config.table
+    places = [place for table in tables if (place := table.index or table.path) and "://" not in place]
+    unit = (DEPLOY / "systemd" / "tailbit.service").read_text()
+    (line,) = re.findall(r"^ReadWritePaths=(.+)$", unit, re.M)
+    writable = [word.removeprefix("-") for word in line.split()]
+    assert places
+    assert all(any(place.startswith(f"{folder}/") for folder in writable) for place in places)
 
 
 @pytest.mark.parametrize("operator", ["kubeflow", "apache"])
