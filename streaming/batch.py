@@ -73,18 +73,19 @@ class Batch:
         life: Liveness | None = None,
         workers: threading.Lock | None = None,
         processes: str | None = None,
+        id_: str = "",
     ) -> None:
         """Prepare the batches. `workers`: lock that several indexes share; they leave one worker free.
 
         `processes`: a folder that shows which processes have a task of this table; see `on_workers`.
+        `id_`: name of the table in a configuration, else empty.
         """
         self._life = life or Liveness()
         self._table, self._index, self._settings, self._spark = table, index, settings, spark
         self._heartbeat, self._on_progress = heartbeat, on_progress
         self.master = str(spark.sparkContext.master)
-        self._name = PurePath(table.root).name
-        self._backlog = Backlog(table)
-        self._cores = spark.sparkContext.defaultParallelism
+        self._id, self._name = id_, id_ or PurePath(table.root).name
+        self._backlog, self._cores = Backlog(table), spark.sparkContext.defaultParallelism
         self._is_alone, self._processes = workers is None, processes
         limits = TaskLimits(parallelism=self._cores if workers is None else max(1, self._cores - 1))
         self.mender = Mender(table, index, tell)
@@ -98,8 +99,7 @@ class Batch:
         )
         self.merger = Merger(table, index, spark, mender=self.mender, workers=self._workers, at_work=at_work)
         self.error: TailbitError | None = None
-        self.busy = False
-        self.thread = 0
+        self.busy, self.thread = False, 0
         self._last: Progress | None = None
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
@@ -198,6 +198,7 @@ class Batch:
             batch_ms=seconds * 1000,
             building=end.in_snapshot,
             batch_id=batch_id,
+            id=self._id,
             names=names_of(self._table, None if ledger is None else ledger.covered, lag.head),
         )
         if self._on_progress is not None:

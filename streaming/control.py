@@ -60,9 +60,12 @@ class Control:
             return 0
 
     def report(self, error: TailbitError) -> None:
-        """Save an error of the planner with its name and fields."""
+        """Save an error of the planner with its name and fields; a failure to save it is ignored."""
         fields = {name: value for name, value in error.fields.items() if isinstance(value, (str, int, float))}
-        self._error.write_bytes(orjson.dumps({"error": type(error).__name__, "fields": fields}))
+        unfinished = self.path / "error.tmp"
+        with suppress(OSError):
+            unfinished.write_bytes(orjson.dumps({"error": type(error).__name__, "fields": fields}))
+            unfinished.replace(self._error)
 
     def reported(self) -> TailbitError | None:
         """Return the error that the planner reported, with its class and fields; None if there is none."""

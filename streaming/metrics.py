@@ -23,11 +23,11 @@ _REMOTE_S = 10.0
 class Progress:
     """The progress of one batch, or of one look at an idle table, for people.
 
-    `table`: the root of the table. `covered`: the version the index covers, None until its first build is
-    complete. `first` and `target`: the batch read the versions after `first` up to `target`. `files`, `rows`:
-    numbers indexed or counted anew. `lag`: what is left to index. `building`: the first snapshot is not
-    complete yet. `idle`: no batch runs, and all is covered. `look`: this is a look at an idle table, in which
-    nothing was indexed.
+    `table`: the root of the table. `id`: its name in a configuration, else empty. `covered`: the version the
+    index covers, None until its first build is complete. `first` and `target`: the batch read the versions
+    after `first` up to `target`. `files`, `rows`: numbers indexed or counted anew. `lag`: what is left to
+    index. `building`: the first snapshot is not complete yet. `idle`: no batch runs, and all is covered.
+    `look`: this is a look at an idle table, in which nothing was indexed.
     """
 
     table: str
@@ -43,6 +43,7 @@ class Progress:
     batch_id: int = -1
     idle: bool = False
     look: bool = False
+    id: str = ""
     names: Mapping[Version, VersionName] = field(default_factory=dict)
     """The names of versions that are not called by their numbers, as with Hudi instants."""
 

@@ -6,7 +6,8 @@ waits for it. Nothing is written.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from tailbit.errors import (
@@ -32,9 +33,10 @@ from tailbit.streaming.config.read import ReadConfig
 from tailbit.streaming.life.crew import each
 from tailbit.tables import open_table
 from tailbit.tables.storage import StorageOptions
+from tailbit.tables.storage.refusals import may_pass
 from tailbit.tables.table import Table
 
-TOGETHER, LOOK_S = 8, 10.0
+TOGETHER, LOOK_S = 32, 10.0
 """Number of tables that are looked at together, since a look mostly waits; and most seconds of one look."""
 
 
@@ -42,8 +44,8 @@ TOGETHER, LOOK_S = 8, 10.0
 class Found:
     """The problems of one table, each with the keys in the table's section that it is about.
 
-    `waits`: why the table cannot be read now. `is_of_table`: the table is at fault and not the configuration,
-    as with a feature that tailbit cannot read.
+    `waits`: why the table cannot be read now. `is_of_table`: the table or its index is at fault and not the
+    configuration, as with a feature that tailbit cannot read, or an index of a newer format.
     """
 
     table: TableEntry
@@ -52,16 +54,19 @@ class Found:
     is_of_table: bool = False
 
 
-def check_tables(read: ReadConfig) -> list[Found]:
+def check_tables(
+    read: ReadConfig, on_wait: Callable[[], None] = lambda: None, stop: threading.Event | None = None
+) -> list[Found]:
     """Look at every table with a path; return a result for each of them, in the order of the file.
 
     The problems of a table that is itself at fault are warnings, as long as another table can be followed.
+    `on_wait`: called again and again while tables are looked at. `stop`: once set, no table is waited for.
 
     Raises:
         ConfigError: names every problem with its line.
     """
     tables = [table for table in read.config.table if table.path is not None]
-    results = each(look_at, tables, _late, TOGETHER, LOOK_S)
+    results = each(look_at, tables, _late, TOGETHER, LOOK_S, on_wait, stop)
     others_go_on = len(read.config.table) > sum(result.is_of_table for result in results)
     for result in results:
         note = read.problems.warn if result.is_of_table and others_go_on else read.problems.add
@@ -84,7 +89,7 @@ def look_at(table: TableEntry) -> Found:
     except NotATableError as nothing:
         return Found(table, waits=str(nothing))
     except TailbitError as refused:
-        if refused.retryable:
+        if may_pass(refused):
             return Found(table, waits=str(refused))
         return Found(table, ((("path",), _in_a_line(refused)),), is_of_table=isinstance(refused, SourceError))
     problems: list[tuple[Place, str]] = []
@@ -96,11 +101,13 @@ def look_at(table: TableEntry) -> Found:
                 define(statement_of(entry, source.root), source.snapshot().schema)
     except _Passing as passing:
         return Found(table, waits=str(passing))
+    except IndexFormatError as newer:
+        return Found(table, ((("index",), _in_a_line(newer)),), is_of_table=True)
     return Found(table, tuple(problems))
 
 
 class _Passing(Exception):
-    """A store that does not answer now."""
+    """A store that does not answer, or refuses, now."""
 
 
 @contextmanager
@@ -108,20 +115,21 @@ def _noted(problems: list[tuple[Place, str]], keys: Place) -> Iterator[None]:
     """Add a named error of the block to `problems` under `keys`; damage and an older format are no problems.
 
     Raises:
-        _Passing: the store does not answer now.
+        IndexFormatError: the index has a newer format.
+        _Passing: the store does not answer, or refuses, now.
     """
     try:
         yield
     except IndexFormatError as other:
         if not other.is_older:
-            problems.append((("index",), _in_a_line(other)))
+            raise
     except ForeignIndexError as foreign:
         problems.append((("index",), _in_a_line(foreign)))
     except CorruptIndexError:
         # Damage is mended by the application.
         return
     except TailbitError as refused:
-        if refused.retryable:
+        if may_pass(refused):
             raise _Passing(str(refused)) from refused
         problems.append((keys, _in_a_line(refused)))
 

@@ -32,7 +32,8 @@ def check_jars(read: ReadConfig) -> None:
 def _misfits(jar: str, is_file: bool) -> Iterator[str]:
     """Yield each problem of a jar, as text. `is_file`: `jar` is a path or URI, no Maven coordinate."""
     path = jar.removeprefix("file://").removeprefix("file:")
-    if is_file and "://" not in path and "*" not in path and not os.path.isfile(path):
+    is_elsewhere = re.match(r"[a-z][\w+.-]*:", path, re.IGNORECASE) is not None
+    if is_file and not is_elsewhere and "*" not in path and not os.path.isfile(path):
         yield "there is no such file"
     named, spark = _RELEASES.search(os.path.basename(jar)), installed("pyspark")
     if named is None or spark is None:

@@ -60,7 +60,8 @@ def line_of(lines: Mapping[Place, int], place: Place) -> int:
 def _statements(text: str) -> Iterator[tuple[int, str]]:
     """Yield each header and each key with its value, with the number of its first line."""
     taken: list[str] = []
-    for number, line in enumerate(text.splitlines(), 1):
+    # TOML ends lines by these alone; a text may hold other characters at which `splitlines` splits.
+    for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), 1):
         if not taken and line.strip()[:1] in ("", "#"):
             continue
         taken.append(line)

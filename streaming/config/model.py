@@ -6,6 +6,7 @@ must not share is checked by `read`, and what a table must have by `check`.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Annotated, Any, TypeVar
@@ -33,7 +34,7 @@ _ID = re.compile(r"[A-Za-z0-9_][\w.-]*")
 
 def _seconds(value: Any) -> float:
     """Return a length of time in seconds: a number of seconds, or a text such as `500ms` or `2h`."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0:
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < math.inf:
         return float(value)
     if not isinstance(value, str):
         raise ValueError('a length of time such as "500ms", "2s" or "1h" is expected')
@@ -74,7 +75,7 @@ def _some(values: tuple[T, ...]) -> tuple[T, ...]:
 Seconds = Annotated[float, BeforeValidator(_seconds)]
 StallSeconds = Annotated[float, BeforeValidator(_stall_seconds)]
 Bytes = Annotated[int, BeforeValidator(_bytes), Field(ge=1)]
-Text = Annotated[str, Field(min_length=1)]
+Text = Annotated[str, Field(min_length=1, pattern=r"\A[^\x00]*\z")]
 Some = Annotated[tuple[T, ...], AfterValidator(_some)]
 AtLeastOne = Annotated[int, Field(ge=1)]
 
@@ -103,7 +104,7 @@ class Defaults(_Section):
     max_bytes: Bytes = _BATCH.bytes
     retention: Seconds = KEPT_S
     max_lag: Seconds = 300.0
-    stuck_after: Seconds = 60.0
+    stuck_after: Annotated[Seconds, Field(gt=0)] = 60.0
     storage_options: dict[str, Text] = {}
 
 

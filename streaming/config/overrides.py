@@ -62,7 +62,10 @@ def override(
             continue
         section: Any = document
         for key in place[:-1]:
-            section = section[key] if isinstance(key, int) else section.setdefault(key, {})
+            if isinstance(section, dict):
+                section = section.setdefault(key, {})
+            elif isinstance(section, list) and isinstance(key, int):
+                section = section[key]
         if isinstance(section, dict):
             section[place[-1]] = environment[variable]
             places[place] = variable
@@ -76,8 +79,14 @@ def _place(words: list[str], document: Mapping[str, Any]) -> Place | None:
         return _key((head.lower(),), rest)
     if head.lower() != "table" or not rest:
         return None
-    numbers = [n for n, id_ in _ids(document) if _as_variable(id_) == rest[0].upper()]
-    return _key(("table", numbers[0]), rest[1:]) if len(numbers) == 1 else None
+    for length in range(1, len(rest)):
+        # An id may have `__` itself.
+        named = "__".join(rest[:length]).upper()
+        numbers = [n for n, id_ in _ids(document) if _as_variable(id_) == named]
+        place = _key(("table", numbers[0]), rest[length:]) if len(numbers) == 1 else None
+        if place is not None:
+            return place
+    return None
 
 
 def _key(section: Place, words: list[str]) -> Place | None:

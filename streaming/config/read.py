@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,8 @@ from tailbit.streaming.config.lines import NotToml, Place, lines_of, parsed
 from tailbit.streaming.config.model import Application, Config, Defaults, IndexEntry, TableEntry
 from tailbit.streaming.config.overrides import expanded, is_named, override
 from tailbit.streaming.config.problems import Problem, Problems, refusal
-from tailbit.tables.storage import may_be_secret
+from tailbit.streaming.life.crew import each
+from tailbit.tables.storage import local_name, may_be_secret
 from tailbit.wording import did_you_mean
 
 _SECTIONS: Mapping[str, Any] = {
@@ -25,6 +27,14 @@ _SECTIONS: Mapping[str, Any] = {
     "table": TableEntry,
     "indexes": IndexEntry,
 }
+
+
+_OPEN_SECTIONS = {"storage_options", "spark"}
+"""Sections whose keys belong to stores and to Spark, and whose values may be secrets."""
+
+
+_TOGETHER, _LOOK_S = 32, 5.0
+"""Number of paths whose links are followed together, and most seconds for one: a mount may not answer."""
 
 
 @dataclass(frozen=True)
@@ -101,12 +111,18 @@ def _warn_of_secrets(document: Any, problems: Problems, place: Place = ()) -> No
         here = (*place, key)
         if isinstance(value, (dict, list)):
             _warn_of_secrets(value, problems, here)
-        elif "storage_options" in place and may_be_secret(str(key)) and not is_named(value):
+        elif _OPEN_SECTIONS & set(place) and _may_be_secret(str(key)) and not is_named(value):
+            variable = re.sub(r"\W", "_", str(key)).upper()
             problems.warn(
                 here,
                 f"the value of {key} stands in the file, where others may read it: "
-                f'write {key} = "${{{key}}}", and set that variable of the environment',
+                f'write {key} = "${{{variable}}}", and set that variable of the environment',
             )
+
+
+def _may_be_secret(key: str) -> bool:
+    """Return whether a value may be a secret; the class that provides credentials is none."""
+    return may_be_secret(key) and not key.lower().endswith("provider")
 
 
 def _validated(document: dict[str, Any], problems: Problems, variables: Mapping[Place, str]) -> Config | None:
@@ -177,22 +193,28 @@ def _found(error: Mapping[str, Any], place: Place) -> str:
         # For an entry of a list, the line number says which entry is meant.
         return message if isinstance(place[-1], int) else f"{key}: {message}"
     value = error.get("input")
-    shown = f", and not {value!r}" if isinstance(value, (str, int, float)) and "options" not in key else ""
+    may_be_shown = isinstance(value, (str, int, float)) and not _OPEN_SECTIONS & set(keys)
+    shown = f", and not {value!r}" if may_be_shown else ""
     return f"{key}: {message[:1].lower()}{message[1:]}{shown}"
 
 
 def _check_between(config: Config, problems: Problems, folder: str) -> None:
     """Check what two tables must not share: id, table, place of the index."""
+    given = [path for table in config.table for path in (table.path, table.index) if path]
+    whole = {path: _whole_path(path, folder) for path in given}
+    paths = sorted({*whole.values(), *map(index_path, whole.values())})
+    real = dict(zip(paths, each(_real, paths, str, _TOGETHER, _LOOK_S), strict=True))
 
-    def same(path: str | None) -> str | None:
-        whole = path and _whole_path(path, folder)
-        return whole if not whole or "://" in whole else os.path.realpath(whole)
+    def root(table: TableEntry) -> str | None:
+        return table.path and real[whole[table.path]]
 
     def place(table: TableEntry) -> str | None:
-        return same(table.index or (table.path and index_path(table.path)))
+        if table.index:
+            return real[whole[table.index]]
+        return table.path and real[index_path(whole[table.path])]
 
     checks: Sequence[tuple[str, Callable[[TableEntry], str | None], str]] = (
-        ("path", lambda table: same(table.path), "the table at {} stands here a second time"),
+        ("path", root, "the table at {} stands here a second time"),
         ("name", lambda table: table.name, "the table {} stands here a second time"),
         ("id", lambda table: table.id.lower(), "a second table has the id {}: give it an id of its own"),
         ("index", place, "a second table has its index at {}: give it a place of its own"),
@@ -209,8 +231,17 @@ def _check_between(config: Config, problems: Problems, folder: str) -> None:
             problems.add(("table", number, key), f"{problem.format(value)} (the first is in line {line})")
 
 
+def _real(place: str) -> str:
+    """Return a path without links, so that equal places are equal texts; a URI as it is."""
+    return place if "://" in place else os.path.realpath(place)
+
+
 def _whole_path(path: str, folder: str) -> str:
-    """Return a URI without a slash at its end, or a path made absolute from the configuration's `folder`."""
+    """Return a URI without a slash at its end, or a path made absolute from the configuration's `folder`.
+
+    A URI of the scheme `file:` becomes a path.
+    """
+    path = local_name(path) if path.startswith("file:") else path
     if "://" in path:
         return path.rstrip("/")
     return os.path.normpath(os.path.join(folder, os.path.expanduser(path)))

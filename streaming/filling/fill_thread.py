@@ -83,22 +83,15 @@ class FillThread:
 
     def look(self) -> float:
         """Fill once if there is something to fill; return the seconds to wait before the next look."""
-        from py4j.protocol import Py4JError
-        from pyspark.errors import PySparkException
-
         began = self._clock()
         try:
             outcome = self._filler.step()
         except CorruptIndexError as damage:
             return self._failed(damage, mend=damage)
-        except (TailbitError, OSError, Py4JError, PySparkException) as error:
-            # Java is stopping, a worker was lost, or the store does not answer.
-            return self._failed(error)
-        except AttributeError:
-            # pyspark gives up its Java context while a session is stopped.
-            if not self._stop.is_set():
-                raise
-            return self._look_s
+        except Exception as error:
+            # The boundary of the thread, which must outlive every failure: Java is stopping, a worker was
+            # lost, the store does not answer. While a session is stopped, pyspark has no Java context.
+            return self._look_s if self._stop.is_set() else self._failed(error)
         finally:
             self._life.end_beside()
         self.failure, self._pause = None, self._look_s

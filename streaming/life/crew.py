@@ -84,8 +84,8 @@ class Crew:
     def _staff(self) -> None:
         """Start a thread if there is more work than idle threads, and one may be started."""
         if len(self._waiting) > self._idle and self._threads < self._size:
-            self._threads += 1
             threading.Thread(target=self._work, name=self._name, daemon=True).start()
+            self._threads += 1
 
     def _work(self) -> None:
         while (job := self._next()) is not None:
@@ -116,26 +116,36 @@ class Crew:
 
 
 def each(
-    act: Callable[[S], T], of: Iterable[S], late: Callable[[S], T], together: int, limit_s: float
+    act: Callable[[S], T],
+    of: Iterable[S],
+    late: Callable[[S], T],
+    together: int,
+    limit_s: float,
+    on_wait: Callable[[], None] = lambda: None,
+    stop: threading.Event | None = None,
 ) -> list[T]:
     """Return what `act` returns for each value, in the order of the values; at most `together` run at once.
 
-    A value that takes longer than `limit_s` seconds is not waited for: `late` returns its answer.
+    A value that takes longer than `limit_s` seconds is not waited for: `late` returns its answer. No value is
+    waited for any more once no call of `act` returned for twice as long, or `stop` is set. `on_wait`: called
+    again and again while values are waited for.
 
     Raises:
         Exception: the first one, in the order of the values, that `act` raised.
     """
     crew, values = Crew("tailbit-each", together), list(of)
     jobs = [crew.submit(lambda value=value: act(value)) for value in values]  # type: ignore[misc]
-    left = set(jobs)
-    while left:
-        wait([job.result for job in left], _LOOK_S)
+    left, returned = set(jobs), time.monotonic()
+    while left and time.monotonic() - returned <= 2 * limit_s and not (stop and stop.is_set()):
+        on_wait()
+        done = wait([job.result for job in left], _LOOK_S).done
+        returned = time.monotonic() if done else returned
         for job in left:
             if job.seconds > limit_s:
                 crew.give_up(job)
         left = {job for job in left if not job.result.done() and not job.is_given_up}
     crew.close(0.0)
     return [
-        job.result.result() if job.result.done() else late(value)
+        job.result.result() if job.result.done() and not job.result.cancelled() else late(value)
         for job, value in zip(jobs, values, strict=True)
     ]

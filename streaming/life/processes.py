@@ -46,12 +46,13 @@ class Process:
 def below_this() -> list[Process]:
     """Return the living descendants of this process, parents first.
 
-    Under spark-submit, Java is the parent of this process and counts as a descendant. Java leads a session of
-    its own, so a worker whose parent has died is still found.
+    Under spark-submit, Java is the parent of this process and counts as a descendant; once Java has ended,
+    the parent is a process of others. Java leads a session of its own, so a worker whose parent has died is
+    still found.
     """
     listed = {process.pid: process for process in _all() if process.state not in "ZX"}
-    own = os.getpid()
-    root = os.getppid() if _SUBMITTED in os.environ else own
+    own, parent = os.getpid(), listed.get(os.getppid())
+    root = parent.pid if _SUBMITTED in os.environ and parent is not None and parent.is_java else own
     reached, below = [root], {root}
     for pid in reached:
         sessions = {pid} if listed.get(pid) is not None and listed[pid].is_java else set()

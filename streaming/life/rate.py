@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import time
 
+WINDOW_S = 5.0
+"""Seconds over which the growth of CPU time counts at most: what was done or not done before says nothing."""
+
 EVERY_S = 1.0
 """Seconds between two looks at the CPU time."""
 
@@ -19,15 +22,16 @@ class Rate:
         self._from, self._at = 0.0, time.monotonic()
 
     def is_busy(self, cpu: float) -> bool:
-        """Return whether the sum, now `cpu`, grew that fast since the last call that returned True.
+        """Return whether the sum, now `cpu`, grew that fast since the growth was last counted anew.
 
-        Growth is also counted anew once the sum shrinks, as it does when processes end.
+        It is counted anew after each call that returns True, after `WINDOW_S`, and once the sum shrinks, as
+        it does when processes end.
         """
         now = time.monotonic()
         if cpu < self._from:
             self._from, self._at = cpu, now
             return False
         busy = cpu - self._from > self._part * max(now - self._at, EVERY_S)
-        if busy:
+        if busy or now - self._at > WINDOW_S:
             self._from, self._at = cpu, now
         return busy

@@ -61,6 +61,11 @@ class Shared:
     locate: Callable[[str], str]
     at_work: str
 
+    @property
+    def master(self) -> str:
+        """Return the URL of Spark's master."""
+        return str(self.spark.sparkContext.master)
+
 
 class Followed:
     """An open table with its index. Used by one thread at a time, besides its own threads.
@@ -115,6 +120,7 @@ class Followed:
             life,
             workers=shared.workers,
             processes=os.path.join(shared.at_work, entry.id),
+            id_=entry.id,
         )
         self.inline_bytes = settings.inline_bytes
         self._planner = Planner(self.table, self.index, settings)

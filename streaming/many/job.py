@@ -5,18 +5,19 @@ SIGHUP reads the configuration again; a wrong configuration is reported, and the
 
 from __future__ import annotations
 
+import tempfile
 import threading
 import time
-from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import field
+from collections.abc import Callable, Mapping
+from dataclasses import field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from tailbit.checkpoints.lease import Lease
 from tailbit.checkpoints.liveness import Liveness
-from tailbit.errors import ConfigError, StreamError, TailbitError
+from tailbit.errors import ConfigError, StorageError, StreamError, TailbitError
 from tailbit.imports.dataclass import dataclass
 from tailbit.streaming.config.check import check_tables
 from tailbit.streaming.config.jars import check_jars
@@ -46,6 +47,10 @@ if TYPE_CHECKING:
 
 _LOOK_S = 0.2
 
+_SHORT = (
+    "Make space there, or set TMPDIR to a folder whose path is short: that of a socket has 107 bytes at most."
+)
+
 
 @dataclass(frozen=True)
 class Running:
@@ -61,15 +66,18 @@ class Running:
     seen: SeenApplication | None = None
 
 
-def read_whole(file: str, tell: Tell) -> ReadConfig:
+def read_whole(file: str, tell: Tell, life: Liveness, stop: threading.Event) -> ReadConfig:
     """Read a configuration and compare it with its tables; tell its warnings, and which tables are missing.
+
+    The wait for the tables is recorded in `life`, and ends once `stop` is set.
 
     Raises:
         ConfigError: names every problem with file and line.
     """
     read = read_config(file)
     check_jars(read)
-    waiting = [result for result in check_tables(read) if result.waits]
+    looking = partial(life.wait_for, "looking at the tables of the configuration")
+    waiting = [result for result in check_tables(read, looking, stop) if result.waits]
     for warning in read.problems.warnings:
         tell(f"warning: {warning}")
     for result in waiting:
@@ -87,7 +95,8 @@ class _InForce:
 def keep_indexes(run: Running, read: ReadConfig, spark: SparkSession) -> None:
     """Keep the indexes of a configuration up to date until `stop` is set.
 
-    While another application holds the lease, this one stands by.
+    While another application holds the lease, this one stands by. The file is read again when the lease is
+    claimed, since it may have changed in the meantime.
 
     Raises:
         StorageError: the lease cannot be written.
@@ -101,6 +110,7 @@ def keep_indexes(run: Running, read: ReadConfig, spark: SparkSession) -> None:
         if not lease.claim_when_free(run.stop, run.tell, run.supervision.on_up):
             return
         try:
+            force.read = _as_it_is_now(run, force.read)
             _at_work(run, force, spark, lease)
         finally:
             lease.release()
@@ -111,7 +121,7 @@ def _at_work(run: Running, force: _InForce, spark: SparkSession, lease: Lease) -
     config = force.read.config
     checkpoint = checkpoint_of(config, run.file)
     make_checkpoint_folder(checkpoint)
-    at_work = Control.make()
+    at_work = _made_control()
     shared = Shared(
         spark,
         lease,
@@ -151,7 +161,7 @@ def _until_stopped(run: Running, force: _InForce, shared: Shared, tables: Tables
         began = time.monotonic()
         try:
             _attended(run, force, shared, tables, checkpoint)
-        except StreamError as failed:
+        except (StreamError, StorageError) as failed:
             if time.monotonic() - began > patience.limit_s:
                 patience.worked()
             unusable = spark_checkpoint.why_unusable(checkpoint)
@@ -167,13 +177,13 @@ def _attended(run: Running, force: _InForce, shared: Shared, tables: Tables, che
     """Run the query until it ends, `stop` is set or the lease is lost, and reload when SIGHUP asks for it.
 
     Raises:
-        StreamError: the query ended by itself.
+        StreamError: the query ended by itself, or did not start.
+        StorageError: this machine has no place for the folder of the run, or refused to write the checkpoint.
     """
-    from py4j.protocol import Py4JError
+    from py4j.protocol import Py4JError, Py4JJavaError
+    from pyspark.errors import PySparkException
 
-    control = Control.make()
-    door = Door(control.path, _answers(tables))
-    door.open()
+    control, door = _opened_door(tables)
     spark, lease, config = shared.spark, shared.lease, force.read.config
     try:
         query = _started(spark, tables, control, checkpoint, config.application.name)
@@ -192,11 +202,46 @@ def _attended(run: Running, force: _InForce, shared: Shared, tables: Tables, che
         ended = query.exception()
         if ended is not None:
             raise query_failed(str(ended), checkpoint, str(spark.sparkContext.master))
+    except Py4JJavaError as failed:
+        raise query_failed(str(failed.java_exception), checkpoint, str(spark.sparkContext.master)) from failed
+    except PySparkException as refused:
+        raise query_failed(str(refused), checkpoint, "") from refused
     except (OSError, Py4JError) as gone:
         raise java_is_gone(checkpoint, gone) from gone
     finally:
         door.close()
         control.remove()
+
+
+def _opened_door(tables: Tables) -> tuple[Control, Door]:
+    """Return the folder of a run of the query, and the open door in it.
+
+    Raises:
+        StorageError: this machine has no place for the folder.
+    """
+    control = _made_control()
+    try:
+        door = Door(control.path, _answers(tables))
+    except OSError as refused:
+        control.remove()
+        raise StorageError(
+            path=str(control.path), reason=f"no socket there: {refused}", hint=_SHORT
+        ) from refused
+    door.open()
+    return control, door
+
+
+def _made_control() -> Control:
+    """Return a new folder for a run on this machine.
+
+    Raises:
+        StorageError: this machine has no place for the folder.
+    """
+    try:
+        return Control.make()
+    except OSError as refused:
+        reason = f"no folder for the run: {refused.strerror or refused}"
+        raise StorageError(path=tempfile.gettempdir(), reason=reason) from refused
 
 
 def _answers(tables: Tables) -> Any:
@@ -244,13 +289,9 @@ def _drain(tables: Tables, query: StreamingQuery) -> None:
 
 def _reloaded(run: Running, read: ReadConfig, tables: Tables) -> ReadConfig:
     """Read the configuration again and apply it; return the old one if the new one is wrong."""
-    try:
-        new = read_whole(run.file, run.tell)
-    except ConfigError as wrong:
-        run.tell(f"the configuration is not taken, and the one before stays:\n{wrong}")
+    new = _again(run, read, lambda: read_whole(run.file, run.tell, run.life, run.stop))
+    if new is read:
         return read
-    if new.config.application != read.config.application:
-        run.tell("what is changed in [application] holds from the next start on")
     added, other, removed = tables.apply(new.config.table)
     words = (("added", added), ("changed", other), ("removed", removed))
     said = "; ".join(f"{word} {', '.join(ids)}" for word, ids in words if ids)
@@ -258,11 +299,38 @@ def _reloaded(run: Running, read: ReadConfig, tables: Tables) -> ReadConfig:
     return new
 
 
+def _as_it_is_now(run: Running, read: ReadConfig) -> ReadConfig:
+    """Read the configuration again without a look at its tables, which takes too long while nobody works."""
+    return _again(run, read, lambda: read_config(run.file))
+
+
+def _again(run: Running, read: ReadConfig, reader: Callable[[], ReadConfig]) -> ReadConfig:
+    """Return what `reader` reads, with the [application] of `read`, which was started with it.
+
+    Return `read` itself, and tell why, if `reader` fails.
+    """
+    try:
+        new = reader()
+    except Exception as wrong:
+        # Whatever is wrong with the file, the tables are followed as before.
+        kind = "" if isinstance(wrong, ConfigError) else f"{type(wrong).__name__}: "
+        run.tell(f"the configuration is not taken, and the one before stays:\n{kind}{wrong}")
+        return read
+    application = read.config.application
+    if new.config.application != application:
+        run.tell("what is changed in [application] holds from the next start on")
+    return replace(new, config=new.config.model_copy(update={"application": application}))
+
+
 def _write_states(tables: Tables, place: Storage, before: str = "") -> str:
-    """Write the states of the tables if they differ from `before`; return them as text for the next call."""
-    states = tables.states()
-    text = repr([(s["id"], s["state"], s["reason"]) for s in states])
+    """Write the states of the tables if they differ from `before`; return them as text for the next call.
+
+    Return `before` if they could not be written.
+    """
+    text = repr(tables.standings())
     if text != before:
-        with suppress(TailbitError, OSError):
-            place.put(STATES, orjson.dumps({"tables": states}))
+        try:
+            place.put(STATES, orjson.dumps({"tables": tables.states()}))
+        except (TailbitError, OSError):
+            return before
     return text

@@ -76,7 +76,8 @@ class Member:
     end, and has not begun the batch. `served`: bytes read lately; in a batch, tables with less come first.
     `ending`: the job that cancels its jobs on Spark's workers. `gone`: removed from the configuration, or
     replaced. `due`: when to look next, and `moved`: when a commit was last found, by `time.monotonic`.
-    `looked`: when the log was last looked at, by `time.time`.
+    `looked`: when the log was last looked at, by `time.time`. `root`: path or URI of the table; empty for a
+    table of the catalog that was not found there yet. `real`: the same without links, once it was opened.
     """
 
     entry: TableEntry
@@ -97,7 +98,12 @@ class Member:
     ending: Job[None] | None = None
     work: Done = field(default_factory=Done)
     looked: float | None = None
+    root: str = ""
+    real: str = ""
     cpu: Rate = field(default_factory=lambda: Rate(BUSY))
+
+    def __post_init__(self) -> None:
+        self.root = self.root or self.entry.path or ""
 
     def stands_at(self, lag: Lag) -> None:
         """Note how far the table is behind now."""
@@ -131,14 +137,26 @@ class Member:
         """Return whether the table's work was given up as stuck, and still goes on."""
         return self.at_work and self.standing.state is TableState.STUCK
 
+    @property
+    def waits_s(self) -> float:
+        """Return the seconds since the look that found commits, for which these wait longer than it said."""
+        waits = self.lag is not None and self.lag.versions and self.looked
+        return max(0.0, time.time() - self.looked) if waits and self.looked else 0.0
+
+    @property
+    def is_behind(self) -> bool:
+        """Return whether a commit waits for longer than the lag contract allows."""
+        lag = self.lag
+        return lag is not None and bool(lag.versions) and lag.seconds + self.waits_s > self.entry.max_lag
+
     def account(self) -> dict[str, Any]:
         """Return state, reason, remedy, versions and lag, JSON-able."""
         lag, standing = self.lag, self.standing
-        # A commit that waited when the log was looked at waits for longer now.
-        waits_s = time.time() - self.looked if self.looked and lag is not None and lag.versions else 0.0
+        waits_s = self.waits_s
         return {
             "id": self.entry.id,
             "table": self.entry.place,
+            "root": self.root,
             "state": standing.state.value,
             "since": round(standing.since, 3),
             "reason": standing.reason,

@@ -10,14 +10,15 @@ from tailbit.checkpoints.liveness import Liveness
 from tailbit.errors import NotDrainedError
 from tailbit.streaming.config.read import ReadConfig
 from tailbit.streaming.java.requirements import check_requirements
-from tailbit.streaming.java.session import build_session, is_submitted, master_told
+from tailbit.streaming.java.session import Session, build_session, is_submitted, master_told
 from tailbit.streaming.life.cluster import await_master, check_master
 from tailbit.streaming.life.processes import end_stopped
 from tailbit.streaming.life.signals import signals
+from tailbit.streaming.life.turns import take_short_turns
 from tailbit.streaming.life.watchdog import Supervision, Watchdog
 from tailbit.streaming.many.job import Running, keep_indexes, read_whole
-from tailbit.streaming.many.states import checkpoint_of
-from tailbit.streaming.query.launch import make_checkpoint_folder
+from tailbit.streaming.many.states import checkpoint_of, lease_place
+from tailbit.streaming.query.launch import java_is_gone, make_checkpoint_folder, query_failed
 from tailbit.streaming.query.warming import warming_up
 from tailbit.streaming.seen.server import SeenApplication
 from tailbit.streaming.seen.view import View
@@ -46,6 +47,7 @@ def run_config(
         TailbitError: another named error ended the application.
     """
     take_from_the_system()
+    take_short_turns()
     check_requirements()
     life, reload = Liveness("checking the configuration"), threading.Event()
     supervision = supervision or Supervision()
@@ -61,8 +63,8 @@ def run_config(
 
 def _run(run: Running) -> None:
     """Check the configuration, show the pages, start Spark, and follow the tables."""
-    read = read_whole(run.file, run.tell)
-    view = View(run.life, run.supervision.stall_limit_s)
+    read = read_whole(run.file, run.tell, run.life, run.stop)
+    view = View(run.life, run.supervision.stall_limit_s, lease=lease_place(read.config, run.file).root)
     address = read.config.application.metrics
     place = f"{run.file}:{read.problems.line(('application', 'metrics'))}"
     with SeenApplication(address, view, run.supervision.announce, run.tell, place) as seen:
@@ -81,8 +83,7 @@ def _with_spark(run: Running, read: ReadConfig) -> None:
     run.supervision.announce(f"starting Spark for {len(read.config.table)} tables …")
     run.life.sign(f"starting Spark with {master_told(application.master)}")
     try:
-        session = build_session(application.name, application.master, application.ui, dict(application.spark))
-        with session as spark:
+        with _session(read, run.file) as spark:
             url = spark.sparkContext.uiWebUrl
             if url:
                 run.supervision.announce(f"Spark UI: {url}")
@@ -92,3 +93,22 @@ def _with_spark(run: Running, read: ReadConfig) -> None:
             run.life.sign("stopping Spark")
     finally:
         end_stopped()
+
+
+def _session(read: ReadConfig, file: str) -> Session:
+    """Return a Spark session with the settings of a configuration.
+
+    Raises:
+        ClusterError: the master did not answer, or refused the application.
+        StreamError: Spark did not start for another reason.
+        RequirementError: Java 17 or pyspark is missing, or the JVM does not start.
+    """
+    from py4j.protocol import Py4JError, Py4JJavaError
+
+    given, checkpoint = read.config.application, checkpoint_of(read.config, file)
+    try:
+        return build_session(given.name, given.master, given.ui, dict(given.spark))
+    except Py4JJavaError as failed:
+        raise query_failed(str(failed.java_exception), checkpoint, given.master) from failed
+    except (OSError, Py4JError) as gone:
+        raise java_is_gone(checkpoint, gone) from gone

@@ -5,15 +5,23 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Any
 
 import orjson
 
-from tailbit.errors import IndexerRunningError, NoIndexError, NotATableError, TailbitError
+from tailbit.errors import (
+    CommitGapError,
+    IndexerRunningError,
+    NoIndexError,
+    NotATableError,
+    TailbitError,
+    VersionNotFoundError,
+)
 from tailbit.imports.dataclass import dataclass
-from tailbit.streaming.config.model import Config
+from tailbit.streaming.config.model import Config, TableEntry
+from tailbit.streaming.query.launch import in_short
 from tailbit.streaming.seen.table_state import TableState
 from tailbit.streaming.upkeep.patience import is_transient
 from tailbit.streaming.user_cache import own_state
@@ -62,7 +70,7 @@ class Standing:
         self.failures += 1
         self.retry_at = self.clock() + pause
         remedy = error.hint if isinstance(error, TailbitError) else ""
-        self.last_error, self.erred = f"{type(error).__name__}: {error}", time.time()
+        self.last_error, self.erred = f"{type(error).__name__}: {in_short(str(error))}", time.time()
         return self.becomes(state_after(error), self.last_error, remedy)
 
     @property
@@ -83,6 +91,9 @@ def state_after(error: Exception) -> TableState:
     if isinstance(error, (NotATableError, NoIndexError, IndexerRunningError)):
         return TableState.WAITING
     if not isinstance(error, TailbitError) or error.retryable or is_transient(error):
+        return TableState.RETRYING
+    if isinstance(error, (CommitGapError, VersionNotFoundError)):
+        # A log that is being copied, restored or cleaned up.
         return TableState.RETRYING
     return TableState.REFUSED
 
@@ -109,3 +120,12 @@ def states_of(place: Storage) -> dict[str, dict[str, Any]]:
         return {state["id"]: state for state in written["tables"]}
     except (OSError, TailbitError, ValueError, KeyError, TypeError):
         return {}
+
+
+def located(table: TableEntry, states: Mapping[str, Mapping[str, Any]]) -> TableEntry:
+    """Return an entry with the path of its table.
+
+    A table of Spark's catalog is where the application last found it; without a path if it never did.
+    """
+    root = states.get(table.id, {}).get("root")
+    return table.model_copy(update={"path": root}) if table.path is None and root else table

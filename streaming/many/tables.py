@@ -19,19 +19,18 @@ from typing import Any
 
 from tailbit.checkpoints.liveness import IDLE
 from tailbit.checkpoints.offset import Offset
+from tailbit.errors import UsageError
 from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.config.read import changed
-from tailbit.streaming.java.session import on_one_machine
 from tailbit.streaming.life.crew import Crew, Job, each
-from tailbit.streaming.life.processes import sees_cpu_time
 from tailbit.streaming.life.rate import EVERY_S
 from tailbit.streaming.many.followed import Followed, Shared
-from tailbit.streaming.many.member import LARGE_STALL_S, Member, TableLife
+from tailbit.streaming.many.member import Member, TableLife
 from tailbit.streaming.many.source import Ranges
 from tailbit.streaming.many.states import Standing
+from tailbit.streaming.many.trouble import give_up_stuck, tell_behind
 from tailbit.streaming.metrics import Progress
 from tailbit.streaming.seen.table_state import TableState
-from tailbit.streaming.workers import end_jobs
 from tailbit.tables.model import after
 from tailbit.wording import counted
 
@@ -46,16 +45,14 @@ The other tables wait for their next batch as long."""
 FRESH_PART = 0.1
 """A table is looked at again after this part of the time since its last commit was found."""
 
+TURN_S = 30.0
+"""Seconds after which the thread that starts the looks counts as hung; it turns once a second."""
+
 DESCRIBED = 3
 """Most tables that the description of a job names."""
 
 CLOSE_S = 8.0
 """Most seconds that a table has to be closed."""
-
-_UNSTUCK = (
-    "The other tables go on, and so does this one once its store answers; what it had on Spark's workers is "
-    "ended and done again. If the store is well, start again."
-)
 
 
 class Tables:
@@ -68,16 +65,12 @@ class Tables:
         self._shared = shared
         self._changed = threading.Condition()
         self._members: dict[str, Member] = {}
+        self._leaving: list[Member] = []
         self._looks = Crew("tailbit-look", max(4, threads))
         self._quick = Crew("tailbit-table", threads)
         self._bulk = Crew("tailbit-large", max(1, threads // 2))
         self._draining = self._ended = False
-        self._sampled = 0.0
-        self._large_stall_s = (
-            0.0
-            if sees_cpu_time() and on_one_machine(str(shared.spark.sparkContext.master))
-            else LARGE_STALL_S
-        )
+        self._sampled, self._turned = 0.0, time.monotonic()
         self.apply(entries)
         self._scheduler = threading.Thread(target=self._schedule, name="tailbit-looks", daemon=True)
         self._scheduler.start()
@@ -89,7 +82,8 @@ class Tables:
 
         Waits for work, but not for longer than `ANSWER_S`.
         """
-        self._shared.life.sign()
+        if time.monotonic() - self._turned < TURN_S:
+            self._shared.life.sign()
         until = time.monotonic() + ANSWER_S
         with self._changed:
             known = {id_: Offset.from_json(at) for id_, at in start["tables"].items() if id_ in self._members}
@@ -144,65 +138,64 @@ class Tables:
         with self._changed:
             known = [(self._members[id_], ends) for id_, ends in ranges.items() if id_ in self._members]
             # A table that is being opened finds by itself what is left to index.
-            parts = [(m, ends) for m, ends in known if not m.at_work and not m.entry.paused]
-            for member, _ in parts:
+            parts = [(m, ends) for m, ends in known if not m.at_work and self._may_work(m)]
+            parts.sort(key=lambda part: part[0].served / 2)
+            running: list[Job[None]] = []
+            for member, (start, end) in parts:
                 member.at_work, member.given = True, False
                 member.served /= 2
-        parts.sort(key=lambda part: part[0].served)
-        running: list[Job[None]] = []
-        for member, (start, end) in parts:
-            member.large |= start.in_snapshot
-            crew = self._bulk if member.large else self._quick
-            member.job = crew.submit(partial(self._do, member, start, end, batch_id))
-            running.append(member.job)
+                member.large |= start.in_snapshot
+                crew = self._bulk if member.large else self._quick
+                member.job = crew.submit(partial(self._do, member, start, end, batch_id))
+                running.append(member.job)
         wait([job.result for job in running], TOGETHER_S)
 
     def _ready(self) -> list[tuple[str, Member]]:
         return [(id_, m) for id_, m in self._members.items() if m.ready is not None and not m.at_work]
 
+    def _may_work(self, member: Member) -> bool:
+        """Return whether a table is not paused, and its index is not still open by an earlier configuration.
+
+        Such an index would lose the new mark when it is closed. One whose work is stuck is not waited for.
+        """
+        entry = member.entry
+        return not entry.paused and not any(
+            (entry.id == left.entry.id or entry.place == left.entry.place) and not left.is_stuck
+            for left in self._leaving
+        )
+
     # What the threads do.
 
     def _schedule(self) -> None:
-        """Start the looks that are due, and look for stuck tables, until the application ends."""
-        while True:
+        """Start the looks that are due, and look for tables in trouble, until the application ends."""
+        while not self._ended:
             with self._changed:
-                if self._ended:
-                    return
-                now = time.monotonic()
-                free = [
-                    m for m in self._members.values() if not m.at_work and not m.given and m.ready is None
-                ]
-                free = [] if self._draining else [m for m in free if not m.entry.paused]
-                due = [m for m in free if m.due <= now and m.standing.is_due]
-                for member in due:
-                    member.at_work, member.large = True, False
-                    member.job = self._looks.submit(partial(self._look, member))
-                if now - self._sampled >= EVERY_S:
-                    self._sampled = now
-                    self._tell_stuck()
-                later = [max(m.due, m.standing.retry_at) - now for m in free if not m.at_work]
-                self._changed.wait(min([max(0.01, left) for left in later], default=ANSWER_S))
+                try:
+                    wait_s = self._turn()
+                except Exception as error:
+                    # The boundary of the thread, without which no table is looked at.
+                    wait_s = ANSWER_S
+                    self._shared.tell(f"looks at tables: {type(error).__name__}: {error}; tried again")
+                else:
+                    self._turned = time.monotonic()
+                self._changed.wait(wait_s)
 
-    def _tell_stuck(self) -> None:
-        """Give up work without a sign of life: its thread counts no more, its Spark jobs are cancelled."""
-        for id_, member in self._members.items():
-            at_work = os.path.join(self._shared.at_work, id_)
-            member.sign_if_busy(at_work)
-            limit = member.entry.stuck_after
-            limit = max(self._large_stall_s, limit) if member.large else limit
-            seconds = member.seconds_stuck()
-            if member.job is None or seconds <= limit:
-                continue
-            if member.ending is None or member.ending.result.done():
-                # Other tables wait for the workers. Asked again, since a job may begin after a cancellation.
-                member.ending = self._looks.submit(partial(end_jobs, self._shared.spark, at_work))
-            if member.is_stuck:
-                continue
-            for crew in (self._looks, self._quick, self._bulk):
-                crew.give_up(member.job)
-            reason = f"no sign of life for {seconds:.0f} s: {member.life.doing}"
-            member.standing.becomes(TableState.STUCK, reason, _UNSTUCK)
-            self._shared.tell(f"{member.entry.id}: stuck: {reason}. {_UNSTUCK}")
+    def _turn(self) -> float:
+        """Start the looks that are due; return the seconds until the next may be."""
+        now = time.monotonic()
+        free = [m for m in self._members.values() if not m.at_work and not m.given and m.ready is None]
+        free = [] if self._draining else [m for m in free if self._may_work(m)]
+        for member in [m for m in free if m.due <= now and m.standing.is_due]:
+            member.job = self._looks.submit(partial(self._look, member))
+            member.at_work, member.large = True, False
+        if now - self._sampled >= EVERY_S:
+            self._sampled = now
+            members = [*self._members.values(), *self._leaving]
+            tell_behind(members, self._shared.tell)
+            # Work of tables that were changed or removed may hold the threads of others.
+            give_up_stuck(members, self._looks, (self._looks, self._quick, self._bulk), self._shared)
+        later = [max(m.due, m.standing.retry_at) - now for m in free if not m.at_work]
+        return min([max(0.01, left) for left in later], default=ANSWER_S)
 
     @contextmanager
     def _guarded(self, member: Member) -> Iterator[None]:
@@ -216,11 +209,17 @@ class Tables:
                 state, remedy = member.standing.state.value, member.standing.remedy
                 self._shared.tell(f"{member.entry.id}: {state}: {member.standing.reason}. {remedy}".strip())
         finally:
+            if member.gone or self._ended:
+                self._close(member)
             with self._changed:
                 member.at_work = False
                 if member.gone:
-                    self._looks.submit(partial(self._close, member))
+                    self._leave(member)
                 self._changed.notify_all()
+
+    def _leave(self, member: Member) -> None:
+        """Forget a table that was changed or removed, and has been closed."""
+        self._leaving = [left for left in self._leaving if left is not member]
 
     def _opened(self, member: Member) -> Followed:
         """Return the table, opened; each of its batches is counted and reported."""
@@ -230,11 +229,44 @@ class Tables:
             if self._shared.on_progress is not None:
                 self._shared.on_progress(progress)
 
-        return Followed(member.entry, replace(self._shared, on_progress=on_progress), member.life)
+        locate = partial(self._located, member)
+        if member.entry.path is not None:
+            self._take_place(member, member.entry.path)
+        return Followed(
+            member.entry, replace(self._shared, on_progress=on_progress, locate=locate), member.life
+        )
+
+    def _located(self, member: Member, name: str) -> str:
+        """Return the path or URI of a table by its name in the catalog.
+
+        Raises:
+            UsageError: another table of the configuration is at the same place.
+        """
+        root = self._shared.locate(name)
+        self._take_place(member, root)
+        return root
+
+    def _take_place(self, member: Member, root: str) -> None:
+        """Note where a table is.
+
+        Raises:
+            UsageError: another table of the configuration is at the same place.
+        """
+        real = _real(root)
+        with self._changed:
+            others = [m for m in self._members.values() if m is not member]
+            same = next((m.entry.id for m in others if m.real == real), None)
+            if same is not None:
+                place = member.entry.place
+                reason = f"{place} is at {root}, where the table {same} of the configuration is too"
+                raise UsageError(reason=reason, hint="Take one of the two out of the configuration.")
+            member.root, member.real = root, real
 
     def _look(self, member: Member) -> None:
         """Open a table if need be, and see whether it has work."""
         with self._guarded(member):
+            if member.gone:
+                return
             member.life.sign("looking for commits")
             if member.followed is None:
                 member.followed = self._opened(member)
@@ -252,6 +284,7 @@ class Tables:
                     self._stands(member, end)
             else:
                 member.stands_at(member.followed.lag(end))
+                member.standing.worked()
                 self._stands(member, end)
             entry = member.entry
             member.due = now + min(max(FRESH_PART * (now - member.moved), entry.trigger), entry.idle_poll)
@@ -262,7 +295,7 @@ class Tables:
         state = TableState.FOLLOWING
         if offset.in_snapshot:
             state = TableState.BUILDING
-        elif member.lag.versions and member.lag.seconds > member.entry.max_lag:
+        elif member.is_behind:
             state = TableState.BEHIND
         before = member.standing.state
         if member.standing.becomes(state) and before is not TableState.WAITING:
@@ -300,8 +333,11 @@ class Tables:
             for id_ in (*removed, *other):
                 member = self._members.pop(id_)
                 member.gone = True
+                self._leaving.append(member)
                 if not member.at_work:
-                    self._looks.submit(partial(self._close, member))
+                    member.at_work = True
+                    # A look at a table that is gone closes it.
+                    member.job = self._looks.submit(partial(self._look, member))
             for id_ in (*added, *other):
                 paused = TableState.PAUSED if by_id[id_].paused else TableState.WAITING
                 life = TableLife(id_, self._shared.life)
@@ -317,6 +353,12 @@ class Tables:
         with self._changed:
             return [member.account() for member in self._members.values()]
 
+    def standings(self) -> list[tuple[str, str, str]]:
+        """Return id, state and reason of each table, which change seldom and cost less than an account."""
+        with self._changed:
+            members = list(self._members.values())
+            return [(m.entry.id, m.standing.state.value, m.standing.reason) for m in members]
+
     def drain(self) -> None:
         """Start no more looks, and give the query no more work."""
         with self._changed:
@@ -327,7 +369,8 @@ class Tables:
     def is_idle(self) -> bool:
         """Return whether no table is at work, besides those that are stuck."""
         with self._changed:
-            return not any(member.at_work and not member.is_stuck for member in self._members.values())
+            members = (*self._members.values(), *self._leaving)
+            return not any(member.at_work and not member.is_stuck for member in members)
 
     def close(self) -> None:
         """Wait for the tables at work, and release every index; a table that is stuck is left as it is."""
@@ -337,5 +380,10 @@ class Tables:
             self._changed.notify_all()
         for crew in (self._looks, self._quick, self._bulk):
             crew.close()
-        free = [member for member in self._members.values() if not member.is_stuck]
+        free = [m for m in (*self._members.values(), *self._leaving) if not m.is_stuck]
         each(self._close, free, lambda member: None, together=8, limit_s=CLOSE_S)
+
+
+def _real(place: str) -> str:
+    """Return a URI without a slash at its end, or a path without links, so that equal places are equal."""
+    return place.rstrip("/") if "://" in place else os.path.realpath(place)

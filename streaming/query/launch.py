@@ -205,13 +205,31 @@ def launch(
     Raises:
         NotATableError, NoIndexError: the table or its index has vanished, perhaps for a moment.
     """
-    from tailbit.streaming.batch import Batch
-
     refuse_vanished(prepared)
     unusable = spark_checkpoint.why_unusable(prepared.checkpoint)
     if unusable is not None:
         spark_checkpoint.reset(prepared.checkpoint, unusable, tell)
     control = Control.make()
+    try:
+        return _started(spark, prepared, heartbeat, once, on_progress, tell, life, control)
+    except BaseException:
+        control.remove()
+        raise
+
+
+def _started(
+    spark: SparkSession,
+    prepared: Prepared,
+    heartbeat: Heartbeat,
+    once: bool,
+    on_progress: OnProgress | None,
+    tell: Tell,
+    life: Liveness | None,
+    control: Control,
+) -> Job:
+    """Start the query; `control` is the folder of its run."""
+    from tailbit.streaming.batch import Batch
+
     batch = Batch(
         prepared.table, prepared.index, prepared.settings, spark, heartbeat, on_progress, tell, life
     )
@@ -290,7 +308,7 @@ def query_failed(text: str, checkpoint: str, master: str) -> TailbitError:
     if refused is not None:
         return refused
     lost = " (a Python process was lost)" if lost_worker(text) else ""
-    return StreamError(reason=_in_short(text) + lost, checkpoint=checkpoint)
+    return StreamError(reason=in_short(text) + lost, checkpoint=checkpoint)
 
 
 def java_is_gone(checkpoint: str, gone: Exception) -> StreamError:
@@ -303,7 +321,7 @@ def java_is_gone(checkpoint: str, gone: Exception) -> StreamError:
     )
 
 
-def _in_short(text: str) -> str:
+def in_short(text: str) -> str:
     """Return a message of Spark in one line: its innermost cause, or its first line with the Python error."""
     lines = [line.strip() for line in text.splitlines() if line.strip()] or ["no reason given"]
     caused = [line for line in lines[1:] if line.startswith(": ")]

@@ -6,6 +6,7 @@ At most 30 series a table. The names and their meaning stand in docs/operations.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from importlib.metadata import version
 from typing import Any
 
@@ -69,6 +70,12 @@ BUILD, LEADING, TABLES = "tailbit_build_info", "tailbit_leading", "tailbit_table
 """The metrics of the application."""
 
 
+@cache
+def _release() -> str:
+    """Return the release that runs, as it was first asked for: another may be installed meanwhile."""
+    return version("tailbit")
+
+
 class ApplicationCollector(Collector):
     """The metrics of one application, for a registry of Prometheus."""
 
@@ -79,7 +86,7 @@ class ApplicationCollector(Collector):
         """Yield all metrics as they are now."""
         accounts = self._view.accounts()
         build = GaugeMetricFamily(BUILD, "The release that runs.", labels=["version"])
-        build.add_metric([version("tailbit")], 1)
+        build.add_metric([_release()], 1)
         yield build
         leading = "1 if the application is at work, 0 while it stands by."
         yield GaugeMetricFamily(LEADING, leading, value=float(self._view.is_leading))

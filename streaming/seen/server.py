@@ -5,6 +5,7 @@ A port that is in use is told, and indexing goes on without the pages.
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -20,6 +21,9 @@ from tailbit.streaming.upkeep.mending import Tell
 
 OFF = "off"
 
+_SILENT_S = 10.0
+"""Seconds after which a connection that sends nothing is closed."""
+
 _TEXT, _JSON, _HTML = "text/plain; charset=utf-8", "application/json", "text/html; charset=utf-8"
 
 Page = Callable[[View, str], tuple[int, str, bytes]]
@@ -28,7 +32,15 @@ Page = Callable[[View, str], tuple[int, str, bytes]]
 
 def _metrics(view: View, _: str) -> tuple[int, str, bytes]:
     # Imported late: an application without pages needs no prometheus_client.
-    from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, ProcessCollector, generate_latest
+    try:
+        from prometheus_client import (
+            CONTENT_TYPE_LATEST,
+            CollectorRegistry,
+            ProcessCollector,
+            generate_latest,
+        )
+    except ImportError:
+        return 503, _TEXT, b"prometheus-client is not installed: pip install prometheus-client\n"
 
     from tailbit.streaming.seen.collector import ApplicationCollector
 
@@ -43,8 +55,8 @@ def _livez(view: View, _: str) -> tuple[int, str, bytes]:
     return (503, _TEXT, f"{why}\n".encode()) if why else (200, _TEXT, b"alive\n")
 
 
-def _readyz(view: View, _: str) -> tuple[int, str, bytes]:
-    lines = view.why_not_ready()
+def _readyz(view: View, query: str) -> tuple[int, str, bytes]:
+    lines = view.why_not_ready(with_tables="tables=no" not in query.split("&"))
     if lines:
         return 503, _TEXT, "".join(f"{line}\n" for line in lines).encode()
     return 200, _TEXT, b"ready\n" if view.is_leading else b"standing by\n"
@@ -75,6 +87,8 @@ class Pages:
         host, _, port = address.rpartition(":")
 
         class PageHandler(BaseHTTPRequestHandler):
+            timeout = _SILENT_S
+
             def do_GET(self) -> None:
                 path, _, query = self.path.partition("?")
                 page = PAGES.get(path)
@@ -92,8 +106,11 @@ class Pages:
             def log_message(self, *_: Any) -> None:
                 return
 
-        self._server = ThreadingHTTPServer((host.strip("[]"), int(port)), PageHandler)
-        self._server.daemon_threads = True
+        class PageServer(ThreadingHTTPServer):
+            address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+            daemon_threads = True
+
+        self._server = PageServer((host.strip("[]"), int(port)), PageHandler)
         self.url = f"http://{host}:{self._server.server_port}"
         serve = partial(self._server.serve_forever, poll_interval=0.5)
         threading.Thread(target=serve, name="tailbit-pages", daemon=True).start()

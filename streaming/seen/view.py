@@ -23,13 +23,15 @@ class View:
 
     `tables`: returns the accounts of the tables; None while the application stands by or starts. `stall_s`:
     seconds without a sign of life after which the application counts as dead; 0 for never. `has_started`:
-    whether Spark has started, so that the application could take over at once.
+    whether Spark has started, so that the application could take over at once. `lease`: place of its lease,
+    by which one application is told from another.
     """
 
     life: Liveness
     stall_s: float = 0.0
     tables: Callable[[], Sequence[Account]] | None = None
     has_started: bool = False
+    lease: str = ""
     clock: Callable[[], float] = time.monotonic
     _lives: int = -1
     _since: float = field(default=0.0)
@@ -56,14 +58,16 @@ class View:
         quiet = now - self._since
         return f"no sign of life for {quiet:.0f} s: {self.life.doing}" if 0 < self.stall_s < quiet else None
 
-    def why_not_ready(self) -> list[str]:
-        """Return a line for each table that does not keep to its lag contract; none while standing by.
+    def why_not_ready(self, with_tables: bool = True) -> list[str]:
+        """Return a line for each table that is neither followed nor paused; none while standing by.
 
         While the application starts, one line says so. Otherwise a rolling update would stop another
-        application too early, and nobody would be at work.
+        application too early, and nobody would be at work. `with_tables`: False for the start alone.
         """
         if not self.has_started:
             return [f"starting: {self.life.doing}"]
+        if not with_tables:
+            return []
         return [
             f"{account['id']}: {account['state']}" + (f": {account['reason']}" if account["reason"] else "")
             for account in self.accounts()
@@ -72,4 +76,9 @@ class View:
 
     def status(self) -> dict[str, Any]:
         """Return all that is seen, JSON-able."""
-        return {"leading": self.is_leading, "doing": self.life.doing, "tables": list(self.accounts())}
+        return {
+            "leading": self.is_leading,
+            "lease": self.lease,
+            "doing": self.life.doing,
+            "tables": list(self.accounts()),
+        }

@@ -7,7 +7,6 @@ vanished for a moment, or a process out of file handles, looks like damage too.
 from __future__ import annotations
 
 from collections.abc import Callable
-from queue import SimpleQueue
 
 from tailbit.errors import CorruptIndexError, IndexLogError
 from tailbit.index.maintenance.start_over import start_over_with
@@ -33,7 +32,7 @@ class Mender:
 
     def __init__(self, table: Table, index: MetadataTable, tell: Tell = tell_nobody) -> None:
         self.table, self.index, self.tell = table, index, tell
-        self._noted: SimpleQueue[CorruptIndexError] = SimpleQueue()
+        self._noted: dict[str, CorruptIndexError] = {}
         self.mended = 0
 
     def of_another_thread(self) -> Mender:
@@ -45,8 +44,8 @@ class Mender:
         return Mender(open_table(self.table.root, self.table.storage.options), index, self.tell)
 
     def note(self, error: CorruptIndexError) -> None:
-        """Record damage that another thread met; `mend_noted` mends it."""
-        self._noted.put(error)
+        """Record damage that another thread met, of each file once; `mend_noted` mends it."""
+        self._noted[str(error.fields["file"])] = error.with_traceback(None)
 
     def mend_noted(self) -> None:
         """Mend the damage that other threads noted, and report what was mended in the log meanwhile.
@@ -56,8 +55,8 @@ class Mender:
         """
         for line in self.index.take_mended():
             self.tell(f"mended: {line}")
-        while not self._noted.empty():
-            self.mend(self._noted.get())
+        while self._noted:
+            self.mend(self._noted.popitem()[1])
 
     def mend(self, error: CorruptIndexError) -> None:
         """Remove the files that an error names from the index, unless they can be read after all.

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from tailbit.errors import CorruptIndexError, TailbitError
+from tailbit.errors import CorruptIndexError
 from tailbit.index.kinds.files.kind import FILES
 from tailbit.index.kinds.rows import kind_of
 from tailbit.index.maintenance.sweep import KEPT_S, Sweeper, Swept
@@ -51,7 +51,7 @@ class Upkeep:
         self._due: dict[str, tuple[float, float]] = {}
         self._rest_until = 0.0
         self._thread = threading.Thread(target=self._keep, name="tailbit-upkeep", daemon=True)
-        self.failure: TailbitError | OSError | None = None
+        self.failure: Exception | None = None
         self.passes = 0
 
     def start(self) -> None:
@@ -90,8 +90,9 @@ class Upkeep:
             self._mender.note(damage)
             self.failure = damage
             return
-        except (TailbitError, OSError) as error:
-            # An OSError is a file of the log that another process cleaned up between listing and reading.
+        except Exception as error:
+            # The boundary of the thread: it must outlive every failure. An OSError is a file of the log that
+            # another process cleaned up between listing and reading.
             self.failure = error
             return
         finally:

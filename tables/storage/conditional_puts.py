@@ -127,4 +127,4 @@ def check_conditional_puts(storage: Storage) -> None:
 def nothing_written(root: str, denied: StorageError) -> StorageError:
     """Return the error for an index location where the store denies writes."""
     reason = f"nothing can be written there: {denied.fields.get('reason')}"
-    return type(denied)(path=root, reason=reason, hint=_NEEDS_RIGHTS)
+    return type(denied)(**denied.fields | {"path": root, "reason": reason, "hint": _NEEDS_RIGHTS})

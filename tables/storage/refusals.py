@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from tailbit.errors import StorageError, UnusableStorageError
+from tailbit.errors import StorageError, TailbitError, UnusableStorageError
 from tailbit.tables.storage.options import StorageOptions
 
 _STATUS = r"status code: (\d{3})"
@@ -22,11 +22,12 @@ _INCOMPLETE = ("Missing", "credential", "Account must be")
 
 
 class _Case(NamedTuple):
-    """A known refusal of a store: the error class to raise, its reason and its hint."""
+    """A known refusal of a store: the error class to raise, its reason, its hint, and `may_pass`."""
 
     reason: str
     hint: str
     kind: type[StorageError] = UnusableStorageError
+    may_pass: bool = False
 
 
 _CREDENTIALS = (
@@ -71,7 +72,16 @@ def refusal(place: str, error: BaseException, options: StorageOptions) -> Storag
     text, status = options.hidden_in(str(error)), status_of(error)
     code = re.search(_CODE, text)
     case = _case(text, status, next(filter(None, code.groups())) if code else "")
-    return case.kind(path=place, reason=case.reason, hint=case.hint, status=status or 0)
+    fields = {"status": status or 0, "may_pass": case.may_pass}
+    return case.kind(path=place, reason=case.reason, hint=case.hint, **fields)
+
+
+def may_pass(error: TailbitError) -> bool:
+    """Return whether waiting can help: `error` is transient, or a refusal that no setting of a run causes.
+
+    Such a refusal ends when somebody grants a right, renews a token, creates a bucket or restores an archive.
+    """
+    return error.retryable or bool(error.fields.get("may_pass"))
 
 
 def no_setup(place: str, error: BaseException, options: StorageOptions) -> StorageError:
@@ -86,17 +96,20 @@ def _case(text: str, status: int | None, code: str) -> _Case:
         hint = "Set the clock of this machine; a store refuses what was signed at another time than its own."
         return _Case(f"the clock of this machine is not that of the store ({details})", hint, StorageError)
     if code == _OF_THE_TOKEN:
-        return _Case(f"the credentials have expired ({details})", _CREDENTIALS)
+        return _Case(f"the credentials have expired ({details})", _CREDENTIALS, may_pass=True)
     if code == _ARCHIVED:
-        return _Case(f"the object is in an archive ({details})", "Restore it from the archive of the store.")
+        hint = "Restore it from the archive of the store."
+        return _Case(f"the object is in an archive ({details})", hint, may_pass=True)
     if any(sign in text for sign in _NO_BUCKET):
-        return _Case("there is no such bucket", "Create the bucket, or correct its name.")
+        return _Case("there is no such bucket", "Create the bucket, or correct its name.", may_pass=True)
     if status in (301, 307, 400) and (status != 400 or "region" in text.lower()):
         return _Case(f"the bucket is in another region ({details})", "Give its region as AWS_REGION.")
     if any(sign in text for sign in _MACHINE):
-        return _Case("no credentials are given, and this machine has none of its own", _CREDENTIALS)
+        reason = "no credentials are given, and this machine has none of its own"
+        return _Case(reason, _CREDENTIALS, may_pass=True)
     if status in (401, DENIED):
-        return _Case(f"the store denies access with these credentials ({details})", _CREDENTIALS)
+        reason = f"the store denies access with these credentials ({details})"
+        return _Case(reason, _CREDENTIALS, may_pass=True)
     if status is None and any(sign in text for sign in _INCOMPLETE):
         return _Case(_first_line(text), _CREDENTIALS)
     if status in (429, 503):

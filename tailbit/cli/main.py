@@ -83,9 +83,11 @@ def _status(error: TailbitError) -> int:
 def _status_of_run(error: TailbitError) -> int:
     """Return the exit status for an indexer's supervisor: whether a restart can end differently.
 
-    A missing table may come back, as on a disk that is mounted later.
+    A missing table may come back, as on a disk that is mounted later; a right may be granted.
     """
-    return AGAIN if error.retryable or isinstance(error, NotATableError) else CONFIGURATION
+    from tailbit.tables.storage.refusals import may_pass
+
+    return AGAIN if isinstance(error, NotATableError) or may_pass(error) else CONFIGURATION
 
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)

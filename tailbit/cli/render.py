@@ -9,9 +9,10 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime, timezone
 from itertools import chain
 from pathlib import PurePath
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO, NoReturn, TextIO
 
 import pyarrow as pa
 
@@ -211,11 +212,17 @@ def notice_lines(as_json: bool) -> Callable[[str], None]:
     """Return a callback that prints notices of a running indexer: on stderr, or as JSON on stdout."""
 
     def tell(line: str) -> None:
-        out = sys.stdout if as_json else sys.stderr
-        out.write(json.dumps({"notice": line}) + "\n" if as_json else f"{visible(line)}\n")
-        out.flush()
+        text = json.dumps({"notice": line, "time": _now()}) if as_json else visible(line)
+        _write_line(sys.stdout if as_json else sys.stderr, text)
 
     return tell
+
+
+def _write_line(out: TextIO, line: str) -> None:
+    """Write a line of the log of a run; one that cannot be written is lost, since the run must go on."""
+    with contextlib.suppress(OSError, ValueError):
+        out.write(line + "\n")
+        out.flush()
 
 
 def progress_text(progress: Any) -> str:
@@ -235,14 +242,18 @@ def progress_text(progress: Any) -> str:
 
 
 def _named(progress: Any) -> str:
-    """Return the line of progress behind the name of its table, since a log may be of several runs."""
-    return f"{visible(PurePath(progress.table).name)}: {progress_text(progress)}"
+    """Return the line of progress behind the name of its table, since a log may be of several tables."""
+    return f"{visible(progress.id or PurePath(progress.table).name)}: {progress_text(progress)}"
+
+
+def _now() -> str:
+    """Return the time of a line of the log, in UTC to the millisecond."""
+    return f"{datetime.now(timezone.utc):%Y-%m-%dT%H:%M:%S.%f}"[:-3] + "Z"
 
 
 def _plain_progress(progress: Any) -> None:
     if not progress.look:
-        sys.stderr.write(_named(progress) + "\n")
-        sys.stderr.flush()
+        _write_line(sys.stderr, _named(progress))
 
 
 def _json_progress(progress: Any) -> None:
@@ -258,6 +269,8 @@ def _json_progress(progress: Any) -> None:
         "lag_seconds": round(progress.lag.seconds, 3),
         "batch_ms": round(progress.batch_ms, 1),
         "idle": progress.idle,
+        "time": _now(),
     }
-    sys.stdout.write(json.dumps(record) + "\n")
-    sys.stdout.flush()
+    if progress.id:
+        record = {"id": progress.id, **record}
+    _write_line(sys.stdout, json.dumps(record))

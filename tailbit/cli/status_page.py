@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tailbit.cli.render import encoding_text
+from tailbit.index.store.place import index_path
 from tailbit.visible import visible
 from tailbit.wording import counted, size_text
 
@@ -64,7 +65,9 @@ def _facts(account: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     yield "head", _or_dash(account["head"])
     if "lag" in account:
         yield "lag", _lag(account)
-    start = f"none runs: start one with tailbit run {shlex.quote(str(account['table']))}"
+    table, index = str(account["table"]), str(account["index"])
+    given = [] if index == index_path(table) else ["--index", index]
+    start = f"none runs: start one with {shlex.join(['tailbit', 'run', table, *given])}"
     yield "indexer", str(account["indexer"] or start)
     if account.get("last_sign_of_life"):
         yield "last sign of life", str(account["last_sign_of_life"]["meaning"])

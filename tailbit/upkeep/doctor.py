@@ -7,12 +7,13 @@ is the only way to learn whether the store tells which of two writers was first.
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tailbit.errors import NoIndexError, TailbitError
+from tailbit.errors import NoIndexError, StorageError, TailbitError
 from tailbit.index.store.place import index_path
 from tailbit.streaming.java.session import build_session
 from tailbit.tables import open_table
@@ -67,9 +68,11 @@ def of_table(
     text = f"{table.root}: version {table.name_of(snapshot.version)}, {counted(len(snapshot.files), 'file')}"
     yield Finding("table", State.OK, text)
     yield _data(table, snapshot.files)
-    yield _clock(snapshot.timestamp_ms, table.storage.clock_ms())
-    yield of_place("place of the index", index_path(table.root, index), table.storage.options)
-    yield from _index(path, index, options, max_lag, command or f"tailbit run {path}")
+    place, given = index_path(table.root, index), [] if index is None else ["--index", index]
+    yield _clock(snapshot.timestamp_ms, _clock_ms(place, table.storage.options))
+    yield of_place("place of the index", place, table.storage.options)
+    command = command or shlex.join(["tailbit", "run", path, *given])
+    yield from _index(path, index, options, max_lag, command)
 
 
 def _data(table: Table, files: Any) -> Finding:
@@ -82,6 +85,17 @@ def _data(table: Table, files: Any) -> Finding:
     except TailbitError as unreadable:
         return Finding.of("data", unreadable, "the right to read the files of the table")
     return Finding("data", State.OK, f"{name} can be read")
+
+
+def _clock_ms(place: str, options: StorageOptions) -> int:
+    """Return the time in ms since 1970 by the clock of a store, or by that of this machine.
+
+    It is this machine's if nothing can be written at `place`; nothing is written elsewhere.
+    """
+    try:
+        return open_storage(place, options).clock_ms()
+    except StorageError:
+        return time.time_ns() // 1_000_000
 
 
 def _clock(newest_ms: int, now_ms: int) -> Finding:
@@ -103,7 +117,7 @@ def of_place(check: str, place: str, options: StorageOptions, named_by: str = "-
     except TailbitError as refused:
         return Finding.of(check, refused, needed)
     folder = Path(storage.root)
-    nearest = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    nearest = next(parent for parent in (folder, *folder.parents) if os.path.exists(parent))
     if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
         remedy = f"Give this user the right to write there, or name another place: {named_by}."
         return Finding(check, State.PROBLEM, f"{nearest} cannot be written to", needed, remedy)
@@ -136,7 +150,9 @@ def _index(
         )
         return
     indexer = account["indexer"]
-    text = f"{account['state']}, version {account['covered_version']} of {account['head']}"
+    covered = account["covered_version"]
+    of_head = "nothing covered yet" if covered is None else f"version {covered}"
+    text = f"{account['state']}, {of_head} of {account['head']}"
     yield Finding("index", State.OK, f"{text}, {'kept by ' + indexer if indexer else 'no indexer runs'}")
     lag = account["lag"]
     late = f"{counted(lag['versions'], 'version')} behind, the oldest for {lag['seconds']:.0f} s"

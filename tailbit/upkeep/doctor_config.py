@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from http.client import HTTPException
-from urllib.request import urlopen
+from typing import Any
 
-from tailbit.errors import ConfigError
+import orjson
+
+from tailbit.errors import ConfigError, TailbitError
 from tailbit.streaming.config.check import TOGETHER, look_at
 from tailbit.streaming.config.jars import check_jars
 from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.config.read import ReadConfig, read_config
 from tailbit.streaming.life.crew import each
-from tailbit.streaming.many.states import checkpoint_of
+from tailbit.streaming.many.states import checkpoint_of, lease_place, located, states_of
+from tailbit.streaming.seen.asking import direct
 from tailbit.streaming.seen.page import POLICY
 from tailbit.streaming.seen.server import OFF
 from tailbit.tables.storage import StorageOptions
@@ -45,14 +48,20 @@ def of_config(file: str) -> Iterator[Finding]:
         remedy = "Write ${NAME} there, and set that variable of the environment."
         yield Finding("configuration", State.WARNING, str(warning), "no secrets in files", remedy)
     yield Finding("configuration", State.OK, f"{file}: {counted(len(read.config.table), 'table')}")
-    yield from _of_application(read, file)
+    states: Mapping[str, Mapping[str, Any]] = {}
+    lease = read.config.application.lease or checkpoint_of(read.config, file)
+    with suppress(TailbitError):
+        place = lease_place(read.config, file)
+        lease, states = place.root, states_of(place)
+    yield from _of_application(read, file, lease)
     of_table = partial(_findings, read, f"tailbit run --config {file}")
-    for findings in each(of_table, read.config.table, _late, TOGETHER, LOOK_S):
+    tables = [located(table, states) for table in read.config.table]
+    for findings in each(of_table, tables, _late, TOGETHER, LOOK_S):
         yield from findings
 
 
-def _of_application(read: ReadConfig, file: str) -> Iterator[Finding]:
-    """Yield the findings about jars, folders and port of the application."""
+def _of_application(read: ReadConfig, file: str, lease: str) -> Iterator[Finding]:
+    """Yield the findings about jars, folders and port of the application. `lease`: place of its lease."""
     check_jars(read)
     for problem in read.problems.errors:
         yield Finding(
@@ -65,23 +74,27 @@ def _of_application(read: ReadConfig, file: str) -> Iterator[Finding]:
     if given.lease is not None:
         yield of_place("lease", given.lease, options, "`lease` of [application]")
     if given.metrics != OFF:
-        yield _of_port(given.metrics)
+        yield _of_port(given.metrics, lease)
 
 
-def _of_port(address: str) -> Finding:
-    """Check that the pages can be served; an application that serves them already is well."""
+def _of_port(address: str, lease: str) -> Finding:
+    """Check that the pages can be served, unless the application with this lease serves them already."""
     host, _, port = address.rpartition(":")
     try:
-        with socket.create_server((host.strip("[]"), int(port))):
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        with socket.create_server((host.strip("[]"), int(port)), family=family):
             return Finding("port of the pages", State.OK, f"{address} is free")
     except OSError as refused:
         text = f"{address}: {os.strerror(refused.errno) if refused.errno else refused}"
     with (
         suppress(OSError, ValueError, HTTPException),
-        urlopen(f"http://{address}/status.json", timeout=_PAGE_S) as page,
+        direct().open(f"http://{address}/status.json", timeout=_PAGE_S) as page,
     ):
         if page.headers["Content-Security-Policy"] == POLICY:
-            return Finding("port of the pages", State.OK, f"{address}: an application serves there")
+            seen = orjson.loads(page.read())
+            if seen.get("lease") == lease:
+                return Finding("port of the pages", State.OK, f"{address}: this application serves there")
+            text = f"{address}: the application with the lease {seen.get('lease')} serves there"
     remedy = "Name another address by `metrics` of [application]; without the pages, indexing goes on."
     return Finding("port of the pages", State.WARNING, text, "a port that is free", remedy)
 
@@ -100,7 +113,7 @@ def _late(table: TableEntry) -> list[Finding]:
 def _of_entry(read: ReadConfig, table: TableEntry, command: str) -> Iterator[Finding]:
     """Yield the findings about one table of a configuration; the name of each check begins with its id."""
     if table.path is None:
-        known = f"{table.place} is known to Spark's catalog, and not looked at here"
+        known = f"{table.place} is of Spark's catalog, and looked at once an application has found it there"
         yield Finding(f"{table.id}: table", State.OK, known)
         return
     look = look_at(table)

@@ -222,7 +222,7 @@ def _temporary_files() -> Finding:
 def _state() -> Finding:
     """Check the folder of this user, where progress over object stores and Java's archive lie."""
     folder = own_state()
-    nearest = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    nearest = next(parent for parent in (folder, *folder.parents) if os.path.exists(parent))
     usable = nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)
     return judged(
         "state of this user",

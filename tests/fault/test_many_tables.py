@@ -187,6 +187,26 @@ def test_a_jar_that_cannot_be_loaded_ends_with_78_and_what_java_says(application
     assert "Traceback" not in said
 
 
+@pytest.mark.parametrize(
+    "setting",
+    [
+        '"spark.driver.port" = "no number"',
+        '"spark.sql.streaming.checkpointFileManagerClass" = "org.example.Missing"',
+    ],
+)
+def test_a_spark_that_does_not_start_is_named_and_tried_again_by_the_supervisor(
+    application: Application, setting: str
+) -> None:
+    application.configure("orders", more=f"[application.spark]\n{setting}")
+    application.start()
+    assert application.process is not None
+    assert application.process.wait(HANG_S) == 75
+    said = application.said.read_text()
+    assert "StreamError: " in said
+    assert "Java process is gone" not in said
+    assert "Traceback" not in said
+
+
 def one_at_work_and_one_standing_by(application: Application, standby: Application) -> None:
     application.start()
     application.wait_for_head(*NAMES)
@@ -212,6 +232,20 @@ def test_a_second_application_takes_over_when_the_first_is_killed_and_when_it_is
     application.wait_for_head(*NAMES)
     assert application.end() == 0
     sound(*map(application.table, NAMES))
+
+
+def test_a_configuration_that_changed_holds_for_the_application_that_takes_over(
+    application: Application, standby: Application
+) -> None:
+    one_at_work_and_one_standing_by(application, standby)
+    application.configure("orders", "visits", orders='id = "sales"')
+    assert application.end() == 0
+    append(application.table("orders"))
+    append(application.table("returns"))
+    standby.wait_for_words("taken over from", "sales: covered v3 of v3")
+    standby.wait_for_head("orders", "visits")
+    assert covered(application.table("returns")) == 2
+    assert standby.end() == 0
 
 
 def test_an_application_that_was_taken_over_while_it_slept_stands_by_and_nothing_is_lost_or_twice(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import threading
 import time
@@ -21,11 +22,13 @@ from deltalake import DeltaTable, write_deltalake
 from support.drive import Drive
 from support.shipped import covered
 from support.tables import rows, three_commits
-from support.waiting import wait_until
+from support.waiting import HANG_S, wait_until
 from tailbit.checkpoints.lease import Lease
 from tailbit.checkpoints.liveness import Liveness
+from tailbit.checkpoints.signs import read_heartbeat
 from tailbit.streaming.config.model import TableEntry
-from tailbit.streaming.many.followed import Shared
+from tailbit.streaming.life.crew import Crew
+from tailbit.streaming.many.followed import Followed, Shared
 from tailbit.streaming.many.source import TableRanges, ranges_of
 from tailbit.streaming.many.tables import Tables
 from tailbit.streaming.workers import processes_at_work
@@ -34,6 +37,9 @@ from tailbit.tables.storage import open_storage
 pytestmark = pytest.mark.spark
 
 Follow = Callable[..., Tables]
+
+_BESIDE = {"tailbit-fill", "tailbit-upkeep"}
+"""Names of the threads beside the batches of a table."""
 
 
 @pytest.fixture
@@ -84,6 +90,133 @@ def test_what_a_table_gained_while_nobody_was_at_work_is_indexed_before_there_is
     tables = follow(TableEntry(path=table, id="orders"))
     wait_until(lambda: covered(table) == DeltaTable(table).version())
     wait_until(lambda: account(tables)["state"] == "following")
+
+
+def test_a_table_by_path_and_by_name_is_followed_once(follow: Follow, table: str, told: list[str]) -> None:
+    by_name = TableEntry(name=table, id="again", columns=("v",))
+    tables = follow(TableEntry(path=table, id="orders"), by_name)
+    # The one that is opened second is refused.
+    wait_until(lambda: {state["state"] for state in tables.states()} == {"following", "refused"})
+    (second,) = [state for state in tables.states() if state["state"] == "refused"]
+    assert re.search("where the table (orders|again) of the configuration is too", second["reason"])
+    assert "Take one of the two out" in second["remedy"]
+
+
+def test_a_table_whose_section_changes_is_opened_anew_once_it_is_closed_and_keeps_its_mark(
+    follow: Follow, table: str
+) -> None:
+    tables = follow(TableEntry(path=table, id="orders"))
+    index = open_storage(f"{table}/_tailbit")
+    for max_lag in (10.0, 20.0, 30.0):
+        wait_until(lambda: account(tables)["state"] == "following")
+        tables.apply([TableEntry(path=table, id=f"orders-{max_lag:.0f}", max_lag=max_lag)])
+    wait_until(lambda: account(tables)["state"] == "following")
+    assert read_heartbeat(index) is not None
+
+
+@pytest.fixture
+def hang(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """Looks at open tables wait for this event; opening a table does not."""
+    event = threading.Event()
+    look = Followed.look
+
+    def waits(followed: Followed, start: Any) -> Any:
+        event.wait(HANG_S)
+        return look(followed, start)
+
+    monkeypatch.setattr(Followed, "look", waits)
+    yield event
+    event.set()
+
+
+def test_a_table_that_changes_while_its_old_look_hangs_is_opened_anew_and_the_old_one_is_closed_later(
+    follow: Follow, table: str, hang: threading.Event, told: list[str]
+) -> None:
+    opened: list[TableEntry] = []
+    start = Followed._start
+
+    def counted(followed: Followed, entry: TableEntry, *rest: Any) -> None:
+        opened.append(entry)
+        start(followed, entry, *rest)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Followed, "_start", counted)
+        tables = follow(TableEntry(path=table, id="orders", stuck_after=1.0))
+        wait_until(lambda: len(opened) == 1)
+        tables.apply([TableEntry(path=table, id="orders", stuck_after=1.0, max_lag=7.0)])
+        wait_until(lambda: len(opened) == 2)
+    assert any("orders: stuck" in line for line in told)
+    hang.set()
+    wait_until(lambda: account(tables)["state"] == "following")
+    wait_until(lambda: not tables._leaving)
+    assert read_heartbeat(open_storage(f"{table}/_tailbit")) is not None
+
+
+def test_a_table_that_was_removed_before_its_first_look_is_not_opened(
+    follow: Follow, table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free = threading.Event()
+    submit = Crew.submit
+
+    def late(crew: Crew, act: Callable[[], Any]) -> Any:
+        return submit(crew, lambda: (free.wait(HANG_S), act())[1])
+
+    monkeypatch.setattr(Crew, "submit", late)
+    other = three_commits(str(tmp_path / "other"))
+    tables = follow(TableEntry(path=other, id="other", columns=("k",)))
+    wait_until(lambda: next(iter(tables._members.values())).at_work)
+    tables.apply([TableEntry(path=other, id="other", columns=("v",))])
+    free.set()
+    wait_until(lambda: account(tables)["state"] != "waiting")
+    assert account(tables)["state"] == "building"
+
+
+def test_a_table_whose_part_lasts_for_longer_than_its_contract_is_told_as_behind(
+    follow: Follow, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = follow(TableEntry(path=table, id="orders", max_lag=1.0))
+    wait_until(lambda: account(tables)["state"] == "following")
+    ended = threading.Event()
+    work = Followed.work
+    monkeypatch.setattr(Followed, "work", lambda *given: (ended.wait(HANG_S), work(*given))[1])
+    offset = take_a_batch(tables, {"tables": {}})
+    write_deltalake(table, rows(2000, 10), mode="append")
+
+    def is_behind() -> bool:
+        nonlocal offset
+        offset = take_a_batch(tables, offset)
+        return bool(account(tables)["state"] == "behind")
+
+    wait_until(is_behind)
+    ended.set()
+    wait_until(lambda: account(tables)["state"] == "following")
+
+
+def test_what_is_opened_after_the_end_is_closed_again(
+    follow: Follow, table: str, hang: threading.Event
+) -> None:
+    tables = follow(TableEntry(path=table, id="orders", stuck_after=1.0))
+    wait_until(lambda: account(tables)["state"] == "stuck")
+    tables.close()
+    hang.set()
+    wait_until(lambda: not any(thread.name in _BESIDE for thread in threading.enumerate()))
+
+
+def test_the_looks_go_on_where_no_thread_can_be_started_for_a_moment(
+    follow: Follow, table: str, told: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submit, refused = Crew.submit, list[str]()
+
+    def refuses(crew: Crew, act: Callable[[], Any]) -> Any:
+        if not refused:
+            refused.append("once")
+            raise RuntimeError("can't start new thread")
+        return submit(crew, act)
+
+    monkeypatch.setattr(Crew, "submit", refuses)
+    tables = follow(TableEntry(path=table, id="orders"))
+    wait_until(lambda: account(tables)["state"] == "following")
+    assert any("can't start new thread" in line for line in told)
 
 
 def append_much(table: str) -> None:

@@ -14,7 +14,7 @@ from tailbit.streaming.config.check import LOOK_S, TOGETHER
 from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.config.read import read_config
 from tailbit.streaming.life.crew import each
-from tailbit.streaming.many.states import lease_place, states_of
+from tailbit.streaming.many.states import lease_place, located, states_of
 from tailbit.upkeep.status import is_within, status_of
 
 
@@ -32,7 +32,7 @@ def status_of_config(file: str, max_lag: float | None, as_json: bool) -> int:
         click.echo(f"warning: {warning}", err=True)
     states = states_of(lease_place(read.config, file))
     lines, late = [], False
-    tables = read.config.table
+    tables = [located(table, states) for table in read.config.table]
     accounts = each(_account, tables, _late, TOGETHER, LOOK_S)
     for table, found in zip(tables, accounts, strict=True):
         account = found | _troubled(states.get(table.id, {}))
@@ -67,7 +67,7 @@ def _late(table: TableEntry) -> dict[str, Any]:
 def _account(table: TableEntry) -> dict[str, Any]:
     """Return the status of one table, or why there is none."""
     if table.path is None:
-        reason = "where it is, its catalog says to Spark alone: see the application's own lines"
+        reason = "no application has found it in its catalog yet, which needs Spark"
         return {"table": table.place, "error": reason}
     try:
         return status_of(table.path, table.index, table.storage_options)

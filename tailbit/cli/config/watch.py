@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from http.client import HTTPException
 from typing import Any
-from urllib.request import urlopen
 
 import click
 import orjson
@@ -14,6 +14,9 @@ import orjson
 from tailbit.cli.config.status import in_words, status_of_config
 from tailbit.cli.options import emit
 from tailbit.streaming.config.read import read_config
+from tailbit.streaming.many.states import lease_place
+from tailbit.streaming.seen.asking import direct
+from tailbit.streaming.seen.server import OFF
 
 _ANSWER_S = 2.0
 
@@ -30,7 +33,8 @@ def watch_config(file: str, max_lag: float | None, every_s: float, as_json: bool
         while True:
             if not as_json and sys.stdout.isatty():
                 click.clear()
-            accounts = live_accounts(read_config(file).config.application.metrics)
+            config = read_config(file).config
+            accounts = live_accounts(config.application.metrics, lease_place(config, file).root)
             if accounts is None:
                 status_of_config(file, max_lag, as_json)
             else:
@@ -41,13 +45,18 @@ def watch_config(file: str, max_lag: float | None, every_s: float, as_json: bool
         return 0
 
 
-def live_accounts(address: str) -> Sequence[Mapping[str, Any]] | None:
-    """Return the accounts of the tables by the running application's page; None if no leader serves it."""
+def live_accounts(address: str, lease: str) -> Sequence[Mapping[str, Any]] | None:
+    """Return the accounts of the tables by the page of the application that holds a lease.
+
+    Return None if no page is served there, or that of another application, or of one that stands by.
+    """
+    if address == OFF:
+        return None
     try:
-        with urlopen(f"http://{address}/status.json", timeout=_ANSWER_S) as page:
+        with direct().open(f"http://{address}/status.json", timeout=_ANSWER_S) as page:
             seen = orjson.loads(page.read())
-            return seen["tables"] if seen["leading"] else None
-    except (OSError, ValueError, KeyError, TypeError):
+            return seen["tables"] if seen["leading"] and seen["lease"] == lease else None
+    except (OSError, HTTPException, ValueError, KeyError, TypeError):
         return None
 
 
@@ -58,7 +67,8 @@ def _print_live(accounts: Sequence[Mapping[str, Any]], max_lag: float | None, as
     for account in accounts:
         lag = account["lag"]
         limit = account["max_lag"] if max_lag is None else max_lag
-        within = account["state"] == "following" and lag is not None and lag["seconds"] <= limit
+        is_built = account["state"] in ("following", "behind") and lag is not None
+        within = is_built and (not lag["versions"] or lag["seconds"] <= limit)
         if as_json:
             emit({**account, "within_max_lag": within})
             continue

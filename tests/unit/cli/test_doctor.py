@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
+from support.faulty_proxy import Fault, Proxy
 from support.s3_server import rclone
 from support.tables import flipped_pages, index_files, index_of
 from tailbit.upkeep.machine import available_memory
@@ -197,6 +198,27 @@ def test_a_store_that_ignores_conditional_puts_is_named_and_keeps_no_probe(tmp_p
     assert status == 1
     assert "conditional put" in findings["place of the index"]["found"]
     assert contents(str(tmp_path / "data")) == {}
+
+
+def test_a_state_folder_that_no_system_call_can_name_is_a_finding(tmp_path: Path, path: str) -> None:
+    status, findings = doctor(path, variables={"STATE_DIRECTORY": f"{tmp_path}/{'x' * 300}/state"})
+    assert status in (0, 1)
+    assert "state of this user" in findings
+
+
+def test_a_table_that_may_only_be_read_is_looked_at_whole_and_nothing_is_written_to_it(
+    path: str, tmp_path: Path, s3: Proxy, s3_root: str, s3_options: dict[str, str]
+) -> None:
+    write_deltalake(s3_root, pa.table({"c": ["a"]}), storage_options=s3_options)
+    writes = ("PUT", "POST", "DELETE")
+    s3.rule = lambda request: Fault.DENIED if request.method in writes else None
+    before = len(s3.seen)
+    options = [part for item in s3_options.items() for part in ("--storage-option", "=".join(item))]
+    _, findings = doctor(s3_root, "--index", str(tmp_path / "index"), *options)
+    assert findings["table"]["state"] == "ok"
+    assert "clock" in findings
+    assert findings["index"]["found"].startswith(f"none yet: tailbit run {s3_root} --index {tmp_path}/index")
+    assert [request for request in s3.seen[before:] if request.method in writes] == []
 
 
 def test_memory_is_the_less_of_the_system_s_and_its_control_group_s(tmp_path: Path) -> None:

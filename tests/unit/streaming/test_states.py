@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import SimpleNamespace
+
 import pytest
 
 from tailbit.errors import (
+    CommitGapError,
     IndexerRunningError,
     NotATableError,
     StorageError,
@@ -12,9 +16,12 @@ from tailbit.errors import (
     UnknownColumnError,
     UnsupportedFeatureError,
     UnusableStorageError,
+    VersionNotFoundError,
 )
-from tailbit.streaming.many.states import LONGEST_S, Standing, state_after
+from tailbit.streaming.many import job
+from tailbit.streaming.many.states import LONGEST_S, Standing, state_after, states_of
 from tailbit.streaming.seen.table_state import TableState
+from tailbit.tables.storage import open_storage
 
 
 @pytest.mark.parametrize(
@@ -25,6 +32,8 @@ from tailbit.streaming.seen.table_state import TableState
         (StorageError(path="t", reason="slow"), TableState.RETRYING),
         (OSError("a worker is gone"), TableState.RETRYING),
         (UnusableStorageError(path="t", reason="no such bucket"), TableState.RETRYING),
+        (CommitGapError(path="t", first=0, found=10), TableState.RETRYING),
+        (VersionNotFoundError(path="t", version=3), TableState.RETRYING),
         (UnsupportedFeatureError(path="t", version=1, feature="f"), TableState.REFUSED),
         (UnknownColumnError(column="c"), TableState.REFUSED),
     ],
@@ -52,3 +61,27 @@ def test_the_pauses_double_up_to_the_longest_and_never_end() -> None:
     standing.worked()
     standing.failed(StorageError(path="t", reason="slow"))
     assert standing.retry_at - now == 0.5
+
+
+def test_a_failure_of_java_is_one_line_that_does_not_change() -> None:
+    standing = Standing()
+    said = (
+        "An error occurred while calling o{}.collect.\n: org.apache.spark.SparkException: lost\n\tat x.Y(Z)"
+    )
+    assert standing.failed(ValueError(said.format(12)))
+    assert standing.reason == "ValueError: org.apache.spark.SparkException: lost"
+    assert not standing.failed(ValueError(said.format(13)))
+
+
+def test_states_that_could_not_be_written_are_written_at_the_next_chance(tmp_path: Path) -> None:
+    tables = SimpleNamespace(
+        states=lambda: [{"id": "orders", "state": "refused", "reason": "no"}],
+        standings=lambda: [("orders", "refused", "no")],
+    )
+    place = open_storage(str(tmp_path / "lease"))
+    before = job._write_states(tables, place, "")  # type: ignore[arg-type]
+    assert (before, states_of(place)) == ("", {})
+    place.make_root()
+    after = job._write_states(tables, place, before)  # type: ignore[arg-type]
+    assert after
+    assert states_of(place)["orders"]["state"] == "refused"

@@ -7,6 +7,8 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +23,15 @@ from support.waiting import HANG_S
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.cli.main import cli
 from tailbit.errors import ConfigError
+from tailbit.index.kinds.settings import NEWEST_FORMAT
+from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.config import check
 from tailbit.streaming.config.check import check_tables
 from tailbit.streaming.config.read import read_config
+from tailbit.streaming.many.states import STATES
 from tailbit.streaming.seen.server import Pages
 from tailbit.streaming.seen.view import View
+from tailbit.tables.storage import open_storage
 from tailbit.upkeep import doctor_config
 from tailbit.upkeep.finding import Finding, State
 
@@ -94,6 +100,101 @@ def test_a_table_that_does_not_answer_is_waited_for_and_holds_up_no_other(
     )
     found = check_tables(read_config(folder / "tailbit.toml"))
     assert [look.waits for look in found] == ["", "no answer within 2 s"]
+
+
+def of_two_tables(folder: Path, options: dict[str, str], root: str) -> Path:
+    """A configuration of the table `a` on disk and one in a store."""
+    lines = "\n".join(f'{name} = "{value}"' for name, value in options.items())
+    file = folder / "tailbit.toml"
+    file.write_text(
+        f'[[table]]\npath = "a"\n[[table]]\npath = "{root}"\nid = "b"\ncolumns = ["k"]\n'
+        f"[table.storage_options]\n{lines}"
+    )
+    return file
+
+
+def test_a_table_to_which_access_is_denied_is_waited_for_since_the_right_may_be_granted(
+    folder: Path, s3: Proxy, s3_root: str, s3_options: dict[str, str]
+) -> None:
+    s3.rule = lambda request: Fault.DENIED
+    file = of_two_tables(folder, s3_options, s3_root)
+    found, denied = check_tables(read_config(file))
+    assert found.waits == ""
+    assert "denies access" in denied.waits
+    findings = {finding.check: finding for finding in doctor_config.of_config(str(file))}
+    (problem,) = [f for check, f in findings.items() if check.startswith("b:") and f.state is State.PROBLEM]
+    assert "denies access" in problem.found
+
+
+def test_a_table_whose_options_make_no_store_is_refused_with_its_line(
+    folder: Path, s3_options: dict[str, str]
+) -> None:
+    file = of_two_tables(folder, s3_options, "s3:///orders")
+    (problem,) = problems(folder, file.read_text())
+    assert problem.startswith("tailbit.toml:4: b: ")
+
+
+def test_the_wait_for_tables_is_told_of_and_ends_when_all_is_to_stop(
+    folder: Path, s3: Proxy, s3_root: str, s3_options: dict[str, str]
+) -> None:
+    s3.rule = lambda request: Fault.SLOW
+    life, stop = Liveness(), threading.Event()
+    file = of_two_tables(folder, s3_options, s3_root)
+
+    def on_wait() -> None:
+        life.wait_for("looking")
+        stop.set()
+
+    _, late = check_tables(read_config(file), on_wait, stop)
+    assert late.waits
+    assert life.waits
+
+
+def test_an_index_of_a_newer_format_is_warned_of_and_stops_no_other_table(folder: Path) -> None:
+    index = MetadataTable.open(str(folder / "a" / "_tailbit"))
+    index.commit([], [], None, settings=replace(index.state.settings, format=NEWEST_FORMAT + 1))
+    text = '[[table]]\npath = "a"\n[[table]]\npath = "b"\ncolumns = ["v"]\n'
+    assert problems(folder, text) == []
+    read = read_config(folder / "tailbit.toml")
+    refused, well = check_tables(read)
+    assert (refused.is_of_table, well.is_of_table) == (True, False)
+    (warning,) = map(str, read.problems.warnings)
+    assert "format" in warning
+
+
+def test_secrets_among_the_settings_of_spark_are_warned_of_and_no_option_is_shown(folder: Path) -> None:
+    text = """[application.spark]
+"spark.hadoop.fs.s3a.secret.key" = "hush"
+"spark.hadoop.fs.s3a.aws.credentials.provider" = "org.example.Provider"
+[[table]]
+path = "a"
+"""
+    (folder / "t.toml").write_text(text)
+    (warning,) = map(str, read_config(folder / "t.toml").problems.warnings)
+    assert '"${SPARK_HADOOP_FS_S3A_SECRET_KEY}"' in warning
+    assert "hush" not in warning
+    (folder / "t.toml").write_text('[[table]]\npath = "a"\nstorage_options = { ACCOUNT_KEY = 98765 }\n')
+    with pytest.raises(ConfigError) as wrong:
+        read_config(folder / "t.toml")
+    assert "t.toml:3: ACCOUNT_KEY: input should be a valid string" in str(wrong.value)
+    assert "98765" not in str(wrong.value)
+
+
+def test_a_table_of_the_catalog_is_looked_at_where_the_application_has_found_it(folder: Path) -> None:
+    file = folder / "tailbit.toml"
+    file.write_text(f'[application]\nlease = "{folder}/lease"\n[[table]]\nname = "db.a"\n')
+    status, text = run("status", "--config", str(file), "--json")
+    assert (status, "no application has found it" in json.loads(text)["error"]) == (1, True)
+    lease = open_storage(str(folder / "lease"))
+    lease.make_root()
+    states = [{"id": "a", "state": "following", "reason": "", "root": str(folder / "a")}]
+    lease.put(STATES, json.dumps({"tables": states}).encode())
+    status, text = run("status", "--config", str(file), "--json")
+    account = json.loads(text)
+    assert (status, account["id"], account["within_max_lag"]) == (0, "a", True)
+    assert account["table"] == str(folder / "a")
+    found = {finding.check: finding for finding in doctor_config.of_config(str(file))}
+    assert found["a: index"].state is State.OK
 
 
 def test_a_table_without_index_needs_columns(folder: Path) -> None:
@@ -205,12 +306,18 @@ def test_doctor_names_places_a_port_and_jars_that_an_application_cannot_use(fold
 
 
 def test_doctor_takes_the_pages_of_an_application_at_work_for_well(folder: Path) -> None:
-    pages = Pages("127.0.0.1:0", View(Liveness("at work"), 60.0))
+    view = View(Liveness("at work"), 60.0, lease=f"{folder}/lease")
+    pages = Pages("127.0.0.1:0", view)
+    lines = f'metrics = "{pages.url.removeprefix("http://")}"', f'lease = "{folder}/lease"'
     try:
-        found = application_findings(folder, f'metrics = "{pages.url.removeprefix("http://")}"')
+        found = application_findings(folder, *lines)
+        assert found["port of the pages"].state is State.OK
+        view.lease = "/another/lease"
+        found = application_findings(folder, *lines)
     finally:
         pages.close()
-    assert found["port of the pages"].state is State.OK
+    assert found["port of the pages"].state is State.WARNING
+    assert "/another/lease" in found["port of the pages"].found
 
 
 def test_doctor_tells_of_a_table_of_a_catalog_once_with_its_line(folder: Path) -> None:

@@ -37,7 +37,9 @@ def test_a_jar_that_is_not_there_and_one_of_another_spark_are_refused(tmp_path: 
         jar.touch()
     missing = tmp_path / "missing.jar"
     found = misfits(
-        "spark.jars", str(fits), f"file://{other}", str(missing), "s3://lake/x.jar", f"{tmp_path}/*.jar"
+        "spark.jars",
+        *(str(fits), f"file://{other}", str(missing)),
+        *("s3://lake/x.jar", "local:/opt/x.jar", "hdfs:/x.jar", f"{tmp_path}/*.jar"),
     )
     assert found == [
         f"2: file://{other}: it is of Spark 4.1, and pyspark 4.2.0 is installed",

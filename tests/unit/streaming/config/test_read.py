@@ -155,6 +155,13 @@ def test_paths_are_those_of_the_file_s_folder(tmp_path: Path) -> None:
     assert (table.path, table.index) == (f"{tmp_path}/orders", f"{tmp_path.parent}/i")
 
 
+def test_a_uri_of_a_file_is_a_path(tmp_path: Path) -> None:
+    (tmp_path / "t.toml").write_text('[[table]]\npath = "file:/lake/a%20b"\nindex = "file:///i"\n')
+    (table,) = read_config(tmp_path / "t.toml").config.table
+    assert (table.path, table.index) == ("/lake/a b", "/i")
+    assert "stands here a second time" in refused('[[table]]\npath = "file:///a"\n[[table]]\npath = "/a"')[0]
+
+
 def test_a_secret_in_the_file_is_warned_of_with_its_line_and_not_shown() -> None:
     text = '[[table]]\npath = "/t"\n[table.storage_options]\nAWS_SECRET_ACCESS_KEY = "hunter22"\n'
     (warning,) = read(text).problems.warnings
@@ -195,6 +202,28 @@ def test_the_environment_names_a_table_by_the_id_that_it_has() -> None:
     assert found == [("sales.orders", True), ("odd_name", True)]
 
 
+def test_the_environment_names_a_table_whose_id_has_two_underscores() -> None:
+    text = '[[table]]\npath = "/eu__orders"\n[[table]]\npath = "/eu"\n'
+    config = read(text, TAILBIT__TABLE__EU__ORDERS__PAUSED="true", TAILBIT__TABLE__EU__MAX_LAG="7s").config
+    assert [(table.paused, table.max_lag) for table in config.table] == [(True, 300.0), (False, 7.0)]
+
+
+def test_a_section_that_is_no_section_is_told_beside_a_variable_for_it() -> None:
+    (problem,) = refused("application = 3\n" + TWO, TAILBIT__APPLICATION__SPARK__X="1")
+    assert problem.startswith("tailbit.toml:1: application: ")
+
+
+@pytest.mark.parametrize("setting", ["max_lag = inf", "max_lag = nan", "stuck_after = 0", "trigger = -1"])
+def test_a_length_of_time_that_is_none_is_refused(setting: str) -> None:
+    (problem,) = refused(f'[[table]]\npath = "/t"\n{setting}\n')
+    assert problem.startswith(f"tailbit.toml:3: {setting.partition(' ')[0]}: ")
+
+
+def test_a_path_with_a_byte_of_zero_is_refused_with_its_line() -> None:
+    (problem,) = refused('[[table]]\npath = "a\\u0000b"\n')
+    assert problem.startswith("tailbit.toml:2: path: ")
+
+
 def test_a_wrong_variable_is_told_by_its_name() -> None:
     assert refused(TWO, TAILBIT__TABLE__ORDRES__PAUSED="true", TAILBIT__APPLICATION__THREADS="x") == [
         "environment variable TAILBIT__TABLE__ORDRES__PAUSED: there is no such section, table or key",
@@ -213,6 +242,7 @@ def test_lines_are_those_of_texts_and_lists_of_several_lines_too() -> None:
     assert lines[("table", 0, "d", "e f", "g")] == 10
     assert lines[("table", 1, "c")] == 12
     assert line_of(lines, ("table", 1, "x", "y")) == 11
+    assert lines_of('a = "x\u2028y\x85z"\r\nb = 2\r\n') == {("a",): 1, ("b",): 2}
 
 
 def test_what_changed_between_two_configurations_is_told_by_id() -> None:

@@ -85,3 +85,26 @@ def test_of_many_values_those_that_take_too_long_have_another_answer(answer: thr
         return f"{value}"
 
     assert each(act, range(6), lambda value: "late", 2, 0.2) == ["0", "late", "2", "late", "4", "late"]
+
+
+def test_where_no_value_is_answered_the_others_are_not_waited_for_one_after_the_other(
+    answer: threading.Event,
+) -> None:
+    waits: list[int] = []
+    begun: list[int] = []
+
+    def act(value: int) -> str:
+        begun.append(value)
+        answer.wait(HANG_S)
+        return "answered"
+
+    found = each(act, range(100), str, 2, 0.2, lambda: waits.append(1))
+    assert found == [str(value) for value in range(100)]
+    assert 2 < len(begun) < 20
+    assert waits
+
+
+def test_values_are_not_waited_for_once_all_is_to_stop(answer: threading.Event) -> None:
+    stop = threading.Event()
+    found = each(lambda value: answer.wait(HANG_S), range(3), str, 2, HANG_S, stop.set, stop)
+    assert found == ["0", "1", "2"]

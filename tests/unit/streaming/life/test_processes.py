@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
+import psutil
 import pytest
 
 from support.waiting import HANG_S, wait_until
@@ -61,6 +62,17 @@ def test_a_process_that_has_gone_is_ended_without_a_word(child: subprocess.Popen
     child.kill()
     child.wait(HANG_S)
     end([found])
+
+
+def test_once_the_java_that_started_it_has_ended_the_processes_of_others_are_not_its_own(
+    child: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "25333")
+    monkeypatch.setattr(os, "getppid", lambda: 1)
+    below = {process.pid for process in below_this()}
+    assert child.pid in below
+    own = {process.pid for process in psutil.Process().children(recursive=True)}
+    assert below <= own | {child.pid}
 
 
 def test_the_cpu_time_of_a_thread_that_is_not_there_is_none() -> None:

@@ -7,8 +7,11 @@ import re
 import shutil
 import socket
 import subprocess
+import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
@@ -17,6 +20,7 @@ import yaml
 
 from tailbit.checkpoints.lag import Lag
 from tailbit.checkpoints.liveness import Liveness
+from tailbit.cli.config import watch
 from tailbit.cli.config.watch import live_accounts
 from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.many.member import Member, TableLife
@@ -26,6 +30,7 @@ from tailbit.streaming.seen.view import View
 
 DEPLOY = Path(__file__).parents[4] / "deploy"
 RULES = DEPLOY / "prometheus" / "tailbit.rules.yml"
+LEASE = "s3://lake/_tailbit_lease"
 ALERTS = [rule for group in yaml.safe_load(RULES.read_text())["groups"] for rule in group["rules"]]
 
 
@@ -45,7 +50,7 @@ def member(life: Liveness) -> Member:
 
 @pytest.fixture
 def view(life: Liveness, member: Member) -> View:
-    return View(life, stall_s=60.0, tables=lambda: [member.account()], has_started=True)
+    return View(life, stall_s=60.0, tables=lambda: [member.account()], has_started=True, lease=LEASE)
 
 
 @pytest.fixture
@@ -78,7 +83,7 @@ def test_an_application_that_stands_by_has_no_tables_and_is_ready(pages: Pages, 
     view.tables = None
     assert "tailbit_leading 0.0" in asked(pages, "/metrics")[1]
     assert asked(pages, "/readyz")[0] == 200
-    assert live_accounts(pages.url.removeprefix("http://")) is None
+    assert live_accounts(pages.url.removeprefix("http://"), LEASE) is None
 
 
 def test_an_application_whose_spark_starts_is_alive_and_not_ready(view: View, life: Liveness) -> None:
@@ -94,6 +99,55 @@ def test_readiness_names_the_tables_that_do_not_keep_to_their_contract(pages: Pa
     assert asked(pages, "/readyz") == (200, "ready\n")
     member.standing.becomes(TableState.REFUSED, "no such column")
     assert asked(pages, "/readyz") == (503, "orders: refused: no such column\n")
+
+
+def test_a_rollout_asks_for_the_start_alone(pages: Pages, member: Member, view: View) -> None:
+    member.standing.becomes(TableState.REFUSED, "no such column")
+    assert asked(pages, "/readyz?tables=no") == (200, "ready\n")
+    view.has_started = False
+    assert asked(pages, "/readyz?tables=no") == (503, "starting: batch 7\n")
+
+
+def test_metrics_without_their_library_say_what_to_install(
+    pages: Pages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "prometheus_client", None)
+    assert asked(pages, "/metrics") == (
+        503,
+        "prometheus-client is not installed: pip install prometheus-client\n",
+    )
+
+
+def test_status_is_watched_by_the_page_of_the_application_that_has_the_lease(
+    pages: Pages, view: View, member: Member, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "tailbit.toml"
+    address = pages.url.removeprefix("http://")
+    file.write_text(
+        f'[application]\nmetrics = "{address}"\nlease = "{tmp_path}/lease"\n'
+        '[[table]]\npath = "orders"\ncolumns = ["k"]\n'
+    )
+    view.lease = str(tmp_path / "lease")
+    member.standing.becomes(TableState.RETRYING, "no answer")
+
+    def lines(*options: Any) -> list[list[str]]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(watch.time, "sleep", _interrupt)
+            assert watch.watch_config(str(file), *options) == 0
+        return [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+
+    assert lines(None, 0.1, False)[1] == [
+        *("LATE", "orders", "/lake/orders", "retrying", "1 versions, 7.5 s", "retrying: no answer")
+    ]
+    member.standing.becomes(TableState.FOLLOWING)
+    assert lines(None, 0.1, False)[1][0] == "ok"
+    assert json.loads(lines(1.0, 0.1, True)[0][0])["within_max_lag"] is False
+    view.lease = "/another/lease"
+    assert lines(None, 0.1, False)[1][1:3] == ["orders", str(tmp_path / "orders")]
+
+
+def _interrupt(seconds: float) -> None:
+    raise KeyboardInterrupt
 
 
 def test_an_application_without_signs_of_life_is_not_alive(view: View, life: Liveness) -> None:
@@ -122,9 +176,35 @@ def test_a_port_in_use_is_told_once_and_taken_when_it_is_free(view: View) -> Non
     assert [line.partition(": ")[0] for line in told] == ["no metrics"]
     with seen:
         assert told[1:] == [f"status page: http://{address}/; metrics: http://{address}/metrics"]
-        accounts = live_accounts(address)
+        accounts = live_accounts(address, LEASE)
+        assert live_accounts(address, "/another/lease") is None
     assert accounts is not None
     assert accounts[0]["id"] == "orders"
+
+
+def test_pages_are_served_at_an_address_of_ipv6(view: View, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Nobody listens there: a page of this machine is asked for past any proxy.
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    pages = Pages("[::1]:0", view)
+    try:
+        assert live_accounts(pages.url.removeprefix("http://"), LEASE) is not None
+    finally:
+        pages.close()
+
+
+def test_a_service_that_speaks_something_else_is_not_taken_for_an_application() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+
+        def greet() -> None:
+            connection, _ = other.accept()
+            with connection:
+                connection.recv(1 << 16)
+                connection.sendall(b"SSH-2.0-OpenSSH_9.2\r\n")
+
+        greeter = threading.Thread(target=greet)
+        greeter.start()
+        assert live_accounts(f"127.0.0.1:{other.getsockname()[1]}", LEASE) is None
+        greeter.join()
 
 
 def test_a_page_that_is_not_there_is_said_so(pages: Pages) -> None:

@@ -1,0 +1,57 @@
+"""The lines of a run: with ids and times, and lost where nothing can be written, since the run must go on."""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+import re
+import sys
+
+import pytest
+
+from tailbit.checkpoints.lag import Lag
+from tailbit.cli.render import notice_lines, progress_lines
+from tailbit.streaming.metrics import Progress
+
+
+class FullDisk(io.StringIO):
+    """A stream to a disk without space."""
+
+    def write(self, _: str) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def progress(id_: str) -> Progress:
+    lag = Lag(4, 4, versions=0, files=0, seconds=0.0)
+    return Progress("/lake/visits", 4, 3, 4, 4, 1, 100, lag, batch_ms=12.0, id=id_)
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_a_line_that_cannot_be_written_is_lost(as_json: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("stdout", "stderr"):
+        monkeypatch.setattr(sys, name, FullDisk())
+    notice_lines(as_json)("a notice")
+    progress_lines(as_json)(progress("partner_visits"))
+
+
+def test_lines_begin_with_the_id_of_the_table_or_the_last_part_of_its_path(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for id_ in ("partner_visits", ""):
+        progress_lines(False)(progress(id_))
+    assert [line.partition(":")[0] for line in capsys.readouterr().err.splitlines()] == [
+        "partner_visits",
+        "visits",
+    ]
+
+
+def test_lines_of_json_have_id_and_time(capsys: pytest.CaptureFixture[str]) -> None:
+    progress_lines(True)(progress("partner_visits"))
+    progress_lines(True)(progress(""))
+    notice_lines(True)("a notice")
+    batch, single, notice = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (batch["id"], batch["table"], "id" in single) == ("partner_visits", "/lake/visits", False)
+    assert notice["notice"] == "a notice"
+    for line in (batch, single, notice):
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line["time"])
