@@ -30,7 +30,7 @@ from tailbit.spark.writing.target import REPLAYED, Target, column_name, retentio
 from tailbit.wording import quoted
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row
+    from pyspark.sql import DataFrame
 
 
 @dataclass(frozen=True)
@@ -164,20 +164,21 @@ class Deleting:
         """Run Delta's own statement; a dry run does not, and so knows no numbers of rows and files."""
         if dry:
             return Deletion(None, None, None, "delta", reason)
-        row, version = self.target.by_delta(self._statement)
-        rows = row["num_affected_rows" if self.keys is None else "num_deleted_rows"]
+        row, version = self.target.by_delta(*self._statement())
+        rows = row.getAs("num_affected_rows" if self.keys is None else "num_deleted_rows")
         return Deletion(version, rows, None, "delta", reason)
 
-    def _statement(self) -> Row:
-        """Run DELETE, or for keys a MERGE that deletes the rows whose columns equal those of a key."""
-        spark, table = self.target.spark, self.target.name
+    def _statement(self) -> tuple[str, DataFrame | None]:
+        """Return DELETE, or for keys a MERGE that deletes the rows whose columns equal those of a key."""
+        table = self.target.name
         if self.keys is None:
-            return spark.sql(f"DELETE FROM {table} WHERE {self.condition}").collect()[0]
+            return f"DELETE FROM {table} WHERE {self.condition}", None
         columns, keys = self.keys
         same = " AND ".join(f"target.{column_name(name)} = given.{quoted(name)}" for name in columns)
-        statement = f"MERGE INTO {table} target USING {{keys}} given ON {same} WHEN MATCHED THEN DELETE"
-        given = self.target.frame_of(keys).dropDuplicates()
-        return spark.sql(statement, keys=given).collect()[0]
+        statement = (
+            f"MERGE INTO {table} target USING {self.target.view} given ON {same} WHEN MATCHED THEN DELETE"
+        )
+        return statement, self.target.frame_of(keys).dropDuplicates()
 
 
 def deletion_of(target: Target, rows: Any, on: str | Iterable[str] | None) -> Deleting:

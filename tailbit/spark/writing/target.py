@@ -5,9 +5,10 @@ from __future__ import annotations
 import datetime
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import pyarrow as pa
 
@@ -23,7 +24,7 @@ from tailbit.tables.storage.local import local_name
 from tailbit.wording import quoted
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 _DEFAULTS = {
     "spark.sql.ansi.enabled": "true",
@@ -40,8 +41,6 @@ _OLDER = re.compile(r"@(v\d+|\d{17})`?$")
 """How Delta's paths name an older version, by its number or its time."""
 
 _LEGACY = "spark.sql.legacy."
-_LAST_COMMIT = "spark.databricks.delta.lastCommitVersionInSession"
-_APPLICATION = ("spark.databricks.delta.write.txnAppId", "spark.databricks.delta.write.txnVersion")
 
 REPLAYED = "the table has this transaction of the application already"
 
@@ -169,29 +168,25 @@ class Target:
 
     @property
     def transaction(self) -> tuple[str | None, int]:
-        """Return the transaction of the application, as `RowChanges` takes it."""
+        """Return the transaction of the application, as the classes of Java take it."""
         return self.application or (None, 0)
 
-    def by_delta(self, run: Callable[[], Row]) -> tuple[Row, int | None]:
+    @once
+    def view(self) -> str:
+        """Return the name of a view that no other statement has."""
+        return f"tailbit_given_{uuid4().hex}"
+
+    def by_delta(self, statement: str, rows: DataFrame | None = None) -> tuple[Any, int | None]:
         """Return the row of a statement of Delta's, and the version that it committed, if any.
 
-        The transaction of the application is committed with it.
+        `rows`: those of `view` in the statement. The transaction of the application is committed with it, and
+        with nothing else that the session writes meanwhile.
         """
-        names = (*_APPLICATION, _LAST_COMMIT)
-        before = {name: self.spark.conf.get(name, None) for name in names}
-        committed: str | None = None
-        try:
-            self.spark.conf.unset(_LAST_COMMIT)
-            for name, value in zip(_APPLICATION, self.application or (), strict=False):
-                self.spark.conf.set(name, str(value))
-            with refusals_named():
-                row = run()
-            committed = self.spark.conf.get(_LAST_COMMIT, None)
-        finally:
-            for name in names if committed is None else _APPLICATION:
-                held = before[name]
-                self.spark.conf.unset(name) if held is None else self.spark.conf.set(name, held)
-        return row, None if committed is None else int(committed)
+        delta = java_object(self.spark, __package__, "DeltaStatement")
+        given = None if rows is None else rows._jdf
+        with refusals_named():
+            row = delta.run(self.spark._jsparkSession, statement, self.view, given, *self.transaction)
+        return row, None if delta.version() < 0 else delta.version()
 
 
 @contextmanager

@@ -26,7 +26,7 @@ from tailbit.tables.schema import name_parts
 from tailbit.wording import quoted
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row
+    from pyspark.sql import DataFrame
 
 
 _SAME = "target.{0} = source.{0}"
@@ -189,10 +189,12 @@ class Upserting:
         """Run MERGE; a dry run does not, and so knows no numbers of rows and files."""
         if dry:
             return Upsert(None, None, None, None, "delta", reason)
-        row, version = self.target.by_delta(self._statement)
-        return Upsert(version, row["num_updated_rows"], row["num_inserted_rows"], None, "delta", reason)
+        row, version = self.target.by_delta(self._statement(), self.source)
+        updated, inserted = row.getAs("num_updated_rows"), row.getAs("num_inserted_rows")
+        return Upsert(version, updated, inserted, None, "delta", reason)
 
-    def _statement(self) -> Row:
+    def _statement(self) -> str:
+        """Return MERGE."""
         same = " AND ".join(_SAME.format(quoted(name)) for name in self.on)
         update, insert = "*", "*"
         if self.set is not None or self._lacking:
@@ -200,11 +202,10 @@ class Upserting:
             every = [quoted(name) for name in self.source.columns if name.lower() in kept]
             update = self.set or ", ".join(map(_SAME.format, every))
             insert = f"({', '.join(every)}) VALUES ({', '.join(f'source.{name}' for name in every)})"
-        statement = (
-            f"MERGE INTO {self.target.name} target USING {{rows}} source ON {same}"
+        return (
+            f"MERGE INTO {self.target.name} target USING {self.target.view} source ON {same}"
             f" WHEN MATCHED THEN UPDATE SET {update} WHEN NOT MATCHED THEN INSERT {insert}"
         )
-        return self.target.spark.sql(statement, rows=self.source).collect()[0]
 
 
 def _distinct(keys: pa.Table) -> int:
