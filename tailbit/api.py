@@ -148,17 +148,17 @@ class IndexedTable(MaintainedTable):
         version: int | str | None = None,
         as_of: datetime.date | str | None = None,
         since: int | str | None = None,
+        zone: str = "UTC",
     ) -> pa.Table:
         """Return where the rows with given keys lie: the keys, with `path` and `position` of each row.
 
         `keys`: a list of values of the column `on`, of tuples for several, or of dicts; or a table of
-        pyarrow, polars, pandas, DuckDB or Spark (which is collected) with the key columns: all of its columns
-        if `on` is not given. The result has the distinct keys in the order given: a key without a row with
-        path and position null, a key of several rows once for each. `position`: 0-based physical row of the
-        file, int64. If a key column has one of these names, they are `_path` and `_position`. `version` and
-        `as_of` are as in `where`. With `since`, an older version, `change` tells what became of each row:
+        pyarrow, polars, pandas, DuckDB or Spark (which is collected) with the key columns, all of its columns
+        without `on`. The result has the distinct keys in the order given: a key without a row with path and
+        position null, a key of several rows once for each. `position`: 0-based physical row of the file,
+        int64. If a key column has one of these names, they are `_path` and `_position`. `version`, `as_of`
+        and `zone` are as in `where`. With `since`, an older version, `change` tells what became of each row:
         "same", "moved" (its key had other places), "new" (the key had none) or "gone" (the key has none).
-
         Right at any lag: what the index does not cover is looked up by a scan of just those files.
 
         Raises:
@@ -178,9 +178,9 @@ class IndexedTable(MaintainedTable):
         from tailbit.outputs.key_moves import with_changes
 
         columns, given = key_table(keys, on)
-        located = self._located(columns, given, self.where(version=version, as_of=as_of))
-        before = None if since is None else self._located(columns, given, self.where(version=since))
-        return located if before is None else with_changes(located, before)
+        located = self._located(columns, given, self.where(version=version, as_of=as_of, zone=zone))
+        older = None if since is None else self.where(version=since, zone=zone)
+        return located if older is None else with_changes(located, self._located(columns, given, older))
 
     def _located(self, columns: list[str], keys: pa.Table, answer: Answer) -> pa.Table:
         """Return where the rows of keys lie at the version of an answer."""

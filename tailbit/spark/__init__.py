@@ -86,8 +86,9 @@ def register(spark: SparkSession, storage_options: Mapping[str, str] | None = No
     options = StorageOptions.of(texts_by_name("storage_options", storage_options))
     try:
         from tailbit.spark.fresh import active, plan_each_query_anew
-        from tailbit.spark.functions import register_functions, session_zone
+        from tailbit.spark.functions import register_functions
         from tailbit.spark.source import source_with
+        from tailbit.spark.zone import session_zone
     except ModuleNotFoundError as missing:
         if (missing.name or "").partition(".")[0] != "pyspark":
             raise
@@ -185,9 +186,10 @@ def locate(
     and needs tailbit installed. `table`: a path, also as ``hudi.`path` ``, or a name in a catalog of the
     session. `on`: the key columns; by default all of the frame. The result has the distinct keys: a key
     without a row with path and position null, a key of several rows once for each. The version is fixed by
-    this call, so that the frame tells the same whenever it is computed. With `since`, an older version,
-    `change` tells what became of each row, as `locate` of a table does. Right at any lag, as everywhere. In
-    SQL, `tailbit_locate` tells it of few keys.
+    this call, so that the frame tells the same whenever it is computed. `as_of` and partition values without
+    an offset are in the session's time zone. With `since`, an older version, `change` tells what became of
+    each row, as `locate` of a table does. Right at any lag, as everywhere. In SQL, `tailbit_locate` tells it
+    of few keys.
 
     Raises:
         UsageError: `keys` is no DataFrame or lacks a column; when the frame is computed: a key is NULL.

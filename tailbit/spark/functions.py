@@ -16,7 +16,6 @@ from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult
 
 from tailbit.answer import Answer
 from tailbit.api import IndexedTable, open_indexed
-from tailbit.arguments.moments import known_zone
 from tailbit.arguments.values import split_names, text
 from tailbit.errors import UsageError
 from tailbit.imports.dataclass import dataclass
@@ -25,6 +24,7 @@ from tailbit.outputs.facets import facet_table
 from tailbit.spark.locating import Located, OfKeys, located_of
 from tailbit.spark.plain_errors import told_plainly, without_traceback
 from tailbit.spark.schema import python_rows, spark_schema
+from tailbit.spark.zone import session_zone
 from tailbit.tables.cache import HANDLES_BYTES, Cache
 
 if TYPE_CHECKING:
@@ -84,13 +84,7 @@ def register_functions(spark: SparkSession) -> None:
     spark.udf.register("tailbit_count", tailbit_count, LongType())
     spark.udtf.register("tailbit_rows", udtf(TailbitRows))
     spark.udtf.register("tailbit_facets", udtf(TailbitFacets))
-    spark.udtf.register("tailbit_locate", udtf(TailbitLocate))
-
-
-def session_zone(spark: SparkSession) -> str:
-    """Return the current time zone of a session, by the common name of all zones of its fixed offset."""
-    zone: str | None = spark.conf.get("spark.sql.session.timeZone")
-    return known_zone("spark.sql.session.timeZone", zone or "UTC")
+    spark.udtf.register("tailbit_locate", udtf(locating_in(zone)))
 
 
 @dataclass
@@ -156,22 +150,24 @@ def facets_of(answer: Answer, named: str, zone: str) -> OfVersion:
     return OfVersion(columns, version=answer.version, zone=zone)
 
 
-class TailbitLocate(Located):
-    """`tailbit_locate`, whose columns and versions are told when a statement is analysed."""
+def locating_in(zone: str) -> type[Located]:
+    """Return `tailbit_locate` of a session with a time zone; its columns are told in the analysis."""
 
-    @staticmethod
-    @told_plainly
-    def analyze(
-        path: AnalyzeArgument,
-        keys: AnalyzeArgument,
-        on: AnalyzeArgument | None = None,
-        version: AnalyzeArgument | None = None,
-        since: AnalyzeArgument | None = None,
-    ) -> OfKeys:
-        """Return the columns of the result, and the versions that the keys are looked up in."""
-        table: IndexedTable = opened(_constant("path", path))
-        named, at, older = _constant("on", on), _constant("version", version), _constant("since", since)
-        return located_of(table, keys, named, at, older)
+    class TailbitLocate(Located):
+        @staticmethod
+        @told_plainly
+        def analyze(
+            path: AnalyzeArgument,
+            keys: AnalyzeArgument,
+            on: AnalyzeArgument | None = None,
+            version: AnalyzeArgument | None = None,
+            since: AnalyzeArgument | None = None,
+        ) -> OfKeys:
+            table: IndexedTable = opened(_constant("path", path))
+            named, at, older = _constant("on", on), _constant("version", version), _constant("since", since)
+            return located_of(table, keys, named, at, older, zone)
+
+    return TailbitLocate
 
 
 def _named(columns: str) -> list[str]:

@@ -21,6 +21,7 @@ from tailbit.index.query.locate import place_names
 from tailbit.outputs.key_moves import change_column
 from tailbit.spark.plain_errors import without_traceback
 from tailbit.spark.schema import python_rows
+from tailbit.spark.zone import session_zone
 from tailbit.tables.open import folder_of, names_folder
 from tailbit.wording import quoted
 
@@ -58,8 +59,9 @@ def located(
     options, named = texts_by_name("storage_options", storage_options), path_text("table", table)
     root = folder_of(named) or (named if names_folder(named) else location_of(keys.sparkSession, named))
     opened = open_indexed(root, index, storage_options=options)
-    versions = _versions(opened, version, as_of, since)
-    look_up = _look_up(root, index, options, wanted, *versions)
+    zone = session_zone(keys.sparkSession)
+    versions = _versions(opened, version, zone, as_of, since)
+    look_up = _look_up(root, index, options, wanted, *versions, zone)
     distinct = keys.select(*(keys[quoted(name)].alias(name) for name in wanted)).dropDuplicates()
     return distinct.mapInArrow(look_up, _with_places(distinct.schema, since is not None))
 
@@ -72,11 +74,11 @@ def location_of(spark: SparkSession, name: str) -> str:
 
 
 def _versions(
-    table: IndexedTable, version: Any, as_of: Any = None, since: Any = None
+    table: IndexedTable, version: Any, zone: str, as_of: Any = None, since: Any = None
 ) -> tuple[int, int | None]:
     """Return the number of the version that is asked for, and of the one since which changes are told."""
     older = None if since is None else table.where(version=since).version
-    return table.where(version=version, as_of=as_of).version, older
+    return table.where(version=version, as_of=as_of, zone=zone).version, older
 
 
 def _with_places(keys: StructType, with_change: bool) -> StructType:
@@ -95,6 +97,7 @@ def _look_up(
     on: Iterable[str],
     version: int,
     since: int | None,
+    zone: str,
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Return a function for `mapInArrow` that looks up all keys of a partition together, at a version."""
 
@@ -103,7 +106,8 @@ def _look_up(
             share = [*batches]
             if share:
                 table = open_indexed(root, index, storage_options=options)
-                located = table.locate(pa.Table.from_batches(share), on, version=version, since=since)
+                rows = pa.Table.from_batches(share)
+                located = table.locate(rows, on, version=version, since=since, zone=zone)
                 yield from located.to_batches()
 
     return look_up
@@ -111,11 +115,12 @@ def _look_up(
 
 @dataclass
 class OfKeys(AnalyzeResult):
-    """The columns of `tailbit_locate`, those of its keys as JSON, and the versions that they belong to."""
+    """The columns of `tailbit_locate`, those of its keys as JSON, their versions and the time zone."""
 
     keys: str = ""
     version: int = 0
     since: int | None = None
+    zone: str = "UTC"
 
 
 class Located:
@@ -151,7 +156,8 @@ class Located:
                     for row in rows
                 ]
                 table, on = open_indexed(self._path), [field.name for field in fields]
-                yield from python_rows(table.locate(keys, on, self._at.version, since=self._at.since))
+                at = self._at
+                yield from python_rows(table.locate(keys, on, at.version, since=at.since, zone=at.zone))
 
 
 def _plain(value: Any, type_: DataType) -> Any:
@@ -162,7 +168,12 @@ def _plain(value: Any, type_: DataType) -> Any:
 
 
 def located_of(
-    table: IndexedTable, keys: AnalyzeArgument, on: str | None, version: int | None, since: int | None
+    table: IndexedTable,
+    keys: AnalyzeArgument,
+    on: str | None,
+    version: int | None,
+    since: int | None,
+    zone: str,
 ) -> OfKeys:
     """Return the result columns of `tailbit_locate`, and the versions in which it looks up the keys.
 
@@ -170,13 +181,14 @@ def located_of(
         UsageError: the keys are no constant array and no table, or have no names.
     """
     fields = _fields(keys, on)
-    versions = _versions(table, version, since=since)
+    versions = _versions(table, version, zone, since=since)
     return OfKeys(
         _with_places(fields, since is not None),
         withSinglePartition=keys.isTable,
         keys=fields.json(),
         version=versions[0],
         since=versions[1],
+        zone=zone,
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+import shutil
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -11,7 +13,10 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.sql.types import BooleanType, LongType
 
+import tailbit
 import tailbit.spark
+from support.delta_builder import DeltaBuilder
+from support.tables import index_of
 from support.waiting import HANG_S, wait_until
 
 pytestmark = pytest.mark.spark
@@ -20,8 +25,20 @@ APPLICATION = ("spark.databricks.delta.write.txnAppId", "spark.databricks.delta.
 VECTORS = {"delta.enableDeletionVectors": "true"}
 
 
+def session_with(spark: Any, **settings: str) -> Any:
+    """A new session; `__` stands for a dot in the names of settings."""
+    session = spark.newSession()
+    for name, value in settings.items():
+        session.conf.set(name.replace("__", "."), value)
+    return session
+
+
 def ids(spark: Any, path: str) -> list[int]:
     return sorted(row.id for row in spark.read.format("delta").load(path).select("id").collect())
+
+
+def copied(path: str) -> str:
+    return str(shutil.copytree(path, f"{path} 2", ignore=shutil.ignore_patterns("_tailbit")))
 
 
 @pytest.fixture
@@ -121,3 +138,57 @@ def test_what_the_session_has_cached_is_read_anew_after_a_statement_of_delta(
         assert spark.read.format("delta").load(path).count() == frame.count() == 6
     finally:
         frame.unpersist()
+
+
+@pytest.fixture
+def hours(spark: Any, tmp_path: Path) -> str:
+    """A table partitioned by times without an offset, as delta-rs writes them; one file is not indexed."""
+    path = str(tmp_path / "hours")
+    spark.sql(
+        f"CREATE TABLE delta.`{path}` (id INT, p TIMESTAMP, v STRING) USING delta PARTITIONED BY (p)"
+        " TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')"
+    )
+    builder = DeltaBuilder.of(path)
+    for number, hour in enumerate((10, 12, 14)):
+        rows = pa.table({"id": pa.array([number, 7], pa.int32()), "v": ["old", "old"]})
+        builder.commit([builder.data_file(rows, partition={"p": f"2024-07-01 {hour}:00:00"})])
+        if number == 1:
+            index_of(path, ["id"])
+    return path
+
+
+NOON = datetime.datetime(2024, 7, 1, 10, tzinfo=datetime.timezone.utc)
+"""Noon in Paris."""
+
+
+@pytest.mark.parametrize("on", [["p", "id"], ["p"]])
+@pytest.mark.parametrize("hour", [0, 2])
+def test_partition_times_without_an_offset_are_keys_in_the_zone_of_the_session(
+    spark: Any, hours: str, on: list[str], hour: int
+) -> None:
+    session = session_with(spark, spark__sql__session__timeZone="Europe/Paris")
+    twin, at = copied(hours), NOON + datetime.timedelta(hours=hour)
+    session.sql(f"ALTER TABLE delta.`{twin}` SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'false')")
+    keys = pa.table({"p": pa.array([at], pa.timestamp("us", "UTC")), "id": pa.array([7], pa.int32())})
+    for path, by in ((hours, "index"), (twin, "delta")):
+        done = tailbit.spark.upsert(path, keys.append_column("v", [["new"]]), ["p", "id"], spark=session)
+        assert (done.by, done.updated, done.inserted) == (by, 1, 0)
+        found = tailbit.open(path).locate(keys, ["p", "id"], zone="Europe/Paris")["position"].to_pylist()
+        assert None not in found
+    for path, by in ((hours, "index"), (twin, "delta")):
+        done = tailbit.spark.delete(path, keys.select(on), spark=session)
+        assert (done.by, done.rows) == (by, len({"p", "id"} - {*on}) + 1)
+    ours, theirs = (
+        sorted(map(tuple, session.read.format("delta").load(path).collect())) for path in (hours, twin)
+    )
+    assert ours == theirs
+
+
+def test_keys_of_frames_are_located_in_the_zone_of_the_session(spark: Any, hours: str) -> None:
+    session = session_with(spark, spark__sql__session__timeZone="Europe/Paris")
+    tailbit.spark.register(session)
+    keys = session.sql("SELECT TIMESTAMP'2024-07-01 12:00:00' AS p, id FROM VALUES (1), (0) AS given(id)")
+    keys.createOrReplaceTempView("wanted")
+    in_sql = session.sql(f"SELECT * FROM tailbit_locate('{hours}', TABLE(wanted))")
+    for frame in (tailbit.spark.locate(hours, keys), in_sql):
+        assert sorted((row.id, row.position) for row in frame.collect()) == [(0, None), (1, 0)]

@@ -116,7 +116,8 @@ def calls(path: str) -> Iterator[tuple[str, Callable[..., Any], dict[str, Any]]]
     yield "date_histogram", answer.date_histogram, {"column": "d", "part": "day", "zone": "UTC"}
     yield "crosstab", answer.crosstab, {"rows": "v", "columns": "k"}
     yield "transitions", opened.transitions, {"column": "v", "from_version": 0, "to_version": 0}
-    yield "locate", opened.locate, {"keys": ["a"], "on": "v", "version": None, "as_of": None, "since": None}
+    located = {"keys": ["a"], "on": "v", "version": None, "as_of": None, "since": None, "zone": "UTC"}
+    yield "locate", opened.locate, located
     yield "bitmap_records", opened.bitmap_records, {"columns": ["v"], "version": None}
     yield "facet_table", answer.facet_table, {"column": "v", **measures}
     yield "to_delta", answer.to_delta, {"path": f"{path} {uuid.uuid4()}"}

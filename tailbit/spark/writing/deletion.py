@@ -24,9 +24,9 @@ from tailbit.faults import Fault, fault_point
 from tailbit.imports.dataclass import dataclass
 from tailbit.index.values.given_keys import check_no_null
 from tailbit.once import once
-from tailbit.spark.functions import session_zone
 from tailbit.spark.writing.places import LocatedRows, packed, places_of_answer, places_of_keys, with_hidden
 from tailbit.spark.writing.target import REPLAYED, Target, column_name, retention_of
+from tailbit.spark.zone import session_zone
 from tailbit.wording import quoted
 
 if TYPE_CHECKING:
@@ -152,12 +152,12 @@ class Deleting:
         return f"column {named[0]} is named as the table or its database" if named else None
 
     def _found(self, table: IndexedTable, version: int) -> LocatedRows:
+        zone = session_zone(self.target.spark)
         if self.keys is None:
-            zone = session_zone(self.target.spark)
             answer = table.where(self.condition, version=version, zone=zone)
             return with_hidden(places_of_answer(answer), answer)
         columns, keys = self.keys
-        places = places_of_keys(table.locate(keys, on=columns, version=version))
+        places = places_of_keys(table.locate(keys, on=columns, version=version, zone=zone))
         return with_hidden(places, table.where(version=version))
 
     def _by_delta(self, reason: str | None, dry: bool) -> Deletion:

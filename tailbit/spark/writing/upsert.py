@@ -22,6 +22,7 @@ from tailbit.imports.dataclass import dataclass
 from tailbit.once import once
 from tailbit.spark.writing.places import LocatedRows, packed, places_of_keys, with_hidden
 from tailbit.spark.writing.target import REPLAYED, Target, column_name, refusals_named
+from tailbit.spark.zone import session_zone
 from tailbit.tables.schema import name_parts
 from tailbit.wording import quoted
 
@@ -84,8 +85,8 @@ class Upserting:
         self._check_keys(keys)
         try:
             table, version = self.target.opened(changes), changes.version()
-            names = [quoted(name) for name in self.on]
-            located = table.locate(keys.rename_columns(names), on=names, version=version)
+            names, zone = [quoted(name) for name in self.on], session_zone(self.target.spark)
+            located = table.locate(keys.rename_columns(names), on=names, version=version, zone=zone)
             places = with_hidden(places_of_keys(located), table.where(version=version))
         except (UsageError, StaleIndexError):
             raise
