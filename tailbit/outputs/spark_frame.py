@@ -24,6 +24,7 @@ from tailbit.index.query.candidates import candidates
 from tailbit.index.query.selection import Selection
 from tailbit.outputs.delta_view import shown_files
 from tailbit.outputs.spark_filter import filtered
+from tailbit.outputs.spark_settings import SAME_SQL, otherwise_set
 from tailbit.tables import compute as pc
 from tailbit.tables.delta.snapshot import DeltaSnapshot
 from tailbit.tables.delta.view import inline_add, plain_add
@@ -33,27 +34,6 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 0.5
 """Largest share of the table's bytes for which the files are listed one by one."""
-
-_SAME_SQL = {
-    "spark.sql.ansi.enabled": "true",
-    "spark.sql.caseSensitive": "false",
-    "spark.sql.parser.escapedStringLiterals": "false",
-    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
-    "spark.sql.legacy.timeParserPolicy": "CORRECTED",
-    "spark.sql.timestampType": "TIMESTAMP_LTZ",
-    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
-    "spark.sql.legacy.decimal.retainFractionDigitsOnTruncate": "false",
-    "spark.sql.legacy.literal.pickMinimumPrecision": "true",
-    "spark.sql.legacy.exponentLiteralAsDecimal.enabled": "false",
-    "spark.sql.legacy.interval.enabled": "false",
-    "spark.sql.legacy.nullInEmptyListBehavior": "false",
-    "spark.sql.legacy.charVarcharAsString": "false",
-    "spark.sql.legacy.noCharPaddingInPredicate": "false",
-    "spark.sql.readSideCharPadding": "true",
-    "spark.sql.parser.quotedRegexColumnNames": "false",
-    "spark.sql.ansi.enforceReservedKeywords": "false",
-}
-"""Settings under which a Spark filter means the same as the answer's predicate."""
 
 
 def data_frame(selection: Selection, predicate: str | None, zone: str, spark: SparkSession) -> DataFrame:
@@ -104,9 +84,7 @@ def _bytes(snapshot: DeltaSnapshot) -> int:
 def _means_the_same(selection: Selection, zone: str, spark: SparkSession) -> bool:
     here = spark.conf.get("spark.sql.session.timeZone")
     zones = {zone, *(c.zone for c in selection.schema.columns if c.partition and c.type.name == "timestamp")}
-    return zones == {here} and all(
-        spark.conf.get(name, wanted).lower() == wanted.lower() for name, wanted in _SAME_SQL.items()
-    )
+    return zones == {here} and otherwise_set(spark, SAME_SQL) is None
 
 
 def _of_files(snapshot: DeltaSnapshot, adds: list[dict[str, Any]], spark: SparkSession) -> DataFrame:

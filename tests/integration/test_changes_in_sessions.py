@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -192,3 +193,45 @@ def test_keys_of_frames_are_located_in_the_zone_of_the_session(spark: Any, hours
     in_sql = session.sql(f"SELECT * FROM tailbit_locate('{hours}', TABLE(wanted))")
     for frame in (tailbit.spark.locate(hours, keys), in_sql):
         assert sorted((row.id, row.position) for row in frame.collect()) == [(0, None), (1, 0)]
+
+
+def times(path: str) -> None:
+    hours = [datetime.datetime.fromisoformat(f"2026-03-29 0{hour}:30") for hour in (2, 3, 4)]
+    write_deltalake(path, pa.table({"id": range(3), "nt": hours}), configuration=VECTORS)
+
+
+def small_decimals(path: str) -> None:
+    small = pa.array([1, 10**7, 0], pa.int64()).cast(pa.decimal128(38, 0))
+    values = pa.array([value.as_py().scaleb(-10) for value in small], pa.decimal128(20, 10))
+    write_deltalake(path, pa.table({"id": range(3), "p": values, "q": values}), configuration=VECTORS)
+
+
+def old_days(path: str) -> None:
+    days = [datetime.date(1500, 1, 1), datetime.date(1500, 1, 10), datetime.date(2026, 1, 1)]
+    write_deltalake(path, pa.table({"id": range(3), "day": days}), configuration=VECTORS)
+
+
+@pytest.mark.parametrize(
+    ("settings", "made", "condition"),
+    [
+        (
+            {"timestampType": "TIMESTAMP_NTZ", "session__timeZone": "Europe/Berlin"},
+            times,
+            "nt = TIMESTAMP'2026-03-29 02:30:00'",
+        ),
+        ({"decimalOperations__allowPrecisionLoss": "false"}, small_decimals, "p * q > 0"),
+        ({"parquet__datetimeRebaseModeInRead": "LEGACY"}, old_days, "day = DATE'1500-01-01'"),
+        ({"parquet__datetimeRebaseModeInRead": "LEGACY"}, old_days, "day < DATE'1500-01-05'"),
+    ],
+)
+def test_a_session_that_reads_values_or_conditions_otherwise_deletes_what_delta_deletes(
+    spark: Any, tmp_path: Path, settings: dict[str, str], made: Callable[[str], None], condition: str
+) -> None:
+    session = session_with(spark, **{f"spark__sql__{name}": value for name, value in settings.items()})
+    path = str(tmp_path / "t")
+    made(path)
+    index_of(path, ["id"])
+    twin = copied(path)
+    done = tailbit.spark.delete(path, condition, spark=session)
+    theirs = session.sql(f"DELETE FROM delta.`{twin}` WHERE {condition}").first()[0]
+    assert (done.rows, ids(session, path)) == (theirs, ids(session, twin))

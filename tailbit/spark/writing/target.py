@@ -17,6 +17,7 @@ from tailbit.arguments.values import path_text, seconds, texts_by_name, whole
 from tailbit.errors import NotATableError, UsageError
 from tailbit.imports.dataclass import dataclass
 from tailbit.once import once
+from tailbit.outputs.spark_settings import SAME_SQL, otherwise_set
 from tailbit.spark.compiled import java_object
 from tailbit.tables.open import folder_of, names_folder
 from tailbit.tables.schema import name_parts
@@ -27,15 +28,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _DEFAULTS = {
-    "spark.sql.ansi.enabled": "true",
-    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
-    "spark.sql.caseSensitive": "false",
-    "spark.sql.parser.escapedStringLiterals": "false",
+    **SAME_SQL,
+    "spark.sql.storeAssignmentPolicy": "ANSI",
     "spark.databricks.delta.delete.deletionVectors.persistent": "true",
     "spark.databricks.delta.merge.deletionVectors.persistent": "true",
     "spark.databricks.delta.schema.autoMerge.enabled": "false",
 }
-"""Settings with which conditions mean what they mean to the index, and Delta deletes by deletion vectors."""
+"""Settings with which conditions mean what they mean to the index, Delta deletes by deletion vectors, and
+MERGE casts values as an upsert by the index does."""
 
 _OLDER = re.compile(r"@(v\d+|\d{17})`?$")
 """How Delta's paths name an older version, by its number or its time."""
@@ -269,8 +269,5 @@ def _application(given: Any) -> tuple[str, int] | None:
 
 def _session_obstacle(spark: SparkSession, changes: Any) -> str | None:
     """Return which setting of a session forbids to answer by the index; None if all are as they must be."""
-    for name, default in _DEFAULTS.items():
-        if (given := (spark.conf.get(name, default) or default).lower()) != default:
-            return f"the session has {name}={given}"
-    legacy = changes.settingThatBegins(_LEGACY)
-    return None if legacy is None else f"the session has {legacy}"
+    otherwise = otherwise_set(spark, _DEFAULTS) or changes.settingThatBegins(_LEGACY)
+    return None if otherwise is None else f"the session has {otherwise}"

@@ -1,0 +1,40 @@
+"""Settings of a Spark session under which it reads values and conditions as the index does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+SAME_SQL = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+    "spark.sql.ansi.enforceReservedKeywords": "false",
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.parser.quotedRegexColumnNames": "false",
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+    "spark.sql.icu.caseMappings.enabled": "true",
+    "spark.sql.readSideCharPadding": "true",
+    "spark.sql.preserveCharVarcharTypeInfo": "false",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96TimestampConversion": "false",
+    "spark.sql.legacy.timeParserPolicy": "CORRECTED",
+    "spark.sql.legacy.decimal.retainFractionDigitsOnTruncate": "false",
+    "spark.sql.legacy.literal.pickMinimumPrecision": "true",
+    "spark.sql.legacy.exponentLiteralAsDecimal.enabled": "false",
+    "spark.sql.legacy.interval.enabled": "false",
+    "spark.sql.legacy.nullInEmptyListBehavior": "false",
+    "spark.sql.legacy.charVarcharAsString": "false",
+    "spark.sql.legacy.noCharPaddingInPredicate": "false",
+}
+"""Settings under which a condition of Spark means the same as that of an answer, of the same values."""
+
+
+def otherwise_set(spark: Any, settings: Mapping[str, str]) -> str | None:
+    """Return the first of some settings that a session has otherwise, as name=value; None if none is."""
+    for name, wanted in settings.items():
+        if (given := spark.conf.get(name, wanted) or wanted).lower() != wanted.lower():
+            return f"{name}={given}"
+    return None
