@@ -35,7 +35,7 @@ from tailbit.streaming.settings import StreamSettings
 from tailbit.streaming.source.log_source import offsets_of
 from tailbit.streaming.upkeep.memory import FREED
 from tailbit.streaming.upkeep.mending import Mender, Tell, tell_nobody
-from tailbit.streaming.workers import on_workers
+from tailbit.streaming.workers import beside, on_workers
 from tailbit.tables.model import Version
 from tailbit.tables.storage import NO_OPTIONS, one_look
 from tailbit.tables.table import Table
@@ -87,17 +87,17 @@ class Batch:
         self._id, self._name = id_, id_ or PurePath(table.root).name
         self._backlog, self._cores = Backlog(table), spark.sparkContext.defaultParallelism
         self._is_alone, self._processes = workers is None, processes
+        self._beside = None if processes is None else beside(processes)
         limits = TaskLimits(parallelism=self._cores if workers is None else max(1, self._cores - 1))
         self.mender = Mender(table, index, tell)
         self.turn, self._workers = threading.Lock(), workers or threading.Lock()
         self._indexer = Indexer(table, index, limits, self._run, self.mender)
-        beside = replace(limits, parallelism=max(1, self._cores - 1))
-        size = FILL_BYTES * beside.parallelism
-        describe_fill, at_work = self._describe_fill, SpacesAtWork()
+        of_fills, at_work = replace(limits, parallelism=max(1, self._cores - 1)), SpacesAtWork()
+        size, describe_fill = FILL_BYTES * of_fills.parallelism, self._describe_fill
         self._filler = Filler(
-            table, index, beside, self._fill, self.turn, settings.files, size, tell, describe_fill, at_work
+            table, index, of_fills, self._fill, self.turn, settings.files, size, tell, describe_fill, at_work
         )
-        self.merger = Merger(table, index, spark, mender=self.mender, workers=self._workers, at_work=at_work)
+        self.merger = Merger(table, index, spark, self.mender, self._workers, at_work, self._beside)
         self.error: TailbitError | None = None
         self.busy, self.thread = False, 0
         self._last: Progress | None = None
@@ -241,7 +241,7 @@ class Batch:
         if few or self._cores < 2:
             return [run_task(task) for task in tasks]
         with self._workers:
-            return self._on_workers(tasks)
+            return self._on_workers(tasks, self._beside)
 
     def _describe_fill(self, doing: str) -> None:
         """Show what is filled beside the batches: in Spark's UI, and in the signs of life."""

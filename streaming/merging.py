@@ -41,6 +41,7 @@ class Merger:
 
     `failure`: the error of a merge on a worker; None if it succeeded or only lost to another writer's commit.
     `workers`: lock held while a merge runs on a worker, so that one worker is left to the batches.
+    `processes`: a folder that shows which process has a merge; see `on_workers`.
     """
 
     def __init__(
@@ -51,7 +52,9 @@ class Merger:
         mender: Mender | None = None,
         workers: AbstractContextManager[object] | None = None,
         at_work: SpacesAtWork | None = None,
+        processes: str | None = None,
     ) -> None:
+        self._processes = processes
         self._at_work = at_work or SpacesAtWork()
         self._mender, self._workers = mender or Mender(table, index), workers or nullcontext()
         self._table, self._index, self._spark = table, index, spark
@@ -169,7 +172,7 @@ class Merger:
         try:
             self._spark.sparkContext.setJobDescription(f"merge {len(group.inputs)} {group.kind} files")
             with self._workers:
-                on_workers(self._spark, merge, [plan])
+                on_workers(self._spark, merge, [plan], self._processes)
         except TailbitError as error:
             if not error.retryable:
                 self.failure = error

@@ -123,6 +123,11 @@ def _told(at_work: str | None) -> Iterator[None]:
             sign.unlink()
 
 
+def beside(at_work: str) -> str:
+    """Return the folder for the work beside the batches of a table, given that for its batches."""
+    return f"{at_work}~beside"
+
+
 def processes_at_work(at_work: str) -> list[int]:
     """Return the ids of the processes with a task, by the files in a folder."""
     with suppress(OSError):

@@ -25,6 +25,7 @@ from tailbit.streaming.source.planner import Planner
 from tailbit.streaming.upkeep.mending import Tell
 from tailbit.streaming.upkeep.sweeping import Upkeep
 from tailbit.streaming.upkeep.unreadable import retry_now
+from tailbit.streaming.workers import beside
 from tailbit.tables import open_table
 from tailbit.tables.storage import StorageOptions
 
@@ -90,7 +91,9 @@ class Followed:
         life.sign("opening the index")
         self.index = opened_index(entry, self.table, tell)
         self._whole = shared.life
-        os.makedirs(os.path.join(shared.at_work, entry.id), exist_ok=True)
+        at_work = os.path.join(shared.at_work, entry.id)
+        for folder in (at_work, beside(at_work)):
+            os.makedirs(folder, exist_ok=True)
         self._mark = Mark(self.index.storage, shared.lease)
         self._mark.claim()
         try:

@@ -75,9 +75,10 @@ class Member:
     `ready`: the end of its next part, which the query does not have yet. `given`: the query was given that
     end, and has not begun the batch. `served`: bytes read lately; in a batch, tables with less come first.
     `ending`: the job that cancels its jobs on Spark's workers. `gone`: removed from the configuration, or
-    replaced. `due`: when to look next, and `moved`: when a commit was last found, by `time.monotonic`.
-    `looked`: when the log was last looked at, by `time.time`. `root`: path or URI of the table; empty for a
-    table of the catalog that was not found there yet. `real`: the same without links, once it was opened.
+    replaced. `signed_beside`: when the work beside the batches was last seen to use CPU time. `due`: when to
+    look next, and `moved`: when a commit was last found, by `time.monotonic`. `looked`: when the log was last
+    looked at, by `time.time`. `root`: path or URI of the table; empty for a table of the catalog that was not
+    found there yet. `real`: the same without links, once it was opened.
     """
 
     entry: TableEntry
@@ -101,6 +102,8 @@ class Member:
     root: str = ""
     real: str = ""
     cpu: Rate = field(default_factory=lambda: Rate(BUSY))
+    cpu_beside: Rate = field(default_factory=lambda: Rate(BUSY))
+    signed_beside: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
         self.root = self.root or self.entry.path or ""
@@ -124,6 +127,16 @@ class Member:
             workers = sum(map(cpu_of_process, processes_at_work(at_work)))
             if self.cpu.is_busy(cpu_of_thread(job.thread) + workers):
                 self.life.sign()
+
+    def seconds_stuck_beside(self, at_work: str) -> float:
+        """Return for how long the Spark tasks beside the batches of the table have used no CPU time.
+
+        `at_work`: the folder that shows the processes with such a task.
+        """
+        processes, now = processes_at_work(at_work), time.monotonic()
+        if not processes or self.cpu_beside.is_busy(sum(map(cpu_of_process, processes))):
+            self.signed_beside = now
+        return now - self.signed_beside
 
     def seconds_stuck(self) -> float:
         """Return for how long the work that goes on has given no sign of life."""

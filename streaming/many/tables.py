@@ -28,7 +28,7 @@ from tailbit.streaming.many.followed import Followed, Shared
 from tailbit.streaming.many.member import Member, TableLife
 from tailbit.streaming.many.source import Ranges
 from tailbit.streaming.many.states import Standing
-from tailbit.streaming.many.trouble import give_up_stuck, tell_behind
+from tailbit.streaming.many.trouble import end_hung_beside, give_up_stuck, tell_behind
 from tailbit.streaming.metrics import Progress
 from tailbit.streaming.seen.table_state import TableState
 from tailbit.tables.model import after
@@ -193,6 +193,7 @@ class Tables:
             members = [*self._members.values(), *self._leaving]
             tell_behind(members, self._shared.tell)
             # Work of tables that were changed or removed may hold the threads of others.
+            end_hung_beside(members, self._looks, self._shared)
             give_up_stuck(members, self._looks, (self._looks, self._quick, self._bulk), self._shared)
         later = [max(m.due, m.standing.retry_at) - now for m in free if not m.at_work]
         return min([max(0.01, left) for left in later], default=ANSWER_S)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable, Sequence
 from functools import partial
 
@@ -13,7 +14,7 @@ from tailbit.streaming.many.followed import Shared
 from tailbit.streaming.many.member import LARGE_STALL_S, Member
 from tailbit.streaming.seen.table_state import TableState
 from tailbit.streaming.upkeep.mending import Tell
-from tailbit.streaming.workers import end_jobs
+from tailbit.streaming.workers import beside, end_jobs
 
 _UNSTUCK = (
     "The other tables go on, and so does this one once its store answers; what it had on Spark's workers is "
@@ -52,6 +53,22 @@ def give_up_stuck(members: Iterable[Member], looks: Crew, crews: Sequence[Crew],
         reason = f"no sign of life for {seconds:.0f} s: {member.life.doing}"
         member.standing.becomes(TableState.STUCK, reason, _UNSTUCK)
         shared.tell(f"{member.entry.id}: stuck: {reason}. {_UNSTUCK}")
+
+
+def end_hung_beside(members: Iterable[Member], looks: Crew, shared: Shared) -> None:
+    """End the Spark jobs beside the batches whose tasks hang: all tables wait for the workers that they hold.
+
+    Such a job (a fill, a merge) is begun again later. `looks`: the crew that ends them.
+    """
+    for member in members:
+        at_work = beside(os.path.join(shared.at_work, member.entry.id))
+        seconds = member.seconds_stuck_beside(at_work)
+        if seconds <= max(large_stall_s(shared), member.entry.stuck_after):
+            continue
+        member.signed_beside = time.monotonic()
+        looks.submit(partial(end_jobs, shared.spark, at_work))
+        doing = f"work on Spark's workers beside the batches gave no sign of life for {seconds:.0f} s"
+        shared.tell(f"{member.entry.id}: {doing}; it is ended, and begun again later")
 
 
 def large_stall_s(shared: Shared) -> float:

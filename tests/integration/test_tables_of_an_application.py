@@ -26,12 +26,13 @@ from support.waiting import HANG_S, wait_until
 from tailbit.checkpoints.lease import Lease
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.checkpoints.signs import read_heartbeat
+from tailbit.errors import ClusterError
 from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.life.crew import Crew
 from tailbit.streaming.many.followed import Followed, Shared
 from tailbit.streaming.many.source import TableRanges, ranges_of
 from tailbit.streaming.many.tables import Tables
-from tailbit.streaming.workers import processes_at_work
+from tailbit.streaming.workers import beside, on_workers, processes_at_work
 from tailbit.tables.storage import open_storage
 
 pytestmark = pytest.mark.spark
@@ -242,6 +243,21 @@ def take_a_batch(tables: Tables, start: dict[str, Any]) -> dict[str, Any]:
 class _Row:
     def __init__(self, table: str, range_: str) -> None:
         self.table, self.range = table, range_
+
+
+def test_work_beside_the_batches_that_hangs_is_ended_so_that_the_workers_are_free(
+    follow: Follow, spark: Any, told: list[str], table: str, tmp_path: Path
+) -> None:
+    tables = follow(TableEntry(path=table, id="orders", stuck_after=2.0))
+    wait_until(lambda: account(tables)["state"] == "following")
+
+    def hang(seconds: int) -> None:
+        time.sleep(seconds)
+
+    with pytest.raises(ClusterError, match="was cancelled"):
+        on_workers(spark, hang, [int(HANG_S)], beside(str(tmp_path / "at work" / "orders")))
+    assert any("beside the batches gave no sign of life" in line for line in told)
+    assert account(tables)["state"] == "following"
 
 
 def test_a_worker_that_hangs_is_ended_after_the_limit_of_its_table_and_its_work_is_done_again(
