@@ -147,6 +147,9 @@ final class Counts {
     if (!isOfColumn || isCount && !by.isEmpty()) {
       return null;
     }
+    if (name.equals("distinct")) {
+      Words.checkCalendar(function.children().apply(0).dataType());
+    }
     List<String> measure = List.of(name, question.column(function.children().apply(0)));
     measures.computeIfAbsent(measure, pair -> column(name, aggregated.dataType()));
     return measures.get(measure);

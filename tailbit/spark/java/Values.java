@@ -26,11 +26,6 @@ import org.apache.spark.sql.vectorized.ArrowColumnVector;
 
 /** Rows of an Arrow stream as Spark holds them in a plan. */
 final class Values {
-  /** Days and times before these may be of the Julian calendar, which Spark reads by the settings of a session. */
-  private static final int FIRST_DAY = -141_427;
-
-  private static final long FIRST_MICROSECOND = -2_208_988_800_000_000L;
-
   private Values() {}
 
   /** Returns the rows of a stream whose columns are of some types, at most a number of them. */
@@ -83,13 +78,13 @@ final class Values {
       return column.getInt(row);
     }
     if (type instanceof DateType) {
-      return (int) checked(column.getInt(row), FIRST_DAY, "a day");
+      return (int) checked(column.getInt(row), Calendar.FIRST_DAY, "a day");
     }
     if (type instanceof LongType) {
       return column.getLong(row);
     }
     if (isTime) {
-      return checked(column.getLong(row), FIRST_MICROSECOND, "a time");
+      return checked(column.getLong(row), Calendar.FIRST_MICROSECOND, "a time");
     }
     if (type instanceof FloatType) {
       return column.getFloat(row);

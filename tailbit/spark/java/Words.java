@@ -33,7 +33,8 @@ import scala.jdk.javaapi.CollectionConverters;
  *
  * The classes of Catalyst are on a list, since a name may be that of somebody's own function. Literals have their
  * types. What depends on the session's time zone, on a collation, on floating point or on the padding of CHAR is not
- * put into words.
+ * put into words. Nor is what depends on the calendar by which the session reads days and times, which moves old ones
+ * alone, and none of them beyond a newer one.
  */
 final class Words {
   private static final int MOST_ITEMS = 1000;
@@ -91,6 +92,7 @@ final class Words {
     }
     String sign = SIGNS.get(condition.getClass());
     if (sign != null && condition instanceof BinaryComparison comparison) {
+      checkCalendar(comparison.left(), comparison.right());
       return "(" + value(comparison.left()) + " " + sign + " " + value(comparison.right()) + ")";
     }
     String search = SEARCHES.get(condition.getClass());
@@ -123,6 +125,7 @@ final class Words {
     }
     List<String> texts = new ArrayList<>();
     for (Expression item : items) {
+      checkCalendar(value, item);
       texts.add(item instanceof Literal literal && literal.value() == null ? "NULL" : value(item));
     }
     return "(" + value(value) + " IN (" + String.join(", ", texts) + "))";
@@ -144,12 +147,27 @@ final class Words {
     }
     String part = DATE_PARTS.get(value.getClass());
     if (part != null && only(value).dataType() instanceof DateType) {
+      checkCalendar(only(value).dataType());
       return part + "(" + value(only(value)) + ")";
     }
     if (value instanceof Cast cast && widens(cast.child().dataType(), cast.dataType())) {
       return "CAST(" + value(cast.child()) + " AS " + cast.dataType().sql() + ")";
     }
     throw new Declined("not-in-words", value.getClass().getSimpleName());
+  }
+
+  /** Refuses two columns of days or times: old ones that differ in the file may be read as the same. */
+  private void checkCalendar(Expression one, Expression other) throws Declined {
+    if (!(one instanceof Literal) && !(other instanceof Literal)) {
+      checkCalendar(one.dataType());
+    }
+  }
+
+  /** Refuses what is told of any day or time, where the session reads old ones by the Julian calendar. */
+  static void checkCalendar(DataType type) throws Declined {
+    if (Calendar.moves(type)) {
+      throw new Declined("not-in-words", type.simpleString() + " by the Julian calendar");
+    }
   }
 
   private static Expression only(Expression function) {
@@ -221,6 +239,9 @@ final class Words {
     checkType(type);
     if (value == null) {
       throw new Declined("not-in-words", "NULL");
+    }
+    if (Calendar.mayMove(type, value)) {
+      throw new Declined("not-in-words", "an old " + type.simpleString() + " by the Julian calendar");
     }
     if (type instanceof BooleanType) {
       return (Boolean) value ? "TRUE" : "FALSE";
