@@ -4,7 +4,8 @@ A request is a line of JSON on standard input: `id`, `want` (ready, known, files
 rows), `root`, `table` (the table's id), `version`, `where` (texts of conjuncts), `by` (names of columns),
 `measures` (pairs of a function and a name), `columns` (names of columns to read), `most` (groups or
 rows), `options` (of the stores), `budget_ms` (how long the driver waits). The reply is a line of JSON with
-that `id` on standard output, as soon as there is one: replies need not come in the order of requests. Where
+that `id` on standard output, as soon as there is one: replies need not come in the order of requests. That
+to `ready` comes at once, whatever else is being answered: so the driver knows that the process lives. Where
 it has `arrow`, that number of bytes of an Arrow IPC stream follow. An answer is of the requested version,
 which it names, and only of a table whose id the index and the log of that version have.
 
@@ -23,7 +24,7 @@ import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import field
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeAlias
 
 from tailbit.api import IndexedTable, open_indexed
 from tailbit.errors import (
@@ -56,11 +57,16 @@ _ERRORS: Mapping[type[Exception], str] = {
 }
 
 
+_Key: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]
+"""A root, and the options of its store."""
+
+
 @dataclass
 class Helper:
     """The answerer of requests, which keeps the tables open that it was asked about."""
 
-    _tables: dict[tuple[str, tuple[tuple[str, str], ...]], IndexedTable] = field(default_factory=dict)
+    _tables: dict[_Key, IndexedTable] = field(default_factory=dict)
+    _opening: dict[_Key, threading.Event] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def reply(self, line: bytes, arrived: float) -> tuple[dict[str, Any], bytes]:
@@ -81,7 +87,7 @@ class Helper:
             budget = given.get("budget_ms")
             if isinstance(budget, int) and time.monotonic() - arrived > budget / 1000:
                 raise Declined("late")
-            answer, data = self._answered(Request.of(given))
+            answer, data = self._answered(Request.of(given), arrived)
             return {**head, **answer}, data
         except Declined as declined:
             return {**head, "declined": declined.reason, "detail": declined.detail}, b""
@@ -92,15 +98,13 @@ class Helper:
             reason = next((why for kind, why in _ERRORS.items() if isinstance(error, kind)), "error")
             return {**head, "declined": reason, "detail": f"{type(error).__name__}: {error}"}, b""
 
-    def _answered(self, request: Request) -> tuple[dict[str, Any], bytes]:
+    def _answered(self, request: Request, arrived: float) -> tuple[dict[str, Any], bytes]:
         answerers = {"known": known, "files": files, "positions": positions}
         answerers |= {"count": count, "groups": groups, "rows": rows}
         if request.want not in answerers:
             raise Declined("malformed", f"want is {request.want!r}")
         key = (request.root, tuple(sorted(request.options.items())))
-        with self._lock:
-            handle = self._tables.get(key)
-        handle = handle or open_indexed(request.root, storage_options=dict(request.options))
+        handle = self._opened(key, request, arrived)
         try:
             answer, data = answerers[request.want](handle, request)
             check_table(handle, request)
@@ -112,7 +116,34 @@ class Helper:
         self._keep(key, handle)
         return {**answer, "table": request.table, "version": request.version}, data
 
-    def _keep(self, key: tuple[str, tuple[tuple[str, str], ...]], handle: IndexedTable | None) -> None:
+    def _opened(self, key: _Key, request: Request, arrived: float) -> IndexedTable:
+        """Return a table that is open; one request opens it, up to its version, and others wait for that.
+
+        Raises:
+            Declined: another request is still opening the table when the driver stops waiting.
+        """
+        end = arrived + request.budget_ms / 1000
+        while True:
+            with self._lock:
+                if key in self._tables:
+                    return self._tables[key]
+                opening = self._opening.get(key)
+                own = self._opening.setdefault(key, threading.Event())
+            if opening is None:
+                break
+            if not opening.wait(max(0.0, end - time.monotonic())):
+                raise Declined("helper-late", "another request is still opening the table")
+        try:
+            handle = open_indexed(request.root, storage_options=dict(request.options))
+            handle.where(version=request.version)
+            self._keep(key, handle)
+        finally:
+            with self._lock:
+                del self._opening[key]
+            own.set()
+        return handle
+
+    def _keep(self, key: _Key, handle: IndexedTable | None) -> None:
         """Keep a table open, as the one asked last; with `handle` None, keep it no longer."""
         with self._lock:
             self._tables.pop(key, None)
@@ -128,8 +159,19 @@ def _check_release(sources: object) -> None:
     Raises:
         Declined: the jar is of another release, whose requests mean something else.
     """
-    if sources not in (None, digest()):
+    if sources is not None and sources != digest():
         raise Declined("other-release", f"the jar is of another release of tailbit than {sys.executable}")
+
+
+def _asks_readiness(line: bytes) -> bool:
+    """Tell whether a line asks only whether the process is ready; other lines are not parsed, save a few."""
+    if b'"ready"' not in line:
+        return False
+    try:
+        given = json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(given, dict) and given.get("want") == "ready"
 
 
 def serve(requests: BinaryIO, replies: BinaryIO) -> None:
@@ -147,7 +189,10 @@ def serve(requests: BinaryIO, replies: BinaryIO) -> None:
 
     with ThreadPoolExecutor(THREADS) as threads:
         for line in requests:
-            threads.submit(answer, line, time.monotonic())
+            if _asks_readiness(line):
+                answer(line, time.monotonic())
+            else:
+                threads.submit(answer, line, time.monotonic())
 
 
 def main() -> None:

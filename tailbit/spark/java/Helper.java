@@ -25,17 +25,20 @@ import org.slf4j.LoggerFactory;
  * The process that answers from the index, one for each JVM, and how long to leave it alone after it failed.
  *
  * A question waits at most for the budget. After that nothing is asked for a second, then two, and so on up to a
- * minute, until the late reply comes; the table of the question has such a pause of its own. A process that stays
- * silent, ends or writes what is no reply is ended, and started again after the pause. No query waits for a start.
+ * minute, until the late reply comes; the table of the question has such a pause of its own. Questions that were
+ * asked at the same moment make one pause. Whether a late process is alive is asked too: it says so at once, however
+ * long its answers take. One that stays silent, ends or writes what is no reply is ended, and started again after the
+ * pause. No query waits for a start.
  */
 final class Helper {
   private static final Logger LOG = LoggerFactory.getLogger(Helper.class);
   private static final ObjectMapper JSON = new ObjectMapper();
   private static final long SECOND = 1_000_000_000L;
   private static final int LONGEST_PAUSE = 60;
-  private static final int MOST_SILENCES = 2;
   private static final int MOST_BYTES = 64 << 20;
   private static final AtomicLong NUMBERS = new AtomicLong();
+  /** Numbers below 0, of questions whether the process is alive. */
+  private static final AtomicLong ALIVE = new AtomicLong();
   private static final Set<String> TROUBLES =
       Set.of("damaged-index", "older-format", "other-history", "another-table", "no-table", "error", "malformed");
   private static final int MOST_TOLD = 1000;
@@ -58,7 +61,9 @@ final class Helper {
   private final CompletableFuture<Reply> first = new CompletableFuture<>();
   private volatile Process process;
   private volatile String ended;
-  private int silences;
+  /** The question whether the process is alive that nothing has followed yet, or 0; and when it was asked. */
+  private long aliveNumber;
+  private long aliveAsked;
 
   /** The head of a reply, and the bytes that follow it. */
   record Reply(JsonNode head, byte[] data) {}
@@ -66,11 +71,16 @@ final class Helper {
   /** Until when nothing is asked, and how often that was needed without a good reply between. */
   private static final class Pause {
     int failures;
-    long until = System.nanoTime();
+    long since;
+    long until;
 
-    void longer() {
-      failures++;
-      until = System.nanoTime() + SECOND * Math.min(LONGEST_PAUSE, 1L << Math.min(failures - 1, 6));
+    /** Makes the pause longer for a question, unless that was asked before the pause began. */
+    void longer(long asked) {
+      if (failures == 0 || asked - since > 0) {
+        failures++;
+        since = System.nanoTime();
+        until = since + SECOND * Math.min(LONGEST_PAUSE, 1L << Math.min(failures - 1, 6));
+      }
     }
 
     boolean holds() {
@@ -139,6 +149,7 @@ final class Helper {
     String table = question.path("root").asText();
     Helper helper = at(table);
     long number = NUMBERS.incrementAndGet();
+    long asked = System.nanoTime();
     CompletableFuture<Reply> future = new CompletableFuture<>();
     helper.waiting.put(number, future);
     helper.lines.add((question.put("id", number).put("budget_ms", budget) + "\n").getBytes(StandardCharsets.UTF_8));
@@ -150,7 +161,7 @@ final class Helper {
       TABLES.remove(table);
       return reply;
     } catch (TimeoutException late) {
-      helper.isLate(table);
+      helper.isLate(table, asked);
       throw new Declined("helper-late", budget + " ms");
     } catch (ExecutionException wrong) {
       throw new Declined("helper-ended", String.valueOf(wrong.getCause().getMessage()));
@@ -207,16 +218,33 @@ final class Helper {
     return declined;
   }
 
-  private void isLate(String table) {
+  private void isLate(String table, long asked) {
     boolean isSilent;
     synchronized (Helper.class) {
-      pause.longer();
-      TABLES.computeIfAbsent(table, name -> new Pause()).longer();
-      isSilent = ++silences >= MOST_SILENCES;
+      if (ended != null) {
+        return;
+      }
+      pause.longer(asked);
+      TABLES.computeIfAbsent(table, name -> new Pause()).longer(asked);
+      isSilent = aliveNumber != 0 && asked - aliveAsked > 0 && System.nanoTime() - aliveAsked > SECOND;
+      if (aliveNumber == 0) {
+        aliveNumber = ALIVE.decrementAndGet();
+        aliveAsked = System.nanoTime();
+        lines.add(readiness(aliveNumber));
+      }
     }
     if (isSilent) {
-      end("it gave no reply to " + MOST_SILENCES + " questions in a row");
+      end("it gave no reply to a question in time, nor said since that it is alive");
     }
+  }
+
+  /** Returns a question that the process answers before all others; the first one tells it what jar asks. */
+  private static byte[] readiness(long number) {
+    ObjectNode question = JSON.createObjectNode().put("id", number).put("want", "ready");
+    if (number == 0) {
+      question.put("sources", Release.sources());
+    }
+    return (question + "\n").getBytes(StandardCharsets.UTF_8);
   }
 
   private void run() {
@@ -228,8 +256,7 @@ final class Helper {
       process = started;
       background("tailbit-questions", () -> write(started.getOutputStream()));
       waiting.put(0L, first);
-      ObjectNode ready = JSON.createObjectNode().put("id", 0).put("want", "ready").put("sources", Release.sources());
-      lines.add((ready + "\n").getBytes(StandardCharsets.UTF_8));
+      lines.add(readiness(0));
       read(new BufferedInputStream(started.getInputStream()));
       String hint = first.isDone() ? "" : " before it answered, so that Python may lack tailbit";
       end("the process of " + python + " ended with status " + started.waitFor() + hint);
@@ -268,14 +295,22 @@ final class Helper {
         isOfOtherRelease(head.path("detail").asText());
         return;
       }
-      synchronized (Helper.class) {
-        silences = 0;
-        pause = new Pause();
-        toldOfEnd = null;
-      }
-      CompletableFuture<Reply> future = waiting.remove(head.path("id").asLong());
+      long number = head.path("id").asLong();
+      isAlive(number);
+      CompletableFuture<Reply> future = waiting.remove(number);
       if (future != null) {
         future.complete(new Reply(head, data));
+      }
+    }
+  }
+
+  /** Notes a reply; that to a question whether the process is alive ends no pause, since its answers are late. */
+  private void isAlive(long number) {
+    synchronized (Helper.class) {
+      aliveNumber = 0;
+      if (number >= 0) {
+        pause = new Pause();
+        toldOfEnd = null;
       }
     }
   }
@@ -309,7 +344,7 @@ final class Helper {
         return;
       }
       ended = why;
-      pause.longer();
+      pause.longer(System.nanoTime());
       isTold = why.equals(toldOfEnd);
       toldOfEnd = why;
     }

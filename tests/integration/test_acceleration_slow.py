@@ -1,0 +1,104 @@
+"""A helper whose answers are late: it is left to finish them, and no query waits longer than it may."""
+
+from __future__ import annotations
+
+import signal
+import stat
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from support.acceleration import PATIENT, helper_of, kill, logged, patiently_accelerated
+from support.tables import index_of
+from tailbit.spark.acceleration import Acceleration
+
+TABLES, TILES = 5, 10
+START_S = 90
+
+
+@pytest.fixture(scope="module")
+def accelerated(spark: Any) -> Iterator[Acceleration]:
+    with patiently_accelerated(spark) as acceleration:
+        yield acceleration
+
+
+@pytest.fixture(scope="module")
+def paths(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Tables of four files, indexed."""
+    folder = tmp_path_factory.mktemp("slow")
+    paths = [str(folder / f"t{number}") for number in range(TABLES)]
+    for path in paths:
+        for file in range(4):
+            rows = {"i": range(100 * file, 100 * file + 100), "k": ["a"] * 100}
+            write_deltalake(path, pa.table(rows), mode="append")
+        index_of(path, ["i"])
+    return paths
+
+
+@contextmanager
+def slow_helper(accelerated: Acceleration, folder: Path, before: str) -> Iterator[None]:
+    """Let a helper answer that runs some code before each answer, of `request`."""
+    script, spark = folder / "python", accelerated._spark
+    script.write_text(
+        f"#!{sys.executable}\nimport time\nfrom tailbit.spark import helper\n"
+        "answered, seen = helper.Helper._answered, set()\n"
+        "def slowly(self, request, *rest):\n"
+        f"    {before}\n"
+        "    return answered(self, request, *rest)\n"
+        "helper.Helper._answered = slowly\nhelper.main()\n"
+    )
+    script.chmod(script.stat().st_mode | stat.S_IXUSR)
+    exchange(accelerated, str(script))
+    try:
+        yield
+    finally:
+        spark.conf.set("spark.tailbit.budgetMs", str(PATIENT))
+        exchange(accelerated, sys.executable)
+
+
+def exchange(accelerated: Acceleration, python: str) -> None:
+    """Put the helper of another Python in the place of the one that runs, and wait for it."""
+    entry, spark, old = accelerated._entry, accelerated._spark, helper_of(accelerated)
+    spark.conf.set("spark.tailbit.python", python)
+    kill(old, signal.SIGKILL)
+    end = time.monotonic() + START_S
+    while helper_of(accelerated) in (old, -1) or entry.ready(1000):
+        assert time.monotonic() < end
+        entry.attach(spark._jsparkSession)
+        time.sleep(0.1)
+    entry.forget()
+
+
+def test_a_helper_that_opens_many_tables_for_questions_of_one_moment_lives_until_they_are_served(
+    accelerated: Acceleration, paths: list[str], tmp_path: Path
+) -> None:
+    spark = accelerated._spark
+    counts = [
+        f"SELECT count(*) FROM delta.`{paths[tile % TABLES]}` WHERE i < {tile + 9}" for tile in range(TILES)
+    ]
+    opening = "request.root in seen or (seen.add(request.root), time.sleep(3))"
+    with (
+        slow_helper(accelerated, tmp_path, opening),
+        logged(spark) as lines,
+        ThreadPoolExecutor(TILES) as threads,
+    ):
+        process, end = helper_of(accelerated), time.monotonic() + START_S
+        spark.conf.set("spark.tailbit.budgetMs", "1000")
+        served = 0
+        while served < TILES and time.monotonic() < end:
+            before = accelerated.served("counts")
+            answers = list(threads.map(lambda text: spark.sql(text).collect()[0][0], counts))
+            assert answers == [tile + 9 for tile in range(TILES)]
+            assert helper_of(accelerated) == process, lines()
+            served = accelerated.served("counts") - before
+            time.sleep(1)
+        assert served == TILES
+        assert not [line for line in lines() if "is gone" in line]
