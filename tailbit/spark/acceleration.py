@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,6 +30,7 @@ OLDEST = 4
 
 _CLASS = "io.tailbit.spark.Acceleration"
 _DELTA = "io.delta.sql.DeltaSparkSessionExtension"
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:/")
 _LOG = logging.getLogger("tailbit.spark")
 _entries: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 """The Java entry object of the rule in each Java process: one helper serves all sessions there."""
@@ -192,7 +194,7 @@ def _bring_to_executors(spark: SparkSession, entry: Any) -> None:
 def _prefix(path: str) -> str:
     if "," in path:
         raise UsageError(reason=f"tables: {path!r} holds a comma", hint="Name a folder above it.")
-    return path if "://" in path else str(Path(path).absolute())
+    return path if _SCHEME.match(path) else str(Path(path).absolute())
 
 
 def _entry_of(spark: SparkSession) -> Any:

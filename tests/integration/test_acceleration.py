@@ -200,14 +200,50 @@ def test_explain_names_the_files_of_the_index(accelerated: Acceleration, table: 
 
 
 def test_tables_that_are_not_named_are_left_to_spark(accelerated: Acceleration, table: str) -> None:
-    spark = accelerated._spark
+    spark, parent = accelerated._spark, Path(table).parent
     statement = f"SELECT * FROM {TABLE} WHERE i = 77"
-    spark.conf.set("spark.tailbit.tables", "/elsewhere")
-    _, elsewhere = both(accelerated, statement)
-    spark.conf.set("spark.tailbit.tables", str(Path(table).parent))
-    _, here = both(accelerated, statement)
+    named = [table, f"{table}/", str(parent), f"{parent}/", f"file:{table}", f"file://{parent}", "/"]
+    others = [
+        "/elsewhere",
+        table[:-1],
+        f"{parent}/tab",
+        f"{table}/below",
+        f"s3a://bucket{table}",
+        "hdfs://a/b",
+        ":",
+    ]
+    became = {}
+    for path in [*named, *others, f"/elsewhere,{table}"]:
+        spark.conf.set("spark.tailbit.tables", path)
+        _, (scan,) = both(accelerated, statement)
+        became[path] = scan.served or scan.reason
     spark.conf.set("spark.tailbit.tables", "")
-    assert [elsewhere[0].reason, here[0].served] == ["not-served", "files"]
+    expected = dict.fromkeys([*named, f"/elsewhere,{table}"], "files") | dict.fromkeys(others, "not-served")
+    assert became == expected
+
+
+@pytest.mark.parametrize("path", ["s3a://b/t", "s3://b/t/", "s3a://b", "s3://b/"])
+def test_a_table_in_a_store_is_served_by_each_name_of_its_scheme(
+    accelerated: Acceleration, path: str
+) -> None:
+    spark, loader = accelerated._spark, accelerated._entry.getClass().getClassLoader()
+    types = spark.sparkContext._gateway.new_array(spark._jvm.java.lang.Class, 2)
+    types[0] = types[1] = spark._jvm.java.lang.Class.forName("java.lang.String")
+    served = loader.loadClass("io.tailbit.spark.Roots").getDeclaredMethod("isAtOrBelow", types)
+    served.setAccessible(True)
+    given = spark.sparkContext._gateway.new_array(spark._jvm.java.lang.Object, 2)
+    given[1] = path
+    became = []
+    for given[0] in ("s3://b/t", "s3://b/t/x", "s3://bc/t", "gs://b/t"):
+        became.append(served.invoke(None, given))
+    assert became == [True, True, False, False]
+
+
+@pytest.mark.parametrize("path", ["s3a://b/t", "file:/data/t", "file:///data/t", "/data/t"])
+def test_tables_are_named_to_accelerate_as_to_spark(accelerated: Acceleration, path: str) -> None:
+    accelerate(accelerated._spark, tables=[path], serve=SERVE, budget_ms=PATIENT)
+    assert accelerated._spark.conf.get("spark.tailbit.tables") == path
+    accelerate(accelerated._spark, serve=SERVE, budget_ms=PATIENT)
 
 
 def test_a_session_that_has_stopped_reads_as_without_the_rule(accelerated: Acceleration, table: str) -> None:

@@ -22,4 +22,14 @@ final class Roots {
     }
     return SCHEMES.get(scheme) + "://" + uri.getRawAuthority() + uri.getPath();
   }
+
+  /** Tells whether a root is that of a path, which somebody has written as Spark takes it, or of a folder below. */
+  static boolean isAtOrBelow(String root, String path) {
+    try {
+      String folder = of(new Path(path)).replaceAll("/+$", "");
+      return root.equals(folder) || root.startsWith(folder + "/");
+    } catch (Declined | IllegalArgumentException noPath) {
+      return false;
+    }
+  }
 }

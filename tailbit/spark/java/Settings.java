@@ -17,10 +17,10 @@ final class Settings {
     return list("serve", "files,counts,groups,rows,positions").contains(mode);
   }
 
-  /** Tells whether a table is served: every table, unless prefixes of paths are given. */
+  /** Tells whether a table is served: every table, unless paths are given; then those, and tables below them. */
   static boolean includes(String root) {
-    List<String> prefixes = list("tables", "");
-    return prefixes.isEmpty() || prefixes.stream().anyMatch(root::startsWith);
+    List<String> paths = list("tables", "");
+    return paths.isEmpty() || paths.stream().anyMatch(path -> Roots.isAtOrBelow(root, path));
   }
 
   /** Returns the longest time in milliseconds that a query waits for one answer. */
