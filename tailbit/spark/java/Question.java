@@ -86,11 +86,11 @@ final class Question {
     return reply.data();
   }
 
-  /** Asks for rows as long as the other scans of the query have left of the time that it waits for rows. */
+  /** Asks for rows or positions as long as the query's other questions for them have left of the time for all. */
   private static Helper.Reply waited(ObjectNode question) throws Declined {
     long left = Settings.budgetOfRows() - Notes.waitedForRows();
     if (left < Math.min(Settings.budget(), Settings.budgetOfRows() / 2)) {
-      throw new Declined("late", "the other scans of the query took the time");
+      throw new Declined("late", "other questions of the query took the time");
     }
     long began = System.nanoTime();
     try {
@@ -166,7 +166,7 @@ final class Question {
   IndexedRows positions(List<String> columns) throws Declined {
     ObjectNode question = withFilters("positions");
     columns.forEach(question.withArray("columns")::add);
-    Helper.Reply reply = Refused.ask(question, Settings.budgetOfRows());
+    Helper.Reply reply = waited(question);
     Set<String> paths = kept(reply.head());
     note.put("positions", reply.head().path("found").asLong());
     return new IndexedRows(planned, paths, Positions.of(reply.data()));
