@@ -1,7 +1,7 @@
 """Short turns of threads at Python's interpreter, so that a small batch does not wait for a large one.
 
 Each request of a store lets the interpreter go, and gets it back only when another thread ends its turn: 5 ms
-by default, while some thread computes. A batch of one small file makes some forty such requests.
+by default, while some thread computes. A batch makes such a request for each file, and several to commit.
 """
 
 from __future__ import annotations

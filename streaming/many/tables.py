@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -316,9 +316,11 @@ class Tables:
             member.due = 0.0
 
     def _close(self, member: Member) -> None:
+        """Close a table; a failure is ignored, since its mark grows old by itself."""
         followed, member.followed = member.followed, None
-        if followed is not None:
-            followed.close()
+        with suppress(Exception):
+            if followed is not None:
+                followed.close()
 
     # What people ask.
 
