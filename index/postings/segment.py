@@ -190,6 +190,13 @@ class Segment:
         )
         return keys
 
+    def keys_once(self, column: str) -> tuple[pa.BinaryArray, npt.NDArray[np.int64]]:
+        """Return what `keys` does, and cache nothing: for a segment that is about to leave the index."""
+        if self.holds_keys(column):
+            return self.keys(column)
+        keys, _ = self._read_keys(column)
+        return keys
+
     def holds_keys(self, column: str) -> bool:
         """Return whether the keys of a column are cached."""
         return POSTINGS.held((self._name, column)) is not None

@@ -294,7 +294,7 @@ def _by_cardinality(column: str, segments: Sequence[Segment], bits: BitMap) -> l
     """
     if any(element_type(segment.columns[column]) is not None for segment in segments):
         return None
-    stored = [(segment.columns[column], *segment.keys(column)) for segment in segments]
+    stored = [(segment.columns[column], *segment.keys_once(column)) for segment in segments]
     if sum(int(cardinalities.sum()) for _, _, cardinalities in stored) != len(bits):
         return None
     return [(column, key_type, keys, -cardinalities) for key_type, keys, cardinalities in stored]
