@@ -28,6 +28,7 @@ from tailbit.checkpoints.liveness import Liveness
 from tailbit.checkpoints.signs import (
     LIMIT_S,
     NAME,
+    PLACE,
     Beat,
     Signs,
     length,
@@ -85,6 +86,7 @@ class Heartbeat:
             start_of(pid),
             limit=self._limit_s,
         )
+        self._current: Beat | None = None
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -109,7 +111,7 @@ class Heartbeat:
         except StorageError as refused:
             if isinstance(refused, UnusableStorageError):
                 raise nothing_written(self._storage.root, refused) from refused
-            if refused.fields.get("path") != NAME:
+            if refused.fields.get("path") not in (NAME, PLACE):
                 raise
             reason = f"nothing can be written there: {refused.fields.get('reason')}"
             raise StorageError(path=self._storage.root, reason=reason, hint=_NEEDS_A_PLACE) from refused
@@ -231,7 +233,7 @@ class Heartbeat:
 
     def _is_anothers(self) -> bool:
         """Return whether another indexer has taken over while this one gave no sign; if so, set `lost`."""
-        current = read_heartbeat(self._storage)
+        current = self._current = read_heartbeat(self._storage)
         if current is None or current.run == self._beat.run:
             return False
         self.lost = self._running(current, 0.0)

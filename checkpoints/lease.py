@@ -15,15 +15,12 @@ from dataclasses import replace
 
 from tailbit.checkpoints.heartbeat import Heartbeat
 from tailbit.checkpoints.liveness import Liveness
-from tailbit.checkpoints.signs import NAME, lives, read_heartbeat
+from tailbit.checkpoints.signs import NAME, PLACE, lives, read_heartbeat
 from tailbit.errors import IndexerRunningError, StorageError
 from tailbit.tables.storage import SMALL, Storage
 
 LIMIT_S = 15.0
 """Seconds without a beat after which an application is dead; its query gives a sign of life each second."""
-
-PLACE = "_lease_place"
-"""The file with the id of the folder of a lease."""
 
 LOOK_S = 1.0
 """Seconds between two looks at the lease by an application that stands by: each look is one request."""
@@ -42,16 +39,11 @@ class Lease(Heartbeat):
         super().__init__(storage, watch_s=LIMIT_S, life=life, limit_s=LIMIT_S)
         self._signs = life
 
-    def claim(self, stop: threading.Event | None = None, tell: Callable[[str], None] | None = None) -> None:
-        """Claim the lease, as `Heartbeat.claim` does; give its folder an id if it has none.
-
-        Raises:
-            IndexerRunningError: another application is at work.
-            StorageError: nothing can be written where the lease is kept.
-        """
+    def _take(self, stop: threading.Event, tell: Callable[[str], None]) -> None:
+        """Write the lease, as `Heartbeat._take` does; give its folder an id if it has none."""
         if not self._beat.place:
             self._beat = replace(self._beat, place=self._id_of_place())
-        super().claim(stop, tell)
+        super()._take(stop, tell)
 
     def _id_of_place(self) -> str:
         """Return the id of the folder of the lease, which the first application there has given to it."""

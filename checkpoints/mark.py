@@ -67,5 +67,8 @@ class Mark(Heartbeat):
             return
         if self._is_anothers() and self.lost is not None:
             raise self.lost
-        self._storage.put(NAME, self._encoded())
+        current = self._current
+        if current is None or current.run != self._beat.run or current.mark in ("", self._beat.mark):
+            # A later mark of the same run stays as it is.
+            self._storage.put(NAME, self._encoded())
         self._due = self._clock() + self._renew_s

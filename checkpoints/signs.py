@@ -19,6 +19,9 @@ from tailbit.tables.storage import SMALL, Stat, Storage, open_storage
 from tailbit.tables.storage.locations import location_of
 
 NAME = "_heartbeat"
+PLACE = "_lease_place"
+"""The file with the id of the folder of a lease."""
+
 LIMIT_S = 30.0
 """A heartbeat of another machine that is older than this is dead: six beats are missing."""
 

@@ -129,7 +129,25 @@ def beside(at_work: str) -> str:
 
 
 def processes_at_work(at_work: str) -> list[int]:
-    """Return the ids of the processes with a task, by the files in a folder."""
+    """Return the ids of the living processes with a task, by the files in a folder.
+
+    The file of a process that was killed is removed.
+    """
+    living: list[int] = []
     with suppress(OSError):
-        return [int(name) for name in os.listdir(at_work)]
-    return []
+        for name in os.listdir(at_work):
+            if _lives(int(name)):
+                living.append(int(name))
+            else:
+                os.unlink(os.path.join(at_work, name))
+    return living
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

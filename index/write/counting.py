@@ -177,6 +177,8 @@ class Counting:
         self, files: Sequence[Leaving], wanted: Sequence[str], columns: Columns
     ) -> list[Leaving]:
         """Count the files of each row space whose postings have few keys; return the other files."""
+        if not wanted:
+            return list(files)
         left: list[Leaving] = []
         by_space: dict[str, list[Leaving]] = {}
         is_told = all(name in columns and not columns[name][0].partition for name in wanted)

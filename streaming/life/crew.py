@@ -57,7 +57,13 @@ class Crew:
                 job.result.cancel()
                 return job
             self._waiting.append(job)
-            self._staff()
+            try:
+                self._staff()
+            except RuntimeError:
+                # No thread can be started now; one of those that there are does the job.
+                if not self._threads:
+                    self._waiting.remove(job)
+                    raise
             self._changed.notify()
         return job
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -64,7 +65,8 @@ def run_config(
 def _run(run: Running) -> None:
     """Check the configuration, show the pages, start Spark, and follow the tables."""
     read = read_whole(run.file, run.tell, run.life, run.stop)
-    view = View(run.life, run.supervision.stall_limit_s, lease=lease_place(read.config, run.file).root)
+    lease, file = lease_place(read.config, run.file).root, os.path.abspath(run.file)
+    view = View(run.life, run.supervision.stall_limit_s, lease=lease, file=file)
     address = read.config.application.metrics
     place = f"{run.file}:{read.problems.line(('application', 'metrics'))}"
     with SeenApplication(address, view, run.supervision.announce, run.tell, place) as seen:

@@ -82,7 +82,8 @@ class Tables:
 
         Waits for work, but not for longer than `ANSWER_S`.
         """
-        if time.monotonic() - self._turned < TURN_S:
+        is_alive = time.monotonic() - self._turned < TURN_S
+        if is_alive:
             self._shared.life.sign()
         until = time.monotonic() + ANSWER_S
         with self._changed:
@@ -92,7 +93,7 @@ class Tables:
                 member.given = False
                 if not member.at_work and member.offset != known.get(id_):
                     member.offset, member.ready = known.get(id_), None
-            if not any(member.at_work for member in self._members.values()):
+            if is_alive and not any(member.at_work for member in self._members.values()):
                 self._shared.life.sign(IDLE)
             while not self._draining and not self._ready() and (left := until - time.monotonic()) > 0:
                 self._changed.wait(left)
@@ -186,8 +187,12 @@ class Tables:
         free = [m for m in self._members.values() if not m.at_work and not m.given and m.ready is None]
         free = [] if self._draining else [m for m in free if self._may_work(m)]
         for member in [m for m in free if m.due <= now and m.standing.is_due]:
-            member.job = self._looks.submit(partial(self._look, member))
             member.at_work, member.large = True, False
+            try:
+                member.job = self._looks.submit(partial(self._look, member))
+            except RuntimeError:
+                member.at_work = False
+                raise
         if now - self._sampled >= EVERY_S:
             self._sampled = now
             members = [*self._members.values(), *self._leaving]
@@ -210,13 +215,17 @@ class Tables:
                 state, remedy = member.standing.state.value, member.standing.remedy
                 self._shared.tell(f"{member.entry.id}: {state}: {member.standing.reason}. {remedy}".strip())
         finally:
-            if member.gone or self._ended:
-                self._close(member)
             with self._changed:
-                member.at_work = False
-                if member.gone:
+                is_over = member.gone or self._ended
+                if not is_over:
+                    member.at_work = False
+                    self._changed.notify_all()
+            if is_over:
+                self._close(member)
+                with self._changed:
+                    member.at_work = False
                     self._leave(member)
-                self._changed.notify_all()
+                    self._changed.notify_all()
 
     def _leave(self, member: Member) -> None:
         """Forget a table that was changed or removed, and has been closed."""
@@ -238,11 +247,7 @@ class Tables:
         )
 
     def _located(self, member: Member, name: str) -> str:
-        """Return the path or URI of a table by its name in the catalog.
-
-        Raises:
-            UsageError: another table of the configuration is at the same place.
-        """
+        """Return the path or URI of a table by its name in the catalog; raise as `_take_place` does."""
         root = self._shared.locate(name)
         self._take_place(member, root)
         return root

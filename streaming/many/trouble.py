@@ -36,6 +36,9 @@ def give_up_stuck(members: Iterable[Member], looks: Crew, crews: Sequence[Crew],
     `looks`: the crew that cancels the jobs. `crews`: all crews whose threads may be at work on a table.
     """
     for member in members:
+        if member.gone and member.is_stuck:
+            # Given up already; the jobs by its id are those of the table as it is configured now.
+            continue
         at_work = os.path.join(shared.at_work, member.entry.id)
         member.sign_if_busy(at_work)
         limit = member.entry.stuck_after

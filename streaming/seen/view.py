@@ -24,7 +24,7 @@ class View:
     `tables`: returns the accounts of the tables; None while the application stands by or starts. `stall_s`:
     seconds without a sign of life after which the application counts as dead; 0 for never. `has_started`:
     whether Spark has started, so that the application could take over at once. `lease`: place of its lease,
-    by which one application is told from another.
+    by which one application is told from another; `file`: path of its configuration.
     """
 
     life: Liveness
@@ -32,6 +32,7 @@ class View:
     tables: Callable[[], Sequence[Account]] | None = None
     has_started: bool = False
     lease: str = ""
+    file: str = ""
     clock: Callable[[], float] = time.monotonic
     _lives: int = -1
     _since: float = field(default=0.0)
@@ -79,6 +80,7 @@ class View:
         return {
             "leading": self.is_leading,
             "lease": self.lease,
+            "config": self.file,
             "doing": self.life.doing,
             "tables": list(self.accounts()),
         }

@@ -74,10 +74,10 @@ def _of_application(read: ReadConfig, file: str, lease: str) -> Iterator[Finding
     if given.lease is not None:
         yield of_place("lease", given.lease, options, "`lease` of [application]")
     if given.metrics != OFF:
-        yield _of_port(given.metrics, lease)
+        yield _of_port(given.metrics, lease, file)
 
 
-def _of_port(address: str, lease: str) -> Finding:
+def _of_port(address: str, lease: str, file: str) -> Finding:
     """Check that the pages can be served, unless the application with this lease serves them already."""
     host, _, port = address.rpartition(":")
     try:
@@ -92,7 +92,7 @@ def _of_port(address: str, lease: str) -> Finding:
     ):
         if page.headers["Content-Security-Policy"] == POLICY:
             seen = orjson.loads(page.read())
-            if seen.get("lease") == lease:
+            if seen.get("lease") == lease or seen.get("config") == os.path.abspath(file):
                 return Finding("port of the pages", State.OK, f"{address}: this application serves there")
             text = f"{address}: the application with the lease {seen.get('lease')} serves there"
     remedy = "Name another address by `metrics` of [application]; without the pages, indexing goes on."

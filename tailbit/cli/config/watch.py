@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -34,7 +35,7 @@ def watch_config(file: str, max_lag: float | None, every_s: float, as_json: bool
             if not as_json and sys.stdout.isatty():
                 click.clear()
             config = read_config(file).config
-            accounts = live_accounts(config.application.metrics, lease_place(config, file).root)
+            accounts = live_accounts(config.application.metrics, lease_place(config, file).root, file)
             if accounts is None:
                 status_of_config(file, max_lag, as_json)
             else:
@@ -45,8 +46,8 @@ def watch_config(file: str, max_lag: float | None, every_s: float, as_json: bool
         return 0
 
 
-def live_accounts(address: str, lease: str) -> Sequence[Mapping[str, Any]] | None:
-    """Return the accounts of the tables by the page of the application that holds a lease.
+def live_accounts(address: str, lease: str, file: str = "") -> Sequence[Mapping[str, Any]] | None:
+    """Return the accounts of the tables by the page of the application with a lease, or with a configuration.
 
     Return None if no page is served there, or that of another application, or of one that stands by.
     """
@@ -55,7 +56,8 @@ def live_accounts(address: str, lease: str) -> Sequence[Mapping[str, Any]] | Non
     try:
         with direct().open(f"http://{address}/status.json", timeout=_ANSWER_S) as page:
             seen = orjson.loads(page.read())
-            return seen["tables"] if seen["leading"] and seen["lease"] == lease else None
+            is_meant = seen["lease"] == lease or seen["config"] == os.path.abspath(file)
+            return seen["tables"] if seen["leading"] and is_meant else None
     except (OSError, HTTPException, ValueError, KeyError, TypeError):
         return None
 
