@@ -189,16 +189,23 @@ def lives(beat: Beat) -> bool | None:
     """
     if not beat.machine or beat.machine != this_machine():
         return None
-    try:
-        os.kill(beat.pid, 0)
-    except ProcessLookupError:
+    if not process_exists(beat.pid):
         return False
-    except PermissionError:
-        pass
     started = start_of(beat.pid)
     if started and started != beat.started:
         return False
     return True if started and beat.pid != os.getpid() else None
+
+
+def process_exists(pid: int) -> bool:
+    """Return whether there is a process of this id, of any user; a zombie counts too."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def this_machine() -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
+from tailbit.checkpoints.signs import process_exists
 from tailbit.errors import ClusterError, TailbitError
 from tailbit.streaming.java.collecting import collected
 from tailbit.streaming.upkeep.memory import FREED
@@ -136,18 +137,8 @@ def processes_at_work(at_work: str) -> list[int]:
     living: list[int] = []
     with suppress(OSError):
         for name in os.listdir(at_work):
-            if _lives(int(name)):
+            if process_exists(int(name)):
                 living.append(int(name))
             else:
                 os.unlink(os.path.join(at_work, name))
     return living
-
-
-def _lives(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

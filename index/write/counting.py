@@ -214,7 +214,7 @@ class Counting:
                 if changes is None:
                     return None
                 counted += changes
-                counted += _raised(name, segments, bits)
+                counted += _raised(name, segments, bits, -1)
         except CorruptIndexError:
             return None
         return counted
@@ -243,13 +243,9 @@ class Counting:
         segments = self._hidden.state.segments_of(record.space or "")
         for column in columns:
             total, rows = 0, BitMap()
+            for counts_of_raised in _raised(column, segments, wanted, sign):
+                self._tally.add(*counts_of_raised)
             for segment in segments:
-                if (raised := raised_id(column)) in segment.columns:
-                    for keys, (posting,) in segment.postings(raised):
-                        raised_count = np.array(
-                            [sign * wanted.intersection_cardinality(posting)], dtype=np.int64
-                        )
-                        self._tally.add(raised, RAISED_TYPE, keys, raised_count)
                 if column not in segment.columns:
                     continue
                 several = element_type(segment.columns[column]) is not None
@@ -315,13 +311,13 @@ def _by_postings(column: str, segments: Sequence[Segment], bits: BitMap) -> list
     return changes if total == len(bits) else None
 
 
-def _raised(column: str, segments: Iterable[Segment], bits: BitMap) -> Iterator[_Counts]:
+def _raised(column: str, segments: Iterable[Segment], bits: BitMap, sign: int) -> Iterator[_Counts]:
     """Yield the changes of counts of rows at which the expression of a column raises an error."""
     raised = raised_id(column)
     for segment in segments:
         if raised in segment.columns:
             for keys, (posting,) in segment.postings(raised):
-                count = np.array([-bits.intersection_cardinality(posting)], dtype=np.int64)
+                count = np.array([sign * bits.intersection_cardinality(posting)], dtype=np.int64)
                 yield raised, RAISED_TYPE, keys, count
 
 

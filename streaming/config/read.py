@@ -203,7 +203,7 @@ def _check_between(config: Config, problems: Problems, folder: str) -> None:
     given = [path for table in config.table for path in (table.path, table.index) if path]
     whole = {path: _whole_path(path, folder) for path in given}
     paths = sorted({*whole.values(), *map(index_path, whole.values())})
-    real = dict(zip(paths, each(_real, paths, str, _TOGETHER, _LOOK_S), strict=True))
+    real = dict(zip(paths, each(real_place, paths, str, _TOGETHER, _LOOK_S), strict=True))
 
     def root(table: TableEntry) -> str | None:
         return table.path and real[whole[table.path]]
@@ -231,9 +231,9 @@ def _check_between(config: Config, problems: Problems, folder: str) -> None:
             problems.add(("table", number, key), f"{problem.format(value)} (the first is in line {line})")
 
 
-def _real(place: str) -> str:
-    """Return a path without links, so that equal places are equal texts; a URI as it is."""
-    return place if "://" in place else os.path.realpath(place)
+def real_place(place: str) -> str:
+    """Return a path without links, or a URI without a slash at its end: equal places are equal texts."""
+    return place.rstrip("/") if "://" in place else os.path.realpath(place)
 
 
 def _whole_path(path: str, folder: str) -> str:

@@ -32,7 +32,7 @@ from tailbit.streaming.many.followed import Shared
 from tailbit.streaming.many.source import FORMAT, LogsSource, ranges_of
 from tailbit.streaming.many.states import STATES, checkpoint_of, lease_place
 from tailbit.streaming.many.tables import Tables
-from tailbit.streaming.query.launch import java_is_gone, make_checkpoint_folder, query_failed
+from tailbit.streaming.query.launch import make_checkpoint_folder, query_failed, spark_errors_named
 from tailbit.streaming.seen.server import SeenApplication
 from tailbit.streaming.upkeep import spark_checkpoint
 from tailbit.streaming.upkeep.mending import Tell, tell_nobody
@@ -180,34 +180,28 @@ def _attended(run: Running, force: _InForce, shared: Shared, tables: Tables, che
         StreamError: the query ended by itself, or did not start.
         StorageError: this machine has no place for the folder of the run, or refused to write the checkpoint.
     """
-    from py4j.protocol import Py4JError, Py4JJavaError
-    from pyspark.errors import PySparkException
-
     control, door = _opened_door(tables)
     spark, lease, config = shared.spark, shared.lease, force.read.config
     try:
-        query = _started(spark, tables, control, checkpoint, config.application.name)
-        run.supervision.on_up()
-        shown, place = "", lease_place(config, run.file)
-        while query.isActive and lease.lost is None and not run.stop.wait(_LOOK_S):
-            if run.reload.is_set():
-                run.reload.clear()
-                force.read = _reloaded(run, force.read, tables)
-            shown = _write_states(tables, place, shown)
-        if lease.lost is not None:
-            run.tell(f"another application has taken over while this one gave no sign of life: {lease.lost}")
-        if run.stop.is_set() or lease.lost is not None:
-            _drain(tables, query)
-            return
-        ended = query.exception()
-        if ended is not None:
-            raise query_failed(str(ended), checkpoint, str(spark.sparkContext.master))
-    except Py4JJavaError as failed:
-        raise query_failed(str(failed.java_exception), checkpoint, str(spark.sparkContext.master)) from failed
-    except PySparkException as refused:
-        raise query_failed(str(refused), checkpoint, "") from refused
-    except (OSError, Py4JError) as gone:
-        raise java_is_gone(checkpoint, gone) from gone
+        with spark_errors_named(checkpoint, shared.master):
+            query = _started(spark, tables, control, checkpoint, config.application.name)
+            run.supervision.on_up()
+            shown, place = "", lease_place(config, run.file)
+            while query.isActive and lease.lost is None and not run.stop.wait(_LOOK_S):
+                if run.reload.is_set():
+                    run.reload.clear()
+                    force.read = _reloaded(run, force.read, tables)
+                shown = _write_states(tables, place, shown)
+            if lease.lost is not None:
+                run.tell(
+                    f"another application has taken over while this one gave no sign of life: {lease.lost}"
+                )
+            if run.stop.is_set() or lease.lost is not None:
+                _drain(tables, query)
+                return
+            ended = query.exception()
+            if ended is not None:
+                raise query_failed(str(ended), checkpoint, shared.master)
     finally:
         door.close()
         control.remove()

@@ -19,7 +19,7 @@ from tailbit.streaming.life.turns import take_short_turns
 from tailbit.streaming.life.watchdog import Supervision, Watchdog
 from tailbit.streaming.many.job import Running, keep_indexes, read_whole
 from tailbit.streaming.many.states import checkpoint_of, lease_place
-from tailbit.streaming.query.launch import java_is_gone, make_checkpoint_folder, query_failed
+from tailbit.streaming.query.launch import make_checkpoint_folder, spark_errors_named
 from tailbit.streaming.query.warming import warming_up
 from tailbit.streaming.seen.server import SeenApplication
 from tailbit.streaming.seen.view import View
@@ -105,12 +105,6 @@ def _session(read: ReadConfig, file: str) -> Session:
         StreamError: Spark did not start for another reason.
         RequirementError: Java 17 or pyspark is missing, or the JVM does not start.
     """
-    from py4j.protocol import Py4JError, Py4JJavaError
-
-    given, checkpoint = read.config.application, checkpoint_of(read.config, file)
-    try:
+    given = read.config.application
+    with spark_errors_named(checkpoint_of(read.config, file), given.master):
         return build_session(given.name, given.master, given.ui, dict(given.spark))
-    except Py4JJavaError as failed:
-        raise query_failed(str(failed.java_exception), checkpoint, given.master) from failed
-    except (OSError, Py4JError) as gone:
-        raise java_is_gone(checkpoint, gone) from gone

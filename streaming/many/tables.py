@@ -7,7 +7,6 @@ query never fails for one table, and never waits long for one.
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,7 +20,7 @@ from tailbit.checkpoints.liveness import IDLE
 from tailbit.checkpoints.offset import Offset
 from tailbit.errors import UsageError
 from tailbit.streaming.config.model import TableEntry
-from tailbit.streaming.config.read import changed
+from tailbit.streaming.config.read import changed, real_place
 from tailbit.streaming.life.crew import Crew, Job, each
 from tailbit.streaming.life.rate import EVERY_S
 from tailbit.streaming.many.followed import Followed, Shared
@@ -258,7 +257,7 @@ class Tables:
         Raises:
             UsageError: another table of the configuration is at the same place.
         """
-        real = _real(root)
+        real = real_place(root)
         with self._changed:
             others = [m for m in self._members.values() if m is not member]
             same = next((m.entry.id for m in others if m.real == real), None)
@@ -390,8 +389,3 @@ class Tables:
             crew.close()
         free = [m for m in (*self._members.values(), *self._leaving) if not m.is_stuck]
         each(self._close, free, lambda member: None, together=8, limit_s=CLOSE_S)
-
-
-def _real(place: str) -> str:
-    """Return a URI without a slash at its end, or a path without links, so that equal places are equal."""
-    return place.rstrip("/") if "://" in place else os.path.realpath(place)

@@ -6,8 +6,8 @@ import errno
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Union
 
@@ -309,6 +309,28 @@ def query_failed(text: str, checkpoint: str, master: str) -> TailbitError:
         return refused
     lost = " (a Python process was lost)" if lost_worker(text) else ""
     return StreamError(reason=in_short(text) + lost, checkpoint=checkpoint)
+
+
+@contextmanager
+def spark_errors_named(checkpoint: str, master: str) -> Iterator[None]:
+    """Give errors of Spark and of its Java in the block their names, for the query of a checkpoint.
+
+    Raises:
+        ClusterError: the master did not answer, or refused or ended the application.
+        StreamError: Spark did not start or the query failed, for another reason; or Java is gone.
+        StorageError: a write of Spark's was refused.
+    """
+    from py4j.protocol import Py4JError, Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except Py4JJavaError as failed:
+        raise query_failed(str(failed.java_exception), checkpoint, master) from failed
+    except PySparkException as refused:
+        raise query_failed(str(refused), checkpoint, "") from refused
+    except (OSError, Py4JError) as gone:
+        raise java_is_gone(checkpoint, gone) from gone
 
 
 def java_is_gone(checkpoint: str, gone: Exception) -> StreamError:
