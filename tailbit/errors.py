@@ -327,7 +327,7 @@ class SettingsError(IndexStateError, UsageError):
     """Columns or options other than those remembered in the index."""
 
     template = "the index at {path} has columns {found}; asked for {asked}"
-    hint = "Change them with `tailbit alter TABLE --add A --drop B`, or leave --columns out."
+    hint = "Change the index with `tailbit alter TABLE --add A --drop B`, or ask for no columns."
 
 
 class CommitConflictError(IndexStateError):

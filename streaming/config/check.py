@@ -22,7 +22,7 @@ from tailbit.errors import (
 )
 from tailbit.imports.dataclass import dataclass
 from tailbit.index.maintenance.create import indexed_columns
-from tailbit.index.maintenance.definitions import define
+from tailbit.index.maintenance.definitions import define, find
 from tailbit.index.maintenance.start_over import check_columns
 from tailbit.index.sql.ddl.statements import CreateIndex, TableReference, WrittenExpression
 from tailbit.index.store.place import index_path
@@ -44,23 +44,30 @@ TOGETHER, LOOK_S = 32, 10.0
 class Found:
     """The problems of one table, each with the keys in the table's section that it is about.
 
+    `differs`: how the columns of the entry differ from those of the table or of the index that it has.
     `waits`: why the table cannot be read now. `is_of_table`: the table or its index is at fault and not the
     configuration, as with a feature that tailbit cannot read, or an index of a newer format.
     """
 
     table: TableEntry
     problems: tuple[tuple[Place, str], ...] = ()
+    differs: tuple[tuple[Place, str], ...] = ()
     waits: str = ""
     is_of_table: bool = False
 
 
 def check_tables(
-    read: ReadConfig, on_wait: Callable[[], None] = lambda: None, stop: threading.Event | None = None
+    read: ReadConfig,
+    on_wait: Callable[[], None] = lambda: None,
+    stop: threading.Event | None = None,
+    reloading: bool = False,
 ) -> list[Found]:
     """Look at every table with a path; return a result for each of them, in the order of the file.
 
     The problems of a table that is itself at fault are warnings, as long as another table can be followed.
-    `on_wait`: called again and again while tables are looked at. `stop`: once set, no table is waited for.
+    Columns that differ from those of an index are refused where an application reads its file again, since
+    the one before stays. At a start, perhaps years after `tailbit alter`, the index goes on with its own.
+    `reloading`: an application at work reads the file again. `on_wait`: called again and again while tables are looked at. `stop`: once set, no table is waited for.
 
     Raises:
         ConfigError: names every problem with its line.
@@ -70,7 +77,7 @@ def check_tables(
     others_go_on = len(read.config.table) > sum(result.is_of_table for result in results)
     for result in results:
         note = read.problems.warn if result.is_of_table and others_go_on else read.problems.add
-        for keys, reason in result.problems:
+        for keys, reason in (*result.problems, *(result.differs if reloading else ())):
             note(read.place_of(result.table, *keys), f"{result.table.id}: {reason}")
     read.problems.refuse()
     return results
@@ -93,17 +100,22 @@ def look_at(table: TableEntry) -> Found:
             return Found(table, waits=str(refused))
         return Found(table, ((("path",), _in_a_line(refused)),), is_of_table=isinstance(refused, SourceError))
     problems: list[tuple[Place, str]] = []
+    differs: list[tuple[Place, str]] = []
+    index = None
     try:
         with _noted(problems, ("columns",)):
-            _check_columns(table, source)
+            index = _index_of(table, source)
+            with _noted(problems if index is None else differs, ("columns",)):
+                check_columns_of(table, source, index)
         for number, entry in enumerate(table.indexes):
-            with _noted(problems, ("indexes", number)):
-                define(statement_of(entry, source.root), source.snapshot().schema)
+            if index is None or find(index.state.settings.definitions, entry.name) is None:
+                with _noted(problems, ("indexes", number)):
+                    define(statement_of(entry, source.root), source.snapshot().schema)
     except _Passing as passing:
         return Found(table, waits=str(passing))
     except IndexFormatError as newer:
         return Found(table, ((("index",), _in_a_line(newer)),), is_of_table=True)
-    return Found(table, tuple(problems))
+    return Found(table, tuple(problems), tuple(differs))
 
 
 class _Passing(Exception):
@@ -138,20 +150,29 @@ def _in_a_line(error: TailbitError) -> str:
     return " ".join(f"{error}. {error.hint}".split())
 
 
-def _check_columns(table: TableEntry, source: Table) -> None:
-    """Check the columns of the entry, and compare them with those of an existing index."""
+def _index_of(table: TableEntry, source: Table) -> MetadataTable | None:
+    """Return the index of an entry, or None if there is none yet."""
+    try:
+        return MetadataTable.open(index_path(source.root, table.index), options=source.storage.options)
+    except NoIndexError:
+        return None
+
+
+def check_columns_of(table: TableEntry, source: Table, index: MetadataTable | None) -> None:
+    """Check the columns of an entry, and compare them with those of its index, if there is one.
+
+    Raises:
+        SettingsError: the index has other columns.
+        UsageError: there is no index, and the entry names none and no columns; or the table lacks a column.
+    """
     wanted = None if table.columns is None else indexed_columns(source, table.columns)
     place = index_path(source.root, table.index)
-    try:
-        index = MetadataTable.open(place, options=source.storage.options)
-    except NoIndexError:
-        if wanted is None and not table.indexes:
-            raise UsageError(
-                reason=f"there is no index at {place} yet, and no columns are named",
-                hint='Add columns = ["a", "b"].',
-            ) from None
-        return
-    if wanted is not None:
+    if index is None and wanted is None and not table.indexes:
+        raise UsageError(
+            reason=f"there is no index at {place} yet, and no columns are named",
+            hint='Add columns = ["a", "b"].',
+        )
+    if index is not None and wanted is not None:
         named = {entry.name.lower() for entry in table.indexes}
         known = [d for d in index.state.settings.definitions if d.name.lower() not in named]
         check_columns(place, known, wanted)

@@ -66,10 +66,13 @@ class Running:
     seen: SeenApplication | None = None
 
 
-def read_whole(file: str, tell: Tell, life: Liveness, stop: threading.Event) -> ReadConfig:
+def read_whole(
+    file: str, tell: Tell, life: Liveness, stop: threading.Event, reloading: bool = False
+) -> ReadConfig:
     """Read a configuration and compare it with its tables; tell its warnings, and which tables are missing.
 
-    The wait for the tables is recorded in `life`, and ends once `stop` is set.
+    The wait for the tables is recorded in `life`, and ends once `stop` is set. `reloading`: see
+    `check_tables`.
 
     Raises:
         ConfigError: names every problem with file and line.
@@ -77,7 +80,7 @@ def read_whole(file: str, tell: Tell, life: Liveness, stop: threading.Event) -> 
     read = read_config(file)
     check_jars(read)
     looking = partial(life.wait_for, "looking at the tables of the configuration")
-    waiting = [result for result in check_tables(read, looking, stop) if result.waits]
+    waiting = [result for result in check_tables(read, looking, stop, reloading) if result.waits]
     for warning in read.problems.warnings:
         tell(f"warning: {warning}")
     for result in waiting:
@@ -283,7 +286,7 @@ def _drain(tables: Tables, query: StreamingQuery) -> None:
 
 def _reloaded(run: Running, read: ReadConfig, tables: Tables) -> ReadConfig:
     """Read the configuration again and apply it; return the old one if the new one is wrong."""
-    new = _again(run, read, lambda: read_whole(run.file, run.tell, run.life, run.stop))
+    new = _again(run, read, lambda: read_whole(run.file, run.tell, run.life, run.stop, reloading=True))
     if new is read:
         return read
     added, other, removed = tables.apply(new.config.table)
@@ -308,7 +311,8 @@ def _again(run: Running, read: ReadConfig, reader: Callable[[], ReadConfig]) -> 
     except Exception as wrong:
         # Whatever is wrong with the file, the tables are followed as before.
         kind = "" if isinstance(wrong, ConfigError) else f"{type(wrong).__name__}: "
-        run.tell(f"the configuration is not taken, and the one before stays:\n{kind}{wrong}")
+        for problem in str(wrong).splitlines():
+            run.tell(f"the configuration is not taken, and the one before stays: {kind}{problem}")
         return read
     application = read.config.application
     if new.config.application != application:

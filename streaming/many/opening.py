@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from functools import partial
 
+from tailbit.errors import SchemaError, UsageError
 from tailbit.index.advice.counts import decided
 from tailbit.index.kinds.schemas import KINDS
 from tailbit.index.maintenance.create import indexed_columns, open_or_create, prepare_index
@@ -13,7 +14,7 @@ from tailbit.index.maintenance.start_over import start_over, start_over_with
 from tailbit.index.model import Definition
 from tailbit.index.store.place import index_path, is_made
 from tailbit.index.store.table import MetadataTable
-from tailbit.streaming.config.check import statement_of
+from tailbit.streaming.config.check import check_columns_of, statement_of
 from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.upkeep.mending import Tell
 from tailbit.streaming.upkeep.own_log import SURE_S, in_time
@@ -30,16 +31,17 @@ def opened_index(entry: TableEntry, table: Table, tell: Tell, sure_s: float = SU
         IndexerRunningError: the log cannot be read, and another indexer is at work.
         TailbitError: the index cannot be opened or made.
     """
-    make = partial(_prepared, entry, table)
+    make = partial(_prepared, entry, table, tell)
     index = in_time(make, entry.storage_options, threading.Event(), tell, sure_s)
     # Only a signal would make `in_time` return None, and no signal sets this event.
     assert index is not None
     return index
 
 
-def _prepared(entry: TableEntry, table: Table, anew: bool) -> MetadataTable:
+def _prepared(entry: TableEntry, table: Table, tell: Tell, anew: bool) -> MetadataTable:
     """Open the index of a table, or create it with the columns or the first index of the entry.
 
+    An index that has other columns than the entry keeps them, and `tell` is called with the difference.
     `anew`: rebuild an index whose own log cannot be read, or which an older release wrote.
     """
     place = index_path(table.root, entry.index)
@@ -47,9 +49,13 @@ def _prepared(entry: TableEntry, table: Table, anew: bool) -> MetadataTable:
         return _made_anew(entry, table, place)
     if entry.columns is None and entry.indexes:
         return open_or_create(table, place, _first_index(entry, table))[0]
-    # Columns of an index that is there were compared when the configuration was checked.
-    is_there = bool(entry.indexes) and is_made(open_storage(place, table.storage.options))
-    return prepare_index(table, place, None if is_there else entry.columns)
+    is_there = is_made(open_storage(place, table.storage.options))
+    index = prepare_index(table, place, None if is_there else entry.columns)
+    try:
+        check_columns_of(entry, table, index)
+    except (UsageError, SchemaError) as differs:
+        tell(f"{differs}; the index goes on with the columns that it has. {differs.hint}")
+    return index
 
 
 def _first_index(entry: TableEntry, table: Table) -> Definition:

@@ -124,5 +124,9 @@ def _of_entry(read: ReadConfig, table: TableEntry, command: str) -> Iterator[Fin
             yield Finding(f"{table.id}: table", State.PROBLEM, where, "a table that can be read", remedy)
             return
         yield Finding(f"{table.id}: configuration", State.PROBLEM, where, _NEEDED, "Correct this line.")
+    for keys, difference in look.differs:
+        remedy = "Say the same in both: the index goes on with its own, and SIGHUP refuses the file."
+        where = f"{read.line_of(table, *keys)}: {difference}"
+        yield Finding(f"{table.id}: configuration", State.WARNING, where, _NEEDED, remedy)
     for finding in of_table(table.path, table.index, table.storage_options, table.max_lag, command):
         yield replace(finding, check=f"{table.id}: {finding.check}")

@@ -17,6 +17,7 @@ import pytest
 from click.testing import CliRunner
 from deltalake import write_deltalake
 
+import tailbit
 from support.faulty_proxy import Fault, Proxy
 from support.tables import index_of
 from support.waiting import HANG_S
@@ -45,11 +46,11 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def problems(folder: Path, text: str) -> list[str]:
+def problems(folder: Path, text: str, reloading: bool = False) -> list[str]:
     file = folder / "tailbit.toml"
     file.write_text(text)
     try:
-        check_tables(read_config(file))
+        check_tables(read_config(file), reloading=reloading)
     except ConfigError as wrong:
         return [line.removeprefix(f"{folder}/") for line in str(wrong).splitlines()]
     return []
@@ -67,10 +68,42 @@ def test_columns_that_a_table_lacks_are_refused_with_their_line(folder: Path) ->
     assert problem.startswith("tailbit.toml:6: b: no column w in the table")
 
 
-def test_other_columns_than_those_of_the_index_are_refused_and_the_command_is_named(folder: Path) -> None:
-    (problem,) = problems(folder, '[[table]]\npath = "a"\ncolumns = ["k", "v"]\n')
-    assert problem.startswith("tailbit.toml:3: a: the index at ")
+@pytest.mark.parametrize(
+    ("columns", "said"), [('"k", "v"', "the index at "), ('"k", "w"', "no column w in the table")]
+)
+def test_other_columns_than_those_of_an_index_are_refused_by_a_reload_and_end_no_start(
+    folder: Path, columns: str, said: str
+) -> None:
+    text = f'[[table]]\npath = "a"\ncolumns = [{columns}]\n'
+    (problem,) = problems(folder, text, reloading=True)
+    assert problem.startswith(f"tailbit.toml:3: a: {said}")
+    assert problems(folder, text) == []
+    findings = {finding.check: finding for finding in doctor_config.of_config(str(folder / "tailbit.toml"))}
+    assert findings["a: configuration"].state is State.WARNING
+    assert f"tailbit.toml:3: {said}" in findings["a: configuration"].found
+    assert "a: index" in findings
+
+
+def test_the_command_that_changes_the_columns_of_an_index_is_named(folder: Path) -> None:
+    (problem,) = problems(folder, '[[table]]\npath = "a"\ncolumns = ["v"]\n', reloading=True)
     assert "tailbit alter" in problem
+
+
+def test_an_index_by_name_that_is_there_may_be_of_a_column_that_the_table_has_no_more(folder: Path) -> None:
+    text = '[[table]]\npath = "a"\n[[table.indexes]]\nname = "by_w"\non = "upper(w)"\n'
+    (problem,) = problems(folder, text, reloading=True)
+    assert problem.startswith("tailbit.toml:3: a: no column w")
+    write_deltalake(
+        str(folder / "a"),
+        pa.table({"k": [1], "v": ["x"], "w": ["x"]}),
+        mode="overwrite",
+        schema_mode="overwrite",
+    )
+    tailbit.open(str(folder / "a")).create_index("by_w", "upper(w)")
+    write_deltalake(
+        str(folder / "a"), pa.table({"k": [1], "v": ["x"]}), mode="overwrite", schema_mode="overwrite"
+    )
+    assert problems(folder, text, reloading=True) == []
 
 
 def test_a_table_that_cannot_be_read_is_warned_of_with_its_line_and_stops_no_other(folder: Path) -> None:

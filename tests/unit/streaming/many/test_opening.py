@@ -84,3 +84,20 @@ def test_an_index_that_is_not_there_needs_columns_or_names(path: str) -> None:
     with pytest.raises(UsageError):
         opened(path, [])
     assert set(opened(path, [], columns=("v",), indexes=(BY_NAME,))) == {"v", "by_v"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"), [(("k",), "has columns v; asked for k"), (("v", "w"), "no column w")]
+)
+def test_an_index_with_other_columns_than_the_entry_keeps_them_and_says_so(
+    path: str, asked: tuple[str, ...], said: str
+) -> None:
+    index_of(path, ["v"])
+    told: list[str] = []
+    assert set(opened(path, told, columns=asked)) == {"v"}
+    (line,) = told
+    assert said in line
+    assert "the index goes on with the columns that it has" in line
+    told.clear()
+    assert set(opened(path, told, columns=("v",))) == {"v"}
+    assert told == []
