@@ -18,12 +18,13 @@ PACKAGES := tables index checkpoints streaming
 # As pip does for a wheel: a first question compiles nothing, also where Python may write no bytecode itself.
 COMPILED = $(BIN)/python -m compileall -q tailbit $(PACKAGES)
 
-.PHONY: help test lint audit demo demo-hudi support-page functions-page python-page cli-page site fuzz fuzz-analytics fuzz-changes fuzz-definitions fuzz-histories fuzz-hudi fuzz-predicates fuzz-properties fuzz-spark proof soak load load-definitions bench time-zones constraints hudi-env hudi-live hudi-tables clean java jar load-tables kill-changes kill-tables restart-tables pictures
+.PHONY: help test tools lint audit demo demo-hudi support-page functions-page python-page cli-page site fuzz fuzz-analytics fuzz-changes fuzz-definitions fuzz-histories fuzz-hudi fuzz-predicates fuzz-properties fuzz-spark proof soak load load-definitions bench time-zones constraints hudi-env hudi-live hudi-tables clean java jar load-tables kill-changes kill-tables restart-tables pictures
 
 help:
 	@echo "make demo             index a live table while it changes, and answer from it"
 	@echo "make demo-hudi        the same with two tables of Hudi, which need no Hudi"
 	@echo "make test             everything the project promises: lint, types, layers, tests"
+	@echo "make tools            Prometheus, Alertmanager and Chromium, which some tests of make test need: as root of Debian"
 	@echo "make lint             ruff, mypy and import-linter alone"
 	@echo "make audit            known vulnerabilities of the pinned packages; status 75 of its command where nobody can be asked"
 	@echo "make proof            Spark judges every version of every history: SEED=1; the result goes to docs/guarantees.md"
@@ -228,6 +229,13 @@ $(BIN)/python:
 java:
 	@"$${JAVA_HOME:+$$JAVA_HOME/bin/}java" -version >/dev/null 2>&1 || \
 		{ echo "Java 17 or newer is needed (Spark runs on it): install a JDK, e.g. openjdk-17-jre-headless, or set JAVA_HOME" >&2; exit 1; }
+
+# From Debian, as root; started by the tests alone. Without them the tests that need them are left out.
+TOOLS := prometheus prometheus-alertmanager chromium
+APT := DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get -qq -o Acquire::Retries=1 -o Acquire::http::Timeout=30
+
+tools:
+	@$(APT) update && $(APT) install -y --no-install-recommends $(TOOLS) >/dev/null
 
 # A JDK of Java 17 or newer; what is built is carried by the wheel that is made after it.
 jar: $(VENV)/.test-installed java
