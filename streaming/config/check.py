@@ -66,7 +66,8 @@ def check_tables(
 
     The problems of a table that is itself at fault are warnings, as long as another table can be followed.
     Columns that differ from those of an index are refused where an application reads its file again, since
-    the one before stays. At a start, perhaps years after `tailbit alter`, the index goes on with its own.
+    the one before stays. At a start, perhaps years after `tailbit alter`, they are warned of, and the index
+    goes on with its own.
     `reloading`: an application at work reads the file again. `on_wait`: called again and again while tables are looked at. `stop`: once set, no table is waited for.
 
     Raises:
@@ -77,7 +78,10 @@ def check_tables(
     others_go_on = len(read.config.table) > sum(result.is_of_table for result in results)
     for result in results:
         note = read.problems.warn if result.is_of_table and others_go_on else read.problems.add
-        for keys, reason in (*result.problems, *(result.differs if reloading else ())):
+        for keys, reason in result.problems:
+            note(read.place_of(result.table, *keys), f"{result.table.id}: {reason}")
+        note = read.problems.add if reloading else read.problems.warn
+        for keys, reason in result.differs:
             note(read.place_of(result.table, *keys), f"{result.table.id}: {reason}")
     read.problems.refuse()
     return results

@@ -55,7 +55,9 @@ class Writer:
     def _write(self) -> None:
         commits = 0
         while not self._stop.wait(0.1):
-            write_deltalake(self._tables[commits % len(self._tables)], rows(1000 + commits, 10), mode="append")
+            write_deltalake(
+                self._tables[commits % len(self._tables)], rows(1000 + commits, 10), mode="append"
+            )
             commits += 1
 
     def stop(self) -> None:

@@ -78,6 +78,10 @@ def test_other_columns_than_those_of_an_index_are_refused_by_a_reload_and_end_no
     (problem,) = problems(folder, text, reloading=True)
     assert problem.startswith(f"tailbit.toml:3: a: {said}")
     assert problems(folder, text) == []
+    read = read_config(folder / "tailbit.toml")
+    check_tables(read)
+    (warning,) = map(str, read.problems.warnings)
+    assert warning.removeprefix(f"{folder}/") == problem
     findings = {finding.check: finding for finding in doctor_config.of_config(str(folder / "tailbit.toml"))}
     assert findings["a: configuration"].state is State.WARNING
     assert f"tailbit.toml:3: {said}" in findings["a: configuration"].found
