@@ -67,8 +67,8 @@ def check_tables(
     The problems of a table that is itself at fault are warnings, as long as another table can be followed.
     Columns that differ from those of an index are refused where an application reads its file again, since
     the one before stays. At a start, perhaps years after `tailbit alter`, they are warned of, and the index
-    goes on with its own.
-    `reloading`: an application at work reads the file again. `on_wait`: called again and again while tables are looked at. `stop`: once set, no table is waited for.
+    goes on with its own. `reloading`: an application at work reads the file again. `on_wait`: called again
+    and again while tables are looked at. `stop`: once set, no table is waited for.
 
     Raises:
         ConfigError: names every problem with its line.
