@@ -9,11 +9,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from typing import NamedTuple
 
 from tailbit.errors import (
     CorruptIndexError,
     ForeignIndexError,
     IndexFormatError,
+    IndexNameTakenError,
     NoIndexError,
     NotATableError,
     SourceError,
@@ -24,7 +27,9 @@ from tailbit.imports.dataclass import dataclass
 from tailbit.index.maintenance.create import indexed_columns
 from tailbit.index.maintenance.definitions import define, find
 from tailbit.index.maintenance.start_over import check_columns
+from tailbit.index.model import Definition
 from tailbit.index.sql.ddl.statements import CreateIndex, TableReference, WrittenExpression
+from tailbit.index.sql.terms import meanings_of
 from tailbit.index.store.place import index_path
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.config.lines import Place
@@ -44,7 +49,7 @@ TOGETHER, LOOK_S = 32, 10.0
 class Found:
     """The problems of one table, each with the keys in the table's section that it is about.
 
-    `differs`: how the columns of the entry differ from those of the table or of the index that it has.
+    `differs`: how columns and indexes by name differ from those that the index has.
     `waits`: why the table cannot be read now. `is_of_table`: the table or its index is at fault and not the
     configuration, as with a feature that tailbit cannot read, or an index of a newer format.
     """
@@ -65,10 +70,10 @@ def check_tables(
     """Look at every table with a path; return a result for each of them, in the order of the file.
 
     The problems of a table that is itself at fault are warnings, as long as another table can be followed.
-    Columns that differ from those of an index are refused where an application reads its file again, since
-    the one before stays. At a start, perhaps years after `tailbit alter`, they are warned of, and the index
-    goes on with its own. `reloading`: an application at work reads the file again. `on_wait`: called again
-    and again while tables are looked at. `stop`: once set, no table is waited for.
+    Columns and indexes by name that differ from those of the index are refused where an application reads its
+    file again, since the one before stays. At a start, perhaps years after `tailbit alter`, they are warned
+    of, and the index goes on with its own. `reloading`: an application at work reads the file again.
+    `on_wait`: called again and again while tables are looked at. `stop`: once set, no table is waited for.
 
     Raises:
         ConfigError: names every problem with its line.
@@ -105,16 +110,11 @@ def look_at(table: TableEntry) -> Found:
         return Found(table, ((("path",), _in_a_line(refused)),), is_of_table=isinstance(refused, SourceError))
     problems: list[tuple[Place, str]] = []
     differs: list[tuple[Place, str]] = []
-    index = None
     try:
         with _noted(problems, ("columns",)):
-            index = _index_of(table, source)
-            with _noted(problems if index is None else differs, ("columns",)):
-                check_columns_of(table, source, index)
-        for number, entry in enumerate(table.indexes):
-            if index is None or find(index.state.settings.definitions, entry.name) is None:
-                with _noted(problems, ("indexes", number)):
-                    define(statement_of(entry, source.root), source.snapshot().schema)
+            for check in checks_of(table, source, _index_of(table, source)):
+                with _noted(differs if check.is_there else problems, check.keys):
+                    check.run()
     except _Passing as passing:
         return Found(table, waits=str(passing))
     except IndexFormatError as newer:
@@ -162,24 +162,53 @@ def _index_of(table: TableEntry, source: Table) -> MetadataTable | None:
         return None
 
 
-def check_columns_of(table: TableEntry, source: Table, index: MetadataTable | None) -> None:
-    """Check the columns of an entry, and compare them with those of its index, if there is one.
+class Check(NamedTuple):
+    """A comparison of a part of an entry with the table, and with its index if that is there.
 
-    Raises:
-        SettingsError: the index has other columns.
-        UsageError: there is no index, and the entry names none and no columns; or the table lacks a column.
+    `keys`: the part of the entry. `run`: raises a TailbitError that says what is wrong. `is_there`: the index
+    has what the part describes, so that it can go on as it is.
     """
-    wanted = None if table.columns is None else indexed_columns(source, table.columns)
-    place = index_path(source.root, table.index)
-    if index is None and wanted is None and not table.indexes:
+
+    keys: Place
+    run: Callable[[], None]
+    is_there: bool
+
+
+def checks_of(entry: TableEntry, source: Table, index: MetadataTable | None) -> Iterator[Check]:
+    """Yield the checks of the columns and of each index by name; `index`: None if there is none."""
+    yield Check(("columns",), partial(_check_columns, entry, source, index), index is not None)
+    definitions = () if index is None else index.state.settings.definitions
+    for number, named in enumerate(entry.indexes):
+        known = find(definitions, named.name)
+        yield Check(("indexes", number), partial(_check_index, named, source, known), known is not None)
+
+
+def _check_columns(entry: TableEntry, source: Table, index: MetadataTable | None) -> None:
+    """Check the columns of an entry, and compare them with those of its index, if there is one."""
+    wanted = None if entry.columns is None else indexed_columns(source, entry.columns)
+    place = index_path(source.root, entry.index)
+    if index is None and wanted is None and not entry.indexes:
         raise UsageError(
             reason=f"there is no index at {place} yet, and no columns are named",
             hint='Add columns = ["a", "b"].',
         )
     if index is not None and wanted is not None:
-        named = {entry.name.lower() for entry in table.indexes}
+        named = {index_entry.name.lower() for index_entry in entry.indexes}
         known = [d for d in index.state.settings.definitions if d.name.lower() not in named]
         check_columns(place, known, wanted)
+
+
+def _check_index(entry: IndexEntry, source: Table, known: Definition | None) -> None:
+    """Check an index by name, and compare kind and terms with the one that has the name, if there is one."""
+    schema = source.snapshot().schema
+    wanted = define(statement_of(entry, source.root), schema)
+    if known is not None and not (
+        known.kind == wanted.kind and meanings_of(known.terms, schema) == meanings_of(wanted.terms, schema)
+    ):
+        raise IndexNameTakenError(
+            name=entry.name,
+            reason=f"it is a {known.kind} of {known.label}, not a {wanted.kind} of {wanted.label}",
+        )
 
 
 def statement_of(entry: IndexEntry, root: str) -> CreateIndex:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from functools import partial
 
-from tailbit.errors import SchemaError, UsageError
+from tailbit.errors import CorruptIndexError, TailbitError
 from tailbit.index.advice.counts import decided
 from tailbit.index.kinds.schemas import KINDS
 from tailbit.index.maintenance.create import indexed_columns, open_or_create, prepare_index
@@ -14,11 +14,12 @@ from tailbit.index.maintenance.start_over import start_over, start_over_with
 from tailbit.index.model import Definition
 from tailbit.index.store.place import index_path, is_made
 from tailbit.index.store.table import MetadataTable
-from tailbit.streaming.config.check import check_columns_of, statement_of
+from tailbit.streaming.config.check import checks_of, statement_of
 from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.upkeep.mending import Tell
 from tailbit.streaming.upkeep.own_log import SURE_S, in_time
 from tailbit.tables.storage import open_storage
+from tailbit.tables.storage.refusals import may_pass
 from tailbit.tables.table import Table
 
 
@@ -41,21 +42,38 @@ def opened_index(entry: TableEntry, table: Table, tell: Tell, sure_s: float = SU
 def _prepared(entry: TableEntry, table: Table, tell: Tell, anew: bool) -> MetadataTable:
     """Open the index of a table, or create it with the columns or the first index of the entry.
 
-    An index that has other columns than the entry keeps them, and `tell` is called with the difference.
+    An index that differs from the entry goes on as it is, and `tell` is called with the difference.
     `anew`: rebuild an index whose own log cannot be read, or which an older release wrote.
     """
     place = index_path(table.root, entry.index)
     if anew:
         return _made_anew(entry, table, place)
+    if is_made(open_storage(place, table.storage.options)):
+        index = _as_it_is(entry, table, place)
+        _tell_differences(entry, table, index, tell)
+        return index
     if entry.columns is None and entry.indexes:
         return open_or_create(table, place, _first_index(entry, table))[0]
-    is_there = is_made(open_storage(place, table.storage.options))
-    index = prepare_index(table, place, None if is_there else entry.columns)
+    return prepare_index(table, place, entry.columns)
+
+
+def _as_it_is(entry: TableEntry, table: Table, place: str) -> MetadataTable:
+    """Open an index that is there; one whose settings are lost is made anew with the columns of the entry."""
     try:
-        check_columns_of(entry, table, index)
-    except (UsageError, SchemaError) as differs:
-        tell(f"{differs}; the index goes on with the columns that it has. {differs.hint}")
-    return index
+        return prepare_index(table, place, None)
+    except CorruptIndexError:
+        return prepare_index(table, place, entry.columns)
+
+
+def _tell_differences(entry: TableEntry, table: Table, index: MetadataTable, tell: Tell) -> None:
+    for check in checks_of(entry, table, index):
+        try:
+            if check.is_there:
+                check.run()
+        except TailbitError as differs:
+            if may_pass(differs):
+                raise
+            tell(f"{differs}; the index goes on with what it has. {differs.hint}")
 
 
 def _first_index(entry: TableEntry, table: Table) -> Definition:

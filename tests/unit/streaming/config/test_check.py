@@ -93,21 +93,30 @@ def test_the_command_that_changes_the_columns_of_an_index_is_named(folder: Path)
     assert "tailbit alter" in problem
 
 
-def test_an_index_by_name_that_is_there_may_be_of_a_column_that_the_table_has_no_more(folder: Path) -> None:
-    text = '[[table]]\npath = "a"\n[[table.indexes]]\nname = "by_w"\non = "upper(w)"\n'
-    (problem,) = problems(folder, text, reloading=True)
-    assert problem.startswith("tailbit.toml:3: a: no column w")
-    write_deltalake(
-        str(folder / "a"),
-        pa.table({"k": [1], "v": ["x"], "w": ["x"]}),
-        mode="overwrite",
-        schema_mode="overwrite",
-    )
-    tailbit.open(str(folder / "a")).create_index("by_w", "upper(w)")
-    write_deltalake(
-        str(folder / "a"), pa.table({"k": [1], "v": ["x"]}), mode="overwrite", schema_mode="overwrite"
-    )
-    assert problems(folder, text, reloading=True) == []
+@pytest.mark.parametrize(
+    ("on", "said"),
+    [
+        ("upper(v)", ""),
+        ("UPPER( v )", ""),
+        ("lower(v)", "it is a bitmap of upper(v), not a bitmap of lower(v)"),
+        ("upper(w)", "no column w"),
+    ],
+)
+def test_an_index_by_name_that_is_another_one_is_refused_by_a_reload_and_ends_no_start(
+    folder: Path, on: str, said: str
+) -> None:
+    tailbit.open(str(folder / "a")).create_index("by_v", "upper(v)")
+    text = f'[[table]]\npath = "a"\n[[table.indexes]]\nname = "by_v"\non = "{on}"\n'
+    told = problems(folder, text, reloading=True)
+    assert len(told) == bool(said)
+    assert all(problem.startswith("tailbit.toml:3: a: ") and said in problem for problem in told)
+    assert problems(folder, text) == []
+
+
+def test_a_damaged_index_needs_no_columns_in_the_file(folder: Path) -> None:
+    for settings in (folder / "a/_tailbit/kind=settings").iterdir():
+        settings.write_bytes(b"")
+    assert problems(folder, '[[table]]\npath = "a"\n') == []
 
 
 def test_a_table_that_cannot_be_read_is_warned_of_with_its_line_and_stops_no_other(folder: Path) -> None:

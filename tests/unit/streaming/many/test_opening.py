@@ -11,7 +11,7 @@ import tailbit
 from support.drive import Drive
 from support.tables import index_of, three_commits
 from tailbit.checkpoints.heartbeat import Heartbeat
-from tailbit.errors import IndexerRunningError, UsageError
+from tailbit.errors import CorruptIndexError, IndexerRunningError, UsageError
 from tailbit.streaming.config.model import IndexEntry, TableEntry
 from tailbit.streaming.many.opening import define_missing, opened_index
 from tailbit.tables import open_table
@@ -50,6 +50,15 @@ def test_an_index_whose_own_log_stays_damaged_is_made_anew_with_its_columns(
     assert set(opened(path, told, columns=columns)) == {"v"}
     assert ["mended" in line for line in told] == [False, True]
     assert tailbit.open(path).verify().problems == []
+
+
+def test_an_index_whose_settings_are_lost_is_made_anew_with_the_columns_of_the_entry(path: str) -> None:
+    index_of(path, ["v"])
+    for settings in Path(path, "_tailbit/kind=settings").iterdir():
+        settings.write_bytes(b"")
+    with pytest.raises(CorruptIndexError):
+        opened(path, [])
+    assert set(opened(path, [], columns=("k",))) == {"k"}
 
 
 def test_an_index_of_an_older_release_is_made_anew_and_says_so(tmp_path: Path) -> None:
@@ -97,7 +106,14 @@ def test_an_index_with_other_columns_than_the_entry_keeps_them_and_says_so(
     assert set(opened(path, told, columns=asked)) == {"v"}
     (line,) = told
     assert said in line
-    assert "the index goes on with the columns that it has" in line
+    assert "the index goes on with what it has" in line
     told.clear()
     assert set(opened(path, told, columns=("v",))) == {"v"}
     assert told == []
+
+
+def test_an_index_by_name_that_is_another_one_goes_on_and_says_so(path: str) -> None:
+    opened(path, [], indexes=(BY_NAME,))
+    told: list[str] = []
+    assert set(opened(path, told, indexes=(IndexEntry(name="by_v", on=("upper(v)",)),))) == {"by_v"}
+    assert ["it is a bitmap of lower(v)" in line for line in told] == [True]
