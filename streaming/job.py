@@ -251,6 +251,7 @@ def _clear_ended() -> None:
 def _close_when_ended(run_id: str, job: Job, life: Liveness) -> None:
     """Sample the work of a query until it ends, then close its job; give the job up if Spark is gone."""
     from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
 
     shown = UpToDate(job)
     try:
@@ -266,7 +267,7 @@ def _close_when_ended(run_id: str, job: Job, life: Liveness) -> None:
         job.filling.stop()
         job.batch.merger.finish(60.0)
         _RUNNING.end(run_id)
-    except (OSError, Py4JError):
+    except (OSError, Py4JError, PySparkException):
         _RUNNING.give_up(run_id)
 
 

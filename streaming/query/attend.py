@@ -20,7 +20,15 @@ from tailbit.errors import (
 from tailbit.imports.dataclass import dataclass
 from tailbit.streaming.life.watchdog import Supervision
 from tailbit.streaming.metrics import IdleWatch
-from tailbit.streaming.query.launch import Job, Prepared, java_is_gone, launch, refuse_vanished, spark_failed
+from tailbit.streaming.query.launch import (
+    Job,
+    Prepared,
+    java_is_gone,
+    launch,
+    refuse_vanished,
+    spark_errors_named,
+    spark_failed,
+)
 from tailbit.streaming.query.sampler import Sampler
 from tailbit.streaming.query.up_to_date import UpToDate
 from tailbit.streaming.upkeep import spark_checkpoint
@@ -172,28 +180,25 @@ def attend(job: Job, stop: threading.Event, on_progress: OnProgress | None) -> b
 
     Only an idle query stops without errors in the log, so the planner first confirms that no batch runs.
     """
-    from py4j.protocol import Py4JError
-
     source = job.prepared.table.storage
     watch = IdleWatch(source.root, job.batch, on_progress, source.options)
     shown = UpToDate(job)
     try:
-        while job.query.isActive:
-            if job.heartbeat.lost is not None:
-                raise job.heartbeat.lost
-            if stop.is_set():
-                job.control.ask_to_drain()
-            if job.control.drained:
-                job.query.stop()
-                break
-            stop.wait(0.2) if not stop.is_set() else time.sleep(0.05)
-            watch.look(time.monotonic())
-            shown.look(time.monotonic())
-        job.filling.stop()
-        mended = job.batch.merger.finish(2.0 if stop.is_set() else 60.0)
-        failure = job.failure()
-    except (OSError, Py4JError) as gone:
-        raise java_is_gone(job.prepared.checkpoint, gone) from gone
+        with spark_errors_named(job.prepared.checkpoint, job.batch.master):
+            while job.query.isActive:
+                if job.heartbeat.lost is not None:
+                    raise job.heartbeat.lost
+                if stop.is_set():
+                    job.control.ask_to_drain()
+                if job.control.drained:
+                    job.query.stop()
+                    break
+                stop.wait(0.2) if not stop.is_set() else time.sleep(0.05)
+                watch.look(time.monotonic())
+                shown.look(time.monotonic())
+            job.filling.stop()
+            mended = job.batch.merger.finish(2.0 if stop.is_set() else 60.0)
+            failure = job.failure()
     finally:
         job.end()
     if failure is not None:
