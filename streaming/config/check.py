@@ -7,8 +7,8 @@ waits for it. Nothing is written.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import NamedTuple
 
@@ -16,7 +16,6 @@ from tailbit.errors import (
     CorruptIndexError,
     ForeignIndexError,
     IndexFormatError,
-    IndexNameTakenError,
     NoIndexError,
     NotATableError,
     SourceError,
@@ -25,9 +24,9 @@ from tailbit.errors import (
 )
 from tailbit.imports.dataclass import dataclass
 from tailbit.index.maintenance.create import indexed_columns
-from tailbit.index.maintenance.definitions import define, find
+from tailbit.index.maintenance.definitions import check_free, define, find
 from tailbit.index.maintenance.start_over import check_columns
-from tailbit.index.model import Definition
+from tailbit.index.model import Definition, Term
 from tailbit.index.sql.ddl.statements import CreateIndex, TableReference, WrittenExpression
 from tailbit.index.sql.terms import meanings_of
 from tailbit.index.store.place import index_path
@@ -37,9 +36,13 @@ from tailbit.streaming.config.model import IndexEntry, TableEntry
 from tailbit.streaming.config.read import ReadConfig
 from tailbit.streaming.life.crew import each
 from tailbit.tables import open_table
+from tailbit.tables.schema import Schema
 from tailbit.tables.storage import StorageOptions
 from tailbit.tables.storage.refusals import may_pass
 from tailbit.tables.table import Table
+
+NEEDS_COLUMNS = 'Add columns = ["a", "b"].'
+"""What to do where there is no index, and the entry names neither columns nor indexes."""
 
 TOGETHER, LOOK_S = 32, 10.0
 """Number of tables that are looked at together, since a look mostly waits; and most seconds of one look."""
@@ -51,7 +54,8 @@ class Found:
 
     `differs`: how columns and indexes by name differ from those that the index has.
     `waits`: why the table cannot be read now. `is_of_table`: the table or its index is at fault and not the
-    configuration, as with a feature that tailbit cannot read, or an index of a newer format.
+    configuration, as with a feature that tailbit cannot read, an index of a newer format, or none where the
+    entry relies on what the index remembers.
     """
 
     table: TableEntry
@@ -113,10 +117,12 @@ def look_at(table: TableEntry) -> Found:
     try:
         with _noted(problems, ("columns",)):
             for check in checks_of(table, source, _index_of(table, source)):
-                with _noted(differs if check.is_there else problems, check.keys):
+                with _noted(differs if check.goes_on else problems, check.keys):
                     check.run()
     except _Passing as passing:
         return Found(table, waits=str(passing))
+    except NoIndexError as unmade:
+        return Found(table, ((("columns",), _in_a_line(unmade)),), is_of_table=True)
     except IndexFormatError as newer:
         return Found(table, ((("index",), _in_a_line(newer)),), is_of_table=True)
     return Found(table, tuple(problems), tuple(differs))
@@ -132,10 +138,13 @@ def _noted(problems: list[tuple[Place, str]], keys: Place) -> Iterator[None]:
 
     Raises:
         IndexFormatError: the index has a newer format.
+        NoIndexError: there is no index, and nothing says what one would be of.
         _Passing: the store does not answer, or refuses, now.
     """
     try:
         yield
+    except NoIndexError:
+        raise
     except IndexFormatError as other:
         if not other.is_older:
             raise
@@ -165,22 +174,36 @@ def _index_of(table: TableEntry, source: Table) -> MetadataTable | None:
 class Check(NamedTuple):
     """A comparison of a part of an entry with the table, and with its index if that is there.
 
-    `keys`: the part of the entry. `run`: raises a TailbitError that says what is wrong. `is_there`: the index
-    has what the part describes, so that it can go on as it is.
+    `keys`: the part of the entry. `run`: raises a TailbitError that says what is wrong. `goes_on`: the index
+    can go on as it is, so that no start need end for it.
     """
 
     keys: Place
     run: Callable[[], None]
-    is_there: bool
+    goes_on: bool
 
 
 def checks_of(entry: TableEntry, source: Table, index: MetadataTable | None) -> Iterator[Check]:
     """Yield the checks of the columns and of each index by name; `index`: None if there is none."""
-    yield Check(("columns",), partial(_check_columns, entry, source, index), index is not None)
-    definitions = () if index is None else index.state.settings.definitions
+    is_there = index is not None
+    yield Check(("columns",), partial(_check_columns, entry, source, index), is_there)
+    known = _planned_columns(entry, source) if index is None else list(index.state.settings.definitions)
     for number, named in enumerate(entry.indexes):
-        known = find(definitions, named.name)
-        yield Check(("indexes", number), partial(_check_index, named, source, known), known is not None)
+        keys, old = ("indexes", number), find(known, named.name)
+        if old is not None:
+            yield Check(keys, partial(_check_same, named, source, old), is_there)
+            continue
+        made: list[Definition] = []
+        yield Check(keys, partial(_check_new, named, source, made), False)
+        yield Check(keys, partial(_check_free, tuple(known), source, made), is_there)
+        known += made
+
+
+def _planned_columns(entry: TableEntry, source: Table) -> list[Definition]:
+    """Return the definitions of the columns of an entry; none if one is wrong, which is checked apart."""
+    with suppress(TailbitError):
+        return list(indexed_columns(source, entry.columns or ()))
+    return []
 
 
 def _check_columns(entry: TableEntry, source: Table, index: MetadataTable | None) -> None:
@@ -188,27 +211,44 @@ def _check_columns(entry: TableEntry, source: Table, index: MetadataTable | None
     wanted = None if entry.columns is None else indexed_columns(source, entry.columns)
     place = index_path(source.root, entry.index)
     if index is None and wanted is None and not entry.indexes:
-        raise UsageError(
-            reason=f"there is no index at {place} yet, and no columns are named",
-            hint='Add columns = ["a", "b"].',
-        )
+        raise NoIndexError(path=place, hint=NEEDS_COLUMNS)
     if index is not None and wanted is not None:
         named = {index_entry.name.lower() for index_entry in entry.indexes}
-        known = [d for d in index.state.settings.definitions if d.name.lower() not in named]
+        definitions = index.state.settings.definitions
+        known = [d for d in definitions if d.is_plain or d.name.lower() not in named]
         check_columns(place, known, wanted)
 
 
-def _check_index(entry: IndexEntry, source: Table, known: Definition | None) -> None:
-    """Check an index by name, and compare kind and terms with the one that has the name, if there is one."""
+def _check_new(entry: IndexEntry, source: Table, made: list[Definition]) -> None:
+    """Define an index by name that is not there; its definition is added to `made`."""
+    made.append(define(statement_of(entry, source.root), source.snapshot().schema))
+
+
+def _check_free(known: Sequence[Definition], source: Table, made: Sequence[Definition]) -> None:
+    """Check that no other index has the terms of one that is not there."""
+    for definition in made:
+        check_free(known, definition, source.snapshot().schema)
+
+
+def _check_same(entry: IndexEntry, source: Table, known: Definition) -> None:
+    """Compare kind and terms of an index by name with those of the index that has the name."""
     schema = source.snapshot().schema
-    wanted = define(statement_of(entry, source.root), schema)
-    if known is not None and not (
-        known.kind == wanted.kind and meanings_of(known.terms, schema) == meanings_of(wanted.terms, schema)
-    ):
-        raise IndexNameTakenError(
-            name=entry.name,
-            reason=f"it is a {known.kind} of {known.label}, not a {wanted.kind} of {wanted.label}",
+    zone = known.terms[0].zone if known.terms else "UTC"
+    wanted = define(statement_of(entry, source.root), schema, zone)
+    if known.kind != wanted.kind or not _mean_the_same(known.terms, wanted.terms, schema):
+        raise UsageError(
+            reason=f"index {known.name} is a {known.kind} of {known.label},"
+            f" not a {wanted.kind} of {wanted.label}",
+            hint=f"Change the file, or drop it by `tailbit index drop TABLE {known.name}`.",
         )
+
+
+def _mean_the_same(known: Sequence[Term], wanted: Sequence[Term], schema: Schema) -> bool:
+    """Return whether terms mean the same; those of a column with another type since then by their texts."""
+    texts = [
+        [(term.text, [column.id for column in term.columns]) for term in terms] for terms in (known, wanted)
+    ]
+    return texts[0] == texts[1] or meanings_of(known, schema) == meanings_of(wanted, schema)
 
 
 def statement_of(entry: IndexEntry, root: str) -> CreateIndex:

@@ -7,6 +7,7 @@ import random
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ from tailbit.imports.dataclass import dataclass
 from tailbit.streaming.batch import Batch
 from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.filling.fill_thread import FillThread
-from tailbit.streaming.many.opening import define_missing, opened_index
+from tailbit.streaming.many.opening import define_missing, differences, opened_index
 from tailbit.streaming.settings import StreamSettings
 from tailbit.streaming.source.planner import Planner
 from tailbit.streaming.upkeep.mending import Tell
@@ -50,7 +51,8 @@ class Shared:
 
     `lease`: the application's; the mark on each index refers to it, so no index needs a heartbeat. `workers`:
     held by the one table that uses Spark's workers. `at_work`: the folder that shows, by table, the processes
-    with a task. `locate`: returns the path or URI of a table by its name in the catalog.
+    with a task. `locate`: returns the path or URI of a table by its name in the catalog. `told`: what was
+    told once, each with the id of its table.
     """
 
     spark: SparkSession
@@ -61,6 +63,13 @@ class Shared:
     on_progress: OnProgress | None
     locate: Callable[[str], str]
     at_work: str
+    told: set[tuple[str, str]] = field(default_factory=set)
+
+    def tell_once(self, id_: str, line: str) -> None:
+        """Tell a line of one table, if it was not told before."""
+        if (id_, line) not in self.told:
+            self.told.add((id_, line))
+            _tell_of(id_, self.tell, line)
 
     @property
     def master(self) -> str:
@@ -103,6 +112,8 @@ class Followed:
             raise
 
     def _start(self, entry: TableEntry, shared: Shared, life: Liveness, tell: Tell) -> None:
+        for line in differences(entry, self.table, self.index):
+            shared.tell_once(entry.id, line)
         define_missing(entry, self.table, self.index)
         retry_now(self.table, self.index, tell)
         settings = StreamSettings(

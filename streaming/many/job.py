@@ -311,7 +311,7 @@ def _again(run: Running, read: ReadConfig, reader: Callable[[], ReadConfig]) -> 
     except Exception as wrong:
         # Whatever is wrong with the file, the tables are followed as before.
         kind = "" if isinstance(wrong, ConfigError) else f"{type(wrong).__name__}: "
-        for problem in str(wrong).splitlines():
+        for problem in str(wrong).splitlines() or [""]:
             run.tell(f"the configuration is not taken, and the one before stays: {kind}{problem}")
         return read
     application = read.config.application

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from functools import partial
 
-from tailbit.errors import CorruptIndexError, TailbitError
+from tailbit.errors import CorruptIndexError, IndexLogError, IndexNameTakenError, NoIndexError, TailbitError
 from tailbit.index.advice.counts import decided
-from tailbit.index.kinds.schemas import KINDS
 from tailbit.index.maintenance.create import indexed_columns, open_or_create, prepare_index
 from tailbit.index.maintenance.definitions import add, define, find
-from tailbit.index.maintenance.start_over import start_over, start_over_with
+from tailbit.index.maintenance.start_over import start_over
 from tailbit.index.model import Definition
 from tailbit.index.store.place import index_path, is_made
 from tailbit.index.store.table import MetadataTable
-from tailbit.streaming.config.check import checks_of, statement_of
+from tailbit.streaming.config.check import NEEDS_COLUMNS, checks_of, statement_of
 from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.upkeep.mending import Tell
 from tailbit.streaming.upkeep.own_log import SURE_S, in_time
@@ -32,48 +32,56 @@ def opened_index(entry: TableEntry, table: Table, tell: Tell, sure_s: float = SU
         IndexerRunningError: the log cannot be read, and another indexer is at work.
         TailbitError: the index cannot be opened or made.
     """
-    make = partial(_prepared, entry, table, tell)
+    make = partial(_prepared, entry, table)
     index = in_time(make, entry.storage_options, threading.Event(), tell, sure_s)
     # Only a signal would make `in_time` return None, and no signal sets this event.
     assert index is not None
     return index
 
 
-def _prepared(entry: TableEntry, table: Table, tell: Tell, anew: bool) -> MetadataTable:
+def _prepared(entry: TableEntry, table: Table, anew: bool) -> MetadataTable:
     """Open the index of a table, or create it with the columns or the first index of the entry.
 
-    An index that differs from the entry goes on as it is, and `tell` is called with the difference.
     `anew`: rebuild an index whose own log cannot be read, or which an older release wrote.
     """
     place = index_path(table.root, entry.index)
     if anew:
         return _made_anew(entry, table, place)
     if is_made(open_storage(place, table.storage.options)):
-        index = _as_it_is(entry, table, place)
-        _tell_differences(entry, table, index, tell)
-        return index
+        return _as_it_is(entry, table, place)
     if entry.columns is None and entry.indexes:
         return open_or_create(table, place, _first_index(entry, table))[0]
+    if entry.columns is None:
+        raise NoIndexError(path=place, hint=NEEDS_COLUMNS)
     return prepare_index(table, place, entry.columns)
 
 
 def _as_it_is(entry: TableEntry, table: Table, place: str) -> MetadataTable:
-    """Open an index that is there; one whose settings are lost is made anew with the columns of the entry."""
+    """Open an index that is there, with whatever it has; one whose settings are lost is made anew."""
     try:
         return prepare_index(table, place, None)
+    except IndexLogError:
+        raise
     except CorruptIndexError:
-        return prepare_index(table, place, entry.columns)
+        return _made_anew(entry, table, place)
 
 
-def _tell_differences(entry: TableEntry, table: Table, index: MetadataTable, tell: Tell) -> None:
+def differences(entry: TableEntry, table: Table, index: MetadataTable) -> list[str]:
+    """Return a line for each difference between an entry and its index, which goes on with what it has.
+
+    Raises:
+        StorageError: the store does not answer, or refuses, now.
+    """
+    lines = []
     for check in checks_of(entry, table, index):
         try:
-            if check.is_there:
-                check.run()
+            check.run()
         except TailbitError as differs:
             if may_pass(differs):
                 raise
-            tell(f"{differs}; the index goes on with what it has. {differs.hint}")
+            if check.goes_on:
+                lines.append(f"{differs}; the index goes on with what it has. {differs.hint}")
+    return lines
 
 
 def _first_index(entry: TableEntry, table: Table) -> Definition:
@@ -85,22 +93,27 @@ def _first_index(entry: TableEntry, table: Table) -> Definition:
 def _made_anew(entry: TableEntry, table: Table, place: str) -> MetadataTable:
     """Return an empty index with the settings of the old one, or those of the entry if the old are lost."""
     options = table.storage.options
-    known: tuple[Definition, ...] = ()
-    if entry.columns is not None:
-        known = decided(table, indexed_columns(table, entry.columns))
-    elif entry.indexes:
-        known = (_first_index(entry, table),)
-    if known:
-        start_over_with(place, known, options, KINDS)
-    else:
+    try:
         start_over(place, None, options)
+    except CorruptIndexError:
+        if entry.columns is not None:
+            known = decided(table, indexed_columns(table, entry.columns))
+        elif entry.indexes:
+            known = (_first_index(entry, table),)
+        else:
+            raise
+        start_over(place, known, options)
     return MetadataTable.open(place, options=options)
 
 
 def define_missing(entry: TableEntry, table: Table, index: MetadataTable) -> None:
-    """Create the indexes by name that the entry has and the index lacks."""
+    """Create the indexes by name that the entry has and the index lacks.
+
+    One whose terms the index has under another name is left out: `differences` names it.
+    """
     for written in entry.indexes:
         if find(index.state.settings.definitions, written.name) is None:
             schema = table.snapshot().schema
             definition = define(statement_of(written, table.root), schema)
-            add(index, decided(table, [definition])[0], schema)
+            with suppress(IndexNameTakenError):
+                add(index, decided(table, [definition])[0], schema)

@@ -164,5 +164,6 @@ def _index(
     if errors:
         reason = next(iter(errors))
         text = f"{counted(sum(errors.values()), 'file')} cannot be indexed: {reason}"
-        remedy = f"tailbit status {path} names the reasons; questions read such files."
+        asked = shlex.join(["tailbit", "status", path, *([] if index is None else ["--index", index])])
+        remedy = f"{asked} names the reasons; questions read such files."
         yield Finding("files", State.WARNING, text, "files that can be read", remedy)

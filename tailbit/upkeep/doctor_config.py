@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import socket
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -54,7 +55,7 @@ def of_config(file: str) -> Iterator[Finding]:
         place = lease_place(read.config, file)
         lease, states = place.root, states_of(place)
     yield from _of_application(read, file, lease)
-    of_table = partial(_findings, read, f"tailbit run --config {file}")
+    of_table = partial(_findings, read, shlex.join(["tailbit", "run", "--config", file]))
     tables = [located(table, states) for table in read.config.table]
     for findings in each(of_table, tables, _late, TOGETHER, LOOK_S):
         yield from findings
@@ -85,7 +86,9 @@ def _of_port(address: str, lease: str, file: str) -> Finding:
         with socket.create_server((host.strip("[]"), int(port)), family=family):
             return Finding("port of the pages", State.OK, f"{address} is free")
     except OSError as refused:
-        text = f"{address}: {os.strerror(refused.errno) if refused.errno else refused}"
+        # A host that is not known has a negative number, which is none of the operating system's.
+        number = refused.errno or 0
+        text = f"{address}: {os.strerror(number) if number > 0 else refused.strerror or refused}"
     with (
         suppress(OSError, ValueError, HTTPException),
         direct().open(f"http://{address}/status.json", timeout=_PAGE_S) as page,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import socket
 import subprocess
@@ -98,7 +99,7 @@ def test_the_command_that_changes_the_columns_of_an_index_is_named(folder: Path)
     [
         ("upper(v)", ""),
         ("UPPER( v )", ""),
-        ("lower(v)", "it is a bitmap of upper(v), not a bitmap of lower(v)"),
+        ("lower(v)", "index by_v is a bitmap of upper(v), not a bitmap of lower(v)"),
         ("upper(w)", "no column w"),
     ],
 )
@@ -246,7 +247,53 @@ def test_a_table_of_the_catalog_is_looked_at_where_the_application_has_found_it(
 def test_a_table_without_index_needs_columns(folder: Path) -> None:
     assert problems(folder, '[[table]]\npath = "a"\n') == []
     (problem,) = problems(folder, '[[table]]\npath = "b"\n')
-    assert problem.startswith("tailbit.toml:1: b: there is no index at ")
+    assert problem.startswith("tailbit.toml:1: b: no index at ")
+    assert "Add columns = " in problem
+
+
+def test_a_table_whose_index_has_vanished_with_its_columns_stops_no_other(folder: Path) -> None:
+    shutil.rmtree(folder / "a/_tailbit")
+    assert problems(folder, '[[table]]\npath = "a"\n[[table]]\npath = "b"\ncolumns = ["k"]\n') == []
+    read = read_config(folder / "tailbit.toml")
+    check_tables(read)
+    assert ["tailbit.toml:1: a: no index at" in str(warning) for warning in read.problems.warnings] == [True]
+
+
+def test_an_index_by_name_of_terms_that_another_has_is_told_with_its_line(folder: Path) -> None:
+    by_k = '[[table.indexes]]\nname = "by_k"\non = "k"\n'
+    (problem,) = problems(folder, f'[[table]]\npath = "a"\n{by_k}', reloading=True)
+    assert problem.startswith("tailbit.toml:3: a: ")
+    assert "k is an index of k already" in problem
+    assert problems(folder, f'[[table]]\npath = "a"\n{by_k}') == []
+    (problem,) = problems(folder, f'[[table]]\npath = "b"\ncolumns = ["k"]\n{by_k}')
+    assert problem.startswith("tailbit.toml:4: b: ")
+
+
+@pytest.mark.parametrize("table", ["a", "b"])
+def test_an_index_that_is_named_as_a_column_is_that_of_the_column(folder: Path, table: str) -> None:
+    named = '[[table.indexes]]\nname = "k"\non = "k"\n'
+    assert problems(folder, f'[[table]]\npath = "{table}"\ncolumns = ["k"]\n{named}', reloading=True) == []
+
+
+def test_an_index_by_name_with_a_time_zone_or_over_a_widened_column_is_the_same(tmp_path: Path) -> None:
+    day = pa.array([0], pa.timestamp("us", "UTC"))
+    table = str(tmp_path / "a")
+    write_deltalake(table, pa.table({"ts": day, "k": pa.array([1], pa.int32())}))
+    index_of(table, ["k"])
+    tailbit.open(table).create_index("by_day", "date(ts)", zone="Europe/Berlin")
+    tailbit.open(table).create_index("by_next", "k + 1")
+    named = "".join(
+        f'[[table.indexes]]\nname = "{name}"\non = "{on}"\n'
+        for name, on in (("by_day", "date(ts)"), ("by_next", "k + 1"))
+    )
+    assert problems(tmp_path, f'[[table]]\npath = "a"\n{named}', reloading=True) == []
+    write_deltalake(
+        table,
+        pa.table({"ts": day, "k": pa.array([1], pa.int64())}),
+        mode="overwrite",
+        schema_mode="overwrite",
+    )
+    assert problems(tmp_path, f'[[table]]\npath = "a"\n{named}', reloading=True) == []
 
 
 def test_an_index_by_name_that_cannot_be_is_refused_with_its_line(folder: Path) -> None:
@@ -349,6 +396,13 @@ def test_doctor_names_places_a_port_and_jars_that_an_application_cannot_use(fold
         "lease": (State.PROBLEM, f"{folder}/file cannot be written to"),
         "port of the pages": (State.WARNING, f"{address}: Address already in use"),
     }
+
+
+def test_doctor_names_a_host_of_the_pages_that_is_not_known(folder: Path) -> None:
+    found = application_findings(folder, 'metrics = "no-such-host.invalid:9464"')["port of the pages"]
+    assert found.state is State.WARNING
+    assert "Unknown error" not in found.found
+    assert "no-such-host.invalid:9464: " in found.found
 
 
 def test_doctor_takes_the_pages_of_an_application_at_work_for_well(folder: Path) -> None:

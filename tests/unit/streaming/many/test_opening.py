@@ -11,9 +11,9 @@ import tailbit
 from support.drive import Drive
 from support.tables import index_of, three_commits
 from tailbit.checkpoints.heartbeat import Heartbeat
-from tailbit.errors import CorruptIndexError, IndexerRunningError, UsageError
+from tailbit.errors import CorruptIndexError, IndexerRunningError, NoIndexError
 from tailbit.streaming.config.model import IndexEntry, TableEntry
-from tailbit.streaming.many.opening import define_missing, opened_index
+from tailbit.streaming.many.opening import define_missing, differences, opened_index
 from tailbit.tables import open_table
 from tailbit.tables.storage import open_storage
 
@@ -31,6 +31,7 @@ def opened(path: str, told: list[str], **of_entry: object) -> dict[str, str]:
     entry = TableEntry.model_validate({"path": path, **of_entry})
     table = open_table(path)
     index = opened_index(entry, table, told.append, sure_s=0.3)
+    told += differences(entry, table, index)
     define_missing(entry, table, index)
     Drive(path, f"{path}/_tailbit").drain()
     return {d.name: d.kind for d in index.state.settings.definitions}
@@ -90,7 +91,7 @@ def test_a_damaged_log_is_left_alone_while_another_indexer_is_at_work(path: str)
 
 
 def test_an_index_that_is_not_there_needs_columns_or_names(path: str) -> None:
-    with pytest.raises(UsageError):
+    with pytest.raises(NoIndexError):
         opened(path, [])
     assert set(opened(path, [], columns=("v",), indexes=(BY_NAME,))) == {"v", "by_v"}
 
@@ -116,4 +117,34 @@ def test_an_index_by_name_that_is_another_one_goes_on_and_says_so(path: str) -> 
     opened(path, [], indexes=(BY_NAME,))
     told: list[str] = []
     assert set(opened(path, told, indexes=(IndexEntry(name="by_v", on=("upper(v)",)),))) == {"by_v"}
-    assert ["it is a bitmap of lower(v)" in line for line in told] == [True]
+    assert ["by_v is a bitmap of lower(v), not a bitmap of upper(v)" in line for line in told] == [True]
+
+
+def test_an_index_of_the_same_terms_under_another_name_goes_on_and_says_so(path: str) -> None:
+    index_of(path, ["v"])
+    told: list[str] = []
+    assert set(opened(path, told, indexes=(IndexEntry(name="by_v", on=("v",)),))) == {"v"}
+    assert ["v is an index of v already" in line for line in told] == [True]
+
+
+def test_a_log_that_cannot_be_read_for_a_moment_is_waited_for_whatever_columns_the_entry_has(
+    path: str,
+) -> None:
+    index_of(path, ["v"])
+    torn(path)
+    told: list[str] = []
+    assert set(opened(path, told, columns=("v", "gone"))) == {"v"}
+    assert "mended" in told[1]
+
+
+def test_an_older_index_keeps_its_columns_whatever_columns_the_entry_has(tmp_path: Path) -> None:
+    with tarfile.open(FORMAT_2) as files:
+        files.extractall(tmp_path, filter="data")
+    assert set(opened(str(tmp_path / "t"), [], columns=("v", "gone"))) == {"v"}
+
+
+def test_an_index_of_names_alone_whose_settings_are_lost_has_these_names_again(path: str) -> None:
+    opened(path, [], indexes=(BY_NAME,))
+    for settings in Path(path, "_tailbit/kind=settings").iterdir():
+        settings.write_bytes(b"")
+    assert set(opened(path, [], indexes=(BY_NAME,))) == {"by_v"}
