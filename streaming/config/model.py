@@ -30,6 +30,7 @@ T = TypeVar("T")
 
 _BATCH = StreamSettings()
 _ID = re.compile(r"[A-Za-z0-9_][\w.-]*")
+_HOST = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?|\[[0-9A-Fa-f:.%\w]+\]")
 
 
 def _seconds(value: Any) -> float:
@@ -60,7 +61,7 @@ def _bytes(value: Any) -> int:
 def _address(value: str) -> str:
     """Return an address to listen at, `host:port`, or `off`."""
     host, _, port = value.rpartition(":")
-    if value != "off" and not (host and port.isdecimal() and int(port) < 1 << 16):
+    if value != "off" and not (_HOST.fullmatch(host) and port.isdecimal() and int(port) < 1 << 16):
         raise ValueError('an address such as "127.0.0.1:9464" is expected, or "off"')
     return value
 
@@ -98,7 +99,7 @@ class Defaults(_Section):
     """
 
     trigger: Seconds = 0.2
-    idle_poll: Seconds = 10.0
+    idle_poll: Annotated[Seconds, Field(ge=0.1)] = 10.0
     max_versions: AtLeastOne = _BATCH.versions
     max_files: AtLeastOne = _BATCH.files
     max_bytes: Bytes = _BATCH.bytes

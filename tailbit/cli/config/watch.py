@@ -14,6 +14,7 @@ import orjson
 
 from tailbit.cli.config.status import in_words, status_of_config
 from tailbit.cli.options import emit
+from tailbit.errors import ConfigError
 from tailbit.streaming.config.read import read_config
 from tailbit.streaming.many.states import lease_place
 from tailbit.streaming.seen.asking import direct
@@ -28,22 +29,35 @@ def watch_config(file: str, max_lag: float | None, every_s: float, as_json: bool
     While the application runs on this machine, its own page is asked, which costs no request of a store.
 
     Raises:
-        ConfigError: the configuration is wrong.
+        ConfigError: the configuration is wrong from the beginning; a later error of the file is printed.
     """
+    shown = False
     try:
         while True:
             if not as_json and sys.stdout.isatty():
                 click.clear()
-            config = read_config(file).config
-            accounts = live_accounts(config.application.metrics, lease_place(config, file).root, file)
-            if accounts is None:
-                status_of_config(file, max_lag, as_json)
-            else:
-                _print_live(accounts, max_lag, as_json)
+            try:
+                _show(file, max_lag, as_json)
+                shown = True
+            except ConfigError as wrong:
+                # An editor may be in the middle of writing the file.
+                if not shown:
+                    raise
+                click.echo(str(wrong), err=True)
             sys.stdout.flush()
             time.sleep(every_s)
     except KeyboardInterrupt:
         return 0
+
+
+def _show(file: str, max_lag: float | None, as_json: bool) -> None:
+    """Print a line per table, by the application's own page if it runs here."""
+    config = read_config(file).config
+    accounts = live_accounts(config.application.metrics, lease_place(config, file).root, file)
+    if accounts is None:
+        status_of_config(file, max_lag, as_json)
+    else:
+        _print_live(accounts, max_lag, as_json)
 
 
 def live_accounts(address: str, lease: str, file: str = "") -> Sequence[Mapping[str, Any]] | None:

@@ -31,7 +31,7 @@ from tailbit.streaming.config import check
 from tailbit.streaming.config.check import check_tables
 from tailbit.streaming.config.read import read_config
 from tailbit.streaming.many.states import STATES
-from tailbit.streaming.seen.server import Pages
+from tailbit.streaming.seen.server import Pages, SeenApplication
 from tailbit.streaming.seen.view import View
 from tailbit.tables.storage import open_storage
 from tailbit.upkeep import doctor_config
@@ -398,11 +398,15 @@ def test_doctor_names_places_a_port_and_jars_that_an_application_cannot_use(fold
     }
 
 
-def test_doctor_names_a_host_of_the_pages_that_is_not_known(folder: Path) -> None:
-    found = application_findings(folder, 'metrics = "no-such-host.invalid:9464"')["port of the pages"]
+def test_a_host_of_the_pages_that_is_not_known_is_named_and_ends_nothing(folder: Path) -> None:
+    host = "no-such-host.invalid"
+    found = application_findings(folder, f'metrics = "{host}:9464"')["port of the pages"]
     assert found.state is State.WARNING
     assert "Unknown error" not in found.found
-    assert "no-such-host.invalid:9464: " in found.found
+    assert f"{host}:9464: " in found.found
+    told: list[str] = []
+    with SeenApplication(f"{host}:9464", View(Liveness("at work"), 60.0), told.append, told.append):
+        assert [line.partition(": ")[0] for line in told] == ["no metrics"]
 
 
 def test_doctor_takes_the_pages_of_an_application_at_work_for_well(folder: Path) -> None:
@@ -470,3 +474,22 @@ def test_watch_shows_the_tables_again_and_again_until_ctrl_c(folder: Path) -> No
     watch.send_signal(signal.SIGINT)
     assert (watch.wait(HANG_S), [account["id"] for account in told]) == (0, ["a", "a", "a"])
     watch.stdout.close()
+
+
+def test_watch_goes_on_while_the_file_is_being_written(folder: Path) -> None:
+    file = folder / "tailbit.toml"
+    file.write_text('[application]\nmetrics = "off"\n[[table]]\npath = "a"\n')
+    whole = file.read_text()
+    command = [sys.executable, "-m", "tailbit.cli", "status", "--config", "tailbit.toml", "--watch", "0.1"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([*command, "--json"], cwd=folder, text=True, **pipes) as watch:
+        assert watch.stdout is not None
+        assert watch.stderr is not None
+        watch.stdout.readline()
+        file.write_text(whole[:-20])
+        assert "tailbit.toml:" in watch.stderr.readline()
+        file.write_text(whole)
+        while json.loads(watch.stdout.readline())["id"] != "a":
+            pass
+        watch.send_signal(signal.SIGINT)
+        assert watch.wait(HANG_S) == 0

@@ -132,6 +132,10 @@ def test_two_tables_of_one_name_need_ids() -> None:
         ('[[table]]\npath = "/t"\ncolumns = []\n', "tailbit.toml:3: columns: the list is empty"),
         ('[[table]]\npath = "/t"\nmax_bytes = true\n', "tailbit.toml:3: max_bytes: a size such as"),
         (
+            '[[table]]\npath = "/t"\nidle_poll = 0\n',
+            "tailbit.toml:3: idle_poll: input should be greater than",
+        ),
+        (
             '[[table]]\npath = "/t"\npaused = "perhaps"\n',
             "tailbit.toml:3: paused: input should be a valid bool",
         ),
