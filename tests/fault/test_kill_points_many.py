@@ -22,6 +22,7 @@ from support.profiles import variants
 from support.tables import rows, three_commits
 from support.waiting import wait_until
 from tailbit.faults import Fault
+from tailbit.index.store.table import MetadataTable
 
 pytestmark = pytest.mark.spark
 
@@ -65,6 +66,13 @@ class Writer:
         self._thread.join()
 
 
+def is_filled(table: str) -> bool:
+    """Whether every data file has been indexed for every definition of the index."""
+    state = MetadataTable.open(f"{table}/_tailbit").state
+    ids = {definition.id for definition in state.settings.definitions}
+    return all(ids <= set(record.built) for record in state.recorded.live())
+
+
 @pytest.fixture
 def application(tmp_path: Path) -> Iterator[Application]:
     for name in NAMES:
@@ -101,6 +109,7 @@ def test_an_application_killed_at_a_named_point_goes_on_and_each_index_equals_on
     finally:
         writer.stop()
     application.wait_for_head(*NAMES)
+    wait_until(lambda: all(map(is_filled, tables)), application.death)
     assert application.end() == 0, application.said.read_text()
     for table in tables:
         Drive(table, f"{table}-whole", ["v", "k"] if fault in OF_FILLING else ["v"]).drain()
