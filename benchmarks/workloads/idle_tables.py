@@ -4,7 +4,11 @@
 become as rare as they do. CPU and memory (PSS) are those of the command and all that it started. With
 `--object-store` the tables are in a real S3 server on this machine, behind a proxy that counts.
 
-Usage: python workloads/idle_tables.py [tables] [seconds] [--object-store]. One line.
+`settle`: seconds after the last table is indexed. A look comes after a tenth of the time since the last
+commit, and every ten seconds at least: so 150. The first pass of upkeep of each table comes within ten
+minutes, the next after three hours: so 700 for requests without one.
+
+Usage: python workloads/idle_tables.py [tables] [seconds] [settle] [--object-store]. One line.
 """
 
 from __future__ import annotations
@@ -30,16 +34,12 @@ from support.s3_server import seaweed
 from tailbit.streaming.config.read import read_config
 from tailbit.streaming.many.states import lease_place, states_of
 
-SETTLE_S = 150.0
-"""Seconds after the last table is indexed: a look comes after a tenth of the time since the last commit, and
-every ten seconds at least."""
-
 DAY_S = 86_400
 
 
 def main() -> None:
     numbers = [int(word) for word in sys.argv[1:] if word.isdecimal()]
-    tables, seconds = (numbers + [200, 120][len(numbers) :])[:2]
+    tables, seconds, settle = (numbers + [200, 120, 150][len(numbers) :])[:3]
     with ExitStack() as stack:
         folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
         root, options, proxy = str(folder), {}, None
@@ -52,7 +52,7 @@ def main() -> None:
         command = [sys.executable, "-m", "tailbit.cli", "run", "--config", str(file), "--quiet"]
         process = subprocess.Popen(command, start_new_session=True)
         try:
-            measured(process, folder, tables, seconds, proxy)
+            measured(process, folder, tables, seconds, settle, proxy)
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait()
@@ -73,8 +73,8 @@ def configuration(folder: pathlib.Path, root: str, options: dict[str, str], tabl
     return file
 
 
-def measured(process, folder: pathlib.Path, tables: int, seconds: int, proxy) -> None:
-    """Wait until every table is followed, then measure for `seconds`."""
+def measured(process, folder: pathlib.Path, tables: int, seconds: int, settle: int, proxy) -> None:
+    """Wait until every table is followed, and for `settle` seconds more, then measure for `seconds`."""
     began = time.monotonic()
     file = f"{folder}/tailbit.toml"
     place = lease_place(read_config(file).config, file)
@@ -83,7 +83,7 @@ def measured(process, folder: pathlib.Path, tables: int, seconds: int, proxy) ->
             raise SystemExit("the command has ended")
         time.sleep(0.5)
     ready = time.monotonic() - began
-    time.sleep(SETTLE_S)
+    time.sleep(settle)
     seen = 0 if proxy is None else len(proxy.seen)
     before, start = cpu_of(process), time.monotonic()
     time.sleep(seconds)
