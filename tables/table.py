@@ -82,10 +82,11 @@ class Table(ABC):
             NotATableError: the log has been removed.
         """
 
-    def moved_on(self) -> bool:
-        """Return whether there may be a commit after the newest one that this object has seen.
+    def moved_on(self, since: Version) -> bool:
+        """Return whether there may be a commit after `since`, the head as the caller saw it last.
 
-        Cost: one probe by name. Commits already seen are not checked again.
+        Others who share the object may have seen a later head: it counts as moved on. Cost: one probe by
+        name. Commits already seen are not checked again.
         """
         return True
 

@@ -113,10 +113,13 @@ class MetadataTable:
         with _its_own_log(path):
             return cls(path, storage, log_of(path, storage), kinds)
 
-    def moved_on(self) -> bool:
-        """Return whether there may be a commit after the newest known one. Cost: one probe by name."""
+    def moved_on(self, since: Version) -> bool:
+        """Return whether there may be a commit after `since`, a version as the caller saw it.
+
+        Cost: one probe by name.
+        """
         with self.lock:
-            return self._now.log.moved_on()
+            return self._now.version != since or self._now.log.moved_on(since)
 
     def refresh(self) -> bool:
         """Apply what other processes have committed; return whether there was anything.

@@ -35,10 +35,14 @@ checks of the index and of the log's past."""
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """An offset that the ledger confirmed; `stat`: changes as soon as an older commit is replaced."""
+    """An offset that the ledger confirmed.
+
+    `index_version`: of the index with that ledger. `stat`: changes as soon as an older commit is replaced.
+    """
 
     offset: Offset
     resume: Resume
+    index_version: Version
     stat: object
 
 
@@ -121,16 +125,18 @@ class Planner:
 
         In an object store, where a poll costs a request, one probe of the next commit's name decides.
         """
-        agreed = self._agreed is not None and self._agreed.offset == start == self._agreed.resume.offset
-        if not self._table.storage.remote or not agreed or self._frozen is not None:
+        agreed = self._agreed
+        if agreed is not None and not agreed.offset == start == agreed.resume.offset:
+            agreed = None
+        if not self._table.storage.remote or agreed is None or self._frozen is not None:
             self._polls, self._polled = 0, self._clock()
             return True
         if self._clock() - self._polled < self._settings.poll_ms / 1000:
             return False
         self._polls, self._polled = (self._polls + 1) % CHECK_ALL_EVERY, self._clock()
-        if self._polls == 0 or self._table.moved_on():
+        if self._polls == 0 or self._table.moved_on(self._seen_head):
             return True
-        return self._polls % CHECK_EVERY == 0 and self._index.moved_on()
+        return self._polls % CHECK_EVERY == 0 and self._index.moved_on(agreed.index_version)
 
     def _look(self, start: Offset) -> Offset:
         base = self._agree(start)
@@ -145,11 +151,13 @@ class Planner:
     def _agree(self, start: Offset) -> Offset:
         """Return where the stream continues, by the ledger.
 
-        The ledger is read again only if the offset, the index or an older commit changed.
+        The ledger is read again only if the offset, the index or an older commit changed, whoever saw that
+        first: others may share the object of the index.
         """
         if (
             not self._index.refresh()
             and self._agreed is not None
+            and self._agreed.index_version == self._index.version
             and self._agreed.offset == start
             and self._agreed.stat == self._past(start)
         ):
@@ -158,7 +166,7 @@ class Planner:
         # A run with `once` has no time beside the stream in which files are filled.
         lacking = self._frozen is not None and left_to_fill(self._table, state)
         resume = decide(state.ledger, start, self._log(), state.settings.version, lacking=lacking)
-        self._agreed = Agreement(start, resume, self._past(start))
+        self._agreed = Agreement(start, resume, self._index.version, self._past(start))
         return resume.offset
 
     def _past(self, offset: Offset) -> object:

@@ -101,9 +101,9 @@ class DeltaTable(Table):
         return self.log.head()
 
     @_alone
-    def moved_on(self) -> bool:
-        """Return whether a commit follows the newest one that this object has seen. Cost: one stat."""
-        return self.log.moved_on()
+    def moved_on(self, since: Version) -> bool:
+        """Return whether a commit follows the head as the caller saw it. Cost: one stat."""
+        return self.log.moved_on(since)
 
     @_alone
     def earliest(self) -> Version:

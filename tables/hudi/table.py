@@ -138,11 +138,10 @@ class HudiTable(Table):
         """Return the newest version. Cost: one stat, and a listing of the active timeline."""
         return self._look().head
 
-    def moved_on(self) -> bool:
-        """Return whether the timeline has changed since this object looked last. Cost: as `head`."""
+    def moved_on(self, since: Version) -> bool:
+        """Return whether the head is not `since`, or the timeline has changed. Cost: as `head`."""
         known = self._versions
-        self.head()
-        return self._versions is not known
+        return self.head() != since or self._versions is not known
 
     @_settled
     def earliest(self) -> Version:

@@ -59,9 +59,12 @@ class DeltaLog:
         self._probe()
         return self._head
 
-    def moved_on(self) -> bool:
-        """Return whether there is a commit after the head as last seen. Cost: one stat."""
-        return self._listing is None or self._stat(self._head + 1) is not None
+    def moved_on(self, since: Version) -> bool:
+        """Return whether there is a commit after `since`, a head as the caller saw it. Cost: one stat.
+
+        Another user of this object may have seen a later head meanwhile.
+        """
+        return self._listing is None or self._head != since or self._stat(since + 1) is not None
 
     def _list(self) -> None:
         listing = Listing.of(self.storage.list(LOG))

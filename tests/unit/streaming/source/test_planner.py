@@ -13,12 +13,14 @@ from deltalake import DeltaTable, write_deltalake
 
 from support.drive import Drive
 from tailbit.checkpoints.offset import Offset
+from tailbit.index.maintenance.new_round import ask_for_round
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.control import Control
 from tailbit.streaming.settings import StreamSettings
 from tailbit.streaming.source.log_source import LogReader, offsets_of
-from tailbit.streaming.source.planner import Planner
+from tailbit.streaming.source.planner import CHECK_EVERY, Planner
 from tailbit.tables import open_table
+from tailbit.tables.storage.local import LocalStorage
 
 
 def append(path: str, count: int = 3) -> None:
@@ -102,6 +104,32 @@ def test_a_frozen_planner_reads_nothing_that_came_later(drive: Drive, table: str
     drive.indexer.apply(drive.position, end, drive.origin)
     assert found.next(end) == end
     assert clock.naps == 0
+
+
+@pytest.mark.parametrize("polls", [1, CHECK_EVERY])
+def test_a_planner_in_an_object_store_finds_what_another_user_of_its_objects_has_seen_before(
+    polls: int, drive: Drive, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In an application the filling shares the objects of table and index with the planner."""
+    monkeypatch.setattr(LocalStorage, "remote", True)
+    clock, settings = Clock(), StreamSettings(poll_ms=50, wait_ms=0)
+    shared, index = open_table(table), MetadataTable.open(drive.index.path)
+    found = Planner(shared, index, settings, clock=lambda: clock.now)
+    start = drive.position
+    assert found.next(start) == start
+    if polls == 1:
+        append(table)
+    else:
+        ask_for_round(drive.index)
+    shared.head()
+    index.refresh()
+    ends = []
+    for _ in range(polls):
+        clock.now += 0.051
+        ends.append(found.next(start))
+    assert ends[:-1] == [start] * (polls - 1)
+    assert ends[-1] != start
+    assert found.lag(start).versions == (1 if polls == 1 else 0)
 
 
 def rows_of(table: str, start: Offset, end: Offset) -> list[tuple[int, str]]:

@@ -72,10 +72,10 @@ def test_a_quiet_table_is_looked_at_without_a_listing_until_something_completes(
 
     monkeypatch.setattr(LocalStorage, "list_again", counting)
     head = table.head()
-    assert not table.moved_on()
+    assert not table.moved_on(head)
     assert not listed
     write(made, made.new_group())
-    assert table.moved_on()
+    assert table.moved_on(head)
     assert table.head() > head
     assert listed
 
