@@ -114,12 +114,14 @@ class TimelineReader:
         # In table version 6 modification times are completion times, so all entries are read again.
         entries = self.storage.list_again(properties.active, self._entries if named and is_same else ())
         changed = max([0 if folder is None else folder.mtime_ns, *(e.mtime_ms * 1_000_000 for e in entries)])
-        self._folder = folder if began - changed > _QUIET_NS else None
+        quiet = folder if began - changed > _QUIET_NS else None
         if known is not None and is_same and entries == self._entries:
+            self._folder = quiet
             return known
         active = list_active(entries, properties.active, named, self.storage.root)
         everything = self._list_earlier(properties).before(active.completed, named)
-        self._entries = entries
+        # Only now: after a look that failed, the next must not take the folder for known.
+        self._entries, self._folder = entries, quiet
         return Timeline(
             *(self.storage, properties, tuple(everything), active.completed),
             *(active.pending, active.deleting),

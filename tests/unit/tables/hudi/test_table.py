@@ -6,6 +6,7 @@ import json
 import os
 import random
 import shutil
+import time
 from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
@@ -21,15 +22,18 @@ from tailbit.errors import (
     CommitGapError,
     DataFileError,
     MalformedLogError,
+    StorageError,
     TailbitError,
     UnsafePathError,
     UnsupportedFeatureError,
     VersionNotFoundError,
 )
 from tailbit.tables.hudi import commits
+from tailbit.tables.hudi.log import timeline
+from tailbit.tables.hudi.log.instants import Instant
 from tailbit.tables.hudi.table import HudiTable
 from tailbit.tables.model import after
-from tailbit.tables.storage import Entry, LocalStorage, local, one_look, open_storage
+from tailbit.tables.storage import Entry, LocalStorage, Storage, local, one_look, open_storage
 
 ROWS = pa.table({"k": pa.array([1, 2, 3], pa.int64())})
 CHANGES = 12
@@ -78,6 +82,45 @@ def test_a_quiet_table_is_looked_at_without_a_listing_until_something_completes(
     assert table.moved_on(head)
     assert table.head() > head
     assert listed
+
+
+def rest(made: HudiBuilder) -> None:
+    """Let the folder of the timeline look as if nothing had changed for ten seconds."""
+    before = time.time() - 10
+    for file in [*made.timeline.active.iterdir(), made.timeline.active]:
+        os.utime(file, (before, before))
+
+
+def test_a_refused_action_is_refused_at_every_look(tmp_path: Path) -> None:
+    made = builder(tmp_path)
+    rest(made)
+    table = opened(made.root)
+    (made.timeline.active / "20991231235959998_20991231235959999.xyz").write_bytes(b"{}")
+    rest(made)
+    for _ in range(2):
+        with pytest.raises(UnsupportedFeatureError, match="action xyz"):
+            table.head()
+
+
+def test_a_look_after_one_that_failed_sees_the_new_head(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = builder(tmp_path)
+    rest(made)
+    table = opened(made.root)
+    head = table.head()
+    write(made, made.new_group())
+    rest(made)
+
+    def refusing(storage: Storage, folder: str) -> list[Instant]:
+        raise StorageError(path=folder, reason="it is busy")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(timeline, "list_history", refusing)
+        table._reader._earlier = None
+        with pytest.raises(StorageError, match="busy"):
+            table.head()
+    assert table.head() > head
 
 
 @pytest.mark.parametrize(("version", "some"), [(6, False), (9, True)])
