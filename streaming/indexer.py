@@ -104,6 +104,8 @@ class Indexer:
         with one_look():
             self._index.refresh()
             log = LogState.of(self._table, self._table.head())
+            # Before the decision, and recorded at the end: the log may be replaced while the tasks run.
+            planned = log.fingerprint(end.stands_at)
             plan = decide_batch(self._index.state.ledger, start, end, log)
             if plan.verdict is not Verdict.APPLY:
                 return BatchOutcome(plan.verdict, plan.first, end.stands_at)
@@ -120,7 +122,8 @@ class Indexer:
         results, skipped = building.built(works)
         records = [record for result in results for record in result.records] + skipped
         if records or not self._recorded_as(end):
-            self._commit(plan, end, log.fingerprint(end.stands_at), origin, records, results)
+            is_gone = log.fingerprint(end.stands_at) is None
+            self._commit(plan, end, None if is_gone else planned, origin, records, results)
         if plan.first is None and not end.in_snapshot:
             swap_rebuilt(self._index, wanted)
         return BatchOutcome(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,10 +15,10 @@ from deltalake.transaction import AddAction, RemoveAction
 
 import tailbit
 from support.delta_builder import DeltaBuilder
-from support.drive import NO_WAIT, Drive
+from support.drive import NO_WAIT, Drive, run_tasks
 from support.tables import rows, three_commits
 from tailbit.checkpoints.offset import Offset
-from tailbit.checkpoints.recovery import Verdict
+from tailbit.checkpoints.recovery import LogState, Situation, Verdict, decide
 from tailbit.errors import (
     ColumnTypeError,
     DeletionVectorError,
@@ -27,7 +29,9 @@ from tailbit.errors import (
 )
 from tailbit.faults import Fault
 from tailbit.index.store.table import MetadataTable
+from tailbit.index.write.work import BuildTask, TaskResult
 from tailbit.streaming.settings import StreamSettings
+from tailbit.tables import open_table
 
 
 @pytest.fixture
@@ -252,6 +256,36 @@ def test_a_table_re_created_at_the_same_place_is_another_lineage(table: str, ind
     assert later.index.state.ledger is not None
     assert later.index.state.ledger.lineage == 2
     checked(table, index)
+
+
+def test_a_commit_that_is_replaced_while_its_batch_runs_is_another_lineage(table: str, index: str) -> None:
+    """As by a log put back from a backup: the ledger does not claim it with the old one's files."""
+    replaced = [Path(table, "_delta_log", f"{3:020}.json")]
+
+    def run(tasks: Sequence[BuildTask]) -> list[TaskResult]:
+        results = run_tasks(tasks)
+        if replaced and replaced[0].exists():
+            commit = replaced.pop()
+            lines = [json.loads(line) for line in commit.read_text().splitlines()]
+            pq.write_table(rows(90), f"{table}/other.parquet")
+            add = next(line["add"] for line in lines if "add" in line)
+            add |= {"path": "other.parquet", "size": Path(table, "other.parquet").stat().st_size}
+            del add["stats"]
+            commit.write_text("\n".join(map(json.dumps, lines)))
+        return results
+
+    drive = Drive(table, index, ["k", "v"], run=run)
+    drive.drain()
+    write_deltalake(table, rows(30), mode="append")
+    assert drive.step() is not None
+    assert not replaced
+    state, source = drive.index.state, open_table(table)
+    log = LogState.of(source, source.head())
+    resume = decide(state.ledger, drive.position, log, state.settings.version)
+    assert resume.situation is Situation.OTHER_LINEAGE
+    drive.drain()
+    checked(table, index)
+    assert tailbit.open(table, index=index).where("k = 90").count() == 1
 
 
 def test_a_table_re_created_shorter_while_the_stream_runs_is_noticed(table: str, index: str) -> None:
