@@ -213,7 +213,11 @@ class DeltaTable(Table):
         return Fingerprint(version, digest, table_id)
 
     def _table_id(self, version: Version) -> str:
-        """Return the metaData id at a version: from a cached id of a near version, else from the log."""
+        """Return the metaData id at a version: from a cached id of a near version, else from the log.
+
+        Cost: first a look for the head, which drops the cached ids if the table was created again.
+        """
+        self.log.head()
         known = {v: snapshot.table_id for v, (_, snapshot) in self._snapshots.items()} | {
             v: i for (v, _), i in self._ids.items()
         }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import threading
 from pathlib import Path
 
@@ -119,6 +120,21 @@ def test_a_wait_may_begin_before_there_is_an_index(table_path: str) -> None:
         opened.wait_for(timeout=0.05)
     index_of(table_path, ["v"])
     assert opened.wait_for(timeout=HANG_S) == 0
+
+
+def test_a_wait_sees_the_index_of_a_table_that_was_created_again_at_the_same_version(
+    table_path: str, tmp_path: Path
+) -> None:
+    index = str(tmp_path / "index")
+    append(table_path, 0)
+    Drive(table_path, index, ["v"]).drain()
+    opened = tailbit.open(table_path, index=index)
+    assert opened.wait_for(version=0, timeout=0) == 0
+    shutil.rmtree(table_path)
+    append(table_path, 100)
+    Drive(table_path, index).drain()
+    assert opened.wait_for(version=0, timeout=0) == 0
+    assert opened.where("k = 100").count() == 1
 
 
 @pytest.mark.parametrize(
