@@ -26,6 +26,7 @@ _NAMES = ("instantTime", "completionTime", "action")
 _METADATA = "metadata"
 MANIFEST_NUMBER = "_version_"
 """The file that holds the number of the manifest."""
+_MANIFEST = re.compile(r"manifest_([0-9]{1,9})")
 
 
 def list_history(storage: Storage, folder: str) -> list[Instant]:
@@ -71,15 +72,23 @@ def read_archived(storage: Storage, instant: Instant) -> bytes:
 
 
 def _manifest_number(storage: Storage, folder: str) -> int | None:
-    """Return the number of the manifest; None if there is no history."""
+    """Return the number of the manifest; None if there is no history.
+
+    A writer deletes the file of the number and creates it again. While the file is missing, or holds no
+    number, the newest manifest counts, as for Hudi's own readers.
+    """
     name = f"{folder}/{MANIFEST_NUMBER}"
     try:
         text = storage.read(name, _SMALL)
     except FileNotFoundError:
-        return None
-    if not re.fullmatch(rb"\s*[0-9]{1,9}\s*", text):
+        text = None
+    if text is not None and re.fullmatch(rb"\s*[0-9]{1,9}\s*", text):
+        return int(text)
+    manifests = [_MANIFEST.fullmatch(entry.name) for entry in storage.list(folder)]
+    newest = max((int(match[1]) for match in manifests if match is not None), default=None)
+    if newest is None and text is not None:
         raise MalformedLogError(file=name, reason=f"it should hold a number, and holds {text[:40]!r}")
-    return int(text)
+    return newest
 
 
 def _files(storage: Storage, folder: str, number: int) -> Sequence[str]:

@@ -137,7 +137,8 @@ class TimelineReader:
         """Return the instants of history or archive; read again if the manifest or the files changed."""
         folder = properties.history
         if properties.has_completion_times:
-            state: object = self.storage.stat(f"{folder}/{MANIFEST_NUMBER}")
+            # While a writer replaces the number, and before there is a history, the manifests tell the state.
+            state: object = self.storage.stat(f"{folder}/{MANIFEST_NUMBER}") or self.storage.list(folder)
             reader = list_history
         else:
             state, reader = self.storage.list(folder), list_archive
@@ -148,7 +149,7 @@ class TimelineReader:
 
 @dataclass(frozen=True, slots=True)
 class _Earlier:
-    """The archived instants, in order. `state`: the stat of the manifest, or the listing of the archive."""
+    """The archived instants, in order. `state`: the stat of the number of the manifest, or a listing."""
 
     state: object
     instants: list[Instant]

@@ -97,6 +97,50 @@ def test_archived_instants_keep_their_bytes_and_their_order(version: int, tmp_pa
     assert gap.value.hint == "Restore the file from a backup: no question is answered without it."
 
 
+@pytest.mark.parametrize("name", ["cow_v8_archived", "cow_v9_archived"])
+@pytest.mark.parametrize("number", [None, b"", b"x"])
+def test_while_a_writer_replaces_the_number_of_the_manifest_the_newest_manifest_counts(
+    name: str, number: bytes | None, tmp_path: Path
+) -> None:
+    table = unpack(name, tmp_path)
+    before = timeline_of(table)
+    assert any(instant.row >= 0 for instant in before.completed)
+    file = Path(table.path) / ".hoodie" / "timeline" / "history" / "_version_"
+    file.unlink()
+    if number is not None:
+        file.write_bytes(number)
+    assert timeline_of(table).completed == before.completed
+
+
+def test_a_history_that_begins_while_its_number_is_missing_is_read(tmp_path: Path) -> None:
+    """Archiving deletes the instants of the active timeline as soon as a manifest names them."""
+    made = HudiTimeline(tmp_path, 9, random.Random(7))
+    made.properties()
+    metadata = {
+        "partitionToWriteStats": {},
+        "compacted": False,
+        "extraMetadata": {},
+        "operationType": "INSERT",
+    }
+    for _ in range(4):
+        made.complete(made.request(), "commit", metadata)
+    reader = TimelineReader(open_storage(str(tmp_path)))
+    before = reader.look()
+    made.archive(made.instants[:2])
+    (made.history / "_version_").unlink()
+    assert [i.key for i in reader.look().completed] == [i.key for i in before.completed]
+
+
+def test_a_number_of_no_manifest_is_damage(tmp_path: Path) -> None:
+    table = unpack("cow_v9_archived", tmp_path)
+    history = Path(table.path) / ".hoodie" / "timeline" / "history"
+    for manifest in history.glob("manifest_*"):
+        manifest.unlink()
+    (history / "_version_").write_bytes(b"x")
+    with pytest.raises(MalformedLogError, match="should hold a number"):
+        timeline_of(table)
+
+
 def test_an_instant_that_is_being_archived_counts_once(tmp_path: Path) -> None:
     table = unpack("cow_v9_archived", tmp_path)
     before = timeline_of(table)
