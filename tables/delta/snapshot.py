@@ -108,8 +108,9 @@ def _build(log: DeltaLog, version: Version, files: bool) -> _State:
     """Replay the log up to a version; without `files` the state's file list is empty."""
     try:
         return _from_base(log, version, files)
-    except (FileNotFoundError, CommitGapError):
-        # The cached listing may be older than the last log cleanup and the newest log checkpoint.
+    except (FileNotFoundError, CommitGapError, MalformedLogError):
+        # The cached listing may be older than the last log cleanup and the newest log checkpoint; a cleanup
+        # between the reads of a checkpoint's manifest and sidecar looks like damage.
         log.relist()
     try:
         return _from_base(log, version, files)

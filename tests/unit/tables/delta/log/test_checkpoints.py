@@ -10,6 +10,7 @@ from support.delta_builder import DeltaBuilder
 from tailbit.errors import CommitGapError, MalformedLogError, VersionNotFoundError
 from tailbit.tables import open_table
 from tailbit.tables.snapshot import Snapshot
+from tailbit.tables.storage import LocalStorage
 
 SCHEMA = pa.schema([("a", pa.int64()), ("p", pa.string())])
 ROWS = pa.table({"a": list(range(10))})
@@ -149,6 +150,29 @@ def test_a_missing_sidecar_is_named(builder: DeltaBuilder) -> None:
         (builder.log / f"{version:020d}.json").unlink()
     with pytest.raises(MalformedLogError, match=r"sidecar .* is missing"):
         open_table(builder.path).snapshot()
+
+
+@pytest.mark.parametrize("form", ["v2-json", "v2-parquet"])
+def test_a_checkpoint_that_is_cleaned_up_between_manifest_and_sidecar_gives_way_to_the_next(
+    builder: DeltaBuilder, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = [*builder.checkpoint(form, 2), *(builder.log / "_sidecars").iterdir()]
+    for version in range(builder.version + 1):
+        (builder.log / f"{version:020d}.json").unlink()
+    builder.commit([builder.data_file(ROWS, "n.parquet", {"p": "x"})])
+    table = open_table(builder.path)
+    opening = LocalStorage.open
+
+    def cleaning_up(storage: LocalStorage, rel: str, end: int = 0) -> pa.NativeFile:
+        if old and "_sidecars" in rel:
+            builder.checkpoint(form, 2)
+            while old:
+                old.pop().unlink()
+        return opening(storage, rel, end)
+
+    monkeypatch.setattr(LocalStorage, "open", cleaning_up)
+    assert len(list(table.snapshot().files)) == 5
+    assert not old
 
 
 @pytest.mark.supports("Log", "a version whose log has been cleaned up", "refused")
