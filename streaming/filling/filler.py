@@ -144,9 +144,9 @@ class Filler:
             step = self._planned()
         if step is None:
             return None
-        fault_point(Fault.FILL_PLANNED)
-        self._on_step(self._doing())
         try:
+            fault_point(Fault.FILL_PLANNED)
+            self._on_step(self._doing())
             outcome = self._built(step)
         finally:
             self._at_work.filling = frozenset()

@@ -62,6 +62,20 @@ def test_row_spaces_of_a_step_that_is_built_are_merged_after_it(drive: Drive) ->
     assert tailbit.open(drive.table.root).verify(derive=20).problems == []
 
 
+def test_a_step_that_nobody_could_be_told_of_leaves_its_row_spaces_to_the_merges(drive: Drive) -> None:
+    at_work = SpacesAtWork()
+
+    def broken(line: str) -> None:
+        assert at_work.filling
+        raise ConnectionError(line)
+
+    filler = filler_of(drive, at_work)
+    filler._on_step = broken
+    with pytest.raises(ConnectionError, match="filling"):
+        filler.step()
+    assert not at_work.filling
+
+
 def test_files_whose_row_space_is_merged_on_a_worker_are_filled_after_the_merge(drive: Drive) -> None:
     [group] = [group for group in merge_due(drive.index.state)[0].groups if group.spaces]
     at_work = SpacesAtWork(merging=frozenset(group.spaces[:5]))
