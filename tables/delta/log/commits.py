@@ -67,7 +67,7 @@ class DeltaLog:
         return self._listing is None or self._head != since or self._stat(since + 1) is not None
 
     def _list(self) -> None:
-        listing = Listing.of(self.storage.list(LOG))
+        listing = self._listed()
         if listing.latest < 0:
             raise NotATableError(
                 path=self.storage.root, reason=f"{LOG} holds no commit", kind="Delta table", log=LOG
@@ -79,6 +79,16 @@ class DeltaLog:
             self.on_reset()
         self._listing, self._head = listing, listing.latest
         self._head_stat = self._stat(self._head)
+
+    def _listed(self) -> Listing:
+        """List the folder; once more if a commit between others is missing.
+
+        A listing that is made while commits come may hold one of them and not the one before it.
+        """
+        listing = Listing.of(self.storage.list(LOG))
+        if listing.commits and listing.commits.since > listing.commits.versions[0]:
+            listing = Listing.of(self.storage.list(LOG))
+        return listing
 
     def _probe(self) -> None:
         """Advance the head from the last known commit: one stat per new commit, then one of a missing file.
@@ -117,7 +127,7 @@ class DeltaLog:
 
     def relist(self) -> Listing:
         """List the folder again: checkpoints may have appeared, or listed files may have been cleaned up."""
-        self._listing = Listing.of(self.storage.list(LOG))
+        self._listing = self._listed()
         return self._listing
 
     def commit(self, version: Version) -> Actions:

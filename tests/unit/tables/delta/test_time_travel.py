@@ -12,6 +12,7 @@ from deltalake import DeltaTable
 from support.delta_builder import DeltaBuilder
 from tailbit.errors import VersionNotFoundError
 from tailbit.tables import open_table
+from tailbit.tables.storage import Entry, LocalStorage
 
 SCHEMA = pa.schema([("a", pa.int64())])
 
@@ -54,6 +55,25 @@ def test_commits_found_later_continue_the_raised_times(table_path: str) -> None:
     builder.commit([])
     os.utime(builder.log / f"{2:020d}.json", (60, 60))
     assert table.commit_timestamp(2) == 100_002
+
+
+def test_a_commit_that_a_listing_missed_has_its_time(
+    table_path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A listing of a folder that changes meanwhile may hold a commit and not the one before it."""
+    with_times(DeltaBuilder(table_path).create(SCHEMA), [100, 200, 300])
+    hidden, listing = [f"{1:020d}.json"], LocalStorage.list
+
+    def with_a_hole(storage: LocalStorage, folder: str = "") -> list[Entry]:
+        name = hidden.pop() if hidden else None
+        return [entry for entry in listing(storage, folder) if entry.name != name]
+
+    monkeypatch.setattr(LocalStorage, "list", with_a_hole)
+    table = open_table(table_path)
+    assert not hidden
+    [commit] = table.changes(1, 1).commits
+    assert (commit.version, commit.timestamp_ms) == (1, 200_000)
+    assert [table.version_at(ms) for ms in (100_000, 200_000, 300_000)] == [0, 1, 2]
 
 
 def test_in_commit_timestamps_win_over_file_times(table_path: str) -> None:
