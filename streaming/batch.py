@@ -165,8 +165,9 @@ class Batch:
         """Index a range of the log, and merge what is due. `began`: by `time.perf_counter`."""
         with one_look():
             lag = self._backlog.lag(end.read_through, self._table.head())
-        self._describe(before, end.stands_at, lag)
-        self._life.sign(f"batch {batch_id}: planning the work up to version {end.stands_at}")
+            self._describe(before, end.stands_at, lag)
+            target = self._table.name_of(end.stands_at)
+        self._life.sign(f"batch {batch_id}: planning the work up to version {target}")
         outcome = self._indexer.apply(start, end, self._origin(batch_id))
         self._tell(outcome, before, end, batch_id, time.perf_counter() - began)
         self.merger.after_batch()
@@ -178,7 +179,8 @@ class Batch:
 
     def _describe(self, first: Version | None, target: Version, lag: Lag) -> None:
         """Set the description that Spark's UI shows for the jobs of this batch."""
-        self._spark.sparkContext.setJobDescription(describe(self._name, first, target, lag))
+        names = names_of(self._table, first, target, lag.head)
+        self._spark.sparkContext.setJobDescription(describe(self._name, first, target, lag, names))
 
     def _tell(
         self, outcome: BatchOutcome, before: Version, end: Offset, batch_id: int, seconds: float

@@ -13,7 +13,7 @@ from tailbit.errors import TailbitError
 from tailbit.imports.dataclass import dataclass
 from tailbit.tables import open_table
 from tailbit.tables.model import Version, VersionName
-from tailbit.tables.storage import StorageOptions, open_storage
+from tailbit.tables.storage import StorageOptions, one_look, open_storage
 from tailbit.tables.table import Table
 
 _REMOTE_S = 10.0
@@ -53,21 +53,28 @@ class Progress:
 
 
 def names_of(table: Table, *versions: Version | None) -> dict[Version, VersionName]:
-    """Return the names of versions of a table that are not their numbers."""
-    named = {version: table.name_of(version) for version in versions if version is not None and version >= 0}
+    """Return the names of versions of a table that are not their numbers. Cost: in Hudi one look."""
+    with one_look():
+        named = {
+            version: table.name_of(version) for version in versions if version is not None and version >= 0
+        }
     return {version: name for version, name in named.items() if name != version}
 
 
-def describe(table: str, first: Version | None, target: Version, lag: Lag) -> str:
-    """Return the job description in the Spark UI.
+def describe(
+    table: str, first: Version | None, target: Version, lag: Lag, names: Mapping[Version, VersionName] = {}
+) -> str:
+    """Return the job description in the Spark UI. `names`: of versions that are not called by their numbers.
 
     >>> describe("orders", 120, 124, Lag(124, 131, versions=7, files=12, seconds=3.2))
     'orders · v120→v124 of v131 · 7 versions, 12 files, 3.2 s behind'
+    >>> describe("orders", None, 17, Lag(17, 17), {17: "20261126120704151"})
+    'orders · v20261126120704151 of v20261126120704151 · up to date'
     """
-    span = "none" if target < 0 else f"v{target}"
+    span = "none" if target < 0 else f"v{names.get(target, target)}"
     if first is not None and first >= 0:
-        span = f"v{first}→{span}"
-    return f"{table} · {span} of v{lag.head} · {lag.text}"
+        span = f"v{names.get(first, first)}→{span}"
+    return f"{table} · {span} of v{names.get(lag.head, lag.head)} · {lag.text}"
 
 
 class Worker(Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, field
 from typing import Any
 
@@ -16,9 +17,11 @@ from tailbit.streaming.life.processes import cpu_of_process, cpu_of_thread
 from tailbit.streaming.life.rate import BUSY, Rate
 from tailbit.streaming.many.followed import Followed
 from tailbit.streaming.many.states import Standing
-from tailbit.streaming.metrics import Progress
+from tailbit.streaming.metrics import Progress, names_of
 from tailbit.streaming.seen.table_state import TableState
 from tailbit.streaming.workers import processes_at_work
+from tailbit.tables.model import Version, VersionName
+from tailbit.tables.table import Table
 
 LARGE_STALL_S = 1800.0
 """Seconds without a sign of life after which a large part of a batch counts as stuck if the CPU time of its
@@ -77,8 +80,9 @@ class Member:
     `ending`: the job that cancels its jobs on Spark's workers. `gone`: removed from the configuration, or
     replaced. `signed_beside`: when the work beside the batches was last seen to use CPU time. `due`: when to
     look next, and `moved`: when a commit was last found, by `time.monotonic`. `looked`: when the log was last
-    looked at, by `time.time`. `root`: path or URI of the table; empty for a table of the catalog that was not
-    found there yet. `real`: the same without links, once it was opened.
+    looked at, by `time.time`. `names`: of the versions of `lag` that are not called by their numbers.
+    `root`: path or URI of the table; empty for a table of the catalog that was not found there yet. `real`:
+    the same without links, once it was opened.
     """
 
     entry: TableEntry
@@ -88,6 +92,7 @@ class Member:
     offset: Offset | None = None
     ready: Offset | None = None
     lag: Lag | None = None
+    names: Mapping[Version, VersionName] = field(default_factory=dict)
     large: bool = False
     at_work: bool = False
     given: bool = False
@@ -108,8 +113,11 @@ class Member:
     def __post_init__(self) -> None:
         self.root = self.root or self.entry.path or ""
 
-    def stands_at(self, lag: Lag) -> None:
-        """Note how far the table is behind now."""
+    def stands_at(self, lag: Lag, table: Table | None = None) -> None:
+        """Note how far the table is behind now; `table` names the versions, if they are not those before."""
+        before = self.lag
+        if table is not None and (before is None or (before.covered, before.head) != (lag.covered, lag.head)):
+            self.names = names_of(table, lag.covered, lag.head)
         self.lag, self.looked = lag, time.time()
 
     def failed(self, error: Exception) -> bool:
@@ -162,6 +170,17 @@ class Member:
         lag = self.lag
         return lag is not None and bool(lag.versions) and lag.seconds + self.waits_s > self.entry.max_lag
 
+    @property
+    def behind(self) -> str:
+        """Return how far the table is behind, for the description of a job."""
+        lag = self.lag
+        assert lag is not None
+        covered = "none" if lag.covered < 0 else f"v{self._name_of(lag.covered)}"
+        return f"{self.entry.id} {covered} of v{self._name_of(lag.head)}: {lag.text}"
+
+    def _name_of(self, version: Version) -> VersionName:
+        return self.names.get(version, version)
+
     def account(self) -> dict[str, Any]:
         """Return state, reason, remedy, versions and lag, JSON-able."""
         lag, standing = self.lag, self.standing
@@ -181,6 +200,8 @@ class Member:
             else None,
             "covered": None if lag is None else lag.covered,
             "head": None if lag is None else lag.head,
+            "covered_name": None if lag is None or lag.covered < 0 else self._name_of(lag.covered),
+            "head_name": None if lag is None else self._name_of(lag.head),
             "lag": None
             if lag is None
             else {

@@ -123,9 +123,9 @@ class Tables:
     def behind(self) -> str:
         """Return the tables that wait longest with their lags, for the description of a job."""
         with self._changed:
-            lags = [(id_, m.lag) for id_, m in self._members.items() if m.lag is not None and m.lag.versions]
-        lags.sort(key=lambda table: -table[1].seconds)
-        words = [f"{id_} v{lag.covered} of v{lag.head}: {lag.text}" for id_, lag in lags[:DESCRIBED]]
+            lags = [(m.lag, m.behind) for m in self._members.values() if m.lag is not None and m.lag.versions]
+        lags.sort(key=lambda table: -table[0].seconds)
+        words = [behind for _, behind in lags[:DESCRIBED]]
         if len(lags) > len(words):
             words.append(f"{counted(len(lags) - len(words), 'other table')} behind")
         return "; ".join(words) or "up to date"
@@ -282,13 +282,13 @@ class Tables:
             if end != member.offset:
                 start = member.offset or end
                 lag = member.followed.lag(start)
-                member.stands_at(lag)
+                member.stands_at(lag, member.followed.table)
                 member.large = member.followed.is_large(start, lag)
                 member.ready, member.moved = end, now
                 if member.offset is None:
                     self._stands(member, end)
             else:
-                member.stands_at(member.followed.lag(end))
+                member.stands_at(member.followed.lag(end), member.followed.table)
                 member.standing.worked()
                 self._stands(member, end)
             entry = member.entry
@@ -314,7 +314,7 @@ class Tables:
             if member.followed is None:
                 member.followed = self._opened(member)
             member.served += member.followed.work(start, end, batch_id)
-            member.stands_at(member.followed.lag(end))
+            member.stands_at(member.followed.lag(end), member.followed.table)
             member.standing.worked()
             self._stands(member, end)
             member.due = 0.0

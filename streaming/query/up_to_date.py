@@ -45,7 +45,7 @@ class UpToDate:
             return
         self._shown = latest
         name = PurePath(self._job.prepared.table.root).name
-        text = describe(name, None, latest.target, latest.lag)
+        text = describe(name, None, latest.target, latest.lag, latest.names)
         self._thread = threading.Thread(
             target=_show, args=(self._job.spark, text), name="tailbit-up-to-date", daemon=True
         )

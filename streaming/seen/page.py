@@ -144,8 +144,8 @@ def _lag(account: Account) -> str:
 def _versions(account: Account) -> str:
     if account["head"] is None:
         return "–"
-    covered = "none" if account["covered"] < 0 else f"{account['covered']:,}"
-    return f"{covered}, {account['head']:,}"
+    covered = "none" if account["covered_name"] is None else account["covered_name"]
+    return _text(f"{covered}, {account['head_name']}")
 
 
 def _error(account: Account) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
 
+from support.hudi import unpack
 from tailbit.checkpoints.lag import Lag
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.errors import StorageError
@@ -16,6 +18,7 @@ from tailbit.streaming.seen.page import ORDER, status_page
 from tailbit.streaming.seen.server import Pages
 from tailbit.streaming.seen.table_state import TableState
 from tailbit.streaming.seen.view import View
+from tailbit.tables import open_table
 
 FAILURE = StorageError(path="/lake/<b>orders</b>", operation="read", reason="no answer")
 
@@ -46,6 +49,32 @@ def test_a_row_tells_state_lag_contract_and_versions() -> None:
     for told in ("following", "/lake/orders", "7.5 s", "of 60 s", "1 commit, 300 B", "4, 5"):
         assert told in row
     assert "up to date" in row_of(page_of(table("orders")), "orders")
+
+
+def test_versions_of_a_hudi_table_are_named_by_their_instants(tmp_path: Path) -> None:
+    """A version of such a table has 17 digits, of which a browser's numbers hold no more than 16."""
+    hudi = open_table(unpack("cow_v9", tmp_path).path)
+    covered, head = hudi.earliest(), hudi.head()
+    member = table("orders")
+    member.stands_at(Lag(covered, head, 1, 2, 300, 7.5), hudi)
+    account = member.account()
+    assert (account["covered"], account["head"]) == (covered, head)
+    assert (account["covered_name"], account["head_name"]) == (hudi.name_of(covered), hudi.name_of(head))
+    assert hudi.name_of(head) != str(head)
+    assert f">{hudi.name_of(covered)}, {hudi.name_of(head)}<" in row_of(page_of(member), "orders")
+    assert f"{head:,}" not in page_of(member)
+    told = f"orders v{hudi.name_of(covered)} of v{hudi.name_of(head)}: 1 version, 2 files, 7.5 s behind"
+    assert member.behind == told
+    member.stands_at(Lag(-1, head, 1), hudi)
+    assert (member.account()["covered"], member.account()["covered_name"]) == (-1, None)
+    assert f">none, {hudi.name_of(head)}<" in page_of(member)
+
+
+def test_versions_of_a_delta_table_are_named_by_their_numbers() -> None:
+    member = table("orders")
+    member.stands_at(Lag(12344, 12345, 1))
+    assert (member.account()["covered_name"], member.account()["head_name"]) == (12344, 12345)
+    assert ">12344, 12345<" in row_of(page_of(member), "orders")
 
 
 def test_a_failure_tells_the_error_the_remedy_and_the_next_retry_and_stays_known_once_it_is_mended() -> None:
