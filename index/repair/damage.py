@@ -9,9 +9,12 @@ import pyarrow as pa
 
 from tailbit.errors import CorruptIndexError, StorageError
 from tailbit.imports.dataclass import dataclass
+from tailbit.index.kinds.files.kind import FILES
 from tailbit.index.kinds.kind import Blame, Problem
+from tailbit.index.kinds.ledger import LEDGER
 from tailbit.index.kinds.rows import kind_of
 from tailbit.index.kinds.schemas import KINDS, Kinds
+from tailbit.index.kinds.settings import SETTINGS
 from tailbit.index.postings.layout import NAME as POSTINGS
 from tailbit.index.postings.segment import Segment
 from tailbit.index.store.state import IndexState
@@ -64,6 +67,11 @@ def damage_named(error: CorruptIndexError) -> Damage:
     """
     file = str(error.fields.get("file", ""))
     return Damage(files=frozenset({file})) if file.startswith("kind=") else Damage(counts=True)
+
+
+def is_of_records(error: CorruptIndexError) -> bool:
+    """Return whether an error names file records, ledger or settings, without which no part can be mended."""
+    return kind_of(str(error.fields.get("file"))) in (FILES.name, LEDGER.name, SETTINGS.name)
 
 
 def damage_of(problems: Sequence[Problem]) -> Damage:

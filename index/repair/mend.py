@@ -37,7 +37,7 @@ from tailbit.index.kinds.settings import SETTINGS
 from tailbit.index.kinds.value_counts import VALUE_COUNTS
 from tailbit.index.maintenance.alter import retried
 from tailbit.index.model import FileRecord, IndexFile, Ledger
-from tailbit.index.repair.damage import Damage, spaces_of
+from tailbit.index.repair.damage import Damage, spaces_of, why_damaged
 from tailbit.index.store.state import IndexState
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables.table import Table
@@ -68,6 +68,7 @@ def mend(index: MetadataTable, table: Table, damage: Damage, reason: str) -> Men
 def _attempt(index: MetadataTable, table: Table, damage: Damage, reason: str) -> Mended:
     state = index.state
     damage = replace(damage, files=damage.files & state.files.keys())
+    damage = replace(damage, files=damage.files | _other_hidden(state, damage))
     if not damage:
         return Mended((), 0, 0)
     hidden, some_lost = _hidden_again(state, table, damage)
@@ -143,6 +144,18 @@ def _uncounted(state: IndexState, changed: dict[str, FileRecord]) -> dict[str, F
         )
         for record in live
     }
+
+
+def _other_hidden(state: IndexState, damage: Damage) -> set[str]:
+    """Return the other damaged files of hidden rows if one is damaged: what they hold is read again too.
+
+    Raises:
+        StorageError: the store fails for a reason that says nothing about a file.
+    """
+    if damage.hidden or not _holds(damage.files, HIDDEN_ROWS):
+        return set()
+    others = state.paths_of(HIDDEN_ROWS) - damage.files
+    return {path for path in others if why_damaged(state.storage, path, state.kinds) is not None}
 
 
 def _hidden_again(state: IndexState, table: Table, damage: Damage) -> tuple[list[IndexFile], bool]:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from tailbit.errors import CorruptIndexError, IndexLogError
 from tailbit.index.maintenance.start_over import start_over_with
-from tailbit.index.repair.damage import damage_named, why_damaged
+from tailbit.index.repair.damage import damage_named, is_of_records, why_damaged
 from tailbit.index.repair.mend import mend
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables import open_table
@@ -76,6 +76,8 @@ class Mender:
         except IndexLogError:
             raise
         except CorruptIndexError as records:
+            if not is_of_records(records):
+                raise
             # The file records themselves are damaged: neither this process nor the index has them whole.
             self._start_over(records)
 

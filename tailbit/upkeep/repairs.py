@@ -14,7 +14,7 @@ from tailbit.index.kinds.schemas import KINDS, Kinds
 from tailbit.index.maintenance.start_over import check_columns, start_over
 from tailbit.index.maintenance.wanted import wanted_of
 from tailbit.index.model import Definition
-from tailbit.index.repair.damage import damage_of
+from tailbit.index.repair.damage import damage_of, is_of_records
 from tailbit.index.repair.mend import Mended, mend
 from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.plan import TaskLimits
@@ -70,7 +70,9 @@ def repair(
         return Repaired(tuple(problems), left, Mended((), 0, 0))
     try:
         done = mend(index, table, damage, f"repair: {problems[0].where}")
-    except CorruptIndexError:
+    except CorruptIndexError as records:
+        if not is_of_records(records):
+            raise
         # The file records are damaged: without them nothing tells what the other parts are about.
         return made_anew(table, index.path, index.state.settings.definitions, problems, index.kinds)
     fault_point(Fault.REPAIR_HALF_DONE)

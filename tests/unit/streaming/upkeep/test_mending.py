@@ -29,11 +29,15 @@ from support.tables import (
     truncated,
 )
 from tailbit.errors import CorruptIndexError, IndexLogError, StorageError
+from tailbit.index.kinds.hidden_rows import HIDDEN_ROWS
+from tailbit.index.kinds.kind import Blame, Problem
 from tailbit.index.repair.damage import why_damaged
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.merging import Merger
 from tailbit.streaming.upkeep.mending import Mender
 from tailbit.streaming.upkeep.sweeping import Upkeep
+from tailbit.tables import open_table
+from tailbit.upkeep.repairs import repair
 from tailbit.upkeep.status import status_of
 
 KINDS = ("bitmap_index", "value_counts", "hidden_rows", "files", "ledger", "settings")
@@ -240,3 +244,34 @@ def test_a_log_of_the_index_that_could_not_be_read_for_a_moment_costs_no_count(b
     mender.note(torn)
     mender.mend_noted()
     assert (drive.index.version, mender.mended) == (before, 0)
+
+
+@pytest.mark.parametrize("damage", [gone, truncated])
+def test_two_damaged_files_of_hidden_rows_cost_these_rows_alone(
+    builder: DeltaBuilder, tmp_path: Path, damage: Callable[[Path], None]
+) -> None:
+    path, told = builder.path, list[str]()
+    drive, _ = running(path, told)
+    before = drive.index.state.index_id
+    files = index_files(path, "hidden_rows")
+    assert len(files) > 1
+    for file in files:
+        damage(file)
+    Upkeep(drive.indexer._mender).look()
+    drive.index.refresh()
+    assert (drive.index.state.index_id, told != []) == (before, True)
+    healed(path, tmp_path)
+
+
+def test_a_repair_told_of_one_of_two_damaged_files_of_hidden_rows_makes_nothing_else_anew(
+    builder: DeltaBuilder,
+) -> None:
+    path = builder.path
+    index = MetadataTable.open(f"{path}/_tailbit")
+    first, second, *_ = sorted(index.state.paths_of(HIDDEN_ROWS))
+    truncated(Path(index.path, first))
+    truncated(Path(index.path, second))
+    told = Problem("hidden rows", "it is truncated", Blame.FILE, first)
+    done = repair(open_table(path), index, [told])
+    assert (done.anew, set(done.mended.removed)) == ((), {first, second})
+    assert tailbit.open(path).verify().problems == []
