@@ -23,16 +23,17 @@ from tailbit.tables.table import Table
 
 
 def prepare_index(
-    table: Table, path: str, columns: Sequence[str] | None, *, anew: bool = False
+    table: Table, path: str, columns: Sequence[str] | None, *, anew: bool = False, keep: bool = False
 ) -> MetadataTable:
     """Open the index at `path`, or create it; check its columns against `columns`, if given.
 
     The index's store is opened with the options of the table's store. An index whose records cannot be read
-    is created again, to be rebuilt; with `anew` also an index whose own log cannot be read, or which has an
-    older format.
+    is created again, to be rebuilt, but not with `keep`; with `anew` also an index whose own log cannot be
+    read, or which has an older format.
 
     Raises:
-        CorruptIndexError: the index's settings cannot be read, and no columns are given.
+        CorruptIndexError: the index's settings cannot be read, and no columns are given; with `keep`: its
+            records cannot be read.
         IndexLogError: the index's own log cannot be read.
         IndexFormatError: another release wrote the index.
         UsageError: no index exists and no columns are given.
@@ -44,7 +45,7 @@ def prepare_index(
     try:
         index = _open(path, options)
     except (CorruptIndexError, IndexFormatError) as damage:
-        if not _may_start_over(damage, anew):
+        if keep or not _may_start_over(damage, anew):
             raise
         start_over(path, wanted_columns, options)
         index = _open(path, options)

@@ -8,7 +8,7 @@ from functools import partial
 
 from tailbit.errors import CorruptIndexError, IndexLogError, IndexNameTakenError, NoIndexError, TailbitError
 from tailbit.index.advice.counts import decided
-from tailbit.index.maintenance.create import indexed_columns, open_or_create, prepare_index
+from tailbit.index.maintenance.create import indexed_columns, open_or_create
 from tailbit.index.maintenance.definitions import add, define, find
 from tailbit.index.maintenance.start_over import start_over
 from tailbit.index.model import Definition
@@ -18,6 +18,7 @@ from tailbit.streaming.config.check import NEEDS_COLUMNS, checks_of, statement_o
 from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.upkeep.mending import Tell
 from tailbit.streaming.upkeep.own_log import SURE_S, in_time
+from tailbit.streaming.upkeep.own_records import prepare_index
 from tailbit.tables.storage import open_storage
 from tailbit.tables.storage.refusals import may_pass
 from tailbit.tables.table import Table

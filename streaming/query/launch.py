@@ -23,7 +23,6 @@ from tailbit.errors import (
     UnusableStorageError,
 )
 from tailbit.imports.dataclass import dataclass
-from tailbit.index.maintenance.create import prepare_index
 from tailbit.index.store.place import index_path, is_made
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.control import Control
@@ -33,6 +32,7 @@ from tailbit.streaming.life.cluster import ended_by_cluster
 from tailbit.streaming.settings import REMOTE_POLL_MS, StreamSettings, milliseconds
 from tailbit.streaming.upkeep import spark_checkpoint
 from tailbit.streaming.upkeep.mending import Tell, tell_nobody
+from tailbit.streaming.upkeep.own_records import prepare_index
 from tailbit.streaming.upkeep.patience import lost_worker, refused_write
 from tailbit.streaming.upkeep.sweeping import Upkeep
 from tailbit.streaming.user_cache import own_state
@@ -136,6 +136,7 @@ def prepare(
     Raises:
         UsageError: the table, a column, the index or the trigger is not valid.
         IndexLogError: the index's own log cannot be read.
+        IndexerRunningError: the index's records cannot be read, and another indexer is at work.
     """
     trigger_ms = milliseconds(text("trigger", trigger))
     columns = None if columns is None else names("columns", columns)

@@ -78,8 +78,9 @@ class Mender:
         except CorruptIndexError as records:
             if not is_of_records(records):
                 raise
-            # The file records themselves are damaged: neither this process nor the index has them whole.
-            self._start_over(records)
+            if self._why_damaged(str(records.fields["file"])) is not None:
+                # The file records themselves are damaged: neither this process nor the index has them whole.
+                self._start_over(records)
 
     def _mend(self, error: CorruptIndexError) -> None:
         damage = damage_named(error)
@@ -87,13 +88,16 @@ class Mender:
         for path in damage.files:
             if path not in self.index.state.files:
                 return
-            why = why_damaged(self.index.storage, path, self.index.kinds)
+            why = self._why_damaged(path)
             if why is None:
                 return
             reason = f"index file {path}: {why}"
         done = mend(self.index, self.table, damage, reason)
         self.mended += 1
         self.tell(f"mended: {reason}; {_what_follows(done.to_post, done.to_count)}")
+
+    def _why_damaged(self, path: str) -> str | None:
+        return why_damaged(self.index.storage, path, self.index.kinds)
 
     def _start_over(self, error: CorruptIndexError) -> None:
         known = self.index.state.settings.definitions

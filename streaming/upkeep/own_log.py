@@ -7,7 +7,8 @@ seconds, while no other indexer gives a sign of life, is damaged.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TypeVar
 
 from tailbit.checkpoints.heartbeat import Heartbeat
@@ -22,7 +23,7 @@ from tailbit.index.maintenance.start_over import start_over_with
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.upkeep.mending import Tell
 from tailbit.streaming.upkeep.patience import Patience, worth_a_restart
-from tailbit.tables.storage import StorageOptions, open_storage
+from tailbit.tables.storage import Storage, StorageOptions, open_storage
 
 SURE_S = 10.0
 """Seconds after which an unreadable log is damaged, because no writer is in the middle of a commit."""
@@ -93,14 +94,25 @@ def _made_anew(
 ) -> P:
     """Return the result of `prepare(True)`, which may rebuild the index, while no other indexer is there."""
     options = StorageOptions.of(storage_options)
-    heartbeat = Heartbeat(open_storage(str(damage.fields.get("file") or damage.fields["path"]), options))
-    heartbeat.claim(stop)
-    try:
+    with alone(open_storage(str(damage.fields.get("file") or damage.fields["path"]), options), stop):
         prepared = prepare(True)
-    finally:
-        heartbeat.release()
     tell(f"mended: {damage}; the index is made anew with its columns, and built again")
     return prepared
+
+
+@contextmanager
+def alone(storage: Storage, stop: threading.Event | None = None) -> Iterator[None]:
+    """Hold the heartbeat of the index in a store, so that no other indexer is at work in the block.
+
+    Raises:
+        IndexerRunningError: another indexer is at work, or `stop` was set while this was unknown.
+    """
+    heartbeat = Heartbeat(storage)
+    heartbeat.claim(stop)
+    try:
+        yield
+    finally:
+        heartbeat.release()
 
 
 def mended_log(index: MetadataTable, failed: TailbitError, patience: Patience, tell: Tell) -> None:

@@ -1,0 +1,42 @@
+"""The index's own records: if they stay unreadable while no other indexer is at work, the index is rebuilt.
+
+A passing error of a store looks like damage when a file is read, and a second indexer that starts by mistake
+meets the same damage as the one at work, which mends it by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tailbit.errors import CorruptIndexError, IndexLogError
+from tailbit.index.maintenance import create
+from tailbit.index.repair.damage import why_damaged
+from tailbit.index.store.table import MetadataTable
+from tailbit.streaming.upkeep.own_log import alone
+from tailbit.tables.storage import open_storage
+from tailbit.tables.table import Table
+
+
+def prepare_index(
+    table: Table, path: str, columns: Sequence[str] | None, *, anew: bool = False
+) -> MetadataTable:
+    """Open or create an index as `create.prepare_index` does, and never empty one that is sound or in use.
+
+    With `anew`, the caller must be the only indexer.
+
+    Raises:
+        IndexerRunningError: the records cannot be read, and another indexer is at work.
+        StorageError: the records cannot be read for a reason that says nothing about them.
+        TailbitError: the index cannot be opened or created.
+    """
+    if anew:
+        return create.prepare_index(table, path, columns, anew=True)
+    try:
+        return create.prepare_index(table, path, columns, keep=True)
+    except IndexLogError:
+        raise
+    except CorruptIndexError as damage:
+        file = str(damage.fields["file"])
+    storage = open_storage(path, table.storage.options)
+    with alone(storage):
+        return create.prepare_index(table, path, columns, keep=why_damaged(storage, file) is None)
