@@ -17,6 +17,7 @@ import pyarrow as pa
 from tailbit.errors import IndexLogError, MalformedLogError, StorageError
 from tailbit.faults import Fault, fault_point
 from tailbit.imports.lazy import lazy
+from tailbit.index.model import IndexFile
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, in_one
 from tailbit.tables.parquet.file import open_parquet
@@ -169,6 +170,18 @@ class StoredCheckpoints:
         pq.write_table(rows, out)
         self._storage.put(_name(version), out.getvalue().to_pybytes())
         self._storage.put(_HINT, orjson.dumps({"version": version, "size": len(rows)}))
+
+    def names_any(self, files: Sequence[IndexFile]) -> bool:
+        """Return whether the newest log checkpoint names any of some files, as live or as removed.
+
+        Cost: reads the paths of a log checkpoint. False if it cannot be read.
+        """
+        version = max(log_checkpoints(self._storage), default=-1)
+        try:
+            rows = read_log_checkpoint(self._storage, version, ["add.path", "remove.path"])
+        except (MalformedLogError, FileNotFoundError):
+            return False
+        return not set(_paths(rows).to_pylist()).isdisjoint(file.path for file in files)
 
     def transaction(self, version: int) -> int:
         """Return the app transaction's version in the log checkpoint of a version.

@@ -121,7 +121,7 @@ class StoredLog:
         fault_point(Fault.BEFORE_COMMIT)
         gone = _removes(removes, data_change)
         self._put(based_on + 1, index_id, seq, [*_adds(adds, data_change), *gone])
-        if is_checkpointed_above(self._storage, based_on + 1):
+        if is_checkpointed_above(self._storage, based_on + 1) and not self._checkpoints.names_any(adds):
             # This process slept so long that the commit which took this version has been cleaned up.
             raise self._conflict(based_on + 1)
         fault_point(Fault.AFTER_COMMIT)

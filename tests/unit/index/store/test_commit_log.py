@@ -15,10 +15,14 @@ import tailbit
 from support.index_records import ledger, new_index
 from support.tables import index_of, three_commits, truncated
 from tailbit.errors import IndexLogError
+from tailbit.index.maintenance.definitions import add
 from tailbit.index.maintenance.vacuum import referenced
+from tailbit.index.model import Definition
 from tailbit.index.store import stored_checkpoints, stored_log
 from tailbit.index.store.stored_checkpoints import LOG_CHECKPOINT_EVERY, last_checkpoint
 from tailbit.index.store.table import MetadataTable
+from tailbit.tables import open_table
+from tailbit.tables.storage import Storage
 
 
 @pytest.mark.parametrize("name", ["a%20b", "50%", "é%41 %2F", "%", "%zz #?"])
@@ -143,3 +147,30 @@ def test_a_log_checkpoint_holds_what_all_commits_say_without_tombstones_that_are
     ]
     assert sorted(stored, key=repr) == sorted(expected, key=repr)
     assert sum(name == "remove" for name, _ in stored) == 10
+
+
+def test_a_commit_below_a_log_checkpoint_that_another_process_has_written_at_once_is_known_to_have_landed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = young(tmp_path / "t")
+    while (index.version + 2) % LOG_CHECKPOINT_EVERY:
+        index.commit([], [], None)
+    other, above = MetadataTable.open(index.path), stored_log.is_checkpointed_above
+
+    def after_the_other(storage: Storage, version: int) -> bool:
+        monkeypatch.setattr(stored_log, "is_checkpointed_above", above)
+        other.refresh()
+        other.commit([], [], None)
+        other.checkpoint_log()
+        assert above(storage, version)
+        return above(storage, version)
+
+    monkeypatch.setattr(stored_log, "is_checkpointed_above", after_the_other)
+    schema = open_table(str(tmp_path / "t")).snapshot().schema
+    add(index, Definition.of_column(schema.resolve_all(["k"])[0]), schema)
+    assert [definition.name for definition in MetadataTable.open(index.path).state.settings.definitions] == [
+        "v",
+        "k",
+    ]
+    index.refresh()
+    assert index.version == other.version
