@@ -149,11 +149,15 @@ class Merger:
         return self._earliest[1]
 
     def _start(self, plan: MergePlan) -> None:
+        """Start a merge on a worker; if no thread can be started now, the merge waits for the next batch."""
         self._at_work.merging = frozenset(plan.groups[0].spaces)
-        self._thread = threading.Thread(
-            target=self._on_a_worker, args=(plan,), name="tailbit-merge", daemon=True
-        )
-        self._thread.start()
+        thread = threading.Thread(target=self._on_a_worker, args=(plan,), name="tailbit-merge", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:
+            self._at_work.merging = frozenset()
+            return
+        self._thread = thread
 
     def _on_a_worker(self, plan: MergePlan) -> None:
         """Run a merge as one Spark task; if the session ends, nothing is committed."""

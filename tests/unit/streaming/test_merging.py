@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import threading
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,6 +17,7 @@ from tailbit.errors import CorruptIndexError
 from tailbit.index.maintenance.merge import merge_due, run_merge
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming import merging
+from tailbit.streaming.filling.spaces_at_work import SpacesAtWork
 from tailbit.streaming.merging import Merger
 from tailbit.streaming.workers import by_pickles
 from tailbit.tables import open_table
@@ -62,6 +64,29 @@ def test_a_small_merge_of_broken_bitmaps_takes_them_out_of_the_index(path: str) 
     Merger(open_table(path), index, no_spark_is_needed).after_batch()
     (why,) = index.state.recorded.errors()
     assert "a bitmap is damaged" in why
+
+
+def test_a_merge_for_which_no_thread_can_be_started_waits_for_the_next_batch(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(merging, "INLINE_BYTES", 0)
+    index, at_work = MetadataTable.open(f"{path}/_tailbit"), SpacesAtWork()
+    no_spark_is_needed = cast(Any, None)
+    merger = Merger(open_table(path), index, no_spark_is_needed, at_work=at_work)
+
+    def refused(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as full:
+        full.setattr(threading.Thread, "start", refused)
+        merger.after_batch()
+    assert at_work.merging == frozenset()
+    assert not merger.finish(0.0)
+    begun: list[object] = []
+    monkeypatch.setattr(merger, "_on_a_worker", begun.append)
+    merger.after_batch()
+    merger.wait(10.0)
+    assert len(begun) == 1
 
 
 def test_what_a_merge_on_a_worker_found_damaged_is_mended_though_no_batch_comes(path: str) -> None:
