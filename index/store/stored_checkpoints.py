@@ -31,6 +31,10 @@ else:
 LOG = "_delta_log"
 _HINT = f"{LOG}/_last_checkpoint"
 _COMMIT, _CHECKPOINT = re.compile(r"(\d{20})\.json"), re.compile(r"(\d{20})\.checkpoint\.parquet")
+_UNFINISHED = re.compile(r"\.(\d{20}\.(json|checkpoint\.parquet)|_last_checkpoint)\.[0-9a-f]{8}\.tmp")
+"""The name of a file of the log on local disk before it is published; a killed writer leaves it behind."""
+_UNFINISHED_MS = 3_600_000
+"""Age at which an unfinished file of the log counts as one of a killed writer."""
 _MILLIS = {"second": 1_000, "minute": 60_000, "hour": 3_600_000, "day": 86_400_000}
 
 _MAP = pa.map_(pa.string(), pa.string())
@@ -138,7 +142,8 @@ class StoredCheckpoints:
     def write(self) -> None:
         """Write a log checkpoint of the newest version; delete commits and checkpoints past the retention.
 
-        The previous log checkpoint stays, for readers that have just listed the log.
+        What killed writers left unfinished in the log is deleted too. The previous log checkpoint stays, for
+        readers that have just listed the log.
 
         Raises:
             IndexLogError: the newest log checkpoint, or a commit after it, cannot be read.
@@ -158,11 +163,15 @@ class StoredCheckpoints:
         files = _still_named(pc.filter(older, is_file), newer, kept)
         self.put(version, pa.concat_tables([files, rows_of(actions)]))
         fault_point(Fault.LOG_CHECKPOINT_HALF_WRITTEN)
-        oldest = self._storage.clock_ms() - _interval(properties["delta.logRetentionDuration"])
+        clock_ms = self._storage.clock_ms()
+        oldest = clock_ms - _interval(properties["delta.logRetentionDuration"])
         for name in (commit_name(n) for n, mtime_ms in commits.items() if n < version and mtime_ms <= oldest):
             self._storage.delete(name)
         for name in (_name(n) for n, mtime_ms in checkpoints.items() if n < since and mtime_ms <= oldest):
             self._storage.delete(name)
+        for entry in entries:
+            if _UNFINISHED.fullmatch(entry.name) and entry.mtime_ms <= clock_ms - _UNFINISHED_MS:
+                self._storage.delete(f"{LOG}/{entry.name}")
 
     def put(self, version: int, rows: pa.Table) -> None:
         """Write the log checkpoint of a version, of rows as `rows_of` makes them, and the hint to it."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -174,3 +176,22 @@ def test_a_commit_below_a_log_checkpoint_that_another_process_has_written_at_onc
     ]
     index.refresh()
     assert index.version == other.version
+
+
+def test_what_killed_writers_left_unfinished_in_the_log_goes_with_a_log_checkpoint_after_an_hour(
+    tmp_path: Path,
+) -> None:
+    index = young(tmp_path / "t")
+    log = Path(index.path, "_delta_log")
+    targets = [f"{7:020}.json", f"{20:020}.checkpoint.parquet", "_last_checkpoint"]
+    old, new = [
+        [log / f".{target}.{digits}.tmp" for target in targets] for digits in ("0123abcd", "deadbeef")
+    ]
+    foreign = log / ".anything.tmp"
+    for file in [*old, *new, foreign]:
+        file.write_bytes(b"{")
+    for file in [*old, foreign]:
+        os.utime(file, (time.time() - 3700,) * 2)
+    index.commit([], [], None)
+    index.checkpoint_log()
+    assert {file for file in log.iterdir() if file.suffix == ".tmp"} == {*new, foreign}
