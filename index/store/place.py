@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 from tailbit.errors import ForeignIndexError, NoIndexError, NotATableError
 from tailbit.tables.open import open_index_log
 from tailbit.tables.storage import Storage
 from tailbit.tables.table import Table
 
 INDEX_FOLDER = "_tailbit"
+
+_OF_A_VERSION = re.compile(r"\d{20}\.")
+"""How the names of commits and log checkpoints begin."""
 
 
 def index_path(table: str, index: str | None = None) -> str:
@@ -16,8 +21,11 @@ def index_path(table: str, index: str | None = None) -> str:
 
 
 def is_made(storage: Storage) -> bool:
-    """Return whether an index exists: whether its log folder holds any file."""
-    return bool(storage.list("_delta_log"))
+    """Return whether an index exists: whether its log folder holds a commit or a log checkpoint.
+
+    What a writer that was killed before its first commit left there is no index.
+    """
+    return any(_OF_A_VERSION.match(entry.name) for entry in storage.list("_delta_log"))
 
 
 def log_of(path: str, storage: Storage) -> Table:

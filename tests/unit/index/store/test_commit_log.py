@@ -195,3 +195,14 @@ def test_what_killed_writers_left_unfinished_in_the_log_goes_with_a_log_checkpoi
     index.commit([], [], None)
     index.checkpoint_log()
     assert {file for file in log.iterdir() if file.suffix == ".tmp"} == {*new, foreign}
+
+
+def test_a_writer_killed_before_the_first_commit_leaves_a_folder_in_which_an_index_can_be_created(
+    tmp_path: Path,
+) -> None:
+    table = three_commits(str(tmp_path / "t"))
+    unfinished = tmp_path / f"t/_tailbit/_delta_log/.{0:020}.json.deadbeef.tmp"
+    unfinished.parent.mkdir(parents=True)
+    unfinished.write_bytes(b"{")
+    index_of(table, ["v"])
+    assert tailbit.open(table).verify().sound
