@@ -75,14 +75,17 @@ def rebuild(index: MetadataTable, name: str, schema: Schema) -> Definition:
 def promoted_since(definitions: Iterable[Definition], schema: Schema) -> list[Definition]:
     """Return the bitmaps of columns whose type, and with it whose values, changed since they were defined.
 
-    Postings and counts of files that the batch does not touch then hold values that nobody reads any more.
+    Postings and counts of files that the batch does not touch then hold values that nobody reads any more. A
+    deferred definition has none.
     """
     present = {column.id: column.type for column in every_column(schema)}
     plain = ((definition, definition.terms[0]) for definition in definitions if definition.is_of_column)
     return [
         definition
         for definition, term in plain
-        if definition.id in present and _has_other_values(term, present[definition.id])
+        if definition.id in present
+        and not definition.is_deferred
+        and _has_other_values(term, present[definition.id])
     ]
 
 

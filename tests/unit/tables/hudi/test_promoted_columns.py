@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,6 +12,8 @@ import pytest
 import tailbit
 from support.drive import Drive
 from support.hudi_builder import HudiBuilder
+from tailbit.index.maintenance.alter import change_definitions
+from tailbit.index.model import DEFERRED
 from tailbit.tables.hudi.schema import float_mark
 from tailbit.tables.open import open_table
 
@@ -139,3 +142,19 @@ def test_files_are_told_anew_only_where_the_float_columns_change(tmp_path: Path)
     told = [len(table.changes(version, version).slices) for version in versions]
     assert told == [1, 1, 3, 1]
     assert len({slice_.mtime for slice_ in table.snapshot().files}) == 1
+
+
+def test_a_deferred_index_of_a_column_that_is_promoted_stays_deferred(tmp_path: Path) -> None:
+    builder = HudiBuilder(str(tmp_path / "table"), 9, random.Random(1))
+    for type_ in (pa.float32(), pa.float64()):
+        requested = builder.timeline.request()
+        file, _ = builder.data_file(rates(type_), requested, builder.new_group(), "")
+        builder.commit(requested, [file], rates(type_).schema, "INSERT")
+        drive = Drive(tmp_path / "table", tmp_path / "index", ["rate"])
+        (plain,) = drive.index.state.settings.definitions
+        deferred = replace(plain, options={DEFERRED: "true"})
+        if type_ == pa.float32():
+            change_definitions(drive.index, [deferred], [])
+        drive.drain()
+        drive.index.refresh()
+        assert [d.is_deferred for d in drive.index.state.settings.definitions] == [True]
