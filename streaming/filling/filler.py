@@ -24,7 +24,7 @@ from tailbit.faults import Fault, fault_point
 from tailbit.imports.dataclass import dataclass
 from tailbit.index.maintenance.rebuild import lacking, swap_rebuilt
 from tailbit.index.maintenance.wanted import Wanted, wanted_of
-from tailbit.index.model import FileRecord, Ledger, LedgerState, Settings
+from tailbit.index.model import Definition, FileRecord, Ledger, LedgerState, Settings
 from tailbit.index.store.state import IndexState
 from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.plan import TaskLimits, plan_work
@@ -73,11 +73,17 @@ class _Stand:
     def allows(self, other: _Stand, ids: Collection[str]) -> bool:
         """Return whether the index still wants what was built for the definitions with these `ids`.
 
-        A definition that was dropped meanwhile, even one that came back, is no longer wanted as it was built.
+        A definition that was changed or dropped meanwhile, even one that came back, is no longer wanted as it
+        was built.
         """
         wanted = {definition.id for definition in other.settings.definitions}.issuperset(ids)
-        before, after = (set(stand.settings.dropped).intersection(ids) for stand in (self, other))
+        before, after = (stand._of(ids) for stand in (self, other))
         return self._is_of(other) and wanted and before == after
+
+    def _of(self, ids: Collection[str]) -> tuple[dict[str, Definition], set[str]]:
+        """Return the definitions with some ids, and those of the ids that were dropped once."""
+        known = {d.id: d for d in self.settings.definitions if d.id in ids}
+        return known, set(self.settings.dropped).intersection(ids)
 
     def _is_of(self, other: _Stand) -> bool:
         return self.state is other.state and self.lineage == other.lineage

@@ -24,6 +24,7 @@ from tailbit.index.sql.terms import term_of
 from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.work import BuildTask, TaskResult
 from tailbit.streaming.filling.fill_thread import FillThread
+from tailbit.streaming.filling.filler import _Stand
 from tailbit.streaming.settings import StreamSettings
 from tailbit.tables import open_table
 from tailbit.upkeep.repairs import build_again
@@ -356,3 +357,18 @@ def test_a_change_of_the_index_wakes_the_filling_that_looks_seldom(path: str) ->
 
 def _mend_nothing(damage: CorruptIndexError) -> None:
     raise damage
+
+
+def test_what_was_built_for_a_definition_that_has_changed_since_is_not_wanted_any_more(
+    tmp_path: Path,
+) -> None:
+    table = str(tmp_path / "t")
+    write_deltalake(table, pa.table({"v": ["a"], "w": ["b"]}))
+    state = index_of(table, ["v", "w"]).index.state
+    stand = _Stand(state, state.settings, 1)
+    v, w = state.settings.definitions
+    (term,) = v.terms
+    promoted = replace(v, terms=(replace(term, type="binary", key_type="binary"),))
+    changed = _Stand(state, replace(state.settings, definitions=(promoted, w)), 1)
+    assert [stand.allows(changed, {d.id}) for d in (v, w)] == [False, True]
+    assert stand.allows(stand, {v.id, w.id})
