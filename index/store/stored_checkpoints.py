@@ -174,11 +174,15 @@ class StoredCheckpoints:
                 self._storage.delete(f"{LOG}/{entry.name}")
 
     def put(self, version: int, rows: pa.Table) -> None:
-        """Write the log checkpoint of a version, of rows as `rows_of` makes them, and the hint to it."""
+        """Write the log checkpoint of a version, of rows as `rows_of` makes them, and the hint to it.
+
+        The hint stays where another writer has written a newer log checkpoint meanwhile.
+        """
         out = pa.BufferOutputStream()
         pq.write_table(rows, out)
         self._storage.put(_name(version), out.getvalue().to_pybytes())
-        self._storage.put(_HINT, orjson.dumps({"version": version, "size": len(rows)}))
+        if not is_checkpointed_above(self._storage, version):
+            self._storage.put(_HINT, orjson.dumps({"version": version, "size": len(rows)}))
 
     def names_any(self, files: Sequence[IndexFile]) -> bool:
         """Return whether the newest log checkpoint names any of some files, as live or as removed.

@@ -206,3 +206,12 @@ def test_a_writer_killed_before_the_first_commit_leaves_a_folder_in_which_an_ind
     unfinished.write_bytes(b"{")
     index_of(table, ["v"])
     assert tailbit.open(table).verify().sound
+
+
+def test_a_writer_that_slept_does_not_put_the_hint_back_to_its_older_log_checkpoint(tmp_path: Path) -> None:
+    index = young(tmp_path / "t")
+    older = LOG_CHECKPOINT_EVERY
+    rows = stored_checkpoints.read_log_checkpoint(index.storage, older)
+    index.checkpoint_log()
+    stored_checkpoints.StoredCheckpoints(index.storage, index.path).put(older, rows)
+    assert last_checkpoint(index.storage) == index.version > older
