@@ -7,13 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tailbit.errors import IndexLogError, MalformedLogError, StorageError
+from tailbit.errors import (
+    CommitGapError,
+    IndexLogError,
+    MalformedLogError,
+    StorageError,
+    VersionNotFoundError,
+)
 from tailbit.faults import Fault, fault_point
 from tailbit.index.store.own_files import is_own
 from tailbit.index.store.stored_checkpoints import log_checkpoints, read_log_checkpoint
 from tailbit.index.store.table import MetadataTable
 
 _MILLIS_PER_HOUR = 3_600_000
+
+_ATTEMPTS = 5
+"""Attempts to read the log while other writers clean it up."""
 
 
 def vacuum(
@@ -69,11 +78,23 @@ def referenced(index: MetadataTable) -> set[str]:
 
     A removal is in the newest log checkpoint for as long as tombstones are kept, or in a commit after the
     checkpoint, so damaged commits before the checkpoint do not matter. Paths in the log outside the folders
-    of the index are not its files; they are never deleted.
+    of the index are not its files; they are never deleted. If another writer deletes a commit below its log
+    checkpoint meanwhile, the log is read again.
 
     Raises:
         IndexLogError: the newest log checkpoint, or a commit after it, cannot be read.
+        CommitGapError, VersionNotFoundError: a commit was missing again and again.
     """
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return _referenced(index)
+        except (CommitGapError, VersionNotFoundError):
+            continue
+    return _referenced(index)
+
+
+def _referenced(index: MetadataTable) -> set[str]:
+    """Return what `referenced` does, by reading the log once."""
     since, paths = _tombstones(index)
     paths |= set(index.state.files)
     first = index.log.earliest()

@@ -8,6 +8,7 @@ import pytest
 
 from support.index_records import counts, ledger, new_index, record
 from tailbit.faults import InjectedFaultError
+from tailbit.index.maintenance import vacuum as vacuuming
 from tailbit.index.maintenance.merge import merge_all
 from tailbit.index.maintenance.vacuum import vacuum
 from tailbit.index.store import stored_checkpoints
@@ -118,3 +119,24 @@ def test_a_vacuum_that_dies_half_way_leaves_a_whole_index(
     assert len(list(found.state.recorded.live())) == 9
     vacuum(found, now_ms=later(2))
     assert on_disk(tmp_path) == set(found.state.files)
+
+
+def test_commits_that_another_writer_cleans_up_meanwhile_do_not_disturb_a_vacuum(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index, named = new_index(str(tmp_path)), vacuuming._named
+    while index.version <= stored_checkpoints.LOG_CHECKPOINT_EVERY:
+        index.commit([record(f"{index.version}.parquet")], [], ledger(index.version))
+    cleaned: list[Path] = []
+
+    def named_meanwhile(index: MetadataTable, version: int, *, whole: bool) -> set[str]:
+        if not cleaned:
+            cleaned.extend(sorted(tmp_path.glob("_delta_log/*.json"))[:10])
+            for commit in cleaned:
+                commit.unlink()
+        return named(index, version, whole=whole)
+
+    monkeypatch.setattr(vacuuming, "_named", named_meanwhile)
+    assert vacuum(MetadataTable.open(index.path), 0.0, dry_run=True, now_ms=0) == []
+    assert len(cleaned) == 10
+    assert set(index.state.files) <= vacuuming.referenced(MetadataTable.open(index.path))
