@@ -14,6 +14,9 @@ FILES, PACKAGES = "spark.jars", "spark.jars.packages"
 _RELEASES = re.compile(r"(?:_(?P<spark>\d+\.\d+))?_(?P<scala>2\.\d\d)[-:]\d")
 """The end of a name such as `delta-spark_4.2_2.13-4.4.0`: the releases of Spark and Scala, and the jar's."""
 
+_DELTA = re.compile(r"delta-(?:spark|core)_2\.\d\d[-:](?P<major>\d+)\.(?P<minor>\d+)")
+"""The name of a jar of Delta without a release of Spark: up to Delta 4.0, each was of one release."""
+
 _SCALA = "2.13"
 """The release of Scala that every supported Spark is built with."""
 
@@ -38,7 +41,19 @@ def _misfits(jar: str, is_file: bool) -> Iterator[str]:
     named, spark = _RELEASES.search(os.path.basename(jar)), installed("pyspark")
     if named is None or spark is None:
         return
-    if named["spark"] is not None and release(named["spark"]) != release(spark):
-        yield f"it is of Spark {named['spark']}, and pyspark {spark} is installed"
+    of_spark = named["spark"] or _spark_of_delta(os.path.basename(jar))
+    if of_spark is not None and release(of_spark) != release(spark):
+        yield f"it is of Spark {of_spark}, and pyspark {spark} is installed"
     elif named["scala"] != _SCALA:
         yield f"it is of Scala {named['scala']}, and Spark {spark} has {_SCALA}"
+
+
+def _spark_of_delta(jar: str) -> str | None:
+    """Return the release of Spark that a jar of Delta 4.0 or older is of; None of any other jar.
+
+    Source: the table of releases in Delta's documentation; Delta 3 is of Spark 3.5, all before it of older.
+    """
+    delta = _DELTA.search(jar)
+    if delta is None or (int(delta["major"]), int(delta["minor"])) > (4, 0):
+        return None
+    return "4.0" if int(delta["major"]) == 4 else "3.5"

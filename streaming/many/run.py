@@ -26,6 +26,7 @@ from tailbit.streaming.seen.view import View
 from tailbit.streaming.upkeep.memory import take_from_the_system
 from tailbit.streaming.upkeep.mending import Tell
 from tailbit.streaming.upkeep.patience import WAIT_S
+from tailbit.wording import counted
 
 if TYPE_CHECKING:
     from tailbit.streaming.batch import OnProgress
@@ -82,7 +83,7 @@ def _with_spark(run: Running, read: ReadConfig) -> None:
         await_master(application.master, run.stop, run.life, run.tell, WAIT_S)
     if run.stop.is_set():
         return
-    run.supervision.announce(f"starting Spark for {len(read.config.table)} tables …")
+    run.supervision.announce(f"starting Spark for {counted(len(read.config.table), 'table')} …")
     run.life.sign(f"starting Spark with {master_told(application.master)}")
     try:
         with _session(read, run.file) as spark:

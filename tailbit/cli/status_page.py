@@ -23,6 +23,8 @@ _STATES = {
 }
 """The meaning of each state, in words."""
 
+_ALMOST = "the covered version is indexed, but for what is named below"
+
 
 def print_status(account: Mapping[str, Any]) -> None:
     """Print the status of one index, a line per fact; facts at their usual value are left out."""
@@ -56,7 +58,8 @@ def _facts(account: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
                 "index by name",
                 f"{index['name']}: {index['kind']} of {', '.join(index['terms'])}, {index['state']}",
             )
-    yield "state", f"{state}: {_STATES[state]}" if state in _STATES else state
+    meaning = _ALMOST if state == "complete" and any(_left_out(account)) else _STATES.get(state)
+    yield "state", state if meaning is None else f"{state}: {meaning}"
     for name in ("damage", "remedy"):
         if name in account:
             yield name, str(account[name])
@@ -86,13 +89,18 @@ def _lag(account: Mapping[str, Any]) -> str:
     return f"{counted(lag['versions'], 'version')} behind ({files}), the oldest {lag['seconds']:,.0f} s old"
 
 
+def read_instead(account: Mapping[str, Any]) -> list[str]:
+    """Return a text for each reason for which questions read data files in place of the index."""
+    return [f"{counted(n, 'file')}: {reason}" for reason, n in (account.get("not_covered") or {}).items()]
+
+
 def _left_out(account: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     """Yield the facts about parts that the index lacks, for which answers are right but slower."""
     for column, files in (account.get("files_to_post") or {}).items():
         rows = counted(account["rows_to_post"][column], "row")
         yield "still to index", f"{column} in {counted(files, 'file')}, {rows}: its data is read until then"
-    for reason, files in (account.get("not_covered") or {}).items():
-        yield "read instead", f"{counted(files, 'file')}: {reason}"
+    for text in read_instead(account):
+        yield "read instead", text
     if account.get("uncounted_files"):
         files = counted(account["uncounted_files"], "file")
         yield "still to count", f"{files}: counts of all values are made from the index or data until then"

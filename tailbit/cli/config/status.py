@@ -25,7 +25,7 @@ def status_of_config(file: str, max_lag: float | None, as_json: bool) -> int:
         ConfigError: the configuration is wrong.
     """
     from tailbit.cli.render import print_table
-    from tailbit.cli.status_page import line_of
+    from tailbit.cli.status_page import line_of, read_instead
 
     read = read_config(file)
     for warning in read.problems.warnings:
@@ -41,8 +41,9 @@ def status_of_config(file: str, max_lag: float | None, as_json: bool) -> int:
         if as_json:
             emit({"id": table.id, **account, "within_max_lag": within})
         word, *rest = line_of(account, within)
-        trouble = account.get("application", {})
-        lines.append(["paused" if table.paused else word, table.id, *rest, in_words(trouble)])
+        instead = [f"read instead: {text}" for text in read_instead(account)]
+        told = "; ".join(filter(None, [in_words(account.get("application", {})), *instead]))
+        lines.append(["paused" if table.paused else word, table.id, *rest, told])
     if not as_json:
         print_table(["", "id", "table", "state", "lag", "indexer", "trouble"], lines)
     return PROBLEM if late else 0

@@ -16,9 +16,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 import tailbit
+from support.drive import Drive
 from support.faulty_proxy import Fault, Proxy
 from support.tables import index_of
 from support.waiting import HANG_S
@@ -347,6 +348,19 @@ def test_status_of_a_configuration_is_a_line_a_table(folder: Path) -> None:
     assert status == 1
     assert [(a["id"], a["within_max_lag"]) for a in accounts] == [("first", True), ("b", False)]
     assert "no index" in accounts[1]["error"]
+
+
+def test_status_names_files_that_questions_read_in_place_of_the_index(folder: Path) -> None:
+    write_deltalake(str(folder / "a"), pa.table({"k": [3], "v": ["z"]}), mode="append")
+    Path(DeltaTable(str(folder / "a")).file_uris()[0].removeprefix("file://")).unlink()
+    Drive(str(folder / "a"), folder / "a/_tailbit").drain()
+    file = folder / "tailbit.toml"
+    file.write_text('[[table]]\npath = "a"\n')
+    listed = run("status", "--config", str(file))[1]
+    assert "read instead: 1 file: data file part-" in listed
+    assert "the file is missing" in listed
+    told = run("status", str(folder / "a"))[1]
+    assert "complete: the covered version is indexed, but for what is named below" in told
 
 
 def test_doctor_of_a_configuration_looks_at_each_table_and_names_lines(folder: Path) -> None:

@@ -22,9 +22,11 @@ def misfits(key: str, *jars: str) -> list[str]:
     [
         ("io.delta:delta-spark_4.2_2.13:4.4.0", ""),
         ("org.apache.hadoop:hadoop-aws:3.4.2", ""),
-        ("io.delta:delta-spark_2.13:4.0.0", ""),
+        ("io.delta:delta-spark_2.13:4.4.0", ""),
+        ("io.delta:delta-spark_2.13:4.0.0", "2: {}: it is of Spark 4.0, and pyspark 4.2.0 is installed"),
+        ("io.delta:delta-spark_2.13:3.2.0", "2: {}: it is of Spark 3.5, and pyspark 4.2.0 is installed"),
         ("io.delta:delta-spark_4.0_2.13:4.4.0", "2: {}: it is of Spark 4.0, and pyspark 4.2.0 is installed"),
-        ("io.delta:delta-core_2.12:2.4.0", "2: {}: it is of Scala 2.12, and Spark 4.2.0 has 2.13"),
+        ("org.example:connector_2.12:2.4.0", "2: {}: it is of Scala 2.12, and Spark 4.2.0 has 2.13"),
     ],
 )
 def test_a_package_of_another_spark_or_scala_is_refused(package: str, said: str) -> None:
