@@ -16,6 +16,7 @@ from tailbit.checkpoints.lease import Lease
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.checkpoints.mark import Mark
 from tailbit.checkpoints.offset import Offset
+from tailbit.errors import NoIndexError, NotATableError, TailbitError
 from tailbit.imports.dataclass import dataclass
 from tailbit.streaming.batch import Batch
 from tailbit.streaming.config.model import TableEntry
@@ -202,6 +203,17 @@ class Followed:
         """
         self._mark.check()
         return self._batch.index_range(start, end, batch_id)
+
+    def cause(self, error: Exception) -> Exception:
+        """Return why work failed: NotATableError where the whole table is gone and not only its index."""
+        if isinstance(error, NoIndexError):
+            try:
+                self.table.head()
+            except NotATableError as gone:
+                return gone
+            except (TailbitError, OSError):
+                return error
+        return error
 
     def close(self) -> None:
         """Stop the threads of the table and release its index; safe to call twice."""

@@ -209,8 +209,9 @@ class Tables:
             yield
         except Exception as error:
             # The boundary of one table: whatever the error is, the others go on.
+            cause = error if member.followed is None else member.followed.cause(error)
             self._close(member)
-            if member.failed(error):
+            if member.failed(cause):
                 state, remedy = member.standing.state.value, member.standing.remedy
                 self._shared.tell(f"{member.entry.id}: {state}: {member.standing.reason}. {remedy}".strip())
         finally:

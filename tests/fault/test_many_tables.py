@@ -102,6 +102,7 @@ def test_one_table_that_cannot_be_indexed_is_its_own_state_and_the_others_go_on(
     application.wait_for_head("orders")
     shutil.move(application.table("visits"), application.folder / "away")
     application.wait_for_state("visits", "waiting")
+    assert "visits: waiting: NoIndexError" not in application.said.read_text()
     append(application.table("orders"), 2000)
     application.wait_for_head("orders")
     shutil.rmtree(application.table("visits"), ignore_errors=True)
