@@ -72,6 +72,11 @@ def start_over(
     return settings
 
 
+def has_lost_settings(path: str, error: CorruptIndexError) -> bool:
+    """Return whether an error of `start_over` says that the settings of an index cannot be read."""
+    return error.fields.get("file") == f"{path}/{_FOLDER}"
+
+
 def remembered_settings(path: str, options: StorageOptions) -> Settings | None:
     """Return the settings of an index of any format so far, or None if they cannot be read."""
     storage = open_storage(path, options)

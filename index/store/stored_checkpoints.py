@@ -192,7 +192,7 @@ class StoredCheckpoints:
         version = max(log_checkpoints(self._storage), default=-1)
         try:
             rows = read_log_checkpoint(self._storage, version, ["add.path", "remove.path"])
-        except (MalformedLogError, FileNotFoundError):
+        except (MalformedLogError, FileNotFoundError, KeyError):
             return False
         return not set(_paths(rows).to_pylist()).isdisjoint(file.path for file in files)
 

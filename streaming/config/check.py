@@ -54,8 +54,8 @@ class Found:
 
     `differs`: how columns and indexes by name differ from those that the index has.
     `waits`: why the table cannot be read now. `is_of_table`: the table or its index is at fault and not the
-    configuration, as with a feature that tailbit cannot read, an index of a newer format, or none where the
-    entry relies on what the index remembers.
+    configuration, as with a feature that tailbit cannot read, an index of a newer format, or if there is
+    no index, and the entry names neither columns nor indexes.
     """
 
     table: TableEntry
@@ -116,11 +116,11 @@ def look_at(table: TableEntry) -> Found:
     differs: list[tuple[Place, str]] = []
     try:
         with _noted(problems, ("columns",)):
-            for check in checks_of(table, source, _index_of(table, source)):
+            for check in checks_of(table, source, *_index_of(table, source)):
                 with _noted(differs if check.goes_on else problems, check.keys):
                     check.run()
     except _Passing as passing:
-        return Found(table, waits=str(passing))
+        return Found(table, tuple(problems), tuple(differs), waits=str(passing))
     except NoIndexError as unmade:
         return Found(table, ((("columns",), _in_a_line(unmade)),), is_of_table=True)
     except IndexFormatError as newer:
@@ -143,16 +143,10 @@ def _noted(problems: list[tuple[Place, str]], keys: Place) -> Iterator[None]:
     """
     try:
         yield
-    except NoIndexError:
+    except (NoIndexError, IndexFormatError):
         raise
-    except IndexFormatError as other:
-        if not other.is_older:
-            raise
     except ForeignIndexError as foreign:
         problems.append((("index",), _in_a_line(foreign)))
-    except CorruptIndexError:
-        # Damage is mended by the application.
-        return
     except TailbitError as refused:
         if may_pass(refused):
             raise _Passing(str(refused)) from refused
@@ -163,12 +157,21 @@ def _in_a_line(error: TailbitError) -> str:
     return " ".join(f"{error}. {error.hint}".split())
 
 
-def _index_of(table: TableEntry, source: Table) -> MetadataTable | None:
-    """Return the index of an entry, or None if there is none yet."""
+def _index_of(table: TableEntry, source: Table) -> tuple[MetadataTable | None, bool]:
+    """Return the index of an entry, or None, and whether there is one that cannot be read.
+
+    The application mends what is damaged, and makes an index of an older format anew.
+    """
     try:
-        return MetadataTable.open(index_path(source.root, table.index), options=source.storage.options)
+        return MetadataTable.open(index_path(source.root, table.index), options=source.storage.options), False
     except NoIndexError:
-        return None
+        return None, False
+    except IndexFormatError as other:
+        if not other.is_older:
+            raise
+    except CorruptIndexError:
+        pass
+    return None, True
 
 
 class Check(NamedTuple):
@@ -183,10 +186,15 @@ class Check(NamedTuple):
     goes_on: bool
 
 
-def checks_of(entry: TableEntry, source: Table, index: MetadataTable | None) -> Iterator[Check]:
-    """Yield the checks of the columns and of each index by name; `index`: None if there is none."""
-    is_there = index is not None
-    yield Check(("columns",), partial(_check_columns, entry, source, index), is_there)
+def checks_of(
+    entry: TableEntry, source: Table, index: MetadataTable | None, is_unread: bool = False
+) -> Iterator[Check]:
+    """Yield the checks of the columns and of each index by name; each is to be run before the next is taken.
+
+    `index`: None if there is none, or if it cannot be read, which is `is_unread`.
+    """
+    is_there = index is not None or is_unread
+    yield Check(("columns",), partial(_check_columns, entry, source, index, is_unread), is_there)
     known = _planned_columns(entry, source) if index is None else list(index.state.settings.definitions)
     for number, named in enumerate(entry.indexes):
         keys, old = ("indexes", number), find(known, named.name)
@@ -194,7 +202,7 @@ def checks_of(entry: TableEntry, source: Table, index: MetadataTable | None) -> 
             yield Check(keys, partial(_check_same, named, source, old), is_there)
             continue
         made: list[Definition] = []
-        yield Check(keys, partial(_check_new, named, source, made), False)
+        yield Check(keys, partial(_check_new, named, source, made), is_unread)
         yield Check(keys, partial(_check_free, tuple(known), source, made), is_there)
         known += made
 
@@ -206,11 +214,11 @@ def _planned_columns(entry: TableEntry, source: Table) -> list[Definition]:
     return []
 
 
-def _check_columns(entry: TableEntry, source: Table, index: MetadataTable | None) -> None:
+def _check_columns(entry: TableEntry, source: Table, index: MetadataTable | None, is_unread: bool) -> None:
     """Check the columns of an entry, and compare them with those of its index, if there is one."""
     wanted = None if entry.columns is None else indexed_columns(source, entry.columns)
     place = index_path(source.root, entry.index)
-    if index is None and wanted is None and not entry.indexes:
+    if index is None and not is_unread and wanted is None and not entry.indexes:
         raise NoIndexError(path=place, hint=NEEDS_COLUMNS)
     if index is not None and wanted is not None:
         named = {index_entry.name.lower() for index_entry in entry.indexes}

@@ -6,18 +6,18 @@ import threading
 from contextlib import suppress
 from functools import partial
 
-from tailbit.errors import CorruptIndexError, IndexLogError, IndexNameTakenError, NoIndexError, TailbitError
+from tailbit.errors import CorruptIndexError, IndexNameTakenError, NoIndexError, SourceError, TailbitError
 from tailbit.index.advice.counts import decided
 from tailbit.index.maintenance.create import indexed_columns, open_or_create
 from tailbit.index.maintenance.definitions import add, define, find
-from tailbit.index.maintenance.start_over import start_over
+from tailbit.index.maintenance.start_over import has_lost_settings, start_over
 from tailbit.index.model import Definition
 from tailbit.index.store.place import index_path, is_made
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.config.check import NEEDS_COLUMNS, checks_of, statement_of
 from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.upkeep.mending import Tell
-from tailbit.streaming.upkeep.own_log import SURE_S, in_time
+from tailbit.streaming.upkeep.own_log import SURE_S, alone, in_time
 from tailbit.streaming.upkeep.own_records import prepare_index
 from tailbit.tables.storage import open_storage
 from tailbit.tables.storage.refusals import may_pass
@@ -30,7 +30,7 @@ def opened_index(entry: TableEntry, table: Table, tell: Tell, sure_s: float = SU
     Waits `sure_s` seconds for a log that cannot be read, since a writer may be in the middle of a commit.
 
     Raises:
-        IndexerRunningError: the log cannot be read, and another indexer is at work.
+        IndexerRunningError: the log or the records cannot be read, and another indexer is at work.
         TailbitError: the index cannot be opened or made.
     """
     make = partial(_prepared, entry, table)
@@ -61,10 +61,11 @@ def _as_it_is(entry: TableEntry, table: Table, place: str) -> MetadataTable:
     """Open an index that is there, with whatever it has; one whose settings are lost is made anew."""
     try:
         return prepare_index(table, place, None)
-    except IndexLogError:
-        raise
-    except CorruptIndexError:
-        return _made_anew(entry, table, place)
+    except CorruptIndexError as damage:
+        if not has_lost_settings(place, damage):
+            raise
+        with alone(open_storage(place, table.storage.options)):
+            return _made_anew(entry, table, place)
 
 
 def differences(entry: TableEntry, table: Table, index: MetadataTable) -> list[str]:
@@ -78,7 +79,7 @@ def differences(entry: TableEntry, table: Table, index: MetadataTable) -> list[s
         try:
             check.run()
         except TailbitError as differs:
-            if may_pass(differs):
+            if may_pass(differs) or isinstance(differs, SourceError):
                 raise
             if check.goes_on:
                 lines.append(f"{differs}; the index goes on with what it has. {differs.hint}")
@@ -96,7 +97,9 @@ def _made_anew(entry: TableEntry, table: Table, place: str) -> MetadataTable:
     options = table.storage.options
     try:
         start_over(place, None, options)
-    except CorruptIndexError:
+    except CorruptIndexError as damage:
+        if not has_lost_settings(place, damage):
+            raise
         if entry.columns is not None:
             known = decided(table, indexed_columns(table, entry.columns))
         elif entry.indexes:

@@ -162,11 +162,12 @@ class Planner:
             and self._agreed.stat == self._past(start)
         ):
             return self._agreed.resume.offset
-        state = self._index.state
+        # The version first: a commit in between leads to one more look, never to one less.
+        version, state = self._index.version, self._index.state
         # A run with `once` has no time beside the stream in which files are filled.
         lacking = self._frozen is not None and left_to_fill(self._table, state)
         resume = decide(state.ledger, start, self._log(), state.settings.version, lacking=lacking)
-        self._agreed = Agreement(start, resume, self._index.version, self._past(start))
+        self._agreed = Agreement(start, resume, version, self._past(start))
         return resume.offset
 
     def _past(self, offset: Offset) -> object:

@@ -77,8 +77,9 @@ class Mender:
             raise
         except CorruptIndexError as records:
             if not is_of_records(records):
-                raise
-            if self._why_damaged(str(records.fields["file"])) is not None:
+                # Another file was damaged, or found to be, in the meantime.
+                self._mend(records)
+            elif self._why_damaged(str(records.fields["file"])) is not None:
                 # The file records themselves are damaged: neither this process nor the index has them whole.
                 self._start_over(records)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tailbit.errors import CorruptIndexError, IndexLogError
+from tailbit.errors import CorruptIndexError, IndexLogError, StorageError
 from tailbit.index.maintenance import create
 from tailbit.index.repair.damage import why_damaged
 from tailbit.index.store.table import MetadataTable
@@ -16,17 +16,21 @@ from tailbit.streaming.upkeep.own_log import alone
 from tailbit.tables.storage import open_storage
 from tailbit.tables.table import Table
 
+_ATTEMPTS = 3
+"""How often an index is opened whose records could be read after an error."""
+
 
 def prepare_index(
     table: Table, path: str, columns: Sequence[str] | None, *, anew: bool = False
 ) -> MetadataTable:
     """Open or create an index as `create.prepare_index` does, and never empty one that is sound or in use.
 
-    With `anew`, the caller must be the only indexer.
+    With `anew`, the caller holds the heartbeat of the index.
 
     Raises:
         IndexerRunningError: the records cannot be read, and another indexer is at work.
         StorageError: the records cannot be read for a reason that says nothing about them.
+        CorruptIndexError: records and settings cannot be read, and no columns are given.
         TailbitError: the index cannot be opened or created.
     """
     if anew:
@@ -39,4 +43,13 @@ def prepare_index(
         file = str(damage.fields["file"])
     storage = open_storage(path, table.storage.options)
     with alone(storage):
-        return create.prepare_index(table, path, columns, keep=why_damaged(storage, file) is None)
+        for _ in range(_ATTEMPTS):
+            if why_damaged(storage, file) is not None:
+                return create.prepare_index(table, path, columns)
+            try:
+                return create.prepare_index(table, path, columns, keep=True)
+            except IndexLogError:
+                raise
+            except CorruptIndexError as damage:
+                file = str(damage.fields["file"])
+    raise StorageError(path=f"{path}/{file}", reason="it was read now and then, and then again not")

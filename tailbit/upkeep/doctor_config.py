@@ -128,7 +128,7 @@ def _of_entry(read: ReadConfig, table: TableEntry, command: str) -> Iterator[Fin
             return
         yield Finding(f"{table.id}: configuration", State.PROBLEM, where, _NEEDED, "Correct this line.")
     for keys, difference in look.differs:
-        remedy = "Say the same in both: the index goes on with its own, and SIGHUP refuses the file."
+        remedy = "Make file and index agree: until then the index keeps its own, and SIGHUP refuses the file."
         where = f"{read.line_of(table, *keys)}: {difference}"
         yield Finding(f"{table.id}: configuration", State.WARNING, where, _NEEDED, remedy)
     for finding in of_table(table.path, table.index, table.storage_options, table.max_lag, command):

@@ -115,10 +115,15 @@ def test_an_index_by_name_that_is_another_one_is_refused_by_a_reload_and_ends_no
     assert problems(folder, text) == []
 
 
-def test_a_damaged_index_needs_no_columns_in_the_file(folder: Path) -> None:
+def test_a_damaged_index_needs_no_columns_in_the_file_and_the_rest_is_compared(folder: Path) -> None:
     for settings in (folder / "a/_tailbit/kind=settings").iterdir():
         settings.write_bytes(b"")
-    assert problems(folder, '[[table]]\npath = "a"\n') == []
+    text = '[[table]]\npath = "a"\n'
+    assert problems(folder, text, reloading=True) == []
+    text += '[[table.indexes]]\nname = "by_w"\non = "upper(w)"\n'
+    (problem,) = problems(folder, text, reloading=True)
+    assert problem.startswith("tailbit.toml:3: a: no column w")
+    assert problems(folder, text) == []
 
 
 def test_a_table_that_cannot_be_read_is_warned_of_with_its_line_and_stops_no_other(folder: Path) -> None:

@@ -103,6 +103,26 @@ def test_a_store_that_fails_again_at_a_start_is_named_and_costs_no_index(
     assert identity(path) == before
 
 
+@pytest.mark.parametrize("start", STARTS)
+def test_reads_that_fail_now_and_then_at_a_start_cost_no_index(
+    path: str, start: Callable[[str], MetadataTable], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, reads = identity(path), []
+    read = FilesKind.read
+
+    def reading(kind: FilesKind, storage: Storage, file: str) -> pa.Table:
+        reads.append(file)
+        if len(reads) in (1, 3):
+            raise CorruptIndexError(file=file, reason="stale") from OSError(errno.ESTALE, "Stale file handle")
+        return read(kind, storage, file)
+
+    monkeypatch.setattr(FilesKind, "read", reading)
+    monkeypatch.setattr(
+        FilesKind, "read_whole", lambda kind, storage, file: kind.read(storage, file) and None
+    )
+    assert start(path).state.index_id == before
+
+
 def test_records_that_cannot_be_read_for_a_moment_while_damage_is_mended_cost_no_index(
     path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
