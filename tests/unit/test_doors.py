@@ -20,6 +20,7 @@ OF_DELTA = re.compile(
 )
 
 SPEAKS = {
+    "streaming/config/jars.py": "refuses jars of Delta of another Spark",
     "tailbit/answer.py": "to_delta and to_spark, which write for readers of Delta",
     "tailbit/outputs/__init__.py": "the same",
     "tailbit/outputs/delta_view.py": "the same",
