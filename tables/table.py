@@ -85,8 +85,8 @@ class Table(ABC):
     def moved_on(self, since: Version) -> bool:
         """Return whether there may be a commit after `since`, the head as the caller saw it last.
 
-        Others who share the object may have seen a later head: it counts as moved on. Cost: one probe by
-        name. Commits already seen are not checked again.
+        True also if another user of the object has seen another head. Cost: one probe by name. Commits
+        already seen are not checked again.
         """
         return True
 

@@ -8,7 +8,7 @@ drops what it has cached.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from tailbit.errors import (
@@ -84,9 +84,12 @@ def remembered_settings(path: str, options: StorageOptions) -> Settings | None:
 
 
 def start_over_with(
-    path: str, known: Sequence[Definition], options: StorageOptions, kinds: Kinds
+    path: str,
+    known: Callable[[], Sequence[Definition] | None],
+    options: StorageOptions,
+    kinds: Kinds = KINDS,
 ) -> Settings:
-    """Create the index at `path` again with its settings, or with columns `known` if these are lost.
+    """Create the index at `path` again with its settings, or with the columns of `known` if these are lost.
 
     Raises:
         TailbitError: no columns are known, a newer release wrote the index, another process committed, or
@@ -94,8 +97,10 @@ def start_over_with(
     """
     try:
         return start_over(path, None, options, kinds)
-    except CorruptIndexError:
-        return start_over(path, known, options, kinds)
+    except CorruptIndexError as damage:
+        if not has_lost_settings(path, damage):
+            raise
+        return start_over(path, known(), options, kinds)
 
 
 def check_columns(path: str, remembered: Sequence[Definition], wanted: Sequence[Definition]) -> None:

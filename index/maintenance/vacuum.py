@@ -83,7 +83,7 @@ def referenced(index: MetadataTable) -> set[str]:
 
     Raises:
         IndexLogError: the newest log checkpoint, or a commit after it, cannot be read.
-        CommitGapError, VersionNotFoundError: a commit was missing again and again.
+        CommitGapError, VersionNotFoundError: a commit was missing in each of the attempts.
     """
     for _ in range(_ATTEMPTS - 1):
         try:

@@ -11,8 +11,8 @@ from tailbit.tables.table import Table
 
 INDEX_FOLDER = "_tailbit"
 
-_OF_A_VERSION = re.compile(r"\d{20}\.")
-"""How the names of commits and log checkpoints begin."""
+OF_A_VERSION = re.compile(r"\d{20}\.")
+"""How the names of commits and log checkpoints of an index begin."""
 
 
 def index_path(table: str, index: str | None = None) -> str:
@@ -25,7 +25,7 @@ def is_made(storage: Storage) -> bool:
 
     What a writer that was killed before its first commit left there is no index.
     """
-    return any(_OF_A_VERSION.match(entry.name) for entry in storage.list("_delta_log"))
+    return any(OF_A_VERSION.match(entry.name) for entry in storage.list("_delta_log"))
 
 
 def log_of(path: str, storage: Storage) -> Table:

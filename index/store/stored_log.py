@@ -7,7 +7,6 @@ Source: Delta protocol, Delta Log Entries.
 from __future__ import annotations
 
 import json
-import re
 import uuid
 from collections.abc import Sequence
 
@@ -19,6 +18,7 @@ from tailbit.faults import Fault, fault_point
 from tailbit.index.kinds.rows import kind_of
 from tailbit.index.kinds.schemas import Kinds
 from tailbit.index.model import IndexFile
+from tailbit.index.store.place import OF_A_VERSION
 from tailbit.index.store.state import IndexState
 from tailbit.index.store.stored_checkpoints import (
     CONFIGURATION,
@@ -34,8 +34,6 @@ from tailbit.index.store.stored_checkpoints import (
 )
 from tailbit.tables.model import Version
 from tailbit.tables.storage import Storage
-
-_OF_A_VERSION = re.compile(r"\d{20}\.")
 
 
 def app_transaction(index_id: str) -> str:
@@ -70,14 +68,14 @@ class StoredLog:
             StorageError: the storage refused.
         """
         names = [entry.name for entry in self._storage.list(LOG)]
-        version = max((int(name[:20]) for name in names if _OF_A_VERSION.match(name)), default=-1) + 1
+        version = max((int(name[:20]) for name in names if OF_A_VERSION.match(name)), default=-1) + 1
         state = [*self._heads(), *_adds(files, True), *_removes(gone, True)]
         self._put(version, index_id, 1, state)
         fault_point(Fault.REPAIR_HALF_DONE)
         self._put_state(version, index_id, 1, state)
         # Newest first: if the deletion stops half-way, the remaining old files are not read as a chain up to
         # the head.
-        for name in sorted(filter(_OF_A_VERSION.match, names), reverse=True):
+        for name in sorted(filter(OF_A_VERSION.match, names), reverse=True):
             self._storage.delete(f"{LOG}/{name}")
 
     def _heads(self) -> list[Action]:

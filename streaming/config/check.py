@@ -52,10 +52,10 @@ TOGETHER, LOOK_S = 32, 10.0
 class Found:
     """The problems of one table, each with the keys in the table's section that it is about.
 
-    `differs`: how columns and indexes by name differ from those that the index has.
-    `waits`: why the table cannot be read now. `is_of_table`: the table or its index is at fault and not the
-    configuration, as with a feature that tailbit cannot read, an index of a newer format, or if there is
-    no index, and the entry names neither columns nor indexes.
+    `differs`: how columns and indexes by name differ from those that the index has. `waits`: why the table
+    cannot be read now. `is_of_table`: the table or its index is at fault and not the configuration, as with
+    a feature that tailbit cannot read, an index of a newer format, or if there is no index, and the entry
+    names neither columns nor indexes.
     """
 
     table: TableEntry
@@ -89,9 +89,9 @@ def check_tables(
         note = read.problems.warn if result.is_of_table and others_go_on else read.problems.add
         for keys, reason in result.problems:
             note(read.place_of(result.table, *keys), f"{result.table.id}: {reason}")
-        note = read.problems.add if reloading else read.problems.warn
+        note_difference = read.problems.add if reloading else read.problems.warn
         for keys, reason in result.differs:
-            note(read.place_of(result.table, *keys), f"{result.table.id}: {reason}")
+            note_difference(read.place_of(result.table, *keys), f"{result.table.id}: {reason}")
     read.problems.refuse()
     return results
 
@@ -134,11 +134,11 @@ class _Passing(Exception):
 
 @contextmanager
 def _noted(problems: list[tuple[Place, str]], keys: Place) -> Iterator[None]:
-    """Add a named error of the block to `problems` under `keys`; damage and an older format are no problems.
+    """Add a named error of the block to `problems` under `keys`.
 
     Raises:
         IndexFormatError: the index has a newer format.
-        NoIndexError: there is no index, and nothing says what one would be of.
+        NoIndexError: there is no index, and the entry names neither columns nor indexes.
         _Passing: the store does not answer, or refuses, now.
     """
     try:

@@ -38,10 +38,11 @@ def _misfits(jar: str, is_file: bool) -> Iterator[str]:
     is_elsewhere = re.match(r"[a-z][\w+.-]*:", path, re.IGNORECASE) is not None
     if is_file and not is_elsewhere and "*" not in path and not os.path.isfile(path):
         yield "there is no such file"
-    named, spark = _RELEASES.search(os.path.basename(jar)), installed("pyspark")
+    name, spark = os.path.basename(jar), installed("pyspark")
+    named = _RELEASES.search(name)
     if named is None or spark is None:
         return
-    of_spark = named["spark"] or _spark_of_delta(os.path.basename(jar))
+    of_spark = named["spark"] or _spark_of_delta(name)
     if of_spark is not None and release(of_spark) != release(spark):
         yield f"it is of Spark {of_spark}, and pyspark {spark} is installed"
     elif named["scala"] != _SCALA:

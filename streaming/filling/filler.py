@@ -77,10 +77,10 @@ class _Stand:
         was built.
         """
         wanted = {definition.id for definition in other.settings.definitions}.issuperset(ids)
-        before, after = (stand._of(ids) for stand in (self, other))
+        before, after = (stand._known(ids) for stand in (self, other))
         return self._is_of(other) and wanted and before == after
 
-    def _of(self, ids: Collection[str]) -> tuple[dict[str, Definition], set[str]]:
+    def _known(self, ids: Collection[str]) -> tuple[dict[str, Definition], set[str]]:
         """Return the definitions with some ids, and those of the ids that were dropped once."""
         known = {d.id: d for d in self.settings.definitions if d.id in ids}
         return known, set(self.settings.dropped).intersection(ids)

@@ -114,7 +114,7 @@ class Member:
         self.root = self.root or self.entry.path or ""
 
     def stands_at(self, lag: Lag, table: Table | None = None) -> None:
-        """Note how far the table is behind now; `table` names the versions, if they are not those before."""
+        """Note how far the table is behind now. `table`: asked for the names of versions that are new."""
         before = self.lag
         if table is not None and (before is None or (before.covered, before.head) != (lag.covered, lag.head)):
             self.names = names_of(table, lag.covered, lag.head)

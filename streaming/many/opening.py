@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -10,7 +11,7 @@ from tailbit.errors import CorruptIndexError, IndexNameTakenError, NoIndexError,
 from tailbit.index.advice.counts import decided
 from tailbit.index.maintenance.create import indexed_columns, open_or_create
 from tailbit.index.maintenance.definitions import add, define, find
-from tailbit.index.maintenance.start_over import has_lost_settings, start_over
+from tailbit.index.maintenance.start_over import has_lost_settings, start_over_with
 from tailbit.index.model import Definition
 from tailbit.index.store.place import index_path, is_made
 from tailbit.index.store.table import MetadataTable
@@ -95,19 +96,15 @@ def _first_index(entry: TableEntry, table: Table) -> Definition:
 def _made_anew(entry: TableEntry, table: Table, place: str) -> MetadataTable:
     """Return an empty index with the settings of the old one, or those of the entry if the old are lost."""
     options = table.storage.options
-    try:
-        start_over(place, None, options)
-    except CorruptIndexError as damage:
-        if not has_lost_settings(place, damage):
-            raise
-        if entry.columns is not None:
-            known = decided(table, indexed_columns(table, entry.columns))
-        elif entry.indexes:
-            known = (_first_index(entry, table),)
-        else:
-            raise
-        start_over(place, known, options)
+    start_over_with(place, partial(_definitions, entry, table), options)
     return MetadataTable.open(place, options=options)
+
+
+def _definitions(entry: TableEntry, table: Table) -> Sequence[Definition] | None:
+    """Return what a new index of an entry has at first; None if the entry does not say."""
+    if entry.columns is not None:
+        return decided(table, indexed_columns(table, entry.columns))
+    return (_first_index(entry, table),) if entry.indexes else None
 
 
 def define_missing(entry: TableEntry, table: Table, index: MetadataTable) -> None:

@@ -123,11 +123,11 @@ class Tables:
     def behind(self) -> str:
         """Return the tables that wait longest with their lags, for the description of a job."""
         with self._changed:
-            lags = [(m.lag, m.behind) for m in self._members.values() if m.lag is not None and m.lag.versions]
-        lags.sort(key=lambda table: -table[0].seconds)
-        words = [behind for _, behind in lags[:DESCRIBED]]
-        if len(lags) > len(words):
-            words.append(f"{counted(len(lags) - len(words), 'other table')} behind")
+            late = [(m.lag, m) for m in self._members.values() if m.lag is not None and m.lag.versions]
+            late.sort(key=lambda table: -table[0].seconds)
+            words = [member.behind for _, member in late[:DESCRIBED]]
+        if len(late) > len(words):
+            words.append(f"{counted(len(late) - len(words), 'other table')} behind")
         return "; ".join(words) or "up to date"
 
     def take(self, ranges: Ranges, batch_id: int) -> None:

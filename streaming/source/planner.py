@@ -37,7 +37,8 @@ checks of the index and of the log's past."""
 class Agreement:
     """An offset that the ledger confirmed.
 
-    `index_version`: of the index with that ledger. `stat`: changes as soon as an older commit is replaced.
+    `index_version`: version of the index whose ledger did. `stat`: changes as soon as an older commit is
+    replaced.
     """
 
     offset: Offset

@@ -102,7 +102,7 @@ class Mender:
 
     def _start_over(self, error: CorruptIndexError) -> None:
         known = self.index.state.settings.definitions
-        start_over_with(self.index.path, known, self.index.storage.options, self.index.kinds)
+        start_over_with(self.index.path, lambda: known, self.index.storage.options, self.index.kinds)
         self.index.refresh()
         self.mended += 1
         self.tell(f"mended: {error}; the index is built again")

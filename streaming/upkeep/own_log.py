@@ -123,5 +123,6 @@ def mended_log(index: MetadataTable, failed: TailbitError, patience: Patience, t
     """
     if not isinstance(failed, IndexLogError) or patience.lasts() < SURE_S:
         return
-    start_over_with(index.path, index.state.settings.definitions, index.storage.options, index.kinds)
+    known = index.state.settings.definitions
+    start_over_with(index.path, lambda: known, index.storage.options, index.kinds)
     tell(f"mended: {failed}; the index is built again")

@@ -35,21 +35,25 @@ def prepare_index(
     """
     if anew:
         return create.prepare_index(table, path, columns, anew=True)
+    opened = _opened(table, path, columns)
+    if isinstance(opened, MetadataTable):
+        return opened
+    storage = open_storage(path, table.storage.options)
+    with alone(storage):
+        for _ in range(_ATTEMPTS):
+            if why_damaged(storage, opened) is not None:
+                return create.prepare_index(table, path, columns)
+            opened = _opened(table, path, columns)
+            if isinstance(opened, MetadataTable):
+                return opened
+    raise StorageError(path=f"{path}/{opened}", reason="it was read now and then, and then again not")
+
+
+def _opened(table: Table, path: str, columns: Sequence[str] | None) -> MetadataTable | str:
+    """Open or create an index; return the file of its records that could not be read, if one could not."""
     try:
         return create.prepare_index(table, path, columns, keep=True)
     except IndexLogError:
         raise
     except CorruptIndexError as damage:
-        file = str(damage.fields["file"])
-    storage = open_storage(path, table.storage.options)
-    with alone(storage):
-        for _ in range(_ATTEMPTS):
-            if why_damaged(storage, file) is not None:
-                return create.prepare_index(table, path, columns)
-            try:
-                return create.prepare_index(table, path, columns, keep=True)
-            except IndexLogError:
-                raise
-            except CorruptIndexError as damage:
-                file = str(damage.fields["file"])
-    raise StorageError(path=f"{path}/{file}", reason="it was read now and then, and then again not")
+        return str(damage.fields["file"])

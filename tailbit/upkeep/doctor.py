@@ -68,11 +68,16 @@ def of_table(
     text = f"{table.root}: version {table.name_of(snapshot.version)}, {counted(len(snapshot.files), 'file')}"
     yield Finding("table", State.OK, text)
     yield _data(table, snapshot.files)
-    place, given = index_path(table.root, index), [] if index is None else ["--index", index]
+    place = index_path(table.root, index)
     yield _clock(snapshot.timestamp_ms, _clock_ms(place, table.storage.options))
     yield of_place("place of the index", place, table.storage.options)
-    command = command or shlex.join(["tailbit", "run", path, *given])
+    command = command or _pasted("run", path, index)
     yield from _index(path, index, options, max_lag, command)
+
+
+def _pasted(verb: str, path: str, index: str | None) -> str:
+    """Return a command about a table, to be pasted into a shell."""
+    return shlex.join(["tailbit", verb, path, *([] if index is None else ["--index", index])])
 
 
 def _data(table: Table, files: Any) -> Finding:
@@ -164,6 +169,5 @@ def _index(
     if errors:
         reason = next(iter(errors))
         text = f"{counted(sum(errors.values()), 'file')} cannot be indexed: {reason}"
-        asked = shlex.join(["tailbit", "status", path, *([] if index is None else ["--index", index])])
-        remedy = f"{asked} names the reasons; questions read such files."
+        remedy = f"{_pasted('status', path, index)} names the reasons; questions read such files."
         yield Finding("files", State.WARNING, text, "files that can be read", remedy)

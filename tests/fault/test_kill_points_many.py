@@ -7,19 +7,17 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from deltalake import write_deltalake
 
 import tailbit
 from support.application import Application
 from support.contents import contents_of
 from support.drive import Drive
+from support.kills_of_many import Writers
 from support.profiles import variants
-from support.tables import rows, three_commits
 from support.waiting import wait_until
 from tailbit.faults import Fault
 from tailbit.index.store.table import MetadataTable
@@ -45,27 +43,6 @@ POINTS = [
 ]
 
 
-class Writer:
-    """Commits to the tables in turn until it is stopped."""
-
-    def __init__(self, tables: list[str]) -> None:
-        self._stop, self._tables = threading.Event(), tables
-        self._thread = threading.Thread(target=self._write, daemon=True)
-        self._thread.start()
-
-    def _write(self) -> None:
-        commits = 0
-        while not self._stop.wait(0.1):
-            write_deltalake(
-                self._tables[commits % len(self._tables)], rows(1000 + commits, 10), mode="append"
-            )
-            commits += 1
-
-    def stop(self) -> None:
-        self._stop.set()
-        self._thread.join()
-
-
 def is_filled(table: str) -> bool:
     """Whether every data file has been indexed for every definition of the index."""
     state = MetadataTable.open(f"{table}/_tailbit").state
@@ -75,10 +52,7 @@ def is_filled(table: str) -> bool:
 
 @pytest.fixture
 def application(tmp_path: Path) -> Iterator[Application]:
-    for name in NAMES:
-        three_commits(str(tmp_path / name))
-    made = Application(tmp_path)
-    made.configure(*NAMES)
+    made = Application.of_three_commits(tmp_path, *NAMES)
     yield made
     made.end_of_test()
 
@@ -93,7 +67,7 @@ def test_an_application_killed_at_a_named_point_goes_on_and_each_index_equals_on
 ) -> None:
     tables = [application.table(name) for name in NAMES]
     application.environment = os.environ | {"TAILBIT_FAULT": f"{fault.value}=kill@{passes}"}
-    writer = Writer(tables)
+    writers = Writers(tables, pause_s=0.1)
     try:
         application.start()
         if fault in OF_FILLING:
@@ -107,7 +81,7 @@ def test_an_application_killed_at_a_named_point_goes_on_and_each_index_equals_on
         application.start()
         application.wait_for_words("covered")
     finally:
-        writer.stop()
+        writers.end()
     application.wait_for_head(*NAMES)
     wait_until(lambda: all(map(is_filled, tables)), application.death)
     assert application.end() == 0, application.said.read_text()

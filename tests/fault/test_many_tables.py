@@ -34,10 +34,7 @@ NAMES = ("orders", "returns", "visits")
 @pytest.fixture
 def application(tmp_path: Path) -> Iterator[Application]:
     """Three tables of three commits each, and nothing started yet."""
-    for name in NAMES:
-        three_commits(str(tmp_path / name))
-    made = Application(tmp_path)
-    made.configure(*NAMES)
+    made = Application.of_three_commits(tmp_path, *NAMES)
     yield made
     made.end_of_test()
 

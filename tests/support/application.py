@@ -17,6 +17,7 @@ import psutil
 from deltalake import DeltaTable
 
 from support.shipped import covered
+from support.tables import three_commits
 from support.waiting import HANG_S, wait_until
 from tailbit.streaming.many.states import states_of
 from tailbit.tables.storage import LocalStorage
@@ -31,6 +32,15 @@ class Application:
         self.folder, self.file, self.said = folder, folder / "tailbit.toml", folder / said
         self.process: subprocess.Popen[bytes] | None = None
         self.read = 0
+
+    @classmethod
+    def of_three_commits(cls, folder: Path, *names: str) -> Application:
+        """Tables of three commits each and their configuration, and nothing started yet."""
+        for name in names:
+            three_commits(str(folder / name))
+        made = cls(folder)
+        made.configure(*names)
+        return made
 
     def table(self, name: str) -> str:
         return str(self.folder / name)

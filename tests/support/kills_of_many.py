@@ -41,16 +41,21 @@ _PAUSE_S = 0.5
 
 
 class Writers:
-    """One commit each half second, to the tables in turn, until `stop` is set."""
+    """One commit each `pause_s` seconds, to the tables in turn, until `end`."""
 
-    def __init__(self, tables: list[str]) -> None:
-        self.stop, self.commits = threading.Event(), 0
-        self._tables = tables
-        self.thread = threading.Thread(target=self._write, daemon=True)
-        self.thread.start()
+    def __init__(self, tables: list[str], pause_s: float = _PAUSE_S) -> None:
+        self.commits, self._stop = 0, threading.Event()
+        self._tables, self._pause_s = tables, pause_s
+        self._thread = threading.Thread(target=self._write, daemon=True)
+        self._thread.start()
+
+    def end(self) -> None:
+        """Write nothing more."""
+        self._stop.set()
+        self._thread.join()
 
     def _write(self) -> None:
-        while not self.stop.wait(_PAUSE_S):
+        while not self._stop.wait(self._pause_s):
             table = self._tables[self.commits % len(self._tables)]
             write_deltalake(table, rows(1000 + 10 * self.commits, 10), mode="append")
             self.commits += 1
@@ -158,8 +163,7 @@ def main() -> int:
             take_over(leader, standby, tables, account)
             leader = standby
         minutes = (time.monotonic() - began) / 60
-        writers.stop.set()
-        writers.thread.join()
+        writers.end()
         leader.wait_for_head(*names)
         ended = leader.end()
         account.wrong += [f"exit status {ended}"] * bool(ended)

@@ -22,6 +22,13 @@ def rates(type_: pa.DataType) -> pa.Table:
     return pa.table({"rate": pa.array([0.1, 0.5], type_)})
 
 
+def commit_rates(builder: HudiBuilder, type_: pa.DataType) -> None:
+    """Commit a file of its own with rates of a type."""
+    requested = builder.timeline.request()
+    file, _ = builder.data_file(rates(type_), requested, builder.new_group(), "")
+    builder.commit(requested, [file], rates(type_).schema, "INSERT")
+
+
 INTS, BEYOND_FLOAT = [7, 16_777_217, None], [7.0, 16_777_216.0, None]
 LONGS, BEYOND_DOUBLE = [7, 2**53 + 1, None], [7.0, 2.0**53, None]
 FLOATS, DOUBLES = [0.1, 1e-10, None], [0.1, 1e7, None]
@@ -112,9 +119,7 @@ def test_bounds_of_numbers_are_none_of_the_texts_that_they_have_become(tmp_path:
 def test_an_index_of_a_float_that_became_a_double_is_right_about_files_that_kept_it(tmp_path: Path) -> None:
     builder = HudiBuilder(str(tmp_path / "table"), 9, random.Random(1))
     for type_ in (pa.float32(), pa.float64()):
-        requested = builder.timeline.request()
-        file, _ = builder.data_file(rates(type_), requested, builder.new_group(), "")
-        builder.commit(requested, [file], rates(type_).schema, "INSERT")
+        commit_rates(builder, type_)
         Drive(tmp_path / "table", tmp_path / "index", ["rate"]).drain()
         opened = tailbit.open(str(tmp_path / "table"), tmp_path / "index")
         assert opened.verify().sound
@@ -134,9 +139,7 @@ def test_only_columns_of_floats_mark_files() -> None:
 def test_files_are_told_anew_only_where_the_float_columns_change(tmp_path: Path) -> None:
     builder = HudiBuilder(str(tmp_path), 9, random.Random(1))
     for type_ in (pa.float32(), pa.float32(), pa.float64(), pa.float64()):
-        requested = builder.timeline.request()
-        file, _ = builder.data_file(rates(type_), requested, builder.new_group(), "")
-        builder.commit(requested, [file], rates(type_).schema, "INSERT")
+        commit_rates(builder, type_)
     table = open_table(str(tmp_path))
     versions = table.versions(0, table.head())
     told = [len(table.changes(version, version).slices) for version in versions]
@@ -147,9 +150,7 @@ def test_files_are_told_anew_only_where_the_float_columns_change(tmp_path: Path)
 def test_a_deferred_index_of_a_column_that_is_promoted_stays_deferred(tmp_path: Path) -> None:
     builder = HudiBuilder(str(tmp_path / "table"), 9, random.Random(1))
     for type_ in (pa.float32(), pa.float64()):
-        requested = builder.timeline.request()
-        file, _ = builder.data_file(rates(type_), requested, builder.new_group(), "")
-        builder.commit(requested, [file], rates(type_).schema, "INSERT")
+        commit_rates(builder, type_)
         drive = Drive(tmp_path / "table", tmp_path / "index", ["rate"])
         (plain,) = drive.index.state.settings.definitions
         deferred = replace(plain, options={DEFERRED: "true"})

@@ -35,6 +35,21 @@ def written_files(metadata: dict[str, Any]) -> set[str]:
     return {Path(stat["path"]).name for stat in stats}
 
 
+def empty_commits(folder: Path, version: int, count: int) -> HudiTimeline:
+    """A timeline of commits that write no file."""
+    made = HudiTimeline(folder, version, random.Random(7))
+    made.properties()
+    metadata = {
+        "partitionToWriteStats": {},
+        "compacted": False,
+        "extraMetadata": {},
+        "operationType": "INSERT",
+    }
+    for _ in range(count):
+        made.complete(made.request(), "commit", metadata)
+    return made
+
+
 @pytest.mark.parametrize("name", packed_names())
 def test_the_completed_instants_are_those_that_were_recorded_and_not_taken_back(
     name: str, tmp_path: Path
@@ -70,16 +85,7 @@ def test_the_rows_that_spark_saw_new_lie_in_files_that_the_commit_names(name: st
 
 @pytest.mark.parametrize("version", [8, 9])
 def test_archived_instants_keep_their_bytes_and_their_order(version: int, tmp_path: Path) -> None:
-    made = HudiTimeline(tmp_path, version, random.Random(7))
-    made.properties()
-    metadata = {
-        "partitionToWriteStats": {},
-        "compacted": False,
-        "extraMetadata": {},
-        "operationType": "INSERT",
-    }
-    for _ in range(12):
-        made.complete(made.request(), "commit", metadata)
+    made = empty_commits(tmp_path, version, 12)
     before = TimelineReader(open_storage(str(tmp_path))).look()
     bytes_before = {instant.key: before.content(instant) for instant in before.completed}
     for _ in range(5):
@@ -114,16 +120,7 @@ def test_while_a_writer_replaces_the_number_of_the_manifest_the_newest_manifest_
 
 def test_a_history_that_begins_while_its_number_is_missing_is_read(tmp_path: Path) -> None:
     """Archiving deletes the instants of the active timeline as soon as a manifest names them."""
-    made = HudiTimeline(tmp_path, 9, random.Random(7))
-    made.properties()
-    metadata = {
-        "partitionToWriteStats": {},
-        "compacted": False,
-        "extraMetadata": {},
-        "operationType": "INSERT",
-    }
-    for _ in range(4):
-        made.complete(made.request(), "commit", metadata)
+    made = empty_commits(tmp_path, 9, 4)
     reader = TimelineReader(open_storage(str(tmp_path)))
     before = reader.look()
     made.archive(made.instants[:2])
