@@ -23,11 +23,11 @@ COMPILED = $(BIN)/python -m compileall -q tailbit $(PACKAGES)
 help:
 	@echo "make demo             index a live table while it changes, and answer from it"
 	@echo "make demo-hudi        the same with two tables of Hudi, which need no Hudi"
-	@echo "make test             everything the project promises: lint, types, layers, tests"
+	@echo "make test             lint, types, layers, tests; suites of the night where a change concerns them (docs/testing.md)"
 	@echo "make tools            Prometheus, Alertmanager and Chromium, which some tests of make test need: as root of Debian"
 	@echo "make lint             ruff, mypy and import-linter alone"
 	@echo "make audit            known vulnerabilities of the pinned packages; status 75 of its command where nobody can be asked"
-	@echo "make proof            Spark judges every version of every history: SEED=1; the result goes to docs/guarantees.md"
+	@echo "make proof            the suites of the night, and Spark judges every version of every history: SEED=1; to docs/testing.md"
 	@echo "make soak             kills and other faults under a live writer: SECONDS=3600 SEED=1; to docs/guarantees.md"
 	@echo "make load             20 commits a second for ten minutes: lag, memory, recovery; to docs/guarantees.md"
 	@echo "make load-definitions indexes made, dropped and rebuilt beside 2 commits a second: KILLS=1 SEED=1; to docs/guarantees.md"
@@ -62,7 +62,7 @@ help:
 # Spark's classes are archived beside the tests that come first: every JVM that is started later maps them.
 test: lint java jar
 	@cd tests && nice $(BIN)/python -m support.shared_classes >/dev/null 2>&1 & \
-	$(BIN)/pytest -n 3 --dist loadscope --no-loadscope-reorder -q $(PYTEST_ARGS)
+	$(BIN)/pytest -n 3 --dist loadscope --no-loadscope-reorder -q --since-proof $(PYTEST_ARGS)
 
 # mypy and import-linter need the packages under their import names: a copied tree gives them that.
 lint: $(VENV)/.test-installed
@@ -85,9 +85,9 @@ demo: $(VENV)/.demo-installed java
 demo-hudi: $(VENV)/.test-installed java
 	cd tests && $(BIN)/python -m support.hudi_demo --folder $(CURDIR)/build/demo-hudi
 
-# What `make test` judges at chosen versions, at all; it takes several times as long.
+# What `make test` judges at chosen versions, at all versions, and the suites of the night; it takes several times as long.
 proof: $(VENV)/.test-installed java
-	cd tests && $(BIN)/python -m support.proof --seed $(SEED) --record ../docs/guarantees.md
+	cd tests && $(BIN)/python -m support.proof --seed $(SEED) --record ../docs/testing.md
 
 # The shipped command under faults, while a writer, readers and upkeep work on the same table.
 soak: SECONDS = 3600

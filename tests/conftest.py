@@ -58,7 +58,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--support-page FILE`: write docs/delta-support.md from the marks; `--hudi-support-page` likewise."""
+    """`--support-page FILE`: write docs/delta-support.md from the marks; `--hudi-support-page` likewise.
+
+    `--since-proof`: leave out the suites of the night that no change since the last proof concerns.
+    """
+    parser.addoption("--since-proof", action="store_true", help="leave unchanged suites to `make proof`")
     for option in ("--support-page", "--hudi-support-page"):
         parser.addoption(option, metavar="FILE", help="write a support page made from the marks")
 
@@ -73,8 +77,19 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             Path(target).write_text(page(claims(session.items, of), of))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say which suites were left to the night."""
+    if config.getoption("--since-proof"):
+        from support.suites import left_out, summary
+
+        for line in summary(left_out()):
+            terminalreporter.write_line(line)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Put files in the order in which they start; a test that asks for `spark` carries the marker."""
+    if config.getoption("--since-proof"):
+        _leave_to_the_night(config, items)
     folders = {item.path: item.path.relative_to(Path(__file__).parent).parts[0] for item in items}
     ranks = {name: n for n, name in enumerate(LONGEST)}
     starting = sorted(
@@ -88,6 +103,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
     items.sort(key=lambda item: (folders[item.path] != FIRST, turns[item.path]))
+
+
+def _leave_to_the_night(config: pytest.Config, items: list[pytest.Item]) -> None:
+    from support.suites import is_of, left_out
+
+    omitted = left_out()
+    nightly = {item for item in items if any(is_of(item.nodeid, suite) for suite in omitted)}
+    items[:] = [item for item in items if item not in nightly]
+    config.hook.pytest_deselected(items=list(nightly))
 
 
 def pytest_runtest_setup() -> None:

@@ -1,8 +1,8 @@
 """The whole proof as a command: `python -m support.proof --seed 1`, in the folder tests.
 
 Spark judges every version of every history, with the settings that it has by itself; random histories and
-predicates are more than in `make test`. The result is written into a page between two marks. The exit status
-is that of pytest.
+predicates are more than in `make test`; and the suites of the night are run. The result is written into a
+page between two marks, with the commit that was proven. The exit status is that of pytest.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from support.marks import write_row
+from support.suites import NIGHTLY, ROOT
 
 BEGIN, END = "<!-- proof: begin -->", "<!-- proof: end -->"
 
@@ -47,6 +48,7 @@ class Proof:
 def main() -> int:
     """Prove as the command line says."""
     asked = _arguments()
+    commit = _clean_commit() if asked.record is not None else ""
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report.xml")
@@ -58,7 +60,7 @@ def main() -> int:
     print(found)
     # 0 and 1: everything was run, and all or not all of it passed. Else the run is no proof.
     if status in (0, 1) and asked.record is not None:
-        record(asked.record, found, datetime.datetime.now(datetime.timezone.utc).date())
+        record(asked.record, found, commit, datetime.datetime.now(datetime.timezone.utc).date())
     return status
 
 
@@ -71,10 +73,21 @@ def counted(report: Path) -> tuple[int, int]:
     return tests, failures + errors
 
 
-def record(page: Path, found: Proof, day: datetime.date) -> None:
+def record(page: Path, found: Proof, commit: str, day: datetime.date) -> None:
     """Put a result between the marks of a page, in place of the one that is there."""
-    cells = {"date": day, "seed": found.seed, "tests": f"{found.tests:,}", "failed": found.failed}
-    write_row(page, BEGIN, END, cells | {"minutes": f"{found.seconds / 60:.0f}"})
+    cells = {"date": day, "seed": found.seed, "commit": f"`{commit}`", "tests": f"{found.tests:,}"}
+    write_row(page, BEGIN, END, cells | {"failed": found.failed, "minutes": f"{found.seconds / 60:.0f}"})
+
+
+def _clean_commit() -> str:
+    """Return the commit that is checked out; end where files differ from it, since it would not be proven."""
+    changed, commit = (
+        subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        for arguments in (("status", "--porcelain"), ("rev-parse", "--short", "HEAD"))
+    )
+    if changed:
+        sys.exit(f"commit these files first, so that the page can name what is proven:\n{changed}")
+    return commit.strip()
 
 
 def _run(seed: int, workers: int, report: Path) -> int:
@@ -87,9 +100,9 @@ def _run(seed: int, workers: int, report: Path) -> int:
         "TAILBIT_EXAMPLES": str(EXAMPLES),
         "TAILBIT_SCALE": str(SCALE),
     }
-    tests = Path(__file__).parents[1]
-    command = [sys.executable, "-m", "pytest", *how, *(str(tests / folder) for folder in JUDGED)]
-    return subprocess.run(command, cwd=tests.parent, env=environment, check=False).returncode
+    nightly = [test for suite in NIGHTLY for test in suite.tests if test.partition("/")[0] not in JUDGED]
+    command = [sys.executable, "-m", "pytest", *how, *(f"tests/{test}" for test in (*JUDGED, *nightly))]
+    return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
 
 
 def _arguments() -> argparse.Namespace:

@@ -105,9 +105,10 @@ def test_a_result_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
 
 
 def test_a_recorded_proof_is_without_a_failure() -> None:
-    text = PAGE.read_text(encoding="utf-8").split(proof.BEGIN)[1].split(proof.END)[0]
+    page = ROOT / "docs" / "testing.md"
+    text = page.read_text(encoding="utf-8").split(proof.BEGIN)[1].split(proof.END)[0]
     rows = [line.split("|")[1:-1] for line in text.splitlines() if line.startswith("|")][2:]
-    assert [cells[3].strip() for cells in rows] in ([], ["0"])
+    assert [cells[4].strip() for cells in rows] in ([], ["0"])
 
 
 def test_a_proof_counts_what_failed_and_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
@@ -118,9 +119,9 @@ def test_a_proof_counts_what_failed_and_takes_the_place_of_the_one_before(tmp_pa
     page.write_text(f"before\n{proof.BEGIN}\nold\n{proof.END}\nafter\n")
     tests, failed = proof.counted(report)
     for seed in (1, 2):
-        proof.record(page, proof.Proof(seed, tests, failed, 61.0), datetime.date(2026, 1, 31))
+        proof.record(page, proof.Proof(seed, tests, failed, 61.0), "0a1b2c3", datetime.date(2026, 1, 31))
     text = page.read_text()
-    assert "| 2026-01-31 | 2 | 10 | 3 | 1 |" in text
+    assert "| 2026-01-31 | 2 | `0a1b2c3` | 10 | 3 | 1 |" in text
     assert "old" not in text
     assert text.startswith("before\n")
     assert text.endswith("after\n")
