@@ -88,7 +88,7 @@ class HiddenRowsKind(Kind["KnownHiddenRows"]):
                 if known_rows is not None and known_rows != rows():
                     yield Problem(where, _OTHERS, Blame.HIDDEN)
             except CorruptIndexError as damage:
-                yield Problem(where, str(damage), Blame.FILE, str(damage.fields.get("file")))
+                yield Problem.of(damage)
             except HiddenRowsError as unreadable:
                 if source.at_head or not unreadable.fields.get("gone"):
                     yield Problem(where, str(unreadable))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Protocol, 
 import pyarrow as pa
 from pyroaring import BitMap
 
-from tailbit.errors import CorruptIndexError
+from tailbit.errors import CorruptIndexError, SourceError
 from tailbit.imports.dataclass import dataclass
 from tailbit.imports.lazy import lazy
 from tailbit.index.kinds.rows import conform, reading, row_groups
@@ -84,9 +84,15 @@ class Problem:
     name: str = field(default="", compare=False)
 
     @classmethod
-    def of(cls, where: str, damage: CorruptIndexError) -> Problem:
-        """Return the problem of a damaged index file, found while `where` was checked."""
-        return cls(where, str(damage), Blame.FILE, str(damage.fields.get("file")))
+    def of(cls, damage: CorruptIndexError) -> Problem:
+        """Return the problem of a damaged index file, whatever was checked when it was met."""
+        file = str(damage.fields.get("file"))
+        return cls(file, str(damage.fields.get("reason", damage)), Blame.FILE, file)
+
+    @classmethod
+    def of_source(cls, path: str, error: SourceError) -> Problem:
+        """Return the problem of a data file that cannot be read, whatever of it was checked."""
+        return cls(f"file {path}", str(error.fields.get("reason", error)))
 
 
 class CheckedSource(NamedTuple):

@@ -64,10 +64,10 @@ def _check(
         data = _keys_of_rows(source, slice_, column)
         posted = _posted(space, column, base, rows)
     except CorruptIndexError as damage:
-        yield Problem.of(where, damage)
+        yield Problem.of(damage)
         return
     except SourceError as unreadable:
-        yield Problem(where, str(unreadable))
+        yield Problem.of_source(slice_.path, unreadable)
         return
     report.derived += 1
     if data.rows != rows:

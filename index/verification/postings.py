@@ -111,7 +111,7 @@ def check_postings(
                 yield Problem(where, f"keys do not rise in {segment.path}", Blame.SPACE, space)
     except CorruptIndexError as damage:
         expected.known = False
-        yield Problem.of(where, damage)
+        yield Problem.of(damage)
         return
     report.positions += rows.positions
     if rows.apart != len(rows.union):
@@ -128,7 +128,7 @@ def check_counts(index: IndexState, column: str, expected: Expected, report: Rep
     try:
         keys, counts = index.value_counts(column, expected.key_type)
     except CorruptIndexError as damage:
-        yield Problem.of(where, damage)
+        yield Problem.of(damage)
         return
     except ColumnTypeError:
         return

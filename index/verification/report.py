@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import field
+from typing import NamedTuple
 
 from tailbit.imports.dataclass import dataclass
-from tailbit.index.kinds.kind import Problem
+from tailbit.index.kinds.kind import Blame, Problem
 from tailbit.tables.model import VersionName
 
 
@@ -36,6 +38,28 @@ class Report:
         return not self.problems
 
     def note(self, problem: Problem) -> None:
-        """Record a problem, once."""
-        if problem not in self.problems:
-            self.problems.append(problem)
+        """Record a problem, once; of an index file that cannot be used the first one says all."""
+        of_file = problem.blame is Blame.FILE
+        if any(each == problem or (of_file and _is_of_file(each, problem.name)) for each in self.problems):
+            return
+        self.problems.append(problem)
+
+
+def _is_of_file(problem: Problem, name: str) -> bool:
+    return problem.blame is Blame.FILE and problem.name == name
+
+
+class DamagedPart(NamedTuple):
+    """A damaged part of the index, such as a file or a row space: its first problem, and how many follow."""
+
+    problem: Problem
+    others: int
+
+
+def damaged_parts(problems: Sequence[Problem]) -> list[DamagedPart]:
+    """Return what is damaged, each part once; a problem that is not the index's is a part of its own."""
+    parts: dict[object, list[Problem]] = {}
+    for problem in problems:
+        of_source = problem.blame is Blame.NOTHING
+        parts.setdefault(problem if of_source else (problem.blame, problem.name), []).append(problem)
+    return [DamagedPart(part[0], len(part) - 1) for part in parts.values()]

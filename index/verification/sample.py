@@ -63,13 +63,13 @@ def _check_values(
         segments = space.serving(column)
         postings_of_values = [_postings(segments, column, value) for value in values]
     except CorruptIndexError as damage:
-        yield Problem.of(f"{where}{positions[0]}", damage)
+        yield Problem.of(damage)
         return
     except SourceError as unreadable:
-        yield Problem(f"{where}{positions[0]}", str(unreadable))
+        yield Problem.of_source(slice_.path, unreadable)
         return
-    for position in positions[len(values) :]:
-        yield Problem(f"{where}{position}", "the data file has fewer rows than recorded")
+    if len(values) < len(positions):
+        yield Problem(f"file {slice_.path}", "the data file has fewer rows than recorded")
     report.sampled += len(values)
     base = int(space.bases[order])
     for position, postings in zip(positions, postings_of_values, strict=False):

@@ -15,7 +15,7 @@ from functools import partial
 
 from tailbit.errors import CorruptIndexError
 from tailbit.index.keys import posting_type_of, widens
-from tailbit.index.kinds.kind import Blame, CheckedSource, Problem
+from tailbit.index.kinds.kind import CheckedSource, Problem
 from tailbit.index.kinds.rows import reading
 from tailbit.index.model import Standing
 from tailbit.index.parquet.index_file import open_index_file
@@ -60,7 +60,7 @@ def verify(
     """
     report = Report(version=coverage.snapshot.version, state=standing.value)
     for damage in coverage.damages:
-        report.note(Problem.of(str(damage.fields.get("file")), damage))
+        report.note(Problem.of(damage))
     source = _source(coverage, storage, at_head)
     try:
         for problem in _check_checksums(index, report):
@@ -72,7 +72,7 @@ def verify(
         for problem in check_derived(coverage.spaces, columns, source, wanted, derive, rng, report):
             report.note(problem)
     except CorruptIndexError as damage:
-        report.note(Problem.of(str(damage.fields.get("file")), damage))
+        report.note(Problem.of(damage))
     return report
 
 
@@ -84,7 +84,7 @@ def _check_checksums(index: IndexState, report: Report) -> Iterator[Problem]:
                 for group in range(file.metadata.num_row_groups):
                     file.read_row_group(group)
         except CorruptIndexError as damage:
-            yield Problem(path, str(damage), Blame.FILE, path)
+            yield Problem.of(damage)
         report.files_read += 1
 
 

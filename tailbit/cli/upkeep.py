@@ -27,7 +27,7 @@ from tailbit.wording import counted
 
 if TYPE_CHECKING:
     from tailbit.index.kinds.kind import Problem
-    from tailbit.index.verification.report import Report
+    from tailbit.index.verification.report import DamagedPart, Report
     from tailbit.upkeep.finding import Finding
     from tailbit.upkeep.repairs import Repaired
 
@@ -75,7 +75,7 @@ def verify(table: str, index: str | None, as_json: bool, **checks: Any) -> int:
     if as_json:
         emit({name: getattr(report, name) for name in _REPORTED} | {"problems": _told(report.problems)})
     else:
-        _print_report(report)
+        _print_report(report, f"tailbit repair {_table_and_index(table, index)}")
     return 0 if report.sound else PROBLEM
 
 
@@ -83,21 +83,49 @@ _REPORTED = "sound state version files spaces postings positions counts sampled 
 """Fields of a report that --json shows, besides its problems."""
 
 
-def _print_report(report: Report) -> None:
+def _table_and_index(table: str, index: str | None) -> str:
+    """Return the arguments of a command about this table and index, as a shell reads them."""
+    given = "" if index is None else f" --index {shlex.quote(index)}"
+    return f"{shlex.quote(table)}{given}"
+
+
+def _print_report(report: Report, repair: str) -> None:
+    """Print what was checked, and a line for each damaged part with what to do; `repair`: the command."""
+    from tailbit.index.verification.report import damaged_parts
+
     click.echo(f"index {report.state}, compared with version {or_dash(report.version)} of the table")
     parts = (
         counted(report.files, "file"),
         counted(report.postings, "value with its rows", "values with their rows"),
-        counted(report.positions, "row"),
+        counted(report.positions, "row of a column", "rows of columns"),
         counted(report.counts, "count of a value", "counts of values"),
         f"{counted(report.sampled, 'value')} read again",
         f"{counted(report.derived, 'column of a file', 'columns of files')} derived again",
         f"{counted(report.files_read, 'index file')} read",
     )
     click.echo(", ".join(parts))
-    for problem in report.problems:
-        click.echo(visible(f"WRONG {problem.where}: {problem.found}"))
-    click.echo("sound" if report.sound else counted(len(report.problems), "problem"))
+    damaged = damaged_parts(report.problems)
+    for part in damaged:
+        click.echo(visible(f"WRONG {_of_part(part)}; {_remedy(part.problem, repair)}"))
+    click.echo("sound" if report.sound else counted(len(damaged), "problem"))
+
+
+def _of_part(part: DamagedPart) -> str:
+    """Return what is wrong with a damaged part in words."""
+    others = f" (and {part.others:,} more like it)" if part.others else ""
+    return f"{part.problem.where}: {' '.join(part.problem.found.split())}{others}"
+
+
+def _remedy(problem: Problem, repair: str) -> str:
+    """Return what to do about a problem; `repair`: the command that builds parts of this index again."""
+    from tailbit.index.kinds.kind import Blame
+    from tailbit.index.kinds.settings import SETTINGS
+
+    if problem.blame is Blame.NOTHING:
+        return "not the index's: restore that file, or the table to a version before it"
+    if problem.name.startswith(f"kind={SETTINGS.name}/"):
+        return f"do: {repair} --columns with the columns of this index"
+    return f"do: {repair}"
 
 
 def _told(problems: Sequence[Problem]) -> list[dict[str, str]]:
@@ -125,6 +153,7 @@ def repair(table: str, samples: int, seed: int, columns: str | None, index: str 
     Exit status 1 when something is left that is not the index's, such as a data file that cannot be read.
     """
     from tailbit.cli.render import progress_bar
+    from tailbit.index.verification.report import damaged_parts
 
     opened = open_for_question(table, index)
     with progress_bar("verify", hidden=as_json) as advance:
@@ -142,8 +171,8 @@ def repair(table: str, samples: int, seed: int, columns: str | None, index: str 
             }
         )
         return PROBLEM if done.left else 0
-    for problem in done.problems:
-        click.echo(visible(f"{'LEFT' if problem in done.left else 'WRONG'} {problem.where}: {problem.found}"))
+    for part in damaged_parts(done.problems):
+        click.echo(visible(f"{'LEFT' if part.problem in done.left else 'WRONG'} {_of_part(part)}"))
     click.echo(_what_was_done(done))
     return PROBLEM if done.left else 0
 
@@ -152,6 +181,8 @@ def _what_was_done(done: Repaired) -> str:
     """Return a sentence on the result of a repair, and on who builds the removed parts again."""
     if not done.problems:
         return "nothing to repair"
+    if len(done.left) == len(done.problems):
+        return "nothing to repair in the index"
     anew = f"made anew, with columns {', '.join(done.anew)}"
     if done.indexer is not None:
         return f"{anew if done.anew else 'taken out'}; the running indexer ({done.indexer}) builds it again"
@@ -203,8 +234,7 @@ def _who_posts(table: str, index: str | None, indexer: str | None) -> str:
     """Return who will index a new column, or which command to start if nobody does."""
     if indexer is not None:
         return f"the running indexer ({indexer}) posts what is new"
-    given = "" if index is None else f" --index {shlex.quote(index)}"
-    return f"no indexer runs: start one to post what is new: tailbit run {shlex.quote(table)}{given}"
+    return f"no indexer runs: start one to post what is new: tailbit run {_table_and_index(table, index)}"
 
 
 @click.command()

@@ -68,7 +68,7 @@ class MaintainedTable(DefinedTable):
         if seen._index is None:
             if seen.damage is None:
                 raise NoIndexError(path=self.index_path)
-            return _unreadable(self.index_path, seen._standing(), seen.damage)
+            return _unreadable(seen._standing(), seen.damage)
         return seen._compared(seen._index, files, columns, progress=progress, **sampling)
 
     def _compared(
@@ -260,13 +260,13 @@ def _chosen(
     return lambda path, column: (not files or path in files) and (not ids or column in ids)
 
 
-def _unreadable(path: str, standing: Standing, damage: CorruptIndexError) -> Report:
+def _unreadable(standing: Standing, damage: CorruptIndexError) -> Report:
     """Return the report on an index that cannot be opened."""
     from tailbit.index.kinds.kind import Problem
     from tailbit.index.verification.report import Report
 
     report = Report(state=standing.value)
-    report.note(Problem(f"index {path}", str(damage)))
+    report.note(Problem.of(damage))
     return report
 
 

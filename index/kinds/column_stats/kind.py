@@ -231,7 +231,7 @@ def _differences(
     try:
         layout = data_file.open_layout(source.storage, slice_.path, slice_.size)
     except DataFileError as unreadable:
-        yield Problem(slice_.path, str(unreadable))
+        yield Problem.of_source(slice_.path, unreadable)
         return
     units = slice(int(stats.starts[number]), int(stats.starts[number + 1]))
     for column in columns:
