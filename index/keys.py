@@ -89,7 +89,7 @@ def key_type_of(type_: DataType) -> str:
     key_type = KEY_TYPES.get(type_.name)
     if key_type is None:
         reason = "only columns of plain values are grouped, compared and indexed by their values"
-        raise ColumnTypeError(column="", type=str(type_), reason=reason)
+        raise ColumnTypeError(column="", type=type_.sql, reason=reason)
     return key_type
 
 

@@ -31,7 +31,7 @@ def key_type_of_column(column: Column, reason: str | None = None) -> str:
         return key_type_of(column.type)
     except ColumnTypeError as plain:
         why = reason if reason is not None else plain.fields["reason"]
-        raise ColumnTypeError(column=column.label, type=str(column.type), reason=why) from plain
+        raise ColumnTypeError(column=column.label, type=column.type.sql, reason=why) from plain
 
 
 def posting_type_of_column(column: Column) -> str:
@@ -45,10 +45,10 @@ def posting_type_of_column(column: Column) -> str:
     except ColumnTypeError as plain:
         if column.type.name == "array":
             element = column.type.fields[0].type
-            reason = f"its elements are of type {element}, which cannot be compared and indexed"
-            raise ColumnTypeError(column=column.label, type=str(column.type), reason=reason) from plain
+            reason = f"its elements are of type {element.sql}, which cannot be compared and indexed"
+            raise ColumnTypeError(column=column.label, type=column.type.sql, reason=reason) from plain
         raise ColumnTypeError(
-            column=column.label, type=str(column.type), reason=plain.fields["reason"]
+            column=column.label, type=column.type.sql, reason=plain.fields["reason"]
         ) from plain
 
 

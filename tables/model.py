@@ -66,6 +66,21 @@ class DataType:
     def __str__(self) -> str:
         return f"decimal({self.precision},{self.scale})" if self.name == "decimal" else self.name
 
+    @property
+    def sql(self) -> str:
+        """The type as Spark SQL writes it, for people: INT, DECIMAL(10,2); other names are as in the log."""
+        name = _SQL_NAMES.get(self.name)
+        return str(self) if name is None else str(self).replace(self.name, name, 1)
+
+
+_SQL_NAMES = {"byte": "TINYINT", "short": "SMALLINT", "integer": "INT", "long": "BIGINT"} | {
+    name: name.upper()
+    for name in (
+        *("boolean", "float", "double", "decimal", "string", "binary", "date", "timestamp", "timestamp_ntz"),
+        *("struct", "array", "map", "variant"),
+    )
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Column:

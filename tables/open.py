@@ -62,10 +62,10 @@ def open_table(path: str, options: StorageOptions = NO_OPTIONS, alone: bool = Tr
             if alone:
                 _check_alone(storage, table_format, possible)
             return table
-    logs = [table_format.words.log for table_format in formats]
-    reason = f"it has no {' and no '.join(logs)}" if storage.exists("") else "there is no such folder"
-    kinds = " and no ".join(table_format.words.kind for table_format in formats)
-    raise NotATableError(path=path, reason=reason, kind=kinds, log=" or ".join(logs))
+    from tailbit.tables.places import no_table
+
+    words = [table_format.words for table_format in formats]
+    raise no_table(path, storage, [each.kind for each in words], [each.log for each in words])
 
 
 def folder_of(table: str) -> str | None:

@@ -60,7 +60,8 @@ def _scalar(type_: DataType, id_: str, label: str, text: str | None, zone: str) 
         return arrow_array([value], arrow)[0]
     except (ValueError, OverflowError, InvalidOperation, pa.ArrowException) as wrong:
         raise MalformedLogError(
-            file="a commit", reason=f"partition value {text!r} of column {label} is not {with_article(type_)}"
+            file="a commit",
+            reason=f"partition value {text!r} of column {label} is not {with_article(type_.sql)}",
         ) from wrong
 
 

@@ -21,7 +21,7 @@ from tailbit.freshness import Freshness, wait_until_covered
 from tailbit.imports.dataclass import dataclass
 from tailbit.index.model import Standing
 from tailbit.index.query.coverage import Coverage, cover
-from tailbit.index.store.place import index_path
+from tailbit.index.store.place import index_path, refuse_index_as_table
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables import check_alone, open_table
 from tailbit.tables.snapshot import Snapshot
@@ -261,6 +261,7 @@ def opened(
         # Of two tables in one folder, an index that fits the opened table tells that it is the one meant.
         if handle._index is None and not given:
             check_alone(table)
+            refuse_index_as_table(table)
     if named is not None and handle._index is None and handle.damage is None:
         raise NoIndexError(path=named)
     return handle

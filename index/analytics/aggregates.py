@@ -94,7 +94,7 @@ def check_numeric(column: Column, function: str) -> None:
     if column.type.name not in NUMERIC:
         reason = f"{function} takes integers, floats and decimals"
         hint = "Ask for min, max or the facets."
-        raise ColumnTypeError(column=column.label, type=str(column.type), reason=reason, hint=hint)
+        raise ColumnTypeError(column=column.label, type=column.type.sql, reason=reason, hint=hint)
 
 
 def summary(key_counts: KeyCounts) -> Summary:

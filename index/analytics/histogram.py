@@ -65,7 +65,7 @@ def histogram(key_counts: KeyCounts, bins: int | Sequence[Any]) -> list[Bin]:
         at = [bisect_left(values, edge) for edge in edges[:-1]]
         at += [bisect_right(values, edge) for edge in edges[-1:]]
     except TypeError as unlike:
-        hint = f"Give edges of the column's type, {key_counts.column.type}."
+        hint = f"Give edges of the column's type, {key_counts.column.type.sql}."
         raise UsageError(reason=f"edges and values do not compare: {unlike}", hint=hint) from unlike
     if len(edges) < 2 or not rising:
         raise UsageError(reason="the edges of the bins do not rise", hint="Give two or more rising edges.")
@@ -92,7 +92,7 @@ def _even(key_counts: KeyCounts, values: list[Any], bins: int) -> list[Any]:
         reason = "bins of one width are made of numbers"
         hint = "Give the edges of the bins, or ask for the parts of the dates."
         raise ColumnTypeError(
-            column=key_counts.column.label, type=str(key_counts.column.type), reason=reason, hint=hint
+            column=key_counts.column.label, type=key_counts.column.type.sql, reason=reason, hint=hint
         )
     finite = [value for value in (values[:2] + values[-2:]) if math.isfinite(value)]
     if not finite:

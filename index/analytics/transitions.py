@@ -90,8 +90,8 @@ def _terms_of(before: Selection, after: Selection, column: Column) -> list[Colum
     for source in sources_of([column]):
         for then in _columns_of(before, after, source):
             if then.type != source.type:
-                reason = f"it is {then.type} at the earlier of the two versions"
-                raise ColumnTypeError(column=source.label, type=str(source.type), reason=reason)
+                reason = f"it is {then.type.sql} at the earlier of the two versions"
+                raise ColumnTypeError(column=source.label, type=source.type.sql, reason=reason)
     return [column, column]
 
 
@@ -103,7 +103,7 @@ def _columns_of(before: Selection, after: Selection, column: Column) -> list[Col
     if wide is None:
         reason = f"it is {types[0]} at version {before.version} and {types[1]} at version {after.version}"
         hint = "Ask about two versions in which one type is the wider one."
-        raise ColumnTypeError(column=column.label, type=str(column.type), reason=reason, hint=hint)
+        raise ColumnTypeError(column=column.label, type=column.type.sql, reason=reason, hint=hint)
     return [replace(column_then, type=wide) for column_then in known]
 
 

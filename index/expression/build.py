@@ -98,7 +98,7 @@ class Builder:
         times = from_.name in TIMES and name in TIMES
         if from_.name in ("void", name, "string") or numeric or times or name == "string":
             return self.cast(value, to)
-        raise wrong_type(taker, with_article(to), value, "CAST it.")
+        raise wrong_type(taker, with_article(to.sql), value, "CAST it.")
 
     def compare(self, op: str, left: Expression, right: Expression) -> Expression:
         """Build a comparison of two expressions, cast to the type in which Spark compares them."""
@@ -114,12 +114,12 @@ class Builder:
         sides = [s if isinstance(s, Literal) else s.type for s in (left, right)]
         common = compared_type(sides[0], sides[1])
         if common is None:
-            reason = f"{left.type} does not compare with {right.type}"
+            reason = f"{left.type.sql} does not compare with {right.type.sql}"
             raise NotRead(mismatch(reason, "BINARY_OP_DIFF_TYPES"))
         if common.name == "void":
             return Literal(BOOLEAN, True if op == "<=>" else None)
         if common.name not in (*NUMERIC, *TIMES, "boolean", "string", "binary"):
-            raise NotRead(f"{left.type} does not compare with {right.type}")
+            raise NotRead(f"{left.type.sql} does not compare with {right.type.sql}")
         _check_common(common)
         return self._compared(op, self.cast(left, common), self.cast(right, common))
 
@@ -139,7 +139,7 @@ class Builder:
         """Build IN of a list, all values cast to one type."""
         common = membership_type([value.type, *(item.type for item in listed)])
         if common is None:
-            raise NotRead(not_of_one_type(str(value.type), [item.type for item in listed]))
+            raise NotRead(not_of_one_type(value.type.sql, [item.type for item in listed]))
         if common.name == "void":
             return Literal(BOOLEAN, None)
         _check_common(common)
@@ -163,7 +163,7 @@ class Builder:
         if value.type.name == "void":
             return self.cast(value, BOOLEAN)
         if value.type != BOOLEAN:
-            reason = f"{with_article(value.type)} is not a condition"
+            reason = f"{with_article(value.type.sql)} is not a condition"
             reason = reason if value.type.name == "string" else mismatch(reason)
             raise NotRead(reason, "Compare it with something.")
         return value
@@ -192,7 +192,7 @@ class Builder:
         left, right = self._number(left, right, op), self._number(right, left, op)
         kinds = (left.type.name, right.type.name)
         if op in BITWISE and not set(kinds) <= set(WHOLE):
-            reason = f"{op} of {left.type} and {right.type} is not read"
+            reason = f"{op} of {left.type.sql} and {right.type.sql} is not read"
             raise NotRead(mismatch(reason), "CAST both AS BIGINT.")
         if "decimal" in kinds and not set(kinds) & set(FLOATING):
             return self._decimal(op, left, right)
@@ -202,7 +202,9 @@ class Builder:
             common = DOUBLE
         elif op == "div":
             if common.name not in WHOLE:
-                raise NotRead(f"div of {left.type} and {right.type} is not read", "CAST both AS BIGINT.")
+                raise NotRead(
+                    f"div of {left.type.sql} and {right.type.sql} is not read", "CAST both AS BIGINT."
+                )
             common = LONG
         return [self.cast(left, common), self.cast(right, common)], common
 
@@ -214,7 +216,7 @@ class Builder:
         if kind == "string" and other.type.name in NUMERIC:
             return self.cast(value, LONG if other.type.name in WHOLE else DOUBLE)
         if kind not in NUMERIC:
-            reason = f"{op} of {value.type} and {other.type} is not read"
+            reason = f"{op} of {value.type.sql} and {other.type.sql} is not read"
             kinds = {kind, other.type.name}
             refused = kinds != {"void"} and not kinds & set(TIMES)
             raise NotRead(mismatch(reason) if refused else reason, instead_of_numbers(op, kinds))
@@ -224,13 +226,13 @@ class Builder:
         sides = [self.cast(s, as_decimal(s if isinstance(s, Literal) else s.type)) for s in (left, right)]
         type_ = decimal_result(op, sides[0].type, sides[1].type)
         if type_ is None:
-            raise NotRead(f"{op} of {left.type} and {right.type} is not read", "CAST both AS BIGINT.")
+            raise NotRead(f"{op} of {left.type.sql} and {right.type.sql} is not read", "CAST both AS BIGINT.")
         return sides, type_
 
     def _moved(self, op: str, day: Expression, more: Expression) -> Expression:
         if more.type.name not in ("byte", "short", "integer"):
             hint = "Write datediff(a, b) for the days between two dates."
-            reason = f"date {op} {more.type} is not read"
+            reason = f"date {op} {more.type.sql} is not read"
             if more.type.name != "void" and (op == "+" or more.type.name not in (*TIMES, "string")):
                 reason = mismatch(reason, "UNEXPECTED_INPUT_TYPE")
             raise NotRead(reason, hint if more.type.name == "date" else None)
@@ -241,13 +243,15 @@ class Builder:
         if value.type.name == "string":
             value = self.cast(value, DOUBLE)
         if value.type.name not in NUMERIC:
-            raise NotRead(of_no_number(f"a sign in front of {with_article(value.type)} is not read", value))
+            raise NotRead(
+                of_no_number(f"a sign in front of {with_article(value.type.sql)} is not read", value)
+            )
         return call("negative", [value], value.type)
 
     def turned(self, value: Expression) -> Expression:
         """Build `~`: an integer with all bits inverted."""
         if value.type.name not in WHOLE:
-            reason = f"~ in front of {with_article(value.type)} is not read"
+            reason = f"~ in front of {with_article(value.type.sql)} is not read"
             pattern = "For a pattern write RLIKE and a regular expression in quotes."
             hint = pattern if value.type.name == "string" else "CAST it AS BIGINT."
             raise NotRead(of_no_number(reason, value), hint)
@@ -282,7 +286,7 @@ class Builder:
         for value in values[1:]:
             common = None if common is None else common_type(common, value.type)
         if common is None:
-            kinds = ", ".join(dict.fromkeys(str(value.type) for value in values))
+            kinds = ", ".join(dict.fromkeys(value.type.sql for value in values))
             reason = f"{taker} has values of {kinds}, which have no common type"
             raise NotRead(mismatch(reason, "DATA_DIFF_TYPES"))
         _check_common(common)
@@ -310,6 +314,8 @@ def _depends_on_zone(from_: DataType, to: DataType) -> bool:
 
 def _check_common(type_: DataType) -> None:
     if type_.fields:
-        raise NotRead(f"values of type {type_} are not compared or chosen between", "Ask for their elements.")
+        raise NotRead(
+            f"values of type {type_.sql} are not compared or chosen between", "Ask for their elements."
+        )
     if type_.name == "decimal" and type_.precision > 38:
         raise NotRead("decimals of more than 38 digits are not read")

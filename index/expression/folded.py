@@ -152,12 +152,12 @@ def wrong_type(
     taker: str, takes: str, value: Expression, hint: str | None = None, error: str = "UNEXPECTED_INPUT_TYPE"
 ) -> NotRead:
     """Return the refusal of an argument of another type than a function takes."""
-    return NotRead(mismatch(f"{taker} takes {takes}, not {with_article(value.type)}", error), hint)
+    return NotRead(mismatch(f"{taker} takes {takes}, not {with_article(value.type.sql)}", error), hint)
 
 
 def no_number(taker: str, value: Expression, takes: str = "a number", hint: str = "CAST it.") -> NotRead:
     """Return the refusal of an argument that is no number; Spark accepts strings and NULL."""
-    return NotRead(of_no_number(f"{taker} takes {takes}, not {with_article(value.type)}", value), hint)
+    return NotRead(of_no_number(f"{taker} takes {takes}, not {with_article(value.type.sql)}", value), hint)
 
 
 def of_no_number(reason: str, value: Expression) -> str:

@@ -82,7 +82,8 @@ def extracted(b: Builder, value: Expression, key: Expression) -> Expression:
         key_type = type_.fields[0].type
         return _value_of(value, b.implicit(key, _compared("[key]", key_type), "[key] of a map"))
     raise NotRead(
-        f"{with_article(type_)} has no elements or fields (INVALID_EXTRACT_BASE_FIELD_TYPE in Spark)", _ASKED
+        f"{with_article(type_.sql)} has no elements or fields (INVALID_EXTRACT_BASE_FIELD_TYPE in Spark)",
+        _ASKED,
     )
 
 
@@ -122,7 +123,7 @@ def _refuse_made(value: Expression) -> None:
 
 def _compared(name: str, type_: DataType) -> DataType:
     if type_.name not in _COMPARED:
-        raise NotRead(f"{name} of elements of type {type_} is not read", "Write exists(a, x -> ...).")
+        raise NotRead(f"{name} of elements of type {type_.sql} is not read", "Write exists(a, x -> ...).")
     return type_
 
 
@@ -140,7 +141,8 @@ def _together(name: str, a: DataType, b: DataType, error: str, decimals: bool) -
     mixed = a != b and "decimal" in (a.name, b.name)
     if common is None or strings == 1 or (mixed and not decimals):
         raise NotRead(
-            mismatch(f"{name} of elements of type {a} and {with_article(b)} is not read", error), "CAST it."
+            mismatch(f"{name} of elements of type {a.sql} and {with_article(b.sql)} is not read", error),
+            "CAST it.",
         )
     if mixed and common.name == "decimal":
         whole = max(side.precision - side.scale for side in (a, b, common) if side.name == "decimal")
@@ -148,7 +150,7 @@ def _together(name: str, a: DataType, b: DataType, error: str, decimals: bool) -
             raise NotRead("decimals of more than 38 digits are not read", "CAST them to fewer digits.")
     if {a.name, b.name} & {"float"} and a != b:
         raise NotRead(
-            f"{name} of elements of type {a} and {with_article(b)} is not read", "CAST it AS DOUBLE."
+            f"{name} of elements of type {a.sql} and {with_article(b.sql)} is not read", "CAST it AS DOUBLE."
         )
     return _compared(name, common)
 
@@ -231,9 +233,8 @@ def element_at(error: str, b: Builder, args: Sequence[Expression]) -> Expression
         common = _together("element_at", key_type, key.type, "MAP_FUNCTION_DIFF_TYPES", decimals=False)
         fits = isinstance(key, Literal) and key.type.name in WHOLE and _holds(key_type, key.value)
         if common != key_type and not fits:
-            reason = (
-                f"element_at of a map of keys of type {key_type} and {with_article(key.type)} is not read"
-            )
+            kinds = f"keys of type {key_type.sql} and {with_article(key.type.sql)}"
+            reason = f"element_at of a map of {kinds} is not read"
             raise NotRead(reason, "CAST it.")
         return _value_of(value, b.cast(key, key_type))
     element_of("element_at", value)

@@ -47,7 +47,7 @@ def rounded(b: Builder, args: Sequence[Expression]) -> Expression:
     value = _of_void(b, args[0])
     digits = whole_constant(args[1], "round takes a constant number of digits") if len(args) > 1 else 0
     if value.type.name not in NUMERIC or abs(digits) > 300:
-        reason = f"round of {with_article(value.type)} is not read"
+        reason = f"round of {with_article(value.type.sql)} is not read"
         raise NotRead(reason if value.type.name in NUMERIC else of_no_number(reason, value), "CAST it.")
     type_ = value.type
     if type_.name == "float":

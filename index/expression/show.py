@@ -40,7 +40,7 @@ def _written_call(e: Call, args: list[str]) -> str:
         nested = [f"({a})" if _is_infix(arg) else a for a, arg in zip(args, e.args, strict=True)]
         return f" {e.name.upper()} ".join(nested)
     if e.name in ("cast", "try_cast"):
-        return f"{e.name.upper()}({args[0]} AS {e.type})"
+        return f"{e.name.upper()}({args[0]} AS {e.type.sql})"
     if e.name == "not":
         return f"NOT ({args[0]})"
     if e.name == "is null":

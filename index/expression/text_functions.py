@@ -143,7 +143,7 @@ def hexadecimal(b: Builder, args: Sequence[Expression]) -> Expression:
 
 def _bytes(value: Expression, name: str) -> Expression:
     if value.type.name not in ("string", "binary"):
-        raise NotRead(f"{name} of {with_article(value.type)} is not read", "CAST it AS STRING.")
+        raise NotRead(f"{name} of {with_article(value.type.sql)} is not read", "CAST it AS STRING.")
     return value
 
 

@@ -30,7 +30,7 @@ def later(b: Builder, value: Expression, unit: str, count: int) -> Expression:
     if name == "date":
         value = b.cast(value, TIMESTAMP)
     elif name not in ("timestamp", "timestamp_ntz"):
-        reason = f"an INTERVAL added to {with_article(value.type)} is not read"
+        reason = f"an INTERVAL added to {with_article(value.type.sql)} is not read"
         raise NotRead(reason if name in ("string", "void") else mismatch(reason), "CAST it AS TIMESTAMP.")
     return call("later", [value], value.type, (unit, count, b.zone))
 
@@ -56,7 +56,7 @@ def difference(b: Builder, left: Expression, right: Expression) -> Expression:
     """
     kinds = {left.type.name, right.type.name}
     if not kinds <= {"date", "timestamp", "timestamp_ntz"}:
-        reason = f"{left.type} - {right.type} is not read beside an INTERVAL"
+        reason = f"{left.type.sql} - {right.type.sql} is not read beside an INTERVAL"
         raise NotRead(reason, "CAST both AS TIMESTAMP.")
     if len(kinds) > 1:
         wide = DataType("timestamp_ntz") if kinds == {"date", "timestamp_ntz"} else TIMESTAMP
@@ -133,7 +133,7 @@ def parsed(
     if value.type.name == "timestamp_ntz":
         raise NotRead("a timestamp_ntz and a format are not read", "Leave the format out.")
     if value.type.name not in ("string", "void") and not spelled:
-        reason = f"{with_article(value.type)} and a format are not read"
+        reason = f"{with_article(value.type.sql)} and a format are not read"
         raise NotRead(mismatch(reason, "UNEXPECTED_INPUT_TYPE"), "CAST it AS STRING.")
     parts = _parts(pattern, PARSED)
     fields = [part[0] for part in parts if part[0] != QUOTE]
@@ -197,5 +197,5 @@ def from_unixtime(b: Builder, args: Sequence[Expression]) -> Expression:
 def since_1970(name: str, unit: int, b: Builder, args: Sequence[Expression]) -> Expression:
     """Build timestamp_seconds or the like, for integers."""
     if args[0].type.name not in (*WHOLE, "void"):
-        raise NotRead(f"{name} of {with_article(args[0].type)} is not read", "CAST it AS BIGINT.")
+        raise NotRead(f"{name} of {with_article(args[0].type.sql)} is not read", "CAST it AS BIGINT.")
     return call("time since 1970", [b.cast(args[0], LONG)], TIMESTAMP, (unit, ""))

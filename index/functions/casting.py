@@ -63,7 +63,7 @@ def is_castable(from_: DataType, to: DataType) -> bool:
 
 def why_not_cast(from_: DataType, to: DataType) -> tuple[str, str | None]:
     """Return why a cast is refused, and what to write instead or None."""
-    reason, numeric = f"a cast from {from_} to {to} is not read", (*WHOLE, *FLOATING, "decimal")
+    reason, numeric = f"a cast from {from_.sql} to {to.sql} is not read", (*WHOLE, *FLOATING, "decimal")
     if (from_.name, to.name) == ("binary", "string"):
         return reason, "Compare bytes with X'6162' or 'ab', of which Spark makes bytes."
     if from_.name in FLOATING and to.name in ("string", "decimal"):

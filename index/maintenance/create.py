@@ -17,6 +17,7 @@ from tailbit.index.advice.counts import decided
 from tailbit.index.kinds.settings import format_of
 from tailbit.index.maintenance.start_over import check_columns, start_over
 from tailbit.index.model import Definition, Settings
+from tailbit.index.store.place import refuse_index_as_table
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables.storage import StorageOptions
 from tailbit.tables.table import Table
@@ -49,6 +50,8 @@ def prepare_index(
             raise
         start_over(path, wanted_columns, options)
         index = _open(path, options)
+    if index is None:
+        refuse_index_as_table(table)
     if index is None and wanted_columns is None:
         raise UsageError(
             reason=f"no index at {path} yet, and no columns are given", hint="Give --columns a,b,c."

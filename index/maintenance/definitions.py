@@ -100,7 +100,7 @@ def _hashed(statement: CreateIndex, columns: Sequence[Column | None], schema: Sc
             hint = (
                 f"Leave {term} or the option out: whole numbers, dates, times, texts and bytes have hashes."
             )
-            term.refuse(f"{term} is {column.type}, of which no hashes are kept", hint)
+            term.refuse(f"{term} is {column.type.sql}, of which no hashes are kept", hint)
         labels.append(column.label if column is not None else term.text)
     once, twice = ", ".join(labels), ", ".join((*labels, *labels))
     return term_of(HASH_OF.format(once=once, twice=twice), schema)

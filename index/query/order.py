@@ -60,7 +60,7 @@ def sort_keys(schema: Schema, texts: Sequence[str]) -> list[SortKey]:
         column = _named(schema, name)
         if column.type.name in _UNORDERED:
             raise ColumnTypeError(
-                column=column.label, type=str(column.type), reason="rows have no order by it"
+                column=column.label, type=column.type.sql, reason="rows have no order by it"
             )
         out.append(SortKey(column, descending, nulls == "FIRST" if nulls else not descending))
     return out

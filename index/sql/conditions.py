@@ -83,7 +83,7 @@ class ConditionReader:
             return self.node(inner)
         expression = self.expressions.read(inner)
         if expression.type.name != "boolean":
-            reason = mismatch(f"{with_article(expression.type)} is not a condition", "FILTER_NOT_BOOLEAN")
+            reason = mismatch(f"{with_article(expression.type.sql)} is not a condition", "FILTER_NOT_BOOLEAN")
             self.operands.refuse(reason, inner, "Compare it with something.")
         return self.condition(expression, inner)
 
@@ -101,7 +101,7 @@ class ConditionReader:
         if isinstance(expression, Literal) and expression.type.name in ("boolean", "void"):
             return Constant(None if expression.value is None else bool(expression.value))
         if expression.type.name != "boolean":
-            reason = f"{with_article(expression.type)} is not a condition"
+            reason = f"{with_article(expression.type.sql)} is not a condition"
             reason = reason if expression.type.name == "string" else mismatch(reason)
             self.operands.refuse(reason, e, "Compare it with something.")
         if isinstance(expression, Ref):

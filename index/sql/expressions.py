@@ -90,7 +90,7 @@ class ExpressionReader:
         if isinstance(expression, Ref):
             self.operands.comparable(expression.column)
         elif expression.type.name in NESTED:
-            reason = f"a value of type {expression.type} is not read here"
+            reason = f"a value of type {expression.type.sql} is not read here"
             self.operands.refuse(reason, e, "Ask for its elements or fields.")
         return expression
 

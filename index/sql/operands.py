@@ -120,7 +120,7 @@ class OperandReader:
         Raises:
             ColumnTypeError: the values cannot be compared.
         """
-        name, fields = column.type.name, {"column": column.label, "type": str(column.type)}
+        name, fields = column.type.name, {"column": column.label, "type": column.type.sql}
         if name in _ASKED_FOR:
             hint = "Such a value is not compared as a whole: ask for what it holds."
             raise ColumnTypeError(**fields, reason=_ASKED_FOR[name], hint=hint)

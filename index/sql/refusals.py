@@ -25,10 +25,10 @@ _TRUTH = (
 )
 _CAST = "Compare values of one type, or write try_cast(... AS INT): NULL where a value does not fit."
 _OF_TYPES = {
-    "does not compare with boolean": _TRUTH,
-    "boolean does not compare with": _TRUTH,
-    "is not a date": "Write a date as DATE'2026-01-31'; try_cast(... AS DATE) is NULL where a text is none.",
-    "is not a timestamp": "Write a time as TIMESTAMP'2026-01-31 12:00:00', a date as '2026-01-31'; "
+    "does not compare with BOOLEAN": _TRUTH,
+    "BOOLEAN does not compare with": _TRUTH,
+    "is not a DATE": "Write a date as DATE'2026-01-31'; try_cast(... AS DATE) is NULL where a text is none.",
+    "is not a TIMESTAMP": "Write a time as TIMESTAMP'2026-01-31 12:00:00', a date as '2026-01-31'; "
     "try_cast(... AS TIMESTAMP) is NULL where a text is none.",
     "NULL is not a condition": "Write a condition such as carrier IS NULL.",
 }

@@ -121,7 +121,7 @@ def value_type(text: str, expression: Expression, hint: str, at: int | None = No
     try:
         return key_type_of(expression.type)
     except ColumnTypeError as wrong:
-        refuse(text, f"its values are of type {expression.type}: {wrong.fields['reason']}", at, hint)
+        refuse(text, f"its values are of type {expression.type.sql}: {wrong.fields['reason']}", at, hint)
 
 
 def indexed_columns_of(definitions: Iterable[Definition], schema: Schema) -> list[Column]:

@@ -42,6 +42,25 @@ def log_of(path: str, storage: Storage) -> Table:
         raise NoIndexError(path=path) from nothing
 
 
+def refuse_index_as_table(table: Table) -> None:
+    """Refuse an index that is given as a table, since it is a Delta table too. Cost: a probe.
+
+    Raises:
+        NotATableError: the table is the metadata table of an index.
+    """
+    if not table.storage.exists(_SETTINGS) or "settings_version" not in table.snapshot().schema.arrow().names:
+        return
+    parent, _, name = table.root.rpartition("/")
+    hint = f"Give the table itself: {parent}" if name == INDEX_FOLDER else "Give the table that it is of."
+    raise NotATableError(
+        path=table.root, reason="it is an index of tailbit", kind="table", log=table.words.log, hint=hint
+    )
+
+
+_SETTINGS = "kind=settings"
+"""The folder of the settings, which every index has."""
+
+
 def refuse_foreign(path: str, storage: Storage) -> None:
     """Refuse an index path that is a file, or a folder with files that do not belong to an index.
 

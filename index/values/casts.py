@@ -64,7 +64,7 @@ def cast(literal: Literal, to: DataType, zone: str) -> Literal:
     if word == "epoch":
         return Literal(to, 0)
     if word is not None:
-        raise Unsupported(f"{word!r} as {with_article(to)} depends on the moment it is asked")
+        raise Unsupported(f"{word!r} as {with_article(to.sql)} depends on the moment it is asked")
     return cast_value(literal, to, zone)
 
 
@@ -78,7 +78,7 @@ def cast_value(literal: Literal, to: DataType, zone: str) -> Literal:
         return Literal(to, literal.value)
     cast_to = _CASTS.get(to.name)
     if cast_to is None:
-        raise Unsupported(f"a cast to {to} is not supported")
+        raise Unsupported(f"a cast to {to.sql} is not supported")
     return Literal(to, cast_to(literal, to, zone))
 
 
@@ -256,7 +256,7 @@ def _within(micros: int, to: DataType) -> int:
     """Check that a time fits into 64 bits, and return it."""
     low, high = WHOLE["long"]
     if not low <= micros <= high:
-        raise Unsupported(f"{micros} microseconds as {with_article(to)} is not supported")
+        raise Unsupported(f"{micros} microseconds as {with_article(to.sql)} is not supported")
     return micros
 
 

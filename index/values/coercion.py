@@ -72,7 +72,7 @@ def membership_type(types: Sequence[DataType]) -> DataType | None:
 
 def not_of_one_type(subject: str, listed: Sequence[DataType]) -> str:
     """Return the reason for refusing IN of a list whose types have no common type."""
-    kinds = ", ".join(dict.fromkeys(map(str, listed)))
+    kinds = ", ".join(dict.fromkeys(type_.sql for type_ in listed))
     return mismatch(f"{subject} does not compare with {kinds} in one list", "DATA_DIFF_TYPES")
 
 

@@ -109,7 +109,7 @@ def _compared_type(key_type: str) -> pa.DataType:
 
 def _unfit(column: Column, given: pa.DataType) -> UsageError:
     return UsageError(
-        reason=f"keys of type {given} do not fit column {column.label}, which is {column.type}",
+        reason=f"keys of type {given} do not fit column {column.label}, which is {column.type.sql}",
         hint=_remedy(column.type, given),
     )
 

@@ -138,7 +138,7 @@ def _integer(digits: str, negative: bool, name: str | None, text: str) -> Litera
 
 
 def _out_of_range(text: str, name: str) -> ValueError:
-    return ValueError(f"{text} is out of the range of {name} ({_RANGE})")
+    return ValueError(f"{text} is out of the range of {DataType(name).sql} ({_RANGE})")
 
 
 def _too_long(text: str) -> ValueError:

@@ -56,19 +56,19 @@ def cut(text: str) -> str:
 
 def refused(literal: Literal, to: DataType) -> Unsupported:
     """Return the error of an unsupported cast between two types."""
-    return Unsupported(f"a cast from {literal.type} to {to} is not supported")
+    return Unsupported(f"a cast from {literal.type.sql} to {to.sql} is not supported")
 
 
 def unread(text: str, to: DataType) -> Unsupported:
     """Return the error for a text that Spark may read but is unsupported here."""
-    return Unsupported(f"{cut(text)!r} as {with_article(to)} is not supported")
+    return Unsupported(f"{cut(text)!r} as {with_article(to.sql)} is not supported")
 
 
 def malformed(text: str, to: DataType) -> SparkRaises:
     """Return the error for a text that Spark cannot parse either."""
-    return SparkRaises(f"{cut(text)!r} is not {with_article(to)}", "CAST_INVALID_INPUT")
+    return SparkRaises(f"{cut(text)!r} is not {with_article(to.sql)}", "CAST_INVALID_INPUT")
 
 
 def out_of_range(shown: object, to: DataType, error: str) -> SparkRaises:
     """Return the error for a value that a type cannot hold."""
-    return SparkRaises(f"{shown} is out of the range of {to}", error)
+    return SparkRaises(f"{shown} is out of the range of {to.sql}", error)

@@ -69,19 +69,19 @@ class LocalStorage(Storage):
         try:
             stat = stat_inside(path, target, self.root, self.options)
         except OSError as refused:
-            raise _refusal(path, refused) from refused
+            raise _refusal(target, refused) from refused
         return target, None if stat is None else Stat(stat.st_size, stat.st_mtime_ns, stat.st_ino)
 
     def read(self, rel: str, limit: int = WHOLE) -> bytes:
         """Read all bytes of a file, at most `limit`."""
-        with _named(rel), open(self.local_path(rel), "rb") as file:
+        with _named(self.local_path(rel)), open(self.local_path(rel), "rb") as file:
             size = os.fstat(file.fileno()).st_size
             refuse_oversized(rel, size, limit)
             return file.read(size)
 
     def read_range(self, rel: str, offset: int, length: int) -> bytes:
         """Read at most `length` bytes from `offset`; fewer if the file ends before."""
-        with _named(rel), open(self.local_path(rel), "rb") as file:
+        with _named(self.local_path(rel)), open(self.local_path(rel), "rb") as file:
             file.seek(offset)
             return file.read(length)
 
@@ -121,7 +121,7 @@ class LocalStorage(Storage):
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as refused:
-            raise _refusal(rel, refused) from refused
+            raise _refusal(self.local_path(rel), refused) from refused
         return Stat(stat.st_size, stat.st_mtime_ns, stat.st_ino)
 
     def clock_ms(self) -> int:
@@ -143,7 +143,7 @@ class LocalStorage(Storage):
 
     def open(self, rel: str, end: int = 0) -> pa.NativeFile:
         """Open the file for random access without mapping: truncation while open is an error, not a crash."""
-        with _named(rel):
+        with _named(self.local_path(rel)):
             return pa.OSFile(self.local_path(rel), mode="rb")
 
     @contextmanager
@@ -180,7 +180,7 @@ class LocalStorage(Storage):
 
     def delete(self, rel: str) -> None:
         """Remove a file; do nothing if it is gone already."""
-        with _named(rel):
+        with _named(self.local_path(rel)):
             Path(self.local_path(rel)).unlink(missing_ok=True)
 
     def _write(self, rel: str, data: bytes, publish: Callable[[str, str], None]) -> None:
@@ -188,7 +188,7 @@ class LocalStorage(Storage):
         temp = os.path.join(
             os.path.dirname(target), f".{os.path.basename(target)}.{uuid.uuid4().hex[:8]}.tmp"
         )
-        with _named(rel):
+        with _named(self.local_path(rel)):
             self._make_folder(os.path.dirname(target))
             try:
                 with open(temp, "xb") as file:
@@ -302,16 +302,29 @@ def _overlap(one: str, other: str) -> bool:
 
 @contextmanager
 def _named(rel: str) -> Iterator[None]:
-    """Turn errors of the operating system into StorageError, except those for missing and existing files."""
+    """Turn errors of the operating system into StorageError, except those for missing and existing files.
+
+    Below a file nothing exists.
+    """
     try:
         yield
     except (FileNotFoundError, FileExistsError):
         raise
+    except NotADirectoryError as below:
+        raise FileNotFoundError(below.errno, below.strerror, below.filename) from below
     except OSError as refused:
         raise _refusal(rel, refused) from refused
 
 
-def _refusal(rel: str, refused: OSError) -> StorageError:
+def _refusal(path: str, refused: OSError) -> StorageError:
     if refused.errno in (errno.ENOSPC, errno.EDQUOT):
-        return StorageError(path=rel, reason="the disk is full")
-    return StorageError(path=rel, reason=refused.strerror or str(refused))
+        return StorageError(path=path, reason="the disk is full", hint=_FULL)
+    hint = _RIGHTS if refused.errno in (errno.EACCES, errno.EPERM, errno.EROFS) else None
+    return StorageError(path=path, reason=refused.strerror or str(refused), hint=hint)
+
+
+_FULL = "Free space, then start again: nothing half-written is visible."
+_RIGHTS = (
+    "Give this user the right to it, and to the folders above it: `ls -ld` shows whose they are. Where an"
+    " index may not lie beside its table, --index PATH puts it elsewhere."
+)

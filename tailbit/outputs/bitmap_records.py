@@ -255,7 +255,7 @@ def check_columns(columns: Sequence[Column]) -> None:
     for column in columns:
         if not has_records(column):
             reason = "its values have no texts by which records could name them"
-            raise ColumnTypeError(column=column.label, type=str(column.type), reason=reason, hint=_HINT)
+            raise ColumnTypeError(column=column.label, type=column.type.sql, reason=reason, hint=_HINT)
 
 
 _HINT = "Name columns of type boolean, integer, float, double, decimal, string, date or timestamp."

@@ -19,11 +19,12 @@ from tailbit.index.predicate.value_sets import NOTHING, NULL, VALUES, Interval, 
 from tailbit.index.values.casts import cast, round_half_up
 from tailbit.index.values.coercion import compared_type, is_rounded, membership_type, not_of_one_type, rounded
 from tailbit.index.values.literals import WHOLE, Literal, range_of
-from tailbit.index.values.refusals import NotRead, mismatch
+from tailbit.index.values.refusals import NotRead, SparkRaises, mismatch
 from tailbit.index.values.unwrapping import CAST_TO_INSTANTS, as_given
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import Column, DataType
 from tailbit.tables.zones.times import fixed_offset
+from tailbit.wording import with_article
 
 if TYPE_CHECKING:
     from tailbit.index.sql.comparing import char_padding
@@ -48,7 +49,7 @@ def comparable_type(left: Column, right: Column) -> DataType:
     """
     common = compared_type(left.type, right.type)
     if common is None:
-        reason = f"columns of types {left.type} and {right.type} do not compare"
+        reason = f"columns of types {left.type.sql} and {right.type.sql} do not compare"
         raise Incomparable(mismatch(reason, "BINARY_OP_DIFF_TYPES"))
     for side in (left, right):
         key_type, wanted = key_type_of(side.type), key_type_of(common)
@@ -58,7 +59,7 @@ def comparable_type(left: Column, right: Column) -> DataType:
         rescaled = scale is not None and wide is not None and scale <= wide and digits + wide <= 38
         textual = is_textual(key_type) and is_textual(wanted)
         if key_type != wanted and not plain and not rescaled and not textual:
-            raise Incomparable(f"Spark would cast column {side.label} from {side.type} to {common}")
+            raise Incomparable(f"Spark would cast column {side.label} from {side.type.sql} to {common.sql}")
     return common
 
 
@@ -76,7 +77,7 @@ def comparison(type_: DataType, op: str, literal: Literal, zone: str) -> Truth:
         return (NOTHING.inverse(), NOTHING) if whole else (NOTHING, NOTHING.inverse())
     common = compared_type(type_, literal)
     if common is None:
-        reason = f"a column of type {type_} does not compare with {literal.type}"
+        reason = f"a column of type {type_.sql} does not compare with {literal.type.sql}"
         raise Incomparable(mismatch(reason, "BINARY_OP_DIFF_TYPES"))
     if literal.value is None:
         return (NULL, VALUES) if op == "<=>" else NEVER
@@ -85,7 +86,7 @@ def comparison(type_: DataType, op: str, literal: Literal, zone: str) -> Truth:
         if given is not None:
             return comparison(type_, op, given, zone)
     domain = _Domain(type_, common, zone)
-    target = cast(literal, common, zone).value
+    target = _constant(literal, common, type_, zone)
     assert target is not None
     if type_.char_length and isinstance(target, bytes) and common.name == "string":
         true = char_padding.where_compared(type_.char_length, op, target.decode())
@@ -108,8 +109,8 @@ def membership(type_: DataType, literals: Iterable[Literal], zone: str) -> Truth
     listed = list(literals)
     common = membership_type([type_, *(literal.type for literal in listed)])
     if common is None:
-        raise Incomparable(not_of_one_type(f"a column of type {type_}", [item.type for item in listed]))
-    known = [value for literal in listed if (value := cast(literal, common, zone).value) is not None]
+        raise Incomparable(not_of_one_type(f"a column of type {type_.sql}", [item.type for item in listed]))
+    known = [value for literal in listed if (value := _constant(literal, common, type_, zone)) is not None]
     if common.name == "timestamp" and len(known) == len(listed) and len(set(known)) == 1:
         return comparison(type_, "=", Literal(common, known[0]), zone)
     if type_.char_length and all(literal.type.name == "string" for literal in listed):
@@ -118,6 +119,21 @@ def membership(type_: DataType, literals: Iterable[Literal], zone: str) -> Truth
         domain = _Domain(type_, common, zone)
         true = ValueSet.of(i for value in known for i in _intervals(domain, "=", value))
     return true, (true.others() if len(known) == len(listed) else NOTHING)
+
+
+def _constant(literal: Literal, common: DataType, type_: DataType, zone: str) -> Value | None:
+    """Return a constant in the type in which it is compared with a column; an error names the column's type.
+
+    Raises:
+        ValueError: the literal is malformed for the column's type.
+    """
+    try:
+        return cast(literal, common, zone).value
+    except SparkRaises as wrong:
+        of_common, of_column = with_article(common.sql), with_article(type_.sql)
+        if not wrong.reason.endswith(f" is not {of_common}"):
+            raise
+        raise SparkRaises(wrong.reason.removesuffix(of_common) + of_column, wrong.error) from wrong
 
 
 def _in_padded(length: int, known: Sequence[Value], listed: Sequence[Literal]) -> ValueSet:
@@ -165,8 +181,10 @@ def _conversion(type_: DataType, common: DataType, zone: str) -> Callable[[int],
         return lambda value: datetimes.start_of_day(value, zone)
     if type_.name == "timestamp_ntz" and common.name == "timestamp":
         return _instants(zone)
-    hint = f"Write the constant as {type_}, e.g. in quotes." if type_.name == "string" else None
-    raise Incomparable(f"Spark would cast the column from {type_} to {common}, which changes its order", hint)
+    hint = f"Write the constant as {type_.sql}, e.g. in quotes." if type_.name == "string" else None
+    raise Incomparable(
+        f"Spark would cast the column from {type_.sql} to {common.sql}, which changes its order", hint
+    )
 
 
 def _rescaled(source: int, scale: int) -> Callable[[int], int]:

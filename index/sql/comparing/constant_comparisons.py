@@ -31,7 +31,7 @@ def compared_constants(left: Literal, op: str, right: Literal, zone: str) -> boo
         return _by_sets(right, MIRRORED[op], left, zone)
     common = compared_type(left, right)
     if common is None:
-        reason = f"{left.type} does not compare with {right.type}"
+        reason = f"{left.type.sql} does not compare with {right.type.sql}"
         raise Incomparable(mismatch(reason, "BINARY_OP_DIFF_TYPES"))
     a, b = cast(left, common, zone).value, cast(right, common, zone).value
     if a is None or b is None:
@@ -67,7 +67,7 @@ def constant_in(subject: Literal, listed: Sequence[Literal], zone: str) -> bool 
     """
     common = membership_type([subject.type, *(literal.type for literal in listed)])
     if common is None:
-        raise Incomparable(not_of_one_type(str(subject.type), [item.type for item in listed]))
+        raise Incomparable(not_of_one_type(subject.type.sql, [item.type for item in listed]))
     value, *values = (cast(literal, common, zone).value for literal in (subject, *listed))
     if value is None:
         return None

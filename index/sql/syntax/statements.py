@@ -6,6 +6,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -108,11 +111,11 @@ def written(first: str) -> str | None:
 
 def _instead(statement: Statement) -> str:
     """Return the command and the method equivalent to a statement."""
-    table = (statement.piece("FROM").split() or ["TABLE"])[0].strip("`,")
+    table = _table(statement.piece("FROM"))
     condition, items = statement.condition, _items(statement.piece("SELECT"))
     calls = [call for item in items if (call := _aggregate(item)) is not None]
-    where = f' --where "{condition}"' if condition else ""
-    answer = f'table.where("{condition}")' if condition else "table.where()"
+    where = f" --where {_in_shell(condition)}" if condition else ""
+    answer = f"table.where({_in_python(condition) if condition else ''})"
     named = _items(statement.piece("GROUP"))
     groups = [items[int(g) - 1] if g.isdigit() and 0 < int(g) <= len(items) else g for g in named]
     if groups or "HAVING" in statement.pieces:
@@ -122,7 +125,8 @@ def _instead(statement: Statement) -> str:
         return f"{_both(command + where + top, answer + method)}{further}"
     if len(items) == 1 and items[0].upper().startswith("DISTINCT "):
         column = items[0].split(None, 1)[1].strip(" ()")
-        return _both(f"tailbit facets {table} {column}{where}", f'{answer}.distinct("{column}")')
+        command = f"tailbit facets {table} {_word(column)}{where}"
+        return _both(command, f"{answer}.distinct({_in_python(column)})")
     if calls:
         return _aggregated(table, calls[0], condition, where, answer)
     return _read(statement, table, items)
@@ -134,35 +138,36 @@ def _both(command: str, method: str) -> str:
 
 def _facets(table: str, groups: Sequence[str], calls: Sequence[tuple[str, str]]) -> tuple[str, str]:
     measures = [(name, column) for name, column in calls if name != "count"]
-    options = "".join(f" --{name} {column}" for name, column in measures)
-    named = "".join(f', {name}="{column}"' for name, column in measures)
-    quoted = ", ".join(f'"{group}"' for group in groups)
-    return f"tailbit facets {table} {','.join(groups)}{options}", f".facets({quoted}{named})"
+    options = "".join(f" --{name} {_word(column)}" for name, column in measures)
+    named = "".join(f", {name}={_in_python(column)}" for name, column in measures)
+    quoted = ", ".join(map(_in_python, groups))
+    return f"tailbit facets {table} {_word(','.join(groups))}{options}", f".facets({quoted}{named})"
 
 
 def _aggregated(table: str, call: tuple[str, str], condition: str, where: str, answer: str) -> str:
     name, column = call
     if name == "count" and column.upper().startswith("DISTINCT "):
         column = column.split(None, 1)[1]
-        return _both(f"tailbit summary {table} {column}{where}", f'{answer}.count_distinct("{column}")')
+        command = f"tailbit summary {table} {_word(column)}{where}"
+        return _both(command, f"{answer}.count_distinct({_in_python(column)})")
     if name == "count":
-        quoted = f' "{condition}"' if condition else ""
+        quoted = f" {_in_shell(condition)}" if condition else ""
         return _both(f"tailbit count {table}{quoted}", f"{answer}.count()")
-    return _both(f"tailbit summary {table} {column}{where}", f'{answer}.{name}("{column}")')
+    return _both(f"tailbit summary {table} {_word(column)}{where}", f"{answer}.{name}({_in_python(column)})")
 
 
 def _read(statement: Statement, table: str, items: Sequence[str]) -> str:
-    columns = [item for item in items if item != "*"]
+    columns = [_ALIAS.sub("", item) for item in items if item != "*"]
     order = _items(statement.piece("ORDER") or statement.piece("SORT"))
-    quoted = f' "{statement.condition}"' if statement.condition else ""
-    answer = f'table.where("{statement.condition}")' if statement.condition else "table.where()"
+    quoted = f" {_in_shell(statement.condition)}" if statement.condition else ""
+    answer = f"table.where({_in_python(statement.condition) if statement.condition else ''})"
     options, arguments = "", []
     if columns:
-        options += f" --columns {','.join(columns)}"
-        arguments.append("[" + ", ".join(f'"{column}"' for column in columns) + "]")
+        options += f" --columns {_word(','.join(columns))}"
+        arguments.append("[" + ", ".join(map(_in_python, columns)) + "]")
     if order:
-        options += f' --order-by "{",".join(order)}"'
-        arguments.append("order_by=[" + ", ".join(f'"{column}"' for column in order) + "]")
+        options += f" --order-by {_in_shell(','.join(order))}"
+        arguments.append("order_by=[" + ", ".join(map(_in_python, order)) + "]")
     for word in ("LIMIT", "OFFSET"):
         if statement.piece(word):
             options += f" --{word.lower()} {statement.piece(word)}"
@@ -170,15 +175,54 @@ def _read(statement: Statement, table: str, items: Sequence[str]) -> str:
     return _both(f"tailbit read {table}{quoted}{options}", f"{answer}.read({', '.join(arguments)})")
 
 
+_ALIAS = re.compile(r"\s+AS\s+(?:\w+|`(?:[^`]|``)+`)$", re.IGNORECASE)
+"""The name that a SELECT gives to an item."""
+_NAME = re.compile(r"(?:`(?:[^`]|``)+`|\"[^\"]+\"|[^\s`,;\"])+")
+"""A name with its quoted parts, to the first blank outside of them."""
+_PATH = re.compile(r"\w+\.`((?:[^`]|``)+)`|\"([^\"]+)\"")
+"""A table as a statement names its folder: a format and the path in backticks; or a name in double quotes."""
+_PIECE = re.compile(r"`(?:[^`]|``)*`|'(?:[^'\\]|\\.)*'|\"[^\"]*\"|[(),]|[^`'\"(),]+|.", re.DOTALL)
+"""A quoted piece of a list, a sign that parts or nests its items, or what is between."""
+
+
+def _table(source: str) -> str:
+    """Return the table of a FROM clause as an argument of a command."""
+    name = _NAME.match(source)
+    if name is None:
+        return "TABLE"
+    path = _PATH.fullmatch(name[0])
+    if path is not None:
+        return _word((path[1] or path[2]).replace("``", "`"))
+    return _word(re.sub("`((?:[^`]|``)+)`", lambda part: part[1].replace("``", "`"), name[0]))
+
+
+def _word(text: str) -> str:
+    """Return an argument of a shell, in quotes only where it needs them."""
+    return text if shlex.quote(text) == text else _in_shell(text)
+
+
+def _in_shell(text: str) -> str:
+    """Return a text in the quotes of a shell, in which no character of the text is a sign of the shell."""
+    if "'" not in text and any(sign in text for sign in '"$`\\!'):
+        return f"'{text}'"
+    return '"' + re.sub(r'([\\"$`])', r"\\\1", text) + '"'
+
+
+def _in_python(text: str) -> str:
+    """Return a text as Python writes it, in double quotes."""
+    return json.dumps(text, ensure_ascii=False)
+
+
 def _items(listed: str) -> list[str]:
-    """Split a list at the commas outside of parentheses."""
-    items, depth, begin = [], 0, 0
-    for at, character in enumerate(listed):
-        depth += (character == "(") - (character == ")")
-        if character == "," and not depth:
-            items.append(listed[begin:at].strip())
-            begin = at + 1
-    return [item for item in (*items, listed[begin:].strip()) if item]
+    """Split a list at the commas outside of parentheses and quotes."""
+    items, depth = [""], 0
+    for piece in _PIECE.findall(listed):
+        depth += (piece == "(") - (piece == ")")
+        if piece == "," and not depth:
+            items.append("")
+        else:
+            items[-1] += piece
+    return [item.strip() for item in items if item.strip()]
 
 
 def _aggregate(item: str) -> tuple[str, str] | None:

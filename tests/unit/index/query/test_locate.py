@@ -166,9 +166,9 @@ def test_no_keys_are_located_nowhere(flights: tailbit.IndexedTable) -> None:
     ("keys", "on", "said"),
     [
         ([1, None], "flight", "a key has NULL in flight"),
-        (["one"], "flight", "keys of type string do not fit column flight, which is long"),
+        (["one"], "flight", "keys of type string do not fit column flight, which is BIGINT"),
         ([1.5], "flight", "keys of type double do not fit column flight"),
-        ([1], "carrier", "keys of type int64 do not fit column carrier, which is string"),
+        ([1], "carrier", "keys of type int64 do not fit column carrier, which is STRING"),
         ([datetime.date(2026, 1, 1)], "flight", "keys of type date32"),
         ([1, "a"], "flight", "keys are of several types"),
         ([(1, 2)], "flight", "a key has not one value for each of flight"),
@@ -192,7 +192,7 @@ def test_a_column_that_is_not_there_or_has_no_keys_is_named(table_path: str) -> 
     table = tailbit.open(table_path)
     with pytest.raises(UnknownColumnError, match="no column b"):
         table.locate([1], on="b")
-    with pytest.raises(ColumnTypeError, match="column a is of type array"):
+    with pytest.raises(ColumnTypeError, match="column a is of type ARRAY"):
         table.locate([1], on="a")
 
 

@@ -25,7 +25,8 @@ _WORDS_OF_SQL = frozenset(
     "ALL AND ANY AS BETWEEN BIGINT BINARY BOOLEAN BY CASE CAST COLLATE COLUMN CONDITION DATE DECIMAL "
     "DISTINCT DOUBLE ELSE END ESCAPE EXISTS EXTRACT FALSE FROM GROUP HAVING ILIKE IN INT INTERVAL IS LAX "
     "LIKE LIMIT SQL MINUTES HOURS NOT NULL NULLIF OFFSET OR ORDER RLIKE SFO STRING SORT TABLE THEN "
-    "TIMESTAMP TRUE TRY_CAST UA UNKNOWN WHEN WHERE YEAR DAY HOUR SELECT VALUES".split()
+    "TIMESTAMP TIMESTAMP_NTZ TINYINT SMALLINT FLOAT ARRAY MAP STRUCT "
+    "TRUE TRY_CAST UA UNKNOWN WHEN WHERE YEAR DAY HOUR SELECT VALUES".split()
 )
 
 
@@ -143,13 +144,13 @@ def test_what_to_write_instead_is_told_with_the_persons_own_pieces(
 @pytest.mark.parametrize(
     ("condition", "said"),
     [
-        ("1 + 2", " an integer is not a condition"),
-        ("carrier", " a string is not a condition"),
+        ("1 + 2", " an INT is not a condition"),
+        ("carrier", " a STRING is not a condition"),
         ("NULL", " NULL is not a condition"),
-        ("abs(DATE'2026-01-31') = 1", ", not a date"),
-        ("size(7) = 1", "an array or a map, not an integer"),
-        ("CAST('y' AS INT) = 1", "'y' is not an integer"),
-        ("array_contains(array('x'), 1)", "type string and an integer"),
+        ("abs(DATE'2026-01-31') = 1", ", not a DATE"),
+        ("size(7) = 1", "an array or a map, not an INT"),
+        ("CAST('y' AS INT) = 1", "'y' is not an INT"),
+        ("array_contains(array('x'), 1)", "type STRING and an INT"),
     ],
 )
 def test_a_type_in_a_message_has_the_article_that_its_sound_asks_for(
