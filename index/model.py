@@ -21,8 +21,8 @@ ROWS_PER_SPACE = 1 << 26
 """Most rows that a task or a merge puts into one row space; a larger file has a row space of its own."""
 
 
-def key_type_of_column(column: Column, reason: str | None = None) -> str:
-    """Return the key type of a column's values; a given `reason` replaces the reason of the error.
+def key_type_of_column(column: Column) -> str:
+    """Return the key type of a column's values.
 
     Raises:
         ColumnTypeError: values of the column's type have no keys; the error names the column.
@@ -30,8 +30,9 @@ def key_type_of_column(column: Column, reason: str | None = None) -> str:
     try:
         return key_type_of(column.type)
     except ColumnTypeError as plain:
-        why = reason if reason is not None else plain.fields["reason"]
-        raise ColumnTypeError(column=column.label, type=column.type.sql, reason=why) from plain
+        raise ColumnTypeError(
+            column=column.label, type=column.type.sql, reason=plain.fields["reason"]
+        ) from plain
 
 
 def posting_type_of_column(column: Column) -> str:

@@ -20,6 +20,8 @@ from tailbit.tables.model import Column, DataType
 
 _PART = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^`.]+?))\s*(\.|$)")
 
+PRESENCE = "presence"
+"""The name of the type of a column of which only is asked whether a row has a value, TRUE or NULL."""
 _PLAIN = {
     "boolean": pa.bool_(),
     "byte": pa.int8(),
@@ -34,6 +36,7 @@ _PLAIN = {
     "timestamp": pa.timestamp("us", "UTC"),
     "timestamp_ntz": pa.timestamp("us"),
     "void": pa.null(),
+    PRESENCE: pa.bool_(),
 }
 
 
@@ -178,7 +181,22 @@ def arrow_type(type_: DataType, label: str) -> pa.DataType:
         return pa.list_(inner[0].with_name("element"))
     if type_.name == "map":
         return pa.map_(inner[0].type, inner[1].type)
-    raise ColumnTypeError(column=label, type=type_.name, reason="values of this type cannot be decoded")
+    hint = f"Name the other columns, without {label}; {label} IS NULL may be asked of it."
+    reason = "values of this type cannot be decoded"
+    raise ColumnTypeError(column=label, type=type_.sql, reason=reason, hint=hint)
+
+
+def presence_of(column: Column) -> Column:
+    """Return the column as it is read for IS NULL; of values not decoded, only whether they are there.
+
+    A type that is not known, such as an interval, is no reason to refuse that question, at any depth.
+    """
+    try:
+        arrow_type(column.type, column.label)
+        decodes = column.type.name != "variant"
+    except ColumnTypeError:
+        decodes = False
+    return column if decodes else replace(column, type=DataType(PRESENCE, raw=column.type.raw))
 
 
 def _names_apart(columns: Sequence[Column]) -> list[str]:

@@ -10,6 +10,7 @@ from tailbit.index.ordered import Value
 from tailbit.index.predicate.tree import Constant, Interval, Leaf, ValueSet
 from tailbit.index.predicate.value_sets import NULL, VALUES, beyond_prefix
 from tailbit.tables.model import Column
+from tailbit.tables.schema import presence_of
 
 if TYPE_CHECKING:
     from tailbit.index.functions.texts import patterns
@@ -46,7 +47,7 @@ def leaf_of_truth(column: Column) -> Leaf:
 
 def leaf_of_null(column: Column) -> Leaf:
     """Return IS NULL of a column."""
-    return Leaf(column, NULL, NULL.inverse(), f"{column.label} IS NULL")
+    return Leaf(presence_of(column), NULL, NULL.inverse(), f"{column.label} IS NULL")
 
 
 def leaf_of_like(column: Column, pattern: str, escape: str, text: str) -> Leaf | None:

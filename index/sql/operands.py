@@ -124,7 +124,11 @@ class OperandReader:
         if name in _ASKED_FOR:
             hint = "Such a value is not compared as a whole: ask for what it holds."
             raise ColumnTypeError(**fields, reason=_ASKED_FOR[name], hint=hint)
-        key_type_of_column(column, reason=_NULL_ALONE)
+        try:
+            key_type_of_column(column)
+        except ColumnTypeError as wrong:
+            hint = f"Write {column.label} IS NULL, or {column.label} IS NOT NULL."
+            raise ColumnTypeError(**fields, reason=_NULL_ALONE, hint=hint) from wrong
         return column
 
     def asked_for_parts(self, column: Column) -> Column:

@@ -15,11 +15,11 @@ from tailbit.arrays import Mask
 from tailbit.errors import DataFileError, LegacyCalendarError
 from tailbit.imports.dataclass import dataclass
 from tailbit.tables import compute as pc
-from tailbit.tables.arrow import decoded, nested_array, numpy_of
+from tailbit.tables.arrow import arrow_array, decoded, nested_array, numpy_of
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.leaves import ParquetNode
 from tailbit.tables.parquet.promotion import is_promotion, promoted
-from tailbit.tables.schema import arrow_type
+from tailbit.tables.schema import PRESENCE, arrow_type
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -69,6 +69,8 @@ class Decoder:
         if isinstance(stored, pa.ExtensionArray):
             stored = stored.storage
         kind = column.type.name
+        if kind == PRESENCE:
+            return arrow_array([True] * len(stored), pa.bool_(), mask=_nulls(stored))
         if kind == "variant" and pa.types.is_struct(stored.type):
             return self._variant(stored, arrow_type(column.type, self.label))
         if kind == "struct" and pa.types.is_struct(stored.type):
