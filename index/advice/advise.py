@@ -87,7 +87,8 @@ class ColumnAdvice:
 class Advice:
     """The advice on each column of the table, in the order of the schema.
 
-    `rows`: row count of the table, hidden rows included; estimated if not every file was opened.
+    `rows`: row count of the data files, hidden rows included; exact if `rows_exact`, else estimated.
+    `whole`: every row was sampled, so that numbers of distinct values are exact; else they are estimated.
     `definitions`: indexes of every kind that are worth it and do not exist yet.
     """
 
@@ -96,6 +97,8 @@ class Advice:
     sampled_rows: int
     every: tuple[ColumnAdvice, ...]
     definitions: tuple[Proposal, ...] = ()
+    rows_exact: bool = True
+    whole: bool = True
 
     @property
     def columns(self) -> list[str]:
@@ -112,6 +115,8 @@ class Advice:
         return {
             "version": self.version,
             "rows": self.rows,
+            "rows_exact": self.rows_exact,
+            "distinct_exact": self.whole,
             "sampled_rows": self.sampled_rows,
             "columns": self.columns,
             "advice": [advised.account() for advised in self.every],
@@ -147,7 +152,7 @@ def advise(
     refused = {leaf.id: reason for leaf in leaves if (reason := _refused(leaf)) is not None}
     readable = [leaf for leaf in leaves if leaf.id not in refused]
     blocks = min(BLOCKS, max(FEWEST_BLOCKS, COLUMN_BLOCKS // max(1, len(readable))))
-    sample = sampled(storage, snapshot.files, readable, blocks, seed)
+    sample = sampled(storage, snapshot.files, readable, blocks, seed).counted(snapshot.files)
     every = []
     named_by = Counter(column.id for question in questions or () for column in columns_of(question.node))
     for done, leaf in enumerate(leaves):
@@ -163,7 +168,15 @@ def advise(
     estimates = {id_: advised.estimate for id_, advised in by_id.items() if advised.estimate is not None}
     worth = [id_ for id_, advised in by_id.items() if advised.worth]
     proposer = Proposer(snapshot, sample, table, existing, asked, estimates, worth)
-    return Advice(snapshot.version, sample.table_rows, sample.rows, tuple(every), proposer.proposals())
+    return Advice(
+        snapshot.version,
+        sample.table_rows,
+        sample.rows,
+        tuple(every),
+        proposer.proposals(),
+        rows_exact=sample.exact,
+        whole=sample.is_whole,
+    )
 
 
 ColumnVerdict = tuple[AdviceReason, str, Estimate | None]

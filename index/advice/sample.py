@@ -52,15 +52,40 @@ class SampledBlock:
 
 @dataclass(frozen=True)
 class Sample:
-    """The sampled blocks, and the number of rows of the table, extrapolated from the sampled files."""
+    """The sampled blocks, and the number of rows of the table.
+
+    `exact`: the number is that of all data files, by their footers or the log; else it is extrapolated from
+    the sampled files.
+    """
 
     blocks: tuple[SampledBlock, ...]
     table_rows: int
+    exact: bool = True
 
     @property
     def rows(self) -> int:
         """Return the number of sampled rows."""
         return sum(block.rows for block in self.blocks)
+
+    @property
+    def is_whole(self) -> bool:
+        """Return whether every row of the table is sampled, so that what is counted is exact."""
+        return self.exact and self.rows == self.table_rows
+
+    def counted(self, files: FileList) -> Sample:
+        """Return the sample with the number of rows that the log states, if it states that of every file.
+
+        A log that contradicts the footer of a sampled file is not believed. Cost: a pass over the files.
+        """
+        if self.exact:
+            return self
+        footers = {block.file.path: block.file.metadata.num_rows for block in self.blocks}
+        total = 0
+        for slice_ in files:
+            if slice_.rows is None or footers.get(slice_.path, slice_.rows) != slice_.rows:
+                return self
+            total += slice_.rows
+        return Sample(self.blocks, total)
 
 
 def values_of(blocks: Sequence[SampledBlock], column: Column, heads: bool = False) -> list[pa.ChunkedArray]:
@@ -119,11 +144,12 @@ def sampled(storage: Storage, files: FileList, columns: Sequence[Column], blocks
     size = sum(int(sizes[n]) for n in opened)
     table_rows = rows if len(opened) == len(sizes) else round(rows * int(sizes.sum()) / max(1, size))
     every = [block for n, file in opened.items() for block in _blocks(file, files[n])]
-    if table_rows == rows and len(every) <= blocks:
+    if len(opened) == len(sizes) and len(every) <= blocks:
         return Sample(tuple(every), rows)
     weights = [block.rows for block in every]
     drawn_blocks = dict.fromkeys(rng.choices(range(len(every)), weights, k=2 * blocks))
-    return Sample(tuple(every[n] for n in sorted(list(drawn_blocks)[:blocks])), table_rows)
+    chosen = tuple(every[n] for n in sorted(list(drawn_blocks)[:blocks]))
+    return Sample(chosen, table_rows, exact=len(opened) == len(sizes))
 
 
 def _by_size(rng: random.Random, sizes: npt.NDArray[np.int64], blocks: int) -> list[int]:

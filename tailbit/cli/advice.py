@@ -113,13 +113,14 @@ def print_advice(advice: Advice) -> None:
     from tailbit.cli.render import print_table
 
     rows = [
-        (advised.column, "yes" if advised.worth else "no", *_figures(advised), advised.why)
+        (advised.column, "yes" if advised.worth else "no", *_figures(advised, advice.whole), advised.why)
         for advised in advice.every
     ]
     print_table(("column", "index", "values", "bytes", "a row", "build s", "why"), rows)
     chosen = [advised.estimate for advised in advice.every if advised.worth and advised.estimate is not None]
     click.echo(
-        f"{counted(advice.rows, 'row')}, {advice.sampled_rows:,} sampled. "
+        f"{'' if advice.rows_exact else 'about '}{counted(advice.rows, 'row')}, "
+        f"{'all' if advice.whole else f'{advice.sampled_rows:,}'} sampled; ~ is an estimate. "
         f"Advised: {', '.join(advice.columns) or '-'}; "
         f"about {sum(e.bytes for e in chosen):,} bytes, {sum(e.build_s for e in chosen):.1f} s of one core"
     )
@@ -137,8 +138,10 @@ def _gain(proposal: Proposal) -> str:
     )
 
 
-def _figures(advised: ColumnAdvice) -> tuple[str, ...]:
+def _figures(advised: ColumnAdvice, whole: bool) -> tuple[str, ...]:
+    """Return the figures of a column, those that are estimated behind a ~; `whole`: all rows were sampled."""
     e = advised.estimate
     if e is None:
         return ("-",) * 4
-    return f"{e.distinct:,}", f"{e.bytes:,}", f"{e.bytes_a_row:.2f}", f"{e.build_s:.1f}"
+    distinct = f"{'' if whole else '~'}{e.distinct:,}"
+    return distinct, f"~{e.bytes:,}", f"~{e.bytes_a_row:.2f}", f"~{e.build_s:.1f}"

@@ -225,7 +225,9 @@ def _print_listed(described: Sequence[IndexDescription], as_json: bool) -> None:
 
 
 def _state(description: IndexDescription) -> str:
-    return f"{description.state}, changed" if description.changed else description.state
+    """Return how far an index is built, and what changed so that it serves no questions any more."""
+    unserved = f", not used: {description.changed}" if description.changed else ""
+    return f"{description.state}{unserved}"
 
 
 def _print_described(described: Sequence[IndexDescription], as_json: bool) -> None:

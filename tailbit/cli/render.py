@@ -183,7 +183,11 @@ def encoding_text(account: dict[str, Any]) -> str:
     if account["encoding"] is None:
         return "no postings"
     sparse = f", {account['sparse_keys']:,} of them sparse" if account["encoding"] == "mixed" else ""
-    return f"{account['encoding']}, {account['keys']:,} keys{sparse}, {account['bytes_a_row']} bytes a row"
+    postings = counted(account["keys"], "posting")
+    return (
+        f"{account['encoding']}, {postings} (of each value in each row space){sparse}, "
+        f"{account['bytes_a_row']} bytes a row"
+    )
 
 
 def progress_lines(as_json: bool) -> Callable[[Any], None]:

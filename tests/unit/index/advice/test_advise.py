@@ -228,3 +228,45 @@ def test_auto_indexes_what_may_gain_later_where_the_table_is_too_small_now(
     with click.Context(cli.commands["run"]):
         assert columns_of_run(path, None, "auto", None, as_json=False) == ["v"]
     assert "Indexed all the same, for when the table grows: v" in capsys.readouterr().out
+
+
+def test_rows_are_exact_by_the_log_and_what_a_sample_extrapolates_is_marked(tmp_path: Path) -> None:
+    path, rows = str(tmp_path / "t"), 0
+    for n in range(12):
+        data = pa.table({"v": list(range(rows, rows + 60_000 + n * 1013))})
+        write_deltalake(path, data, mode="append")
+        rows += len(data)
+    advice = tailbit.open(path).advise()
+    assert (advice.rows, advice.rows_exact, advice.whole) == (rows, True, False)
+    said = CliRunner().invoke(cli, ["advise", path]).stdout.splitlines()
+    assert said[1].split("\t")[2].startswith("~")
+    assert said[2].startswith(f"{rows:,} rows, {advice.sampled_rows:,} sampled; ~ is an estimate.")
+    for commit in Path(path, "_delta_log").glob("*.json"):
+        lines = [json.loads(line) for line in commit.read_text().splitlines()]
+        for line in lines:
+            line.get("add", {}).pop("stats", None)
+        commit.write_text("\n".join(map(json.dumps, lines)))
+    advice = tailbit.open(path).advise()
+    assert (advice.rows_exact, advice.whole) == (False, False)
+    assert (
+        CliRunner()
+        .invoke(cli, ["advise", path])
+        .stdout.splitlines()[2]
+        .startswith(f"about {advice.rows:,} rows")
+    )
+
+
+def test_numbers_of_values_are_exact_where_every_row_is_sampled(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    for n in range(3):
+        write_deltalake(path, pa.table({"v": [f"{n} {i % 5}" for i in range(100)]}), mode="append")
+    advice = tailbit.open(path).advise()
+    assert (advice.rows, advice.rows_exact, advice.whole, of(advice, "v").estimate.distinct) == (
+        300,
+        True,
+        True,
+        15,
+    )
+    said = CliRunner().invoke(cli, ["advise", path]).stdout.splitlines()
+    assert said[1].split("\t")[2] == "15"
+    assert said[2].startswith("300 rows, all sampled")
