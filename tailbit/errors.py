@@ -280,7 +280,10 @@ class NoIndexError(IndexStateError, UsageError):
     """There is no index at the path."""
 
     template = "no index at {path}"
-    hint = "Build one: tailbit run TABLE --columns a,b --once."
+    hint = (
+        "Build one: tailbit run TABLE --columns a,b --once. A `tailbit run` that has just begun to follow the"
+        " table makes it by itself: then ask again."
+    )
 
 
 class ForeignIndexError(IndexStateError, UsageError):

@@ -69,7 +69,7 @@ class Standing:
         pause = min(FIRST_S * 2 ** min(self.failures, 16), LONGEST_S)
         self.failures += 1
         self.retry_at = self.clock() + pause
-        remedy = error.hint if isinstance(error, TailbitError) else ""
+        remedy = _remedy(error)
         self.last_error, self.erred = f"{type(error).__name__}: {in_short(str(error))}", time.time()
         return self.becomes(state_after(error), self.last_error, remedy)
 
@@ -129,3 +129,10 @@ def located(table: TableEntry, states: Mapping[str, Mapping[str, Any]]) -> Table
     """
     root = states.get(table.id, {}).get("root")
     return table.model_copy(update={"path": root}) if table.path is None and root else table
+
+
+def _remedy(error: Exception) -> str:
+    """Return what a person can do about an error; the application itself makes an index that is not there."""
+    if isinstance(error, NoIndexError) and "hint" not in error.fields:
+        return "The application makes it when it looks at the table again."
+    return error.hint if isinstance(error, TailbitError) else ""
