@@ -23,7 +23,10 @@ _TRUTH = (
     "A condition is compared with TRUE or FALSE, or stands alone; between two bounds is written "
     "a > 1 AND a < 9."
 )
-_CAST = "Compare values of one type, or write try_cast(... AS INT): NULL where a value does not fit."
+_CAST = (
+    "Compare values of one type, or write try_cast(... AS INT): NULL where a value does not fit. "
+    "A number stands without quotes: year = 2026."
+)
 _OF_TYPES = {
     "does not compare with BOOLEAN": _TRUTH,
     "BOOLEAN does not compare with": _TRUTH,
@@ -55,7 +58,7 @@ _BY_ERROR = {
     "ARITHMETIC_OVERFLOW": "Write try_add, try_subtract or try_multiply, or CAST to a wider type.",
     "INVALID_INDEX_OF_ZERO": "element_at counts from 1: the first element is element_at(a, 1), or a[0].",
     "INVALID_NUMERIC_LITERAL_RANGE": "Write a smaller number: a double goes to 1.7e308.",
-    "FILTER_NOT_BOOLEAN": "Compare it with something.",
+    "FILTER_NOT_BOOLEAN": "Compare it with something. A list of names has no blanks: a,b.",
     "DATATYPE_MISMATCH": "Compare values of one type: a date as DATE'2026-01-31', a number without quotes, "
     "a text in quotes; or CAST one side to the type of the other.",
 }

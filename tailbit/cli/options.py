@@ -215,7 +215,12 @@ class Question(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments; a blank before a predicate keeps its minus sign from starting an option."""
-        return super().parse_args(ctx, [f" {arg}" if _SIGNED.match(arg) else arg for arg in args])
+        try:
+            return super().parse_args(ctx, [f" {arg}" if _SIGNED.match(arg) else arg for arg in args])
+        except click.UsageError as wrong:
+            if "extra argument" in wrong.message:
+                wrong.message += ". A condition stands in quotes: \"carrier = 'UA'\"."
+            raise
 
 
 class AnswersOne:
