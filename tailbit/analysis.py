@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, cast
 import numpy as np
 import pyarrow as pa
 
-from tailbit.arguments.conditions import Condition, condition_text, expression_texts, is_expression
+from tailbit.arguments.conditions import Condition, condition_text, expression_texts
 from tailbit.arguments.keywords import checks_keywords_of_methods
 from tailbit.arguments.moments import known_zone
 from tailbit.arguments.values import text, whole
@@ -40,7 +40,7 @@ class Analysis:
     """The part of an answer that groups and sums its rows. Every method may raise UnknownColumnError.
 
     In place of a column's name, each method takes an expression over columns: `date_trunc('month', ts)` as
-    text, built with `tailbit.col`, or a Column of pyspark. If a column has that text as its name, the column
+    text, or built with `tailbit.col`. If a column has that text as its name, the column
     is meant. A text that is no expression of one value per row is a PredicateError; a row for which it raises
     is an EvaluationError, as in `where`. A column whose type has no keys (struct, array, map ...) is a
     ColumnTypeError.
@@ -363,7 +363,7 @@ class Analysis:
 
 def _is_one(columns: Any) -> bool:
     """Return whether a measure is asked of one column or expression, and not of a list."""
-    return isinstance(columns, str) or is_expression(columns)
+    return isinstance(columns, (str, Condition))
 
 
 def _bins(bins: int | Iterable[Any]) -> int | list[Any]:

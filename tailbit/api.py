@@ -36,8 +36,6 @@ from tailbit.upkeep.table import MaintainedTable
 from tailbit.vacuumed import told_rows, vacuumed_told
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column
-
     from tailbit.arguments import parameters
     from tailbit.index.analytics.transitions import Transition
     from tailbit.index.sql import parameters as sql_parameters
@@ -90,7 +88,7 @@ class IndexedTable(MaintainedTable):
 
     def where(
         self,
-        where: str | Condition | Column | None = None,
+        where: str | Condition | None = None,
         params: Sequence[Any] | Mapping[str, Any] | None = None,
         version: int | str | None = None,
         as_of: datetime.date | str | None = None,
@@ -99,9 +97,9 @@ class IndexedTable(MaintainedTable):
     ) -> Answer:
         """Return the rows where `where` is TRUE, at `version` (or the last one at `as_of`), else at the head.
 
-        `where` is a Spark SQL condition as text, built with `tailbit.col`, or a Column of pyspark, in which
-        `df["a"]` is the table's column of that name, whatever `df` is; None asks for every row. `params` are
-        values for the `?` of a text, or by name for its `:name`: each is one constant, and never SQL.
+        `where` is a Spark SQL condition as text, or built with `tailbit.col`; None asks for every row.
+        `params` are values for the `?` of a text, or by name for its `:name`: each is one constant, and never
+        SQL.
         `version`: a number; of a Hudi table also the time of an instant, as text. `as_of`: ISO 8601 text, a
         datetime, or a date for its midnight; without an offset in `zone`, the session's time zone.
         `partition_zone`: time zone of partition values without an offset, by default `zone`.
@@ -131,7 +129,7 @@ class IndexedTable(MaintainedTable):
 
     def count(
         self,
-        where: str | Condition | Column | None = None,
+        where: str | Condition | None = None,
         params: Sequence[Any] | Mapping[str, Any] | None = None,
     ) -> int:
         """Count the rows of the table's newest version: all rows, or those for which `where` is TRUE.
@@ -334,7 +332,7 @@ def _version_by_name(params: Any, version: int | str | None) -> tuple[Any, int |
     return None, params
 
 
-def _condition(where: str | Condition | Column | None, params: Any) -> str | None:
+def _condition(where: str | Condition | None, params: Any) -> str | None:
     """Return the text of a condition with its parameters bound; None if every row is requested."""
     if params is None:
         return None if where is None else condition_text("where", where)

@@ -1,7 +1,7 @@
 """Conditions built in Python: each is the text of a Spark SQL expression, so that one parser serves both.
 
 `col("dest").isin("SFO", "LAX") & (col("dep_delay") > 60)` builds the text that one would write by hand;
-`where` accepts a condition, such a text, and a pyspark Column alike.
+`where` accepts a condition and such a text alike.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tailbit.arguments.constants import constant_text
-from tailbit.arguments.spark_columns import column_text, is_spark_column
-from tailbit.arguments.values import names, text
+from tailbit.arguments.values import names, text, wrong_type
 from tailbit.errors import UsageError
 from tailbit.tables.schema import name_parts
 from tailbit.wording import quoted
@@ -271,11 +270,6 @@ def sql_of(value: Any) -> str:
     return value._operand if isinstance(value, Condition) else constant_text(value)
 
 
-def is_expression(value: Any) -> bool:
-    """Return whether a value is a `Condition` or a pyspark Column."""
-    return isinstance(value, Condition) or is_spark_column(value)
-
-
 def expression_texts(name: str, values: Any) -> list[str]:
     """Return the texts of a list of names and expressions; each is given as `condition_text` takes it.
 
@@ -283,18 +277,18 @@ def expression_texts(name: str, values: Any) -> list[str]:
         UsageError: not a list of these, or a text alone.
     """
     if isinstance(values, (list, tuple)):
-        values = [condition_text(name, value) if is_expression(value) else value for value in values]
+        values = [value.sql if isinstance(value, Condition) else value for value in values]
     return names(name, values)
 
 
 def condition_text(name: str, value: Any) -> str:
-    """Return the text of a condition given as text, as a `Condition`, or as a pyspark Column.
+    """Return the text of a condition given as text or as a `Condition`.
 
     Raises:
-        UsageError: the value is none of these, or a Column without an equivalent text.
+        UsageError: the value is neither.
     """
     if isinstance(value, Condition):
         return value.sql
-    if is_spark_column(value):
-        return column_text(value)
-    return text(name, value)
+    if not isinstance(value, str):
+        raise wrong_type(name, value, 'text, such as "a > 1 AND b IS NULL", or build it with tailbit.col')
+    return value

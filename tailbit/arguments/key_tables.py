@@ -54,7 +54,7 @@ def check_distinct(on: Sequence[str]) -> None:
 
 def table_of_library(keys: Any) -> pa.Table | None:
     """Return a table of any library as an Arrow table; None if `keys` is no table."""
-    if hasattr(keys, "toArrow"):
+    if hasattr(type(keys), "toArrow"):
         return keys.toArrow()
     if not hasattr(keys, "__arrow_c_stream__") or isinstance(keys, pa.ChunkedArray):
         return None
@@ -88,14 +88,17 @@ def _without_view(type_: pa.DataType) -> pa.DataType:
 
 
 def _listed(keys: Any) -> list[Any]:
-    if isinstance(keys, pa.ChunkedArray) or hasattr(keys, "tolist"):
+    if isinstance(keys, pa.ChunkedArray) or hasattr(type(keys), "tolist"):
         listed = keys.to_pylist() if isinstance(keys, pa.ChunkedArray) else keys.tolist()
         if not isinstance(listed, list):
             raise wrong_type("keys", keys, _WANTED)
         return listed
     if isinstance(keys, (str, bytes, Mapping)) or not isinstance(keys, Iterable):
         raise wrong_type("keys", keys, _WANTED)
-    return list(keys)
+    try:
+        return list(keys)
+    except TypeError as wrong:  # a class may say that it can be iterated, and refuse
+        raise wrong_type("keys", keys, _WANTED) from wrong
 
 
 def _of_values(keys: Sequence[Any], on: Sequence[str] | None) -> pa.Table:

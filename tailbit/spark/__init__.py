@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import datetime
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from tailbit.arguments.conditions import Condition
     from tailbit.spark.acceleration import Acceleration
@@ -131,7 +131,7 @@ def sql(
 
 def delete(
     table: str,
-    rows: str | Condition | Column | Any,
+    rows: str | Condition | Any,
     on: str | Iterable[str] | None = None,
     spark: SparkSession | None = None,
     application: tuple[str, int] | None = None,
@@ -143,10 +143,10 @@ def delete(
 ) -> Deletion:
     """Delete rows of a Delta table where the index says that they lie, in one transaction of Delta's own.
 
-    `table`: a path, or a name in a catalog of the session. `rows`: a condition (text, `tailbit.col`, or a
-    Column), or keys: a list of values of the column `on`, of tuples for several, or a table with the key
-    columns, as `locate` takes them. Data files that the index covers are not read: deletion vectors hide the
-    rows, and files without a row left are removed. Right at any lag of the index, and without any.
+    `table`: a path, or a name in a catalog of the session. `rows`: a condition (text or `tailbit.col`), or
+    keys: a list of values of the column `on`, of tuples for several, or a table with the key columns, as
+    `locate` takes them. Data files that the index covers are not read: deletion vectors hide the rows, and
+    files without a row left are removed. Right at any lag of the index, and without any.
 
     Delta's detection of conflicts holds as for a DELETE: where a commit in between has changed one of the
     files, or added rows that may belong to the condition, nothing is deleted and Delta's error is raised.

@@ -141,3 +141,18 @@ def test_a_table_without_deletion_vectors_is_upserted_by_merge_which_the_result_
     assert (done.by, done.updated, done.inserted) == ("delta", 5, 5)
     assert "delta.enableDeletionVectors" in str(done.reason)
     assert rows_of(spark, path) == expected
+
+
+def test_a_column_of_pyspark_is_refused_with_what_to_give_in_its_place(spark: Any, path: str) -> None:
+    from pyspark.sql.functions import col
+
+    opened = tailbit.open(path)
+    for asked in (
+        lambda: opened.where(col("id") == 1),  # type: ignore[arg-type]
+        lambda: opened.where().facets(col("id")),  # type: ignore[arg-type]
+        lambda: opened.locate(col("id"), on="id"),
+        lambda: tailbit.spark.delete(path, col("id") == 1, spark=spark),
+        lambda: tailbit.spark.delete(path, col("id") == 1, on="id", spark=spark),
+    ):
+        with pytest.raises(UsageError, match=r"of type Column\n.*(text|list)"):
+            asked()

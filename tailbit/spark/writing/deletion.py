@@ -18,7 +18,6 @@ import pyarrow as pa
 from tailbit.api import IndexedTable
 from tailbit.arguments.conditions import Condition, condition_text
 from tailbit.arguments.key_tables import key_table
-from tailbit.arguments.spark_columns import is_spark_column
 from tailbit.errors import StaleIndexError, TailbitError, UnknownColumnError, UsageError
 from tailbit.faults import Fault, fault_point
 from tailbit.imports.dataclass import dataclass
@@ -187,7 +186,7 @@ def deletion_of(target: Target, rows: Any, on: str | Iterable[str] | None) -> De
     Raises:
         UsageError: an argument is not of its type.
     """
-    if not (isinstance(rows, (str, Condition)) or is_spark_column(rows)):
+    if not isinstance(rows, (str, Condition)):
         return Deleting(target, None, key_table(rows, on))
     if on is not None:
         raise UsageError(
