@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 
 from tailbit.arguments.conditions import Condition, condition_text, expression_texts
-from tailbit.arguments.keywords import checks_keywords_of_methods
 from tailbit.arguments.moments import known_zone
 from tailbit.arguments.values import text, whole
 from tailbit.errors import UsageError
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from tailbit.tables.table import Table
 
 
-@checks_keywords_of_methods()
 class Analysis:
     """The part of an answer that groups and sums its rows. Every method may raise UnknownColumnError.
 

@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from tailbit.analysis import Analysis
 from tailbit.arguments.conditions import Condition, expression_texts
-from tailbit.arguments.keywords import checks_keywords_of_methods
 from tailbit.arguments.values import names, path_text, whole
 from tailbit.errors import CorruptIndexError
 from tailbit.imports.dataclass import dataclass
@@ -39,7 +38,6 @@ _ITERATED_ROWS = 1024
 """Rows that are converted to dicts together."""
 
 
-@checks_keywords_of_methods()
 @dataclass(frozen=True, eq=False, repr=False)
 class Answer(Analysis):
     """The rows of one version of a table where a predicate is TRUE; lazy, and computed at most once.

@@ -18,7 +18,6 @@ import pyarrow as pa
 
 from tailbit.answer import Answer
 from tailbit.arguments.conditions import Condition, condition_text
-from tailbit.arguments.keywords import checks_keywords, checks_keywords_of_methods
 from tailbit.arguments.moments import known_zone, to_millis
 from tailbit.arguments.values import names, whole
 from tailbit.errors import UsageError
@@ -44,7 +43,6 @@ else:
     parameters = lazy("tailbit.arguments.parameters")
 
 
-@checks_keywords
 def open_indexed(
     path: str | os.PathLike[str] | Table,
     index: str | os.PathLike[str] | None = None,
@@ -74,7 +72,6 @@ def open_indexed(
     return opened(IndexedTable, path, index, storage_options, at_least, max_staleness)
 
 
-@checks_keywords_of_methods(sql="where")
 class IndexedTable(MaintainedTable):
     """A source table and its index; each `where` looks for new commits of both.
 
@@ -328,7 +325,7 @@ def _version_by_name(params: Any, version: int | str | None) -> tuple[Any, int |
     """Return parameters and version; a version in the place of the parameters is still accepted."""
     if version is not None or isinstance(params, bool) or not isinstance(params, int):
         return params, version
-    warnings.warn("where: give the version by its name, version=", DeprecationWarning, stacklevel=4)
+    warnings.warn("where: give the version by its name, version=", DeprecationWarning, stacklevel=3)
     return None, params
 
 

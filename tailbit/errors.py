@@ -58,13 +58,6 @@ class UsageError(TailbitError):
     """The caller asked for something that cannot be: exit code 2."""
 
 
-class UnknownArgumentError(UsageError, TypeError):
-    """A function was called with an argument that it does not take."""
-
-    template = "{function} takes no argument {argument}"
-    hint = "It takes {known}.{meant}"
-
-
 class SourceError(TailbitError):
     """The source table, its log or its data files are not as they must be."""
 

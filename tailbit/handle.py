@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tailbit.arguments.keywords import checks_keywords_of_methods
 from tailbit.arguments.values import path_text, seconds, texts_by_name, whole
 from tailbit.errors import (
     CommitGapError,
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from tailbit.tables.schema import Schema
 
 
-@checks_keywords_of_methods()
 @dataclass(eq=False, repr=False)
 class Handle:
     """A source table and its index, and how both are refreshed; the base of `IndexedTable`.

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tailbit.arguments.keywords import checks_keywords_of_methods
 from tailbit.arguments.moments import known_zone
 from tailbit.arguments.values import flag, function, names, text, texts_by_name
 from tailbit.errors import (
@@ -30,7 +29,6 @@ else:
     description = lazy("tailbit.upkeep.description")
 
 
-@checks_keywords_of_methods()
 class DefinedTable(Handle):
     """A source table and the indexes that are defined on it; a base of `IndexedTable`."""
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, NoReturn
 
-from tailbit.arguments.keywords import checks_keywords
 from tailbit.arguments.moments import known_zone
 from tailbit.arguments.values import path_text, text
 from tailbit.errors import NotATableError
@@ -30,7 +29,6 @@ from tailbit.upkeep.repairs import Progress
 from tailbit.upkeep.table import MaintainedTable
 
 
-@checks_keywords
 def sql(
     statement: str,
     zone: str = "UTC",

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
-from tailbit.arguments.keywords import checks_keywords_of_methods
 from tailbit.arguments.values import flag, function, names, number, whole
 from tailbit.errors import CorruptIndexError, NoIndexError, UnknownColumnError, UsageError
 from tailbit.handle import table_name
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from tailbit.upkeep.repairs import Repaired
 
 
-@checks_keywords_of_methods()
 class MaintainedTable(DefinedTable):
     """A source table and the maintenance of its index; the base of `IndexedTable`."""
 

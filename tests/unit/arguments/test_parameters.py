@@ -14,7 +14,7 @@ import pytest
 
 import tailbit
 from support.tables import eight_flights
-from tailbit.errors import PredicateError, UnknownArgumentError, UsageError
+from tailbit.errors import PredicateError, UsageError
 
 NASTY = [
     "DE",
@@ -123,26 +123,8 @@ def test_parameters_of_another_type_are_refused_with_what_is_wanted(path: str, p
         tailbit.open(path).where("s = ?", params)
 
 
-def test_a_misspelt_argument_is_refused_with_the_nearest_name(path: str) -> None:
+def test_a_version_in_the_former_place_of_the_arguments_is_taken_with_a_warning(path: str) -> None:
     table: Any = tailbit.open(path)
-    for call, nearest in (
-        (lambda: table.where("n = 1", versoin=0), "version"),
-        (lambda: table.where("n = 1").read(limt=1), "limit"),
-        (lambda: table.where("n = 1").top("n", N=1), "n"),
-        (lambda: table.verify(sample=1), "samples"),
-        (lambda: tailbit.open(path, indx="x"), "index"),  # type: ignore[call-arg]
-    ):
-        with pytest.raises(UnknownArgumentError) as refused:
-            call()
-        assert f"Did you mean {nearest}?" in refused.value.hint
-        assert isinstance(refused.value, TypeError)
-
-
-def test_the_former_names_of_an_argument_are_taken_with_a_warning(path: str) -> None:
-    table: Any = tailbit.open(path)
-    with pytest.warns(DeprecationWarning, match="where") as told:
-        assert table.where(sql="s = 'DE'").count() == 1
-    assert told[0].filename == __file__
     with pytest.warns(DeprecationWarning, match="version") as told:
         assert table.where("s = 'DE'", 0).version == 0
     assert told[0].filename == __file__
