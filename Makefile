@@ -18,7 +18,7 @@ PACKAGES := tables index checkpoints streaming
 # As pip does for a wheel: a first question compiles nothing, also where Python may write no bytecode itself.
 COMPILED = $(BIN)/python -m compileall -q tailbit $(PACKAGES)
 
-.PHONY: help test tools lint audit demo demo-hudi support-page functions-page python-page cli-page site fuzz fuzz-analytics fuzz-changes fuzz-definitions fuzz-histories fuzz-hudi fuzz-predicates fuzz-properties fuzz-spark proof soak load load-definitions bench time-zones constraints hudi-env hudi-live hudi-tables clean java jar load-tables kill-changes kill-tables restart-tables pictures
+.PHONY: help test tools lint audit demo demo-hudi support-page functions-page python-page cli-page site fuzz fuzz-analytics fuzz-changes fuzz-definitions fuzz-histories fuzz-hudi fuzz-predicates fuzz-properties fuzz-spark proof soak load load-definitions bench time-zones constraints hudi-env hudi-live hudi-tables clean java jar load-tables kill-changes kill-tables restart-tables pictures verdicts
 
 help:
 	@echo "make demo             index a live table while it changes, and answer from it"
@@ -28,6 +28,7 @@ help:
 	@echo "make lint             ruff, mypy and import-linter alone"
 	@echo "make audit            known vulnerabilities of the pinned packages; status 75 of its command where nobody can be asked"
 	@echo "make proof            the suites of the night, and Spark judges every version of every history: SEED=1; to docs/testing.md"
+	@echo "make verdicts         ask Spark the constant questions of the tests and record its answers in tests/verdicts"
 	@echo "make soak             kills and other faults under a live writer: SECONDS=3600 SEED=1; to docs/guarantees.md"
 	@echo "make load             20 commits a second for ten minutes: lag, memory, recovery; to docs/guarantees.md"
 	@echo "make load-definitions indexes made, dropped and rebuilt beside 2 commits a second: KILLS=1 SEED=1; to docs/guarantees.md"
@@ -88,6 +89,12 @@ demo-hudi: $(VENV)/.test-installed java
 # What `make test` judges at chosen versions, at all versions, and the suites of the night; it takes several times as long.
 proof: $(VENV)/.test-installed java
 	cd tests && $(BIN)/python -m support.proof --seed $(SEED) --record ../docs/testing.md
+
+# Spark's answers to the constant questions of tests, recorded anew: review the difference before it is committed.
+verdicts: $(VENV)/.test-installed java
+	rm -rf tests/verdicts
+	TAILBIT_RECORD_VERDICTS=1 $(BIN)/pytest -q tests/integration/test_functions.py tests/integration/test_random_conditions.py \
+		tests/integration/test_error_classes.py tests/integration/test_grammar_of_spark.py tests/integration/test_spark_semantics.py
 
 # The shipped command under faults, while a writer, readers and upkeep work on the same table.
 soak: SECONDS = 3600

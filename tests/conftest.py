@@ -46,6 +46,9 @@ LONGEST = (
 )
 """Files that take longest of their kind. They start first, so that no worker idles in the end."""
 
+ASKED = "asked of Spark"
+"""The property of a test that counts its questions without a recorded answer."""
+
 MANY = 40
 """More tests with Spark than these are worth the optimising compiler."""
 
@@ -78,7 +81,15 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Say which suites were left to the night."""
+    """Say how many questions without a recorded answer Spark was asked, and which suites the night has."""
+    reports = [report for reports in terminalreporter.stats.values() for report in reports]
+    properties = [p for report in reports for p in getattr(report, "user_properties", ())]
+    asked = {(name, test): number for name, (test, number) in properties if name == ASKED}
+    if asked:
+        number = sum(asked.values())
+        terminalreporter.write_line(
+            f"{number} questions have no recorded answer and were asked of Spark: make verdicts"
+        )
     if config.getoption("--since-proof"):
         from support.suites import left_out, summary
 
@@ -130,6 +141,25 @@ def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     session.stop()
     if (judged := sys.modules.get("support.judged")) is not None:
         judged.check_served()
+
+
+@pytest.fixture(scope="module")
+def _verdicts_of_module(request: pytest.FixtureRequest) -> Iterator[Any]:
+    from support.verdicts import FOLDER, Verdicts
+
+    recorded = Verdicts(FOLDER / f"{Path(request.node.path).stem}.arrow")
+    yield recorded
+    recorded.save()
+
+
+@pytest.fixture
+def verdicts(request: pytest.FixtureRequest, _verdicts_of_module: Any) -> Iterator[Any]:
+    """Spark's recorded answers to the questions of a test module (see `support.verdicts`)."""
+    before = _verdicts_of_module.unrecorded
+    yield _verdicts_of_module
+    if _verdicts_of_module.unrecorded > before:
+        number = _verdicts_of_module.unrecorded - before
+        request.node.user_properties.append((ASKED, (request.node.nodeid, number)))
 
 
 @pytest.fixture(scope="session")

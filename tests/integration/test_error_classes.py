@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException
 
 from support.function_cells import COLUMNS, rows, schema
+from support.spark_cells import JudgedRows
 from tailbit.errors import PredicateError
 from tailbit.index.sql.bind import bind
 
@@ -86,27 +88,31 @@ def comparisons() -> list[str]:
     return found
 
 
-def _ask(frame: Any, text: str, whole: bool) -> None:
-    filtered = frame.where(text)
-    if whole:
-        filtered.collect()
+def condition_of(frame: Any, text: str, whole: bool) -> str:
+    """Return the class of the error that Spark raises for a filter; `whole`: when its rows are collected."""
+    try:
+        filtered = frame.where(text)
+        return f"none: {filtered.collect()}" if whole else "none"
+    except PySparkException as raised:
+        return str(raised.getCondition())
 
 
 @pytest.mark.parametrize("listed", [LITERALS, CONSTANTS, CONDITIONS, FUNCTIONS, None])
 def test_a_refusal_names_the_error_class_that_spark_raises(
-    spark: Any, tmp_path_factory: pytest.TempPathFactory, listed: str | None
+    verdicts: Any, request: pytest.FixtureRequest, tmp_path: Path, listed: str | None
 ) -> None:
-    path = tmp_path_factory.mktemp("classes") / "rows.parquet"
-    pq.write_table(rows(), path)
-    frame = spark.read.parquet(str(path))
+    judge = JudgedRows(rows(), verdicts, lambda: request.getfixturevalue("spark"), tmp_path)
     asked = comparisons() if listed is None else predicates(listed)
     assert listed is not None or len(asked) > 300
     wrong = {}
-    for text in asked:
+    whole = listed == CONSTANTS
+
+    def conditions(texts: Sequence[str]) -> list[str]:
+        return [condition_of(judge.frame, text, whole) for text in texts]
+
+    theirs = judge.ask("error of rows" if whole else "error", asked, conditions)
+    for text, condition in zip(asked, theirs, strict=True):
         named = refused(text)
-        with pytest.raises(PySparkException) as raised:
-            _ask(frame, text, whole=listed == CONSTANTS)
-        condition = raised.value.getCondition()
         if named is None or not f"{condition}.".startswith(f"{named}."):
             wrong[text] = (named, condition)
     assert wrong == {}

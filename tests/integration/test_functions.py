@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 
 from support.function_cells import CELLS, rows, schema
 from support.profiles import PROOF
-from support.spark_cells import spark_errors, spark_values
+from support.spark_cells import JudgedRows
 from tailbit.errors import PredicateError
 from tailbit.index.expression.evaluate import evaluate
 from tailbit.index.functions.texts.at_once import cased
@@ -27,11 +28,9 @@ TABLE, SCHEMA = rows(), schema()
 COLUMNS = {name: TABLE[name].combine_chunks() for name in TABLE.column_names}
 
 
-@pytest.fixture(scope="module")
-def frame(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    path = tmp_path_factory.mktemp("cells") / "rows.parquet"
-    pq.write_table(TABLE, path)
-    return spark.read.parquet(str(path)).coalesce(1)
+@pytest.fixture
+def judge(verdicts: Any, request: pytest.FixtureRequest, tmp_path: Path) -> JudgedRows:
+    return JudgedRows(TABLE, verdicts, lambda: request.getfixturevalue("spark"), tmp_path)
 
 
 def ours(text: str) -> Vector | None:
@@ -62,15 +61,15 @@ def unlike(mine: pa.Array, theirs: pa.Array | str) -> bool:
     return not mine.equals(theirs)
 
 
-def test_every_value_of_every_function_is_what_spark_says(frame: Any) -> None:
+def test_every_value_of_every_function_is_what_spark_says(judge: JudgedRows) -> None:
     mine = known()
     assert len(mine) > 1200
-    theirs = spark_values(frame, {text: np.flatnonzero(v.failed).tolist() for text, v in mine.items()})
+    theirs = judge.values({text: np.flatnonzero(v.failed).tolist() for text, v in mine.items()})
     wrong = {t: (str(v.values), str(theirs[t])) for t, v in mine.items() if unlike(v.values, theirs[t])}
     assert wrong == {}
 
 
-def test_every_error_of_every_function_is_what_spark_raises(frame: Any) -> None:
+def test_every_error_of_every_function_is_what_spark_raises(judge: JudgedRows) -> None:
     """One row of each error of an expression is judged; `make proof` judges all."""
     asked: dict[str, list[int]] = {}
     expected: dict[tuple[str, int], str] = {}
@@ -81,7 +80,7 @@ def test_every_error_of_every_function_is_what_spark_raises(frame: Any) -> None:
         asked[text] = wanted
         expected |= {(text, row): ERRORS[codes[row]] for row in wanted}
     assert len(expected) > 250
-    assert spark_errors(frame, asked) == expected
+    assert judge.errors(asked) == expected
 
 
 def test_the_case_of_every_character_is_what_spark_says_or_is_not_read(

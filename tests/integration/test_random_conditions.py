@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from support.judged_conditions import SCHEMA, frame_of, mismatches, ours, portions
+from support.judged_conditions import SCHEMA, TABLE, mismatches, ours, portions
 from support.profiles import SEED
-from support.spark_cells import spark_values
+from support.spark_cells import JudgedRows
 from tailbit.index.predicate.truth import judged
 from tailbit.index.sql.bind import bind
 
@@ -19,10 +19,13 @@ COUNT = 250
 """How many conditions are judged: `make fuzz-predicates` judges more."""
 
 
-def test_random_conditions_are_what_spark_says(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_random_conditions_are_what_spark_says(
+    verdicts: Any, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
     mine = ours(next(portions(SEED, COUNT, COUNT)))
     assert len(mine) > COUNT // 2
-    assert mismatches(frame_of(spark, tmp_path_factory.mktemp("conditions")), mine) == {}
+    judge = JudgedRows(TABLE, verdicts, lambda: request.getfixturevalue("spark"), tmp_path)
+    assert mismatches(judge.values, mine) == {}
 
 
 _PIECES = (
@@ -65,11 +68,10 @@ _TEXTS = (
 
 
 def test_random_patterns_of_rlike_are_found_where_spark_finds_them(
-    spark: Any, tmp_path_factory: pytest.TempPathFactory
+    verdicts: Any, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    path = tmp_path_factory.mktemp("patterns") / "rows.parquet"
     table = pa.table({"row": pa.array(range(len(_TEXTS)), pa.int64()), "s": pa.array(_TEXTS)})
-    pq.write_table(table, path)
+    judge = JudgedRows(table, verdicts, lambda: request.getfixturevalue("spark"), tmp_path)
     rng, asked = random.Random(SEED), {}
     while len(asked) < 150:
         pieces = [
@@ -79,5 +81,5 @@ def test_random_patterns_of_rlike_are_found_where_spark_finds_them(
         text = f"s RLIKE '{rng.choice(('', '^'))}{''.join(pieces)}{rng.choice(('', '$'))}'"
         node = bind(text, SCHEMA)
         asked[text] = judged(node, table, {})[0].tolist()
-    theirs = spark_values(spark.read.parquet(str(path)).coalesce(1), dict.fromkeys(asked, ()))
+    theirs = judge.values(dict.fromkeys(asked, ()))
     assert {t: (a, theirs[t]) for t, a in asked.items() if pa.array(a) != theirs[t]} == {}

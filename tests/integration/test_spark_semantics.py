@@ -6,7 +6,8 @@ import json
 import os
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ import pytest
 from pyspark.errors import PySparkException
 
 from support.profiles import SEED
+from support.spark_cells import JudgedRows
+from support.spark_session import session_settings
 from support.truth import matches
 from support.typed_rows import LITERALS, VALUES, rows, schema
 from tailbit.errors import TailbitError
@@ -35,14 +38,9 @@ Truth = list[bool | None]
 TABLE, SCHEMA = rows(), schema()
 
 
-@pytest.fixture(scope="module")
-def typed(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    path = tmp_path_factory.mktemp("typed") / "rows.parquet"
-    pq.write_table(TABLE, path)
-    before = spark.conf.get("spark.sql.codegen.wholeStage")
-    spark.conf.set("spark.sql.codegen.wholeStage", "false")
-    yield spark.read.parquet(str(path)).coalesce(1)
-    spark.conf.set("spark.sql.codegen.wholeStage", before)
+@pytest.fixture
+def typed(verdicts: Any, request: pytest.FixtureRequest, tmp_path: Path) -> JudgedRows:
+    return JudgedRows(TABLE, verdicts, lambda: request.getfixturevalue("spark"), tmp_path)
 
 
 def ours(text: str) -> Truth | None:
@@ -56,19 +54,23 @@ def ours(text: str) -> Truth | None:
     return [True if t else False if f else None for t, f in zip(true, false, strict=True)]
 
 
-def sparks(typed: Any, predicates: Sequence[str]) -> list[Truth]:
+def sparks(typed: JudgedRows, predicates: Sequence[str], zone: str = "UTC") -> list[Truth]:
     """Spark's truth of each row."""
-    found: list[Truth] = []
-    for start in range(0, len(predicates), JOB):
-        part = predicates[start : start + JOB]
-        judged = (
-            typed.selectExpr("id", *[f"({p}\n) AS p{n}" for n, p in enumerate(part)]).orderBy("id").toArrow()
-        )
-        found += [judged[f"p{n}"].to_pylist() for n in range(len(part))]
-    return found
+
+    def truths(asked: Sequence[str]) -> list[Truth]:
+        found: list[Truth] = []
+        names = {"spark.sql.session.timeZone": zone, "spark.sql.codegen.wholeStage": "false"}
+        with session_settings(typed.frame.sparkSession, names):
+            for start in range(0, len(asked), JOB):
+                columns = [f"({text}\n) AS p{n}" for n, text in enumerate(asked[start : start + JOB])]
+                judged = typed.frame.selectExpr("id", *columns).orderBy("id").toArrow()
+                found += [judged[f"p{n}"].to_pylist() for n in range(len(columns))]
+        return found
+
+    return typed.ask(f"truth in {zone}", predicates, truths)
 
 
-def check(typed: Any, candidates: Sequence[str], at_least: int) -> None:
+def check(typed: JudgedRows, candidates: Sequence[str], at_least: int) -> None:
     accepted = {text: truth for text in dict.fromkeys(candidates) if (truth := ours(text)) is not None}
     assert len(accepted) >= at_least
     theirs = dict(zip(accepted, sparks(typed, list(accepted)), strict=True))
@@ -140,12 +142,12 @@ def tree(rng: random.Random, depth: int) -> str:
     return word.join(f"({tree(rng, depth - 1)})" for _ in range(rng.randint(2, 3)))
 
 
-def test_a_comparison_of_any_type_with_any_constant_is_what_spark_says(typed: Any) -> None:
+def test_a_comparison_of_any_type_with_any_constant_is_what_spark_says(typed: JudgedRows) -> None:
     rng = random.Random(SEED)
     check(typed, [comparison(rng) for _ in range(1000 * SCALE)], at_least=300)
 
 
-def test_lists_ranges_and_trees_of_conditions_are_what_spark_says(typed: Any) -> None:
+def test_lists_ranges_and_trees_of_conditions_are_what_spark_says(typed: JudgedRows) -> None:
     rng = random.Random(SEED)
     check(typed, [tree(rng, rng.randint(0, 3)) for _ in range(300 * SCALE)], at_least=200)
 
@@ -168,17 +170,17 @@ def nested(rng: random.Random, depth: int) -> str:
 DEPTHS = (1, 2, 2, 3, 3, 4, 5, 7, 9, 12, 18)
 
 
-def test_deeply_nested_conditions_over_two_columns_are_what_spark_says(typed: Any) -> None:
+def test_deeply_nested_conditions_over_two_columns_are_what_spark_says(typed: JudgedRows) -> None:
     rng = random.Random(SEED)
     check(typed, [nested(rng, depth) for depth in DEPTHS for _ in range(SCALE)], at_least=len(DEPTHS))
 
 
-def test_constants_alone_and_lists_of_mixed_types_are_what_spark_says(typed: Any) -> None:
+def test_constants_alone_and_lists_of_mixed_types_are_what_spark_says(typed: JudgedRows) -> None:
     rng = random.Random(SEED)
     check(typed, [constants(rng) for _ in range(600 * SCALE)], at_least=300)
 
 
-def test_two_columns_compare_as_in_spark(typed: Any) -> None:
+def test_two_columns_compare_as_in_spark(typed: JudgedRows) -> None:
     pairs = [f"{a} {sign} {b}" for a in VALUES for b in VALUES for sign in ("=", "<", "<=>", ">=")]
     check(typed, pairs, at_least=200)
 
@@ -216,7 +218,7 @@ PRECEDENCE = (
 )
 
 
-def test_operators_bind_as_tightly_as_in_spark(typed: Any) -> None:
+def test_operators_bind_as_tightly_as_in_spark(typed: JudgedRows) -> None:
     check(typed, PRECEDENCE, at_least=len(PRECEDENCE))
 
 
@@ -308,21 +310,43 @@ def is_read(text: str, of: Schema) -> bool:
     return True
 
 
-def test_a_column_named_like_any_keyword_of_spark_is_read_where_spark_reads_it(spark: Any) -> None:
-    found = {row[0] for row in spark.sql("SELECT keyword FROM SQL_KEYWORDS()").collect()}
-    keywords = sorted(found - {"X"})  # the table has a column x already
-    assert len(keywords) > 400
+def all_keywords(spark: Any) -> list[str]:
+    """Spark's keywords, without that which the table of `with_keywords` has as a column."""
+    return sorted({row[0] for row in spark.sql("SELECT keyword FROM SQL_KEYWORDS()").collect()} - {"X"})
+
+
+def with_keywords(spark: Any) -> Any:
+    """A table that has a column and a field for each keyword of Spark."""
+    keywords = all_keywords(spark)
     fields = ", ".join(f"'{keyword}', 1" for keyword in keywords)
-    frame = spark.range(0).selectExpr(
+    return spark.range(0).selectExpr(
         "1 AS x", *(f"1 AS `{keyword}`" for keyword in keywords), f"named_struct({fields}) AS s"
     )
+
+
+def test_a_column_named_like_any_keyword_of_spark_is_read_where_spark_reads_it(
+    verdicts: Any, request: pytest.FixtureRequest
+) -> None:
+    spark = partial(request.getfixturevalue, "spark")
+    [keywords] = verdicts.answers("keywords", [""], lambda _: [all_keywords(spark())])
+    assert len(keywords) > 400
     asked = {(k, use.format(k=k)): named(k) for k in keywords for use in KEYWORD_USES}
     read = [text for (_, text), schema in asked.items() if is_read(text, schema)]
-    for start in range(0, len(read), 500):
-        frame.selectExpr(*read[start : start + 500])  # raises where Spark does not read one
+
+    def are_read(portions: Sequence[Sequence[str]]) -> list[bool]:
+        frame = with_keywords(spark())
+        return [bool(frame.selectExpr(*texts)) for texts in portions]  # raises where Spark does not read one
+
+    verdicts.answers("all read", [read[start : start + 500] for start in range(0, len(read), 500)], are_read)
     accepted = frozenset(read)
     refused = [(keyword, text) for keyword, text in asked if text not in accepted]
-    assert {k for k, text in refused if not refused_by_spark_at_once(frame, text)} == {"NOT"}
+
+    def are_refused(texts: Sequence[str]) -> list[bool]:
+        frame = with_keywords(spark())
+        return [refused_by_spark_at_once(frame, text) for text in texts]
+
+    theirs = verdicts.answers("refused at once", [text for _, text in refused], are_refused)
+    assert {k for (k, _), said in zip(refused, theirs, strict=True) if not said} == {"NOT"}
 
 
 def refused_by_spark_at_once(frame: Any, text: str) -> bool:
@@ -333,17 +357,20 @@ def refused_by_spark_at_once(frame: Any, text: str) -> bool:
     return False
 
 
-def refused_by_spark(typed: Any, text: str) -> bool:
+def refused_by_spark(frame: Any, text: str) -> bool:
     try:
-        typed.where(text).collect()
+        frame.where(text).collect()
     except PySparkException:
         return True
     return False
 
 
-def test_what_spark_refuses_is_refused(typed: Any) -> None:
+def test_what_spark_refuses_is_refused(typed: JudgedRows) -> None:
     assert [text for text in REFUSED_BY_BOTH if ours(text) is not None] == []
-    assert [text for text in REFUSED_BY_BOTH if not refused_by_spark(typed, text)] == []
+    theirs = typed.ask(
+        "refused", REFUSED_BY_BOTH, lambda texts: [refused_by_spark(typed.frame, text) for text in texts]
+    )
+    assert [text for text, refused in zip(REFUSED_BY_BOTH, theirs, strict=True) if not refused] == []
 
 
 def test_rows_of_the_last_hours_and_days_are_those_of_spark(spark: Any, tmp_path: Path) -> None:
@@ -372,7 +399,7 @@ def test_rows_of_the_last_hours_and_days_are_those_of_spark(spark: Any, tmp_path
         assert theirs in (before, after), text
 
 
-def test_a_zone_with_clock_changes_reads_texts_and_days_as_spark_does(typed: Any, spark: Any) -> None:
+def test_a_zone_with_clock_changes_reads_texts_and_days_as_spark_does(typed: JudgedRows) -> None:
     zone, texts = (
         "Europe/Paris",
         ("2020-03-29 02:30:00", "2020-10-25 02:30:00", "2020-03-29", "1850-01-01", "9999-12-31"),
@@ -380,11 +407,6 @@ def test_a_zone_with_clock_changes_reads_texts_and_days_as_spark_does(typed: Any
     asked = [f"c_ts {sign} '{text}'" for text in texts for sign in ("=", "<", ">=")]
     asked += [f"c_date {sign} TIMESTAMP'{text}'" for text in texts for sign in ("=", "<", ">=")]
     asked += [f"c_ts {sign} DATE'{text[:10]}'" for text in texts for sign in ("=", "<", ">=")]
-    spark.conf.set("spark.sql.session.timeZone", zone)
-    try:
-        theirs = sparks(typed, asked)
-    finally:
-        spark.conf.set("spark.sql.session.timeZone", "UTC")
-    for text, truth in zip(asked, theirs, strict=True):
+    for text, truth in zip(asked, sparks(typed, asked, zone), strict=True):
         node = bind(text, SCHEMA, zone)
         assert matches(node, TABLE, {}).tolist() == [t is True for t in truth], text

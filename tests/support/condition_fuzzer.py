@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sized
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ from support.fuzzer.command import begin_worker
 from support.judged_conditions import Truth
 from support.judged_definitions import Answers
 from support.marks import write_row
-from support.spark_cells import PART
+from support.spark_cells import PART, spark_values
 from support.spark_session import start_spark
 
 TURN = 60_000
@@ -158,7 +158,7 @@ def _frame(folder: Path) -> Any:
 
 
 def _mismatches(folder: Path, mine: dict[str, Truth]) -> dict[str, tuple[Any, Any]]:
-    return judged_conditions.mismatches(_frame(folder), mine)
+    return judged_conditions.mismatches(partial(spark_values, _frame(folder)), mine)
 
 
 def _mismatches_of_table(folder: Path, mine: Answers) -> dict[str, tuple[Any, Any]]:

@@ -7,7 +7,7 @@ is judged function by function.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,6 @@ import pyarrow.parquet as pq
 
 from support.function_cells import rows, schema
 from support.random_conditions import Conditions, RandomCondition
-from support.spark_cells import spark_values
 from tailbit.errors import PredicateError
 from tailbit.index.predicate.tree import Node, is_null, negate
 from tailbit.index.predicate.truth import judged
@@ -81,9 +80,11 @@ def frame_of(spark: Any, folder: Path) -> Any:
     return spark.read.parquet(str(path)).coalesce(1)
 
 
-def mismatches(frame: Any, mine: Mapping[str, Truth]) -> dict[str, tuple[Any, Any]]:
-    """By condition our truth and Spark's, where they differ."""
-    theirs = spark_values(frame, {text: out for text, (_, out) in mine.items()})
+def mismatches(
+    values: Callable[[Mapping[str, Sequence[int]]], Mapping[str, pa.Array | str]], mine: Mapping[str, Truth]
+) -> dict[str, tuple[Any, Any]]:
+    """By condition our truth and Spark's, where they differ; `values` as `spark_values` of a frame."""
+    theirs = values({text: out for text, (_, out) in mine.items()})
     wrong = {}
     for text, (truth, _) in mine.items():
         said = theirs[text]

@@ -7,10 +7,17 @@ them is evaluated by Spark's own interpreter in the driver, as the optimiser lef
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
 
 import pyarrow as pa
+import pyarrow.parquet as pq
+
+from support.verdicts import Verdicts, digest_of
+
+Q = TypeVar("Q")
 
 PART = 150
 """Expressions of one job."""
@@ -67,3 +74,52 @@ def spark_errors(frame: Any, raising: Mapping[str, Sequence[int]]) -> dict[tuple
             except PySparkException as error:
                 found[text, row] = str(error.getCondition()).split(".")[0]
     return found
+
+
+class JudgedRows:
+    """Rows of which Spark says what expressions give; its answers are recorded (see `support.verdicts`).
+
+    `spark` gives the session, and is called only where a question has no recorded answer.
+    """
+
+    def __init__(self, table: pa.Table, verdicts: Verdicts, spark: Callable[[], Any], folder: Path) -> None:
+        self._table, self._verdicts, self._spark, self._folder = table, verdicts, spark, folder
+        self._digest = digest_of(table)
+
+    @cached_property
+    def frame(self) -> Any:
+        """The rows in Spark, in one partition."""
+        path = self._folder / "rows.parquet"
+        pq.write_table(self._table, path)
+        return self._spark().read.parquet(str(path)).coalesce(1)
+
+    def ask(
+        self, kind: str, questions: Sequence[Q], reply: Callable[[Sequence[Q]], Sequence[Any]]
+    ) -> list[Any]:
+        """Return the recorded answers to questions of a kind; `reply` has Spark answer those without one."""
+        return self._verdicts.answers(kind, questions, reply, self._digest)
+
+    def values(self, raising: Mapping[str, Sequence[int]]) -> dict[str, pa.Array | str]:
+        """As `spark_values`."""
+
+        def reply(asked: Sequence[tuple[str, Sequence[int]]]) -> list[Any]:
+            return [*spark_values(self.frame, dict(asked)).values()]
+
+        questions = [(text, list(rows)) for text, rows in raising.items()]
+        answers = self.ask("values", questions, reply)
+        return dict(zip(raising, answers, strict=True))
+
+    def errors(self, raising: Mapping[str, Sequence[int]]) -> dict[tuple[str, int], str]:
+        """As `spark_errors`."""
+
+        def reply(asked: Sequence[tuple[str, Sequence[int]]]) -> list[list[str]]:
+            raised = spark_errors(self.frame, dict(asked))
+            return [[raised[text, row] for row in rows] for text, rows in asked]
+
+        questions = [(text, list(rows)) for text, rows in raising.items() if len(rows)]
+        answers = self.ask("errors", questions, reply)
+        return {
+            (text, row): error
+            for (text, rows), errors in zip(questions, answers, strict=True)
+            for row, error in zip(rows, errors, strict=True)
+        }

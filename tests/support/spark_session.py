@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +68,19 @@ def quick_java() -> None:
 def _options_of_java(options: str) -> None:
     if _GIVEN is None:
         os.environ["SPARK_SUBMIT_OPTS"] = f"{options} {use_archive()}"
+
+
+@contextmanager
+def session_settings(spark: Any, settings: Mapping[str, str]) -> Iterator[None]:
+    """Set some settings of a session, and put them back."""
+    before = {name: spark.conf.get(name, None) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            spark.conf.unset(name) if value is None else spark.conf.set(name, value)
 
 
 def start_spark(folder: Path, *, lives_long: bool = False) -> Any:
