@@ -232,7 +232,7 @@ class Builder:
     def _moved(self, op: str, day: Expression, more: Expression) -> Expression:
         if more.type.name not in ("byte", "short", "integer"):
             hint = "Write datediff(a, b) for the days between two dates."
-            reason = f"date {op} {more.type.sql} is not read"
+            reason = f"DATE {op} {more.type.sql} is not read"
             if more.type.name != "void" and (op == "+" or more.type.name not in (*TIMES, "string")):
                 reason = mismatch(reason, "UNEXPECTED_INPUT_TYPE")
             raise NotRead(reason, hint if more.type.name == "date" else None)

@@ -218,9 +218,10 @@ class Question(click.Command):
         try:
             return super().parse_args(ctx, [f" {arg}" if _SIGNED.match(arg) else arg for arg in args])
         except click.UsageError as wrong:
-            if "extra argument" in wrong.message:
-                wrong.message += ". A condition stands in quotes: \"carrier = 'UA'\"."
-            raise
+            if "extra argument" not in wrong.message:
+                raise
+            hint = "A condition stands in quotes: \"carrier = 'UA'\"."
+            raise click.UsageError(f"{wrong.message}. {hint}", wrong.ctx) from wrong
 
 
 class AnswersOne:

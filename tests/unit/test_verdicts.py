@@ -36,7 +36,7 @@ class Judge:
         return [len(question) for question in questions]
 
 
-@pytest.mark.parametrize("answer", ANSWERS, ids=repr)
+@pytest.mark.parametrize("answer", ANSWERS, ids=[str(number) for number in range(len(ANSWERS))])
 def test_an_answer_is_read_as_it_was_recorded(answer: Any) -> None:
     again = decoded(encoded(answer))
     assert type(again) is type(answer)

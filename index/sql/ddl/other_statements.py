@@ -56,7 +56,7 @@ def is_about_index(text: str) -> bool:
     (True, False)
     """
     try:
-        tokens = tokens_of(text, of_statements=True)
+        tokens = tokens_of(text)
     except PredicateError:
         return bool(_BEGINNING.match(text))
     words = [token.text for token in tokens[:4] if token.kind == "word"]

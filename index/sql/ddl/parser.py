@@ -54,7 +54,7 @@ def parse_statement(text: str) -> Statement:
     CREATE INDEX by_day ON t USING bitmap (to_date(ts))
     """
     try:
-        return StatementParser(text, tokens_of(text, of_statements=True)).statement()
+        return StatementParser(text, tokens_of(text)).statement()
     except PredicateError as wrong:
         raise StatementError(statement=text, reason=wrong.fields["reason"], hint=wrong.hint) from None
     except RecursionError:

@@ -29,25 +29,8 @@ _CHARACTERS = {
 def of_character(text: str, at: int) -> tuple[str, int, str]:
     """Return the error for a character that begins no token of SQL, its place, and what to write instead."""
     character = text[at]
-    if character == ";":
-        more = text[at + 1 :].strip()
-        condition = text[:at].strip()
-        if not more and (statement := _statement(condition)) is not None:
-            return statement
-        alone = f"Leave it out: {condition}" if condition else "Write a condition such as carrier = 'UA'."
-        hint = "Ask one condition at a time." if more else alone
-        return "a semicolon is no part of a condition", at, hint
     if character == "{" and text[max(0, at - 1) : at + 2].count("{") + text[at:].count("}}") > 2:
         return "a template is not filled in", at, _CHARACTERS["{"]
     shown = character if character.isprintable() else repr(character)
     hint = _CHARACTERS.get(character, "Put it in quotes if it is part of a text, in backticks if of a name.")
     return f"the character {shown} stands outside of quotes", at, hint
-
-
-def _statement(text: str) -> tuple[str, int, str] | None:
-    """Return the error for a whole statement before a semicolon; None if the text is none."""
-    from tailbit.index.sql.syntax.statements import statement_of, told
-    from tailbit.index.sql.syntax.tokens import tokens_of
-
-    statement = statement_of(text, tokens_of(text), 0)
-    return None if statement is None else told(statement, text)

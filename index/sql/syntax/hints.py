@@ -101,7 +101,7 @@ Told = tuple[str, int, str]
 def stopped(text: str, tokens: Sequence[Token], at: int) -> Told:
     """Return the error message and hint for a text that is no condition from a token on."""
     token = tokens[at]
-    for look in (_of_statement, _of_end, _of_sign, _of_word):
+    for look in (_of_statement, _of_semicolon, _of_end, _of_sign, _of_word):
         if (hint := look(text, tokens, at)) is not None:
             return hint
     return _unexpected(text, token), token.start, GENERAL
@@ -125,6 +125,17 @@ def _of_statement(text: str, tokens: Sequence[Token], at: int) -> Told | None:
         if hint is not None:
             return f"it is a statement, {text[first.start : first.end]}, and no condition", first.start, hint
     return None
+
+
+def _of_semicolon(text: str, tokens: Sequence[Token], at: int) -> Told | None:
+    """Return message and hint for a semicolon, which ends a statement and is no part of a condition."""
+    if tokens[at].text != ";" or tokens[at].kind != "sign":
+        return None
+    condition = text[: tokens[at].start].strip()
+    hint = f"Leave it out: {condition}" if condition else "Write a condition such as carrier = 'UA'."
+    if any(token.text != ";" for token in tokens[at + 1 : -1]):
+        hint = "Ask one condition at a time."
+    return "a semicolon is no part of a condition", tokens[at].start, hint
 
 
 def _of_end(text: str, tokens: Sequence[Token], at: int) -> Told | None:

@@ -34,7 +34,7 @@ _TOKEN = re.compile(
     | (?P<word>\w+)
     | (?P<name>`(?:[^`]|``)*`(?!`))
     | (?P<comment>/\*)
-    | (?P<sign><=>|<>|<=|>=|==|!=|!<|!>|\|\||::|->|=>|[-+*/%=<>!&|^~.,()\[\]?:])""",
+    | (?P<sign><=>|<>|<=|>=|==|!=|!<|!>|\|\||::|->|=>|[-+*/%=<>!&|^~.,;()\[\]?:])""",
     re.VERBOSE | re.DOTALL | re.IGNORECASE,
 )
 _COMMENT_EDGE = re.compile(r"/\*(?!\+)|\*/")
@@ -42,10 +42,8 @@ _SAME = {"==": "=", "!=": "<>", "!<": ">=", "!>": "<="}
 _UNCLOSED = {"'": "Close it; within a text it is written \\'.", '"': "Close it.", "`": "Close it."}
 
 
-def tokens_of(text: str, of_statements: bool = False) -> list[Token]:
+def tokens_of(text: str) -> list[Token]:
     """Return the tokens of a text, the last one of kind end; comments and blanks are left out.
-
-    `of_statements`: a semicolon is a sign, which ends a statement and is no part of a condition.
 
     Cost: linear in the length of the text.
 
@@ -59,10 +57,6 @@ def tokens_of(text: str, of_statements: bool = False) -> list[Token]:
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None:
-            if of_statements and text[at] == ";":
-                tokens.append(Token("sign", ";", at, at + 1))
-                at += 1
-                continue
             _refuse_character(text, at)
         kind, end = str(match.lastgroup), match.end()
         if kind == "comment":

@@ -105,7 +105,7 @@ def leaf(text: str) -> Leaf:
         ("x = 1 AND uper(s) = 'A'", "the function uper is not read at character 11"),
         ("upper(s, s) = 'A'", "upper takes 1 argument here, not 2"),
         ("abs(s) = 1", "abs takes a number, not a STRING"),
-        ("year(x) = 1", "year takes a date, not an INT"),
+        ("year(x) = 1", "year takes a DATE, not an INT"),
         ("date_trunc('EON', ntz) = ntz", "a date cut to EON is not read"),
         ("date_format(ntz, 'G') = 'a'", "G in the format 'G' is not read"),
         ("1 / 0 = 1 AND flag", "1.0 / 0.0) = 1.0 raises for every row"),
