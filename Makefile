@@ -6,8 +6,10 @@ VENV := $(CURDIR)/.venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
 SEED ?= 1
-CHECKS ?= 200000
-SECONDS ?= 60
+COUNT ?=
+EACH ?=
+KIND ?=
+SECONDS ?=
 TARGETS ?=
 BENCH ?=
 QUICK ?=
@@ -18,7 +20,7 @@ PACKAGES := tables index checkpoints streaming
 # As pip does for a wheel: a first question compiles nothing, also where Python may write no bytecode itself.
 COMPILED = $(BIN)/python -m compileall -q tailbit $(PACKAGES)
 
-.PHONY: help test tools lint audit demo demo-hudi support-page functions-page python-page cli-page site fuzz fuzz-analytics fuzz-changes fuzz-definitions fuzz-histories fuzz-hudi fuzz-predicates fuzz-properties fuzz-spark proof soak load load-definitions bench time-zones constraints hudi-env hudi-live hudi-tables clean java jar load-tables kill-changes kill-tables restart-tables pictures verdicts
+.PHONY: help test tools lint audit demo demo-hudi support-page functions-page python-page cli-page site fuzz proof soak load kill bench time-zones constraints hudi-env hudi-live hudi-tables clean java jar pictures verdicts
 
 help:
 	@echo "make demo             index a live table while it changes, and answer from it"
@@ -30,23 +32,13 @@ help:
 	@echo "make proof            the suites of the night, and Spark judges every version of every history: SEED=1; to docs/testing.md"
 	@echo "make verdicts         ask Spark the constant questions of the tests and record its answers in tests/verdicts"
 	@echo "make soak             kills and other faults under a live writer: SECONDS=3600 SEED=1; to docs/guarantees.md"
-	@echo "make load             20 commits a second for ten minutes: lag, memory, recovery; to docs/guarantees.md"
-	@echo "make load-definitions indexes made, dropped and rebuilt beside 2 commits a second: KILLS=1 SEED=1; to docs/guarantees.md"
-	@echo "make load-tables      20 tables of one application, 20 commits a second together: SECONDS=1200 COMPACT=200 SEED=1"
-	@echo "make kill-changes     a process that changes rows is killed and started again: KILLS=20 SEED=1; to docs/guarantees.md"
-	@echo "make kill-tables      an application of 5 tables is killed, and another takes over: KILLS=200 MINUTES=60 SEED=1"
-	@echo "make restart-tables   an application of 5 tables is killed and started again: RESTARTS=50 MINUTES=60 SEED=1"
+	@echo "make load             20 commits a second for ten minutes: lag, memory, recovery; KIND=definitions: indexes made and dropped"
+	@echo "                      meanwhile (KILLS=1: and killed); KIND=tables: 20 tables of one application (SECONDS=1200 COMPACT=200)"
+	@echo "make kill             an application of 5 tables is killed, and another takes over: KILLS=200 MINUTES=60; KIND=restarts:"
+	@echo "                      the same is started again (RESTARTS=50); KIND=changes: a process that changes rows is killed"
 	@echo "make bench            every benchmark, an hour or so: QUICK=1 for two minutes, BENCH='count rows' for some"
-	@echo "make fuzz             the parsers under a coverage-guided fuzzer: SECONDS=60 each, TARGETS=all"
-	@echo "make fuzz-histories   random histories, indexes and predicates: CHECKS=200000 SEED=1"
-	@echo "make fuzz-hudi        random histories of Hudi tables of both types: CHECKS=20000 HISTORIES=2000 SEED=1"
-	@echo "make fuzz-analytics   random histories, and random groups, sums, histograms and transitions: CHECKS=20000 SEED=1"
-	@echo "make fuzz-changes     random tables whose rows are deleted and upserted, judged by Delta: HISTORIES=100 SEED=1 JOBS=2"
-	@echo "make fuzz-spark       Spark's own queries with the index and without, in every mode: CONDITIONS=10000 SEED=1"
-	@echo "make fuzz-definitions random indexes of every kind, any condition with them and without: CHECKS=20000 SEED=1"
-	@echo "make fuzz-predicates  random conditions of every type and function, judged by Spark: CONDITIONS=20000 SEED=1;"
-	@echo "                      DEFINITIONS=1: of tables with random indexes of every kind"
-	@echo "make fuzz-properties  the property and differential tests with many more examples"
+	@echo "make fuzz             random histories, indexes and questions, judged by other engines: KIND=histories SEED=1 SECONDS=3600;"
+	@echo "                      make fuzz alone lists the kinds; KIND=bytes fuzzes the parsers, KIND=properties the property tests"
 	@echo "make support-page     write docs/delta-support.md and hudi-support.md from the marks on the tests"
 	@echo "make functions-page   write docs/functions.md from the expressions that Spark judges"
 	@echo "make python-page      write docs/python.md from the docstrings of the front door"
@@ -103,83 +95,45 @@ soak: $(VENV)/.test-installed java
 	$(BIN)/tailbit archive-classes
 	cd tests && $(BIN)/python -m support.soak --seconds $(SECONDS) --seed $(SEED) --record ../docs/guarantees.md
 
-# Writers that commit faster than people do, and the shipped command that follows them.
-load: SECONDS = 600
-load: RATE = 20
-load: BEHIND = 0
+# Load of a kind: one table, whose writers commit faster than people do; `definitions`, where indexes of every kind are
+# made, dropped and rebuilt beside the shipped command; `tables`, an application of many. Each run is recorded.
+LOAD = cd tests && $(BIN)/python -m
 load: $(VENV)/.test-installed java
-	cd tests && $(BIN)/python -m support.load --seconds $(SECONDS) --rate $(RATE) --behind $(BEHIND) --record ../docs/guarantees.md
-
-# CREATE INDEX, DROP INDEX and REBUILD of every kind, every few seconds, beside the shipped command at work.
-load-definitions: SECONDS = 600
-load-definitions: RATE = 2
-load-definitions: KILLS ?=
-load-definitions: $(VENV)/.test-installed java
-	cd tests && $(BIN)/python -m support.load.definitions --seconds $(SECONDS) --rate $(RATE) --seed $(SEED) \
+ifeq ($(KIND),definitions)
+	$(LOAD) support.load.definitions --seconds $(or $(SECONDS),600) --rate $(or $(RATE),2) --seed $(SEED) \
 		$(if $(KILLS),--kill-every 45) --record ../docs/guarantees.md
-
-# One application of many tables. Each run is recorded in docs/guarantees.md with its seed.
-MINUTES = 60
-load-tables: SECONDS = 1200
-load-tables: RATE = 20
-load-tables: $(VENV)/.test-installed java
-	cd tests && $(BIN)/python -m support.load.many --seconds $(SECONDS) --rate $(RATE) $(if $(TABLES),--tables $(TABLES)) \
+else ifeq ($(KIND),tables)
+	$(LOAD) support.load.many --seconds $(or $(SECONDS),1200) --rate $(or $(RATE),20) $(if $(TABLES),--tables $(TABLES)) \
 		$(if $(COMPACT),--compact $(COMPACT)) --seed $(SEED) --record ../docs/guarantees.md
+else
+	$(LOAD) support.load --seconds $(or $(SECONDS),600) --rate $(or $(RATE),20) --behind $(or $(BEHIND),0) --record ../docs/guarantees.md
+endif
 
-kill-tables: KILLS = 200
-kill-tables: $(VENV)/.test-installed java
-	cd tests && $(BIN)/python -m support.kills_of_many --kills $(KILLS) --minutes $(MINUTES) --seed $(SEED) --record ../docs/guarantees.md
-
-kill-changes: KILLS = 20
-kill-changes: $(VENV)/.test-installed java
-	cd tests && $(BIN)/python -m support.row_changes.kills --seed $(SEED) --kills $(KILLS) --record ../docs/guarantees.md
-
-restart-tables: RESTARTS = 50
-restart-tables: $(VENV)/.test-installed java
-	cd tests && $(BIN)/python -m support.kills_of_many --restarts $(RESTARTS) --minutes $(MINUTES) --seed $(SEED) --record ../docs/guarantees.md
+# Kills of a kind: an application of tables, which another takes over (or, `restarts`, which is started again), or a
+# process that changes rows.
+kill: $(VENV)/.test-installed java
+ifeq ($(KIND),changes)
+	$(LOAD) support.row_changes.kills --seed $(SEED) --kills $(or $(KILLS),20) --record ../docs/guarantees.md
+else ifeq ($(KIND),restarts)
+	$(LOAD) support.kills_of_many --restarts $(or $(RESTARTS),50) --minutes $(or $(MINUTES),60) --seed $(SEED) --record ../docs/guarantees.md
+else
+	$(LOAD) support.kills_of_many --kills $(or $(KILLS),200) --minutes $(or $(MINUTES),60) --seed $(SEED) --record ../docs/guarantees.md
+endif
 
 bench: $(VENV)/.bench-installed java
 	$(BIN)/python benchmarks/running/bench.py $(if $(QUICK),--quick) $(BENCH)
 
-CONDITIONS ?= 20000
-
-fuzz-predicates: $(VENV)/.test-installed java
-	cd tests && $(BIN)/python -m support.condition_fuzzer $(if $(DEFINITIONS),--definitions) --seed $(SEED) --conditions $(CONDITIONS) --record ../docs/guarantees.md
-
-fuzz-properties: $(VENV)/.test-installed java
+# What is fuzzed: a kind or several of them, as `python -m support.fuzzer --help` lists them; `bytes` are the parsers
+# under a coverage-guided fuzzer, `properties` the tests of tests/property with many more examples.
+fuzz: $(if $(filter bytes,$(KIND)),$(VENV)/.fuzz-installed,$(VENV)/.test-installed) java
+ifeq ($(KIND),bytes)
+	PYTHONPATH=tests $(BIN)/python tests/support/fuzz_bytes.py --seconds $(or $(SECONDS),60) $(TARGETS)
+else ifeq ($(KIND),properties)
 	HYPOTHESIS_PROFILE=deep TAILBIT_EXAMPLES=30 TAILBIT_SEEDS=20 $(BIN)/pytest -q tests/property tests/integration/test_differential.py $(PYTEST_ARGS)
-
-fuzz: $(VENV)/.fuzz-installed
-	PYTHONPATH=tests $(BIN)/python tests/support/fuzz_bytes.py --seconds $(SECONDS) $(TARGETS)
-
-fuzz-histories: $(VENV)/.test-installed
-	cd tests && $(BIN)/python -m support.fuzzer --seed $(SEED) --checks $(CHECKS) --record ../docs/guarantees.md
-
-fuzz-hudi: CHECKS = 20000
-fuzz-hudi: HISTORIES ?= 2000
-fuzz-hudi: EACH = 50
-fuzz-hudi: $(VENV)/.test-installed
-	cd tests && $(BIN)/python -m support.fuzzer --writer hudi --seed $(SEED) --checks $(CHECKS) --each $(EACH) --record ../docs/guarantees.md
-	cd tests && $(BIN)/python -m support.fuzzer --writer hudi-merged --seed $(SEED) --checks $(CHECKS) --each $(EACH) --record ../docs/guarantees.md
-	cd tests && $(BIN)/python -m support.fuzzer --readers --writer hudi --seed $(SEED) --checks $(HISTORIES) --each 1 --record ../docs/guarantees.md
-	cd tests && $(BIN)/python -m support.fuzzer --readers --writer hudi-merged --seed $(SEED) --checks $(HISTORIES) --each 1 --record ../docs/guarantees.md
-
-fuzz-analytics: CHECKS = 20000
-fuzz-analytics: $(VENV)/.test-installed
-	cd tests && $(BIN)/python -m support.fuzzer --analytics --seed $(SEED) --checks $(CHECKS) --record ../docs/guarantees.md
-
-fuzz-changes: HISTORIES = 100
-fuzz-changes: JOBS = 2
-fuzz-changes: $(VENV)/.test-installed java
-	cd tests && $(BIN)/python -m support.row_changes --seed $(SEED) --histories $(HISTORIES) --jobs $(JOBS) --record ../docs/guarantees.md
-
-fuzz-spark: CONDITIONS = 10000
-fuzz-spark: $(VENV)/.test-installed java
-	cd tests && $(BIN)/python -m support.plain_sql --seed $(SEED) --conditions $(CONDITIONS) --record ../docs/guarantees.md
-
-fuzz-definitions: CHECKS = 20000
-fuzz-definitions: $(VENV)/.test-installed
-	cd tests && $(BIN)/python -m support.fuzzer --definitions --seed $(SEED) --checks $(CHECKS) --record ../docs/guarantees.md
+else
+	cd tests && $(BIN)/python -m support.fuzzer $(or $(KIND),--help) --seed $(SEED) $(if $(COUNT),--count $(COUNT)) \
+		$(if $(SECONDS),--seconds $(SECONDS)) $(if $(EACH),--each $(EACH)) --record ../docs/guarantees.md
+endif
 
 support-page: $(VENV)/.test-installed
 	$(BIN)/pytest -q --collect-only tests --support-page docs/delta-support.md \

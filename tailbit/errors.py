@@ -202,7 +202,7 @@ class ColumnTypeError(SchemaError):
     """A column of a type that cannot be indexed, or not compared as requested."""
 
     template = "column {column} is of type {type}: {reason}"
-    hint = "Use a column of type boolean, integer, float, double, decimal, string, binary, date or timestamp."
+    hint = "Use a column of type BOOLEAN, INT, FLOAT, DOUBLE, DECIMAL, STRING, BINARY, DATE or TIMESTAMP."
 
 
 class PredicateError(UsageError):

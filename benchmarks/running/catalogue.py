@@ -169,6 +169,7 @@ BENCHMARKS = (
     ),
     Benchmark("many_live", "Many tables with commits, and one that fails", ("tables",), ()),
     Benchmark("capacity", "What an index costs to build and to keep, in CPU time", ("rows",), ()),
+    Benchmark("five_columns", "What a first build of five columns costs, in CPU time", ("rows",), ()),
     Benchmark("memory", "Peak memory of a task", ("file",), (Target("peak MB", most=1000),)),
     Benchmark(
         "commit_cost",

@@ -258,7 +258,7 @@ def check_columns(columns: Sequence[Column]) -> None:
             raise ColumnTypeError(column=column.label, type=column.type.sql, reason=reason, hint=_HINT)
 
 
-_HINT = "Name columns of type boolean, integer, float, double, decimal, string, date or timestamp."
+_HINT = "Name columns of type BOOLEAN, INT, BIGINT, FLOAT, DOUBLE, DECIMAL, STRING, DATE or TIMESTAMP."
 
 
 def has_records(column: Column) -> bool:

@@ -16,7 +16,7 @@ from tailbit.index.predicate.truth import judged
 from tailbit.index.sql.bind import bind
 
 COUNT = 250
-"""How many conditions are judged: `make fuzz-predicates` judges more."""
+"""How many conditions are judged: `make fuzz KIND=conditions` judges more."""
 
 
 def test_random_conditions_are_what_spark_says(

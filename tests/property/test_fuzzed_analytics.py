@@ -1,6 +1,6 @@
 """Groups, extremes, sums, histograms and transitions of any history are those of the judge.
 
-Hundreds of checks here, any number by `make fuzz-analytics`.
+Hundreds of checks here, any number by `make fuzz KIND=analytics`.
 """
 
 from __future__ import annotations

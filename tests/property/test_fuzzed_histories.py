@@ -1,7 +1,7 @@
 """For any history of commits and any state of the index, tailbit answers what the judge answers.
 
 Hand-made tables are judged by their maker's own account of what is live, tables that deltalake writes by its
-log; DuckDB evaluates the predicates. Thousands of checks here, any number by `make fuzz-histories`.
+log; DuckDB evaluates the predicates. Thousands of checks here, any number by `make fuzz KIND=histories`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How much is asked: a part in `make test`, all of it in `make proof` and `make fuzz-properties`."""
+"""How much is asked: a part in `make test`, all of it in `make proof` and `make fuzz KIND=properties`."""
 
 from __future__ import annotations
 

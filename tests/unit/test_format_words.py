@@ -130,7 +130,7 @@ def test_an_indexer_leaves_out_a_file_of_any_format_whose_hidden_rows_cannot_be_
 
 
 def test_a_place_without_a_table_is_told_with_what_is_looked_for(tmp_path: Path) -> None:
-    told = r"no Delta table and no Hudi table at .*: it has no _delta_log and no \.hoodie"
+    told = "no Delta table and no Hudi table at .*: the folder is empty"
     with pytest.raises(NotATableError, match=told) as raised:
         open_table(str(tmp_path))
     assert raised.value.hint == "Give the folder that holds _delta_log or .hoodie."

@@ -1,4 +1,4 @@
-"""The random statements of `make load-definitions`: what is right passes the judge; what is wrong, not."""
+"""The random statements of `make load KIND=definitions`: the judge passes what is right, and nothing else."""
 
 from __future__ import annotations
 

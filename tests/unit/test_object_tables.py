@@ -181,7 +181,7 @@ def test_permission_that_is_lost_in_a_commit_leaves_the_index_as_it_was(
 
 
 def test_a_folder_without_a_table_is_refused_by_name(s3_root: str, s3_options: dict[str, str]) -> None:
-    with pytest.raises(NotATableError, match="there is no such folder"):
+    with pytest.raises(NotATableError, match="there is nothing"):
         tailbit.open(s3_root, storage_options=s3_options)
     open_storage(s3_root, StorageOptions.of(s3_options)).put("notes.txt", b"mine")
     with pytest.raises(NotATableError, match="it has no _delta_log"):

@@ -1,6 +1,6 @@
 """Any condition about a history of edge values, answered with indexes of every kind and without.
 
-The judge is the table as it is read without an index, whose conditions Spark judges: see `fuzz-predicates`.
+The judge is the table as it is read without an index, whose conditions Spark judges in other kinds of fuzzer.
 What raises must raise an error of the same class either way.
 """
 

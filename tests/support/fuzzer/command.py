@@ -1,10 +1,8 @@
-"""The history fuzzer as a command: `python -m support.fuzzer --seed 1 --checks 200000`, in the folder tests.
+"""The fuzzer as a command: `python -m support.fuzzer KIND... --seed 1`, in the folder tests.
 
-With `--analytics` groups, extremes, sums, histograms and transitions are asked for, not predicates alone;
-with `--definitions` any condition, of a table with indexes of every kind and without; with `--readers`
-nothing: every version is read, and `--checks N --each 1` makes N histories.
-Histories are made by several processes. Ctrl-C stops after those that are being made, and still says what was
-found. Exit status 1 where anything was.
+A run does the number of units that its kind names, or --count of them, or as many as fit into --seconds.
+Seeds are worked on by several processes. Ctrl-C stops after those at work, and still says what was found. A
+finding names its seed: --only makes it again, alone. Exit status 1 where anything was found.
 """
 
 from __future__ import annotations
@@ -15,108 +13,116 @@ import datetime
 import os
 import signal
 import sys
+import tempfile
 import time
-from collections.abc import Generator
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from collections.abc import Generator, Iterable, Mapping
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import closing
+from itertools import count, islice
 from multiprocessing import get_context
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from support.analytics.run import run_analytics
-from support.fuzzer.cells_run import run_cells
-from support.fuzzer.readers import READ, run_readers
-from support.fuzzer.record import ANALYTICS, DEFINITIONS, HISTORIES, HUDI, READERS, Record, record
-from support.fuzzer.run import CHECKS_A_HISTORY, WRITERS, Report, history_seeds, run_history
+from support.fuzzer.kinds import KINDS, Kind
+from support.fuzzer.tally import Tally
+from support.marks import write_row
+
+SEEDS_A_RUN = 1_000_000
+"""The n-th seed of a run with seed s is s times this, plus n: each can be made again alone."""
+
+PORTION = 64
+"""Seeds that are handed out at a time to the processes of a kind without Spark."""
 
 
 def main() -> int:
     """Fuzz as the command line says."""
     os.environ["TAILBIT_ALLOW_OUTSIDE"] = "true"
     asked = _arguments()
-    console = Console(stderr=True)
-    seeds = history_seeds(asked.seed, asked.checks, asked.each)
-    if asked.history is not None:
-        seeds = range(asked.history, asked.history + 1)
-    began, total = time.monotonic(), Report()
-    whole = _all(seeds, asked, total, console)
-    seconds = time.monotonic() - began
-    writer = "varied" if asked.analytics else "cells" if asked.definitions else asked.writer
-    found = Record(asked.seed, writer, total.histories, total.checks, len(total.findings), seconds)
-    console.print(f"{found}{'' if whole else ' (stopped early)'}", highlight=False)
-    if whole and asked.record is not None and asked.history is None:
-        plain = (READERS if asked.readers else HUDI).get(asked.writer, HISTORIES)
-        marks = ANALYTICS if asked.analytics else DEFINITIONS if asked.definitions else plain
-        record(asked.record, found, datetime.datetime.now(datetime.timezone.utc).date(), marks)
-    return 1 if total.findings else 0
+    return max(run(name, asked) for name in asked.kinds)
 
 
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m support.fuzzer", description=__doc__)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--checks", type=int, default=2000)
-    parser.add_argument("--each", type=int, default=CHECKS_A_HISTORY, help="checks of one history")
-    parser.add_argument(
-        "--history", type=int, help="make the history of this seed alone, as a finding names it"
-    )
-    parser.add_argument("--writer", choices=sorted(WRITERS), default="built")
-    parser.add_argument(
-        "--analytics", action="store_true", help="ask for groups, sums, histograms and the like"
-    )
-    parser.add_argument(
-        "--definitions", action="store_true", help="ask any condition, with indexes of every kind and without"
-    )
-    parser.add_argument(
-        "--readers", action="store_true", help="read every version of Hudi histories, without an index"
-    )
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--record", type=Path, metavar="FILE", help="write the result of a whole run there")
-    asked = parser.parse_args()
-    if asked.readers and asked.writer not in READ:
-        parser.error(f"--readers is for the writers {', '.join(READ)}")
-    return asked
-
-
-def _all(seeds: range, asked: argparse.Namespace, total: Report, console: Console) -> bool:
-    """Make every history and add it to `total`; False where the user stopped it."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+def run(name: str, asked: argparse.Namespace) -> int:
+    """Run one kind; return 1 if anything was found, else 0."""
+    kind, console = KINDS[name], Console(stderr=True)
+    began, total, wrong = time.monotonic(), None, 0
+    wanted = asked.count or kind.count
+    end = None if asked.seconds is None else began + asked.seconds
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    whole = True
     with Progress(*columns, console=console) as progress:
-        bar = progress.add_task("checks", total=len(seeds) * asked.each)
+        bar = progress.add_task(name, total=asked.seconds or wanted)
         try:
-            with closing(_reports(seeds, asked)) as reports:
-                for report in reports:
-                    total += report
-                    for finding in report.findings:
+            with closing(tallies(name, asked, wanted, end)) as made:
+                for tally in made:
+                    for finding in tally.findings:
                         print(finding, flush=True)
-                    bad = len(total.findings)
-                    progress.update(bar, advance=report.checks, description=f"{bad} mismatches")
+                    total = tally if total is None else total.__iadd__(tally)
+                    done, wrong = _done(total, kind), len(total.findings)
+                    told = f"{name}: {done:,} {kind.unit}, {wrong} mismatches"
+                    reached = time.monotonic() - began if end else done
+                    progress.update(bar, completed=reached, description=told)
         except KeyboardInterrupt:
-            return False
-    return True
+            whole = False
+    if total is None:
+        return 1
+    minutes = (time.monotonic() - began) / 60
+    lacking = total.lacking() if whole and asked.only is None else []
+    for text in lacking:
+        print(text, flush=True)
+    numbers = ", ".join(f"{number:,} {cell}" for cell, number in total.cells().items())
+    stopped = "" if whole else " (stopped early)"
+    console.print(
+        f"{name}, seed {asked.seed}: {numbers}, {wrong} mismatches, {minutes:.1f} minutes{stopped}",
+        highlight=False,
+    )
+    if whole and asked.record is not None and asked.only is None:
+        day = datetime.datetime.now(datetime.timezone.utc).date()
+        record(asked.record, kind, asked.seed, total, minutes, day)
+    return 1 if wrong or lacking else 0
 
 
-def _reports(seeds: range, asked: argparse.Namespace) -> Generator[Report, None, None]:
-    """The reports of histories, as they are done."""
-    workers = min(asked.workers, len(seeds))
-    # A forked child of a process that has used deltalake may hang, so each starts afresh.
-    with ProcessPoolExecutor(workers, get_context("spawn"), begin_worker) as pool:
-        made: list[Future[Report]] = [
-            pool.submit(run_analytics, seed, asked.each)
-            if asked.analytics
-            else pool.submit(run_cells, seed, asked.each)
-            if asked.definitions
-            else pool.submit(run_readers, seed, asked.writer)
-            if asked.readers
-            else pool.submit(run_history, seed, asked.each, asked.writer)
-            for seed in seeds
-        ]
-        try:
-            for one in as_completed(made):
-                yield one.result()
-        finally:
-            pool.shutdown(cancel_futures=True)
+def record(page: Path, kind: Kind, seed: int, total: Tally, minutes: float, day: datetime.date) -> None:
+    """Put the result of a whole run between the marks of its kind, in place of the one that is there."""
+    cells: Mapping[str, object] = {"date": day, "seed": seed}
+    cells = {**cells, **{name: f"{number:,}" for name, number in total.cells().items()}}
+    write_row(page, *kind.marks, {**cells, "mismatches": len(total.findings), "minutes": f"{minutes:.0f}"})
+
+
+def _done(total: Tally, kind: Kind) -> int:
+    return total.cells()[kind.unit]
+
+
+def tallies(
+    name: str, asked: argparse.Namespace, wanted: int, end: float | None
+) -> Generator[Tally, None, None]:
+    """Yield what each seed did and found, until `wanted` units are done, or until a moment `end`."""
+    kind = KINDS[name]
+    each = asked.each or min(kind.each, wanted)
+    first = asked.seed * SEEDS_A_RUN
+    seeds: Iterable[int] = count(first) if end else range(first, first + -(-wanted // each))
+    jobs = asked.jobs or (1 if kind.turn else os.cpu_count() or 1)
+    if asked.only is not None:
+        seeds, jobs, end = (asked.only,), 1, None
+    size, remaining = (kind.turn or PORTION) * jobs, iter(seeds)
+    with tempfile.TemporaryDirectory() as folder:
+        while portion := list(islice(remaining, size)):
+            # A forked child of a process that has used deltalake may hang, so each starts afresh.
+            with ProcessPoolExecutor(min(jobs, len(portion)), get_context("spawn"), begin_worker) as pool:
+                made = [pool.submit(act, name, folder, seed, each) for seed in portion]
+                try:
+                    for one in as_completed(made):
+                        yield one.result()
+                        if end is not None and time.monotonic() > end:
+                            return
+                finally:
+                    pool.shutdown(cancel_futures=True)
+
+
+def act(name: str, folder: str, seed: int, each: int) -> Tally:
+    """Do what a seed of a kind does."""
+    return KINDS[name].act(folder, seed, each)
 
 
 _END_WITH_PARENT = 1
@@ -128,3 +134,21 @@ def begin_worker() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_END_WITH_PARENT, signal.SIGKILL)
+
+
+def _arguments() -> argparse.Namespace:
+    listed = "\n".join(f"  {name:20} {kind.summary}" for name, kind in KINDS.items())
+    parser = argparse.ArgumentParser(
+        prog="python -m support.fuzzer",
+        description=f"{__doc__}\nkinds:\n{listed}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("kinds", nargs="+", choices=sorted(KINDS), metavar="KIND")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--count", type=int, help="how many units: checks, conditions or histories")
+    parser.add_argument("--seconds", type=int, help="as many as fit into so many seconds")
+    parser.add_argument("--each", type=int, help="units of one seed")
+    parser.add_argument("--only", type=int, metavar="SEED", help="the seed that a finding names, alone")
+    parser.add_argument("--jobs", type=int, help="processes at work at a time")
+    parser.add_argument("--record", type=Path, metavar="FILE", help="write the result of a whole run there")
+    return parser.parse_args()

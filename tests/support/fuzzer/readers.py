@@ -91,7 +91,7 @@ def run_readers(seed: int, writer: str) -> Report:
             readers.wrong.append(f"stopped\n{traceback.format_exc()}")
         done = readers.history.done
         findings = [f"history {seed}: {wrong}\n  after {', '.join(done)}" for wrong in readers.wrong]
-        return Report(readers.count, 1, findings, Counter(done))
+        return Report(findings, readers.count, 1, Counter(done))
 
 
 def read_histories(seeds: range, writer: str) -> Report:

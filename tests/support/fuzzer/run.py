@@ -24,6 +24,7 @@ from support.fuzzer.hudi import HudiHistory
 from support.fuzzer.hudi_merged import MergedHistory
 from support.fuzzer.judge import Verdict, by_duckdb, judge
 from support.fuzzer.model import State
+from support.fuzzer.tally import Tally
 from support.fuzzer.varied import VariedHistory
 from support.predicates import Predicate
 
@@ -62,20 +63,16 @@ WRITERS: dict[str, Callable[[str, random.Random], History]] = {
 
 
 @dataclass
-class Report:
-    """What came of some histories. `findings`: what was wrong, with all that is needed to see it again."""
+class Report(Tally):
+    """What came of some histories."""
 
     checks: int = 0
     histories: int = 0
-    findings: list[str] = field(default_factory=list)
     operations: Counter[str] = field(default_factory=Counter)
 
-    def __iadd__(self, other: Report) -> Report:
-        self.checks += other.checks
-        self.histories += other.histories
-        self.findings += other.findings
-        self.operations += other.operations
-        return self
+    def cells(self) -> dict[str, int]:
+        """Return the numbers of the record."""
+        return {"histories": self.histories, "checks": self.checks}
 
 
 class Run:
@@ -189,8 +186,8 @@ def reported(seed: int, made: Callable[[str], Run], verdict: Verdict = by_duckdb
             done = "" if run is None else f"\n  after {', '.join(run.history.done)}"
             findings = [f"history {seed}: stopped{done}\n{traceback.format_exc()}"]
         if run is None:
-            return Report(0, 1, findings)
-        return Report(run.count, 1, findings, Counter(run.history.done))
+            return Report(findings, 0, 1)
+        return Report(findings, run.count, 1, Counter(run.history.done))
 
 
 def fuzz(

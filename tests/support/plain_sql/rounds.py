@@ -17,6 +17,7 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
+from support.fuzzer.tally import Tally
 from support.plain_sql.statements import SHAPES, Branch, branch
 from support.plain_sql.table import RandomTable
 from tailbit.spark.acceleration import Acceleration
@@ -78,7 +79,7 @@ Answer = tuple[Mode, Sequence[Branch], Rows | str]
 
 
 @dataclass
-class Tally:
+class Rounds(Tally):
     """What rounds did: `served` scans by mode, `refused` queries that raise without the index too."""
 
     conditions: int = 0
@@ -86,13 +87,15 @@ class Tally:
     answers: int = 0
     refused: int = 0
     served: Counter[str] = field(default_factory=Counter)
-    findings: list[str] = field(default_factory=list)
 
-    def __iadd__(self, other: Tally) -> Tally:
-        for name in ("conditions", "lagging", "answers", "refused", "findings"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.served += other.served
-        return self
+    def cells(self) -> dict[str, int]:
+        """Return the numbers of the record."""
+        served = {f"served: {mode}": self.served[str(mode)] for mode in MODES}
+        return {"conditions": self.conditions, "with lag": self.lagging, "answers": self.answers, **served}
+
+    def lacking(self) -> list[str]:
+        """Return the modes that have served no scan, of which nothing is proven."""
+        return [f"never served: {mode}" for mode in MODES if not self.served[str(mode)]]
 
 
 def _asked(turn: int, shape: str) -> tuple[str, list[Mode]]:
@@ -106,14 +109,14 @@ class Field:
 
     def __init__(self, acceleration: Acceleration, folder: str, seed: int, tables: int = TABLES) -> None:
         self.acceleration, self.spark, self.seed = acceleration, acceleration._spark, seed
-        self.rng, self.tally, self._served = random.Random(seed), Tally(), self._all_served()
+        self.rng, self.tally, self._served = random.Random(seed), Rounds(), self._all_served()
         self.tables = [
             RandomTable(self.spark, f"{folder}/t {seed} {number}", self.rng, f"t{number}", number % 4 > 0)
             for number in range(tables)
         ]
 
-    def go(self, rounds: int = ROUNDS, tell: Callable[[Tally], None] = lambda tally: None) -> Tally:
-        """Make the tables, ask the rounds, and leave nothing of them; `tell` of what was done after each."""
+    def go(self, rounds: int = ROUNDS) -> Rounds:
+        """Make the tables, ask the rounds, and leave nothing of them."""
         for table in self.tables:
             table.make()
         self.acceleration._entry.forget()
@@ -121,7 +124,6 @@ class Field:
             turn, shape = divmod(number, len(SHAPES))
             with self._settings():
                 self._round(*_asked(turn, [*SHAPES][shape]))
-            tell(self.tally)
         for table in self.tables:
             for version in table.versions:
                 self.spark.catalog.dropTempView(version.view)

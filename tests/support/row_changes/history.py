@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
 import tailbit
 import tailbit.spark
+from support.fuzzer.tally import Tally
 from support.row_changes.changes import Change, Changes
 from support.row_changes.copy import REFUSALS, told
 from support.row_changes.judge import Difference
@@ -34,7 +35,7 @@ ALIKE = 10
 
 
 @dataclass
-class Tally:
+class Histories(Tally):
     """What histories did: changes by who made them, those refused by both sides, conflicts, and findings.
 
     `by_delta`: histories that a copy in Delta judged too.
@@ -46,12 +47,17 @@ class Tally:
     by_index: int = 0
     refused: int = 0
     conflicts: int = 0
-    findings: list[str] = field(default_factory=list)
 
-    def __iadd__(self, other: Tally) -> Tally:
-        for name in ("histories", "by_delta", "changes", "by_index", "refused", "conflicts", "findings"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        return self
+    def cells(self) -> dict[str, int]:
+        """Return the numbers of the record."""
+        return {
+            "histories": self.histories,
+            "judged by Delta too": self.by_delta,
+            "changes": self.changes,
+            "by the index": self.by_index,
+            "refused by both": self.refused,
+            "conflicts": self.conflicts,
+        }
 
 
 def made_for(spark: Any, folder: str, seed: int) -> Made:
@@ -67,12 +73,12 @@ class History:
         self.spark, self.seed, self.rng = spark, seed, random.Random(seed)
         self.pair = Pair(spark, f"{folder}/t {seed}", self.rng)
         self._made = made or made_for(spark, folder, seed)
-        self.tally, self.done = Tally(1, int(seed % BY_DELTA == 0)), list[str]()
+        self.tally, self.done = Histories([], 1, int(seed % BY_DELTA == 0)), list[str]()
         self._changes = Changes(spark, self.pair, f"{folder}/stage {seed}")
         self._others = Others(self.pair, self.done)
         self._number, self._steps = 0, steps
 
-    def go(self) -> Tally:
+    def go(self) -> Histories:
         """Make the history; what differs is a finding, told with all that led there."""
         try:
             self.done.append(self._made.told)

@@ -167,7 +167,7 @@ def late(path: str) -> None:
 
 
 TABLES: dict[str, tuple[Callable[[str], None], str, str, str]] = {
-    "no log": (no_table, "table", "problem", "no _delta_log"),
+    "no log": (no_table, "table", "problem", "it holds Parquet files without a log"),
     "a damaged log": (damaged_log, "table", "problem", "0.json"),
     "no data": (no_data, "data", "problem", "parquet"),
     "no folder": (no_folder, "place of the index", "problem", "cannot be written to"),

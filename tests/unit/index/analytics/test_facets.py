@@ -215,7 +215,7 @@ def test_a_date_beyond_pythons_calendar_is_text(table_path: str) -> None:
 
 def test_a_column_without_keys_has_no_facets(table_path: str) -> None:
     write_deltalake(table_path, EVERY_TYPE)
-    with pytest.raises(ColumnTypeError, match="column tags is of type array"):
+    with pytest.raises(ColumnTypeError, match="column tags is of type ARRAY"):
         tailbit.open(table_path).where().facets("tags")
     with pytest.raises(UnknownColumnError, match="nearest: amount"):
         tailbit.open(table_path).where().facets("amonut")

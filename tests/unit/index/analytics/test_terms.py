@@ -259,7 +259,7 @@ def test_a_row_for_which_an_expression_raises_is_named_as_a_condition_names_it(
 BAD: dict[str, tuple[type[TailbitError], str, str]] = {
     "count(k)": (PredicateError, "character 1", "answer.count"),
     "max(k) + 1": (PredicateError, "character 1", "answer.max"),
-    "array(k)": (PredicateError, "type array.*character 1", "one value"),
+    "array(k)": (PredicateError, "type ARRAY.*character 1", "one value"),
     "5": (PredicateError, "constant at character 1", "Name a column"),
     "now()": (PredicateError, "constant at character 1", "Name a column"),
     "NULL": (PredicateError, "constant at character 1", "Name a column"),

@@ -190,6 +190,6 @@ def test_arrays_of_arrays_are_refused_without_an_error_that_spark_does_not_raise
         "arrays_overlap(nested, nested)",
         "array_position(nested, nested[0]) = 1",
     ):
-        with pytest.raises(TailbitError, match="of elements of type array is not read") as raised:
+        with pytest.raises(TailbitError, match="of elements of type ARRAY is not read") as raised:
             tailbit.open(folder).where(where).count()
         assert "in Spark" not in str(raised.value)
