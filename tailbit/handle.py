@@ -23,8 +23,9 @@ from tailbit.index.query.coverage import Coverage, cover
 from tailbit.index.store.place import index_path, refuse_index_as_table
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables import check_alone, open_table
+from tailbit.tables.model import Version
 from tailbit.tables.snapshot import Snapshot
-from tailbit.tables.storage import StorageOptions, one_look
+from tailbit.tables.storage import StorageOptions, forget, one_look
 from tailbit.tables.table import Table
 
 if TYPE_CHECKING:
@@ -167,6 +168,7 @@ class Handle:
         """Return whether the ledger's commit is still in the source log, unchanged, or was rolled back there.
 
         If the commit differs (other history) or is no longer there (cleaned up), no file counts as covered.
+        If the table was looked at before that commit, it is looked at again: the index may be ahead of a look.
 
         Raises:
             TwoFormatsError: the commit differs, and the folder also holds a table of another format, which
@@ -176,11 +178,11 @@ class Handle:
             ledger = self._index.state.ledger if self._index is not None else None
             if ledger is None or ledger.fingerprint is None:
                 return False
-            stat = self._table.fingerprint_stat(ledger.fingerprint.version)
-            if stat is None:
-                stat = self._table.fingerprint_stat(self._table.head())
-            seen = (ledger.fingerprint, stat)
+            seen = (ledger.fingerprint, self._stat_of(ledger.fingerprint.version))
             if self._trust is None or self._trust[0] != seen:
+                if ledger.fingerprint.version > self._table.head():
+                    forget()
+                    seen = (ledger.fingerprint, self._stat_of(ledger.fingerprint.version))
                 try:
                     fingerprint = self._table.fingerprint(ledger.fingerprint.version)
                 except (CommitGapError, VersionNotFoundError):
@@ -190,6 +192,11 @@ class Handle:
                     check_alone(self._table)
                 self._trust = (seen, holds)
             return self._trust[1]
+
+    def _stat_of(self, version: Version) -> object:
+        """Return what tells whether a commit was replaced; that of the head if the commit is not there."""
+        stat = self._table.fingerprint_stat(version)
+        return self._table.fingerprint_stat(self._table.head()) if stat is None else stat
 
     def _covered(self) -> int | None:
         """Return the version that the index covers as a whole; None if no index can be trusted."""

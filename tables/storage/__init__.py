@@ -6,7 +6,7 @@ to `local` and a line in `stores`.
 
 from tailbit.tables.storage.door import SMALL, Entry, Stat, Storage, Unfinished
 from tailbit.tables.storage.local import LocalStorage, local_name
-from tailbit.tables.storage.looks import one_look
+from tailbit.tables.storage.looks import forget, one_look
 from tailbit.tables.storage.options import NO_OPTIONS, StorageOptions, may_be_secret
 from tailbit.tables.storage.stores import open_storage
 
@@ -19,6 +19,7 @@ __all__ = [
     "Storage",
     "StorageOptions",
     "Unfinished",
+    "forget",
     "local_name",
     "may_be_secret",
     "one_look",

@@ -41,6 +41,6 @@ class one_look:
 
 
 def forget() -> None:
-    """Forget the stats seen so far, because a write may have changed them."""
+    """Forget the stats seen so far, because they may have changed: the look goes on as a later one."""
     if SEEN.stats:
         SEEN.stats.clear()
