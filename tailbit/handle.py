@@ -168,7 +168,7 @@ class Handle:
         """Return whether the ledger's commit is still in the source log, unchanged, or was rolled back there.
 
         If the commit differs (other history) or is no longer there (cleaned up), no file counts as covered.
-        If the table was looked at before that commit, it is looked at again: the index may be ahead of a look.
+        If that commit is newer than the look, the table is looked at again: the index may be ahead of it.
 
         Raises:
             TwoFormatsError: the commit differs, and the folder also holds a table of another format, which

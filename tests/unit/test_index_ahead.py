@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -110,11 +110,9 @@ class Live:
 
 
 @pytest.fixture(params=[DeltaWriter, HudiWriter], ids=["delta", "hudi"])
-def live(
-    request: pytest.FixtureRequest, tmp_path: Path, s3_root: str, s3_server: object
-) -> Iterator[Live]:
+def live(request: pytest.FixtureRequest, tmp_path: Path, s3_root: str, s3_server: object) -> Live:
     direct = StorageOptions.of(s3_server.options())  # type: ignore[attr-defined]
-    yield Live(request.param, tmp_path / "t", s3_root, direct)
+    return Live(request.param, tmp_path / "t", s3_root, direct)
 
 
 def asked(live: Live, options: dict[str, str], condition: str | None = "v = 'v1'") -> Answer:
