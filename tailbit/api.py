@@ -262,9 +262,8 @@ class IndexedTable(MaintainedTable):
     ) -> Answer:
         """Bind an answer as `where` does, while no other thread binds one or refreshes the index."""
         self._refresh()
-        # The ledger is compared with the log first: if it is ahead of the look, the table is looked at again.
-        ledger = self._trusted_ledger()
         snapshot = self._table.snapshot(self._version(version, as_of, zone))
+        ledger = self._trusted_ledger()
         covered = None if ledger is None else ledger.covered
         self._freshness.check(self._table, snapshot.version, covered)
         schema = snapshot.schema_in(written)

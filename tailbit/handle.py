@@ -23,7 +23,6 @@ from tailbit.index.query.coverage import Coverage, cover
 from tailbit.index.store.place import index_path, refuse_index_as_table
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables import check_alone, open_table
-from tailbit.tables.model import Version
 from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.storage import StorageOptions, forget, one_look
 from tailbit.tables.table import Table
@@ -138,12 +137,18 @@ class Handle:
     def _refresh(self) -> None:
         """Refresh the index; an unreadable index is ignored, and described by `damage`, until it can be read.
 
+        A table of which the look has seen less than the index covers is looked at again.
+
         Raises:
             ForeignIndexError: the index path holds something else.
             IndexFormatError: a newer release wrote the index.
         """
         with self._lock, one_look():
             self._look()
+            ledger = None if self._index is None or not self._stale else self._index.state.ledger
+            if ledger is not None and ledger.fingerprint is not None:
+                if ledger.fingerprint.version > self._table.head():
+                    forget()
 
     def _look(self) -> None:
         self.damage, self.older_format = None, False
@@ -168,7 +173,6 @@ class Handle:
         """Return whether the ledger's commit is still in the source log, unchanged, or was rolled back there.
 
         If the commit differs (other history) or is no longer there (cleaned up), no file counts as covered.
-        If that commit is newer than the look, the table is looked at again: the index may be ahead of it.
 
         Raises:
             TwoFormatsError: the commit differs, and the folder also holds a table of another format, which
@@ -178,11 +182,11 @@ class Handle:
             ledger = self._index.state.ledger if self._index is not None else None
             if ledger is None or ledger.fingerprint is None:
                 return False
-            seen = (ledger.fingerprint, self._stat_of(ledger.fingerprint.version))
+            stat = self._table.fingerprint_stat(ledger.fingerprint.version)
+            if stat is None:
+                stat = self._table.fingerprint_stat(self._table.head())
+            seen = (ledger.fingerprint, stat)
             if self._trust is None or self._trust[0] != seen:
-                if ledger.fingerprint.version > self._table.head():
-                    forget()
-                    seen = (ledger.fingerprint, self._stat_of(ledger.fingerprint.version))
                 try:
                     fingerprint = self._table.fingerprint(ledger.fingerprint.version)
                 except (CommitGapError, VersionNotFoundError):
@@ -192,11 +196,6 @@ class Handle:
                     check_alone(self._table)
                 self._trust = (seen, holds)
             return self._trust[1]
-
-    def _stat_of(self, version: Version) -> object:
-        """Return what tells whether a commit was replaced; that of the head if the commit is not there."""
-        stat = self._table.fingerprint_stat(version)
-        return self._table.fingerprint_stat(self._table.head()) if stat is None else stat
 
     def _covered(self) -> int | None:
         """Return the version that the index covers as a whole; None if no index can be trusted."""
