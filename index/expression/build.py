@@ -79,7 +79,9 @@ class Builder:
 
     def _cast_constant(self, value: Literal, to: DataType, tried: bool) -> Literal:
         try:
-            return replace(casts.cast(value, to, self.zone), late=value.late, of_columns=value.of_columns)
+            result = casts.cast(value, to, self.zone)
+            folded = value.folded or to == STRING
+            return replace(result, late=value.late, of_columns=value.of_columns, folded=folded)
         except Unsupported:
             raise
         except (ValueError, OverflowError):

@@ -65,7 +65,8 @@ def call(
     value = vectors.canonical(vector.values, type_)[0]
     has_null = any(isinstance(arg, Literal) and arg.value is None and not arg.late for arg in built.args)
     of_columns = any(isinstance(arg, Literal) and arg.of_columns for arg in built.args)
-    return Literal(type_, value, False, name in _FOLDED_LATE or (value is None and not has_null), of_columns)
+    late = name in _FOLDED_LATE or (value is None and not has_null)
+    return Literal(type_, value, False, late, of_columns, folded=True)
 
 
 def _null_of(built: Call) -> Expression | None:

@@ -16,11 +16,13 @@ Worked example:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Generic, TypeVar
 
 from tailbit.imports.dataclass import dataclass
 from tailbit.index.expression.indexed_term import IndexedTerm
+from tailbit.index.expression.unvarying import is_unvarying
 from tailbit.index.functions.tree import Ref, columns_in
 from tailbit.index.implication.images import Image, image
 from tailbit.index.implication.least import NotRising
@@ -52,12 +54,16 @@ class Implied:
         return self.sure is self.maybe
 
 
-def implied(node: Node, term: IndexedTerm) -> Implied | None:
+def implied(node: Node, term: IndexedTerm, *, stored: bool = False) -> Implied | None:
     """Return the conditions on a term that a predicate implies, cached; None if it implies none.
+
+    `stored`: the term's values were computed by other sessions of Spark. Then a term that they may give other values
+    implies nothing; and one that may raise, for whose rows they may have stored any value, implies something only of
+    values of its columns that are looked at one by one.
 
     Cost: for a leaf one evaluation of the term on the ends of its intervals, or on its values if it has few.
     """
-    return _cached(Asked(node, term))
+    return _cached(Asked(node, term), stored)
 
 
 def implies(node: Node, term: IndexedTerm) -> bool:
@@ -88,20 +94,23 @@ class Asked(Generic[T]):
 
 
 @lru_cache(maxsize=4096)
-def _cached(question: Asked[IndexedTerm]) -> Implied | None:
+def _cached(question: Asked[IndexedTerm], stored: bool) -> Implied | None:
     node, term = question.node, question.term
     zones = {column.id: column.zone for column in columns_in(term.expression)}
     if any(column.zone != zones.get(column.id, column.zone) for column in columns_of(node)):
         # In another zone, the text of a partition value means another moment.
         return None
-    return _Implication(term).of(node)
+    if stored and not is_unvarying(term.expression, may_raise=True):
+        return None
+    return _Implication(term, stored).of(node)
 
 
 class _Implication:
     """Conditions on a term that the nodes of a predicate imply; a shared node is computed once."""
 
-    def __init__(self, term: IndexedTerm) -> None:
-        self.term = term
+    def __init__(self, term: IndexedTerm, stored: bool) -> None:
+        self.term, self.stored = term, stored
+        self.by_ranges = not stored or is_unvarying(term.expression)
         self.columns = {column.id for column in columns_in(term.expression)} | {term.id}
         self.known: dict[int, Implied | None] = {}
 
@@ -124,7 +133,7 @@ class _Implication:
             return self._of_any(node)
         if isinstance(node, Leaf):
             return self._of_leaf(node)
-        over = over_term(node, self.term)
+        over = over_term(node, self.term) if self.by_ranges else None
         return None if over is None else Implied(over, over)
 
     def _of_all(self, node: And) -> Implied | None:
@@ -134,7 +143,7 @@ class _Implication:
             both = all_of(part.maybe for part in known)
             return Implied(both, both)
         leaves = [child for child in node.children if isinstance(child, Leaf)]
-        several = pinned(leaves, self.term) if len(columns_in(self.term.expression)) > 1 else None
+        several = self._pinned(leaves) if len(columns_in(self.term.expression)) > 1 else None
         maybes = [part.maybe for part in known] + ([] if several is None else [several])
         if not maybes:
             return None
@@ -157,9 +166,9 @@ class _Implication:
             same = Leaf(self.term, leaf.true, leaf.false, leaf.text)
             return Implied(same, same)
         try:
-            sure, maybe = _image(self.term, leaf.true)
+            sure, maybe = self._image(leaf.true)
         except NotRising:
-            few = pinned([leaf], self.term)
+            few = self._pinned([leaf])
             return None if few is None else Implied(None, few)
         possible = Leaf(self.term, maybe, maybe.inverse(), leaf.text)
         if sure == maybe:
@@ -167,12 +176,16 @@ class _Implication:
         certain = None if sure == NOTHING else Leaf(self.term, sure, sure.inverse(), leaf.text)
         return None if certain is None and maybe == _ALL else Implied(certain, possible)
 
+    def _pinned(self, leaves: Sequence[Leaf]) -> Leaf | None:
+        return pinned(leaves, self.term, raising_is_any=self.stored)
+
+    def _image(self, arguments: ValueSet) -> Image:
+        if not self.by_ranges:
+            raise NotRising
+        return _of_truth(self.term, arguments) if self.term.type == BOOLEAN else image(self.term, arguments)
+
 
 _ALL = VALUES.union(NULL)
-
-
-def _image(term: IndexedTerm, arguments: ValueSet) -> Image:
-    return _of_truth(term, arguments) if term.type == BOOLEAN else image(term, arguments)
 
 
 def _of_truth(term: IndexedTerm, arguments: ValueSet) -> Image:

@@ -69,10 +69,11 @@ def is_point(span: Span) -> bool:
     return end == last_end == 0 and first == last and not behind and closed == 1
 
 
-def pinned(leaves: Sequence[Leaf], term: IndexedTerm) -> Leaf | None:
+def pinned(leaves: Sequence[Leaf], term: IndexedTerm, *, raising_is_any: bool = False) -> Leaf | None:
     """Return the condition on a term that leaves, all TRUE, imply; None if they leave a column many values.
 
-    Values for which the term raises are left out. Cost: one evaluation over the combinations of the values.
+    Values for which the term raises are left out; with `raising_is_any` the term may be anything there, so that
+    one such value implies nothing. Cost: one evaluation over the combinations of the values.
     """
     if term.type.fields:
         return None
@@ -87,6 +88,8 @@ def pinned(leaves: Sequence[Leaf], term: IndexedTerm) -> Leaf | None:
     rows = list(product(*listed))
     arrays = {c.id: from_canonical([row[n] for row in rows], c.type) for n, c in enumerate(columns)}
     vector = evaluate(term.expression, arrays, len(rows))
+    if raising_is_any and vector.failed.any():
+        return None
     outcomes = canonical(vector.values, term.type)
     kept = [value for value, failed in zip(outcomes, vector.failed.tolist(), strict=True) if not failed]
     true = ValueSet.points((value for value in kept if value is not None), nulls=None in kept)

@@ -4,22 +4,28 @@ Example: `day` is generated as `CAST(ts AS DATE)`; the table is partitioned by i
 
     ts >= TIMESTAMP_NTZ'2024-01-02 10:30'    implies    day >= DATE'2024-01-02'
 
-The implied conditions only prune files; Spark itself derives only conditions on partition columns. A
-generation expression whose values depend on a time zone implies nothing: the writer's zone is not recorded.
-Source: Delta protocol, Generated Columns.
+The implied conditions only prune files; Spark itself derives only conditions on partition columns. The values
+were computed by their writers, whose sessions are not recorded: an expression that another session may give
+another value, or NULL in place of an error, implies nothing (`tailbit.index.expression.unvarying`).
+
+Partition values are text: an empty one, and Hive's word for NULL, are read as NULL, which is asked for beside them.
+Source: Delta protocol, Generated Columns and Partition Value Serialization.
 """
 
 from __future__ import annotations
 
 from tailbit.errors import PredicateError, UnknownColumnError
-from tailbit.index.expression.indexed_term import IndexedTerm, indexed_term
+from tailbit.index.expression.indexed_term import indexed_term
+from tailbit.index.functions.tree import Expression
 from tailbit.index.implication.implied import implied
 from tailbit.index.predicate.tree import And, Constant, Leaf, Node, Or, all_of
+from tailbit.index.predicate.value_sets import NULL
 from tailbit.index.sql.terms import depends_on_zone, expression_of
-from tailbit.tables.model import Column
+from tailbit.tables.model import NULL_FOLDER, Column
 from tailbit.tables.schema import Schema
 
 _NO_TERM = "#generated"
+_READ_AS_NULL = (b"", NULL_FOLDER.encode())
 
 
 def with_generated(node: Node, schema: Schema) -> Node:
@@ -30,20 +36,27 @@ def with_generated(node: Node, schema: Schema) -> Node:
 
 
 def _condition(node: Node, column: Column, schema: Schema) -> Node | None:
-    term = _term(column, schema)
-    implication = None if term is None else implied(node, term)
+    expression = _expression(column, schema)
+    if expression is None:
+        return None
+    implication = implied(node, indexed_term(_NO_TERM, column.generated, expression), stored=True)
     return None if implication is None else _asked_of(implication.maybe, column)
 
 
-def _term(column: Column, schema: Schema) -> IndexedTerm | None:
-    """Return the values of a generated column as a term; None if they depend on a zone, or cannot be read."""
+def _expression(column: Column, schema: Schema) -> Expression | None:
+    """Return the generation expression of a column, which writers read and type alike; None if it is not read.
+
+    Which marks quote a text, and what a backslash in it means, are settings of a session.
+    """
+    if '"' in column.generated or "\\" in column.generated:
+        return None
     try:
         expression = expression_of(column.generated, schema)
         zoned = depends_on_zone(expression, column.generated, schema)
     except (PredicateError, UnknownColumnError):
         return None
-    same = not zoned and expression.type == column.type
-    return indexed_term(_NO_TERM, column.generated, expression) if same else None
+    read_otherwise = column.partition and column.type.name in ("binary", "timestamp")
+    return None if zoned or read_otherwise or expression.type != column.type else expression
 
 
 def _asked_of(node: Node, column: Column) -> Node | None:
@@ -51,7 +64,10 @@ def _asked_of(node: Node, column: Column) -> Node | None:
     if isinstance(node, Constant):
         return node
     if isinstance(node, Leaf):
-        return Leaf(column, node.true, node.false, f"{column.label}, as it is generated: {node.text}")
+        true = node.true
+        if column.partition and column.type.name == "string" and any(map(true.contains, _READ_AS_NULL)):
+            true = true.union(NULL)
+        return Leaf(column, true, true.inverse(), f"{column.label}, as it is generated: {node.text}")
     if not isinstance(node, (And, Or)):
         return None
     parts = [_asked_of(child, column) for child in node.children]

@@ -68,7 +68,7 @@ class Literal:
     `written`: the constant stands in the text as it is, not as the result of a cast or a sign; Spark then
     gives an integer only as many decimal digits as it has. `late`: a NULL that CASE, `nullif` or the like
     return, which Spark knows only after constant folding. `of_columns`: a late NULL whose conditions read
-    columns, so that constants beside it are folded apart.
+    columns, so that constants beside it are folded apart. `folded`: a function of constants gave the value.
     """
 
     type: DataType
@@ -76,6 +76,7 @@ class Literal:
     written: bool = False
     late: bool = field(default=False, compare=False)
     of_columns: bool = field(default=False, compare=False)
+    folded: bool = field(default=False, compare=False)
 
     @property
     def number(self) -> fractions.Fraction:

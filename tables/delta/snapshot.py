@@ -71,8 +71,13 @@ def _no_files() -> pa.Table:
 
 
 @lru_cache(maxsize=64)
-def _schema(text: str, partition_columns: tuple[str, ...], mode: str, file: str) -> Schema:
-    return parse_schema(text, partition_columns, {"delta.columnMapping.mode": mode}, file)
+def _schema(
+    text: str, partition_columns: tuple[str, ...], mode: str, generates: bool, file: str
+) -> Schema:
+    schema = parse_schema(text, partition_columns, {"delta.columnMapping.mode": mode}, file)
+    if generates:
+        return schema
+    return Schema(tuple(replace(column, generated="") for column in schema.columns))
 
 
 class _State(NamedTuple):
@@ -211,7 +216,8 @@ def _snapshot(log: DeltaLog, state: _State) -> DeltaSnapshot:
     _check_protocol_serves(log, state)
     mode = metadata.configuration.get("delta.columnMapping.mode", "none")
     file = f"{log.storage.root}/{LOG} at version {state.version}"
-    schema = partial(_schema, metadata.schema_text, metadata.partition_columns, mode, file)
+    columns = (metadata.schema_text, metadata.partition_columns, mode, protocol.generates_columns, file)
+    schema = partial(_schema, *columns)
     return DeltaSnapshot(
         log.storage.root,
         state.version,
@@ -233,7 +239,7 @@ def _in_force(log: DeltaLog, state: _State) -> tuple[Metadata, Protocol]:
 
 
 def extend_snapshot(log: DeltaLog, before: DeltaSnapshot, version: Version) -> DeltaSnapshot:
-    """Extend an earlier snapshot to a later version; the schema is shared if the metadata is the same.
+    """Extend an earlier snapshot to a later version; the schema is shared if it means the same.
 
     Cost: the commits in between, and one copy of the paths.
 
@@ -246,7 +252,7 @@ def extend_snapshot(log: DeltaLog, before: DeltaSnapshot, version: Version) -> D
     state = _State(before.version, before.protocol, before.metadata, before.files, before.blank_commits)
     replayed = _replay(log, state, version, True)
     metadata, protocol = _in_force(log, replayed)
-    if metadata != before.metadata:
+    if metadata != before.metadata or protocol.generates_columns != before.protocol.generates_columns:
         return _snapshot(log, replayed)
     _check_protocol_serves(log, replayed)
     return replace(

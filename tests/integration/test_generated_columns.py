@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -96,3 +97,33 @@ def test_a_generated_column_prunes_by_its_statistics_where_its_own_column_has_no
     answer = tailbit.open(months).where(condition)
     assert len(candidates(answer._selection)) == most
     assert answer.count() > 0
+
+
+@pytest.mark.spark
+def test_what_a_session_without_ansi_mode_has_stored_loses_no_row(
+    spark: Any, tmp_path: Path
+) -> None:
+    from delta.tables import DeltaTable
+
+    path = str(tmp_path / "t")
+    generated = {
+        "day": ("DATE", "CAST(s AS DATE)"), "number": ("INT", "CAST(s AS INT)"), "next": ("INT", "n + 1"),
+        "part": ("INT", "100 div n"), "first": ("STRING", "left(s, 1)"), "ten": ("INT", "n % 10"),
+    }  # fmt: skip
+    builder = DeltaTable.create(spark).location(path).addColumn("s", "STRING").addColumn("n", "INT")
+    for name, (type_, expression) in generated.items():
+        stored = type_ if name != "part" else "BIGINT"
+        builder = builder.addColumn(name, stored, generatedAlwaysAs=expression)
+    builder.partitionedBy(*generated).execute()
+    rows = [("5", 0), ("x", 2147483647), ("", -2147483648), ("2024-02-03", 7), (None, None), ("05", 10), ("12345678901", 5)]
+    spark.conf.set("spark.sql.ansi.enabled", "false")
+    try:
+        spark.createDataFrame(rows, "s STRING, n INT").write.format("delta").mode("append").save(path)
+    finally:
+        spark.conf.unset("spark.sql.ansi.enabled")
+    frame = spark.createDataFrame(rows, "s STRING, n INT")
+    for condition in [
+        "s = 'x'", "s = ''", "s IN ('5', 'x')", "s < '1'", "s IS NULL", "n = 0", "n IN (0, 7)", "n = 2147483647", "n > 6", "n < 0", "n IS NULL",
+        "s = '12345678901'", "n BETWEEN -5 AND 5", "s LIKE '2%'", "s = 'x' AND n > 5", "n = 10 OR s = ''",
+    ]:  # fmt: skip
+        assert tailbit.open(path).where(condition).count() == frame.where(condition).count(), condition

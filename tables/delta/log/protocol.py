@@ -17,6 +17,8 @@ MAX_READER_VERSION = 3
 """The version from which readers go by named features."""
 MAX_WRITER_VERSION = 7
 """The version from which writers go by named features."""
+FIRST_GENERATING = 4
+"""The writer version from which writers without named features keep generated columns."""
 
 READABLE = frozenset(
     {
@@ -80,6 +82,16 @@ class Protocol(NamedTuple):
             raise MalformedLogError(file=file, reason=f"the protocol contradicts itself: {wrong}")
         readers, writers = (_names([] if listed is None else listed, file) for listed in features)
         return cls(reader, writer, readers, writers)
+
+    @property
+    def generates_columns(self) -> bool:
+        """Return whether writers must store in generated columns what their expressions say.
+
+        Source: Delta protocol, Generated Columns.
+        """
+        if self.writer_version == MAX_WRITER_VERSION:
+            return "generatedColumns" in self.writer_features
+        return self.writer_version >= FIRST_GENERATING
 
 
 def _contradiction(reader: int, writer: int, reader_features: bool, writer_features: bool) -> str | None:
