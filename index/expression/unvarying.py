@@ -1,18 +1,17 @@
 """Expressions that have the same value in every session of Spark that ever evaluated them.
 
-A stored value of an expression, as that of a generated column, was computed by its writer: in any time zone and
-locale, with any setting and by any release. With ANSI mode off, what raises here was stored as NULL, or wrapped
-around. So an expression tells its stored values only if it depends on none of these; and of all values of a
-range only if it raises for none.
+A stored value of an expression, as that of a generated column, was computed by its writer: in any time zone
+and locale, with any setting and by any release. With ANSI mode off, what raises here was stored as NULL, or
+wrapped around. So an expression tells its stored values only if it depends on none of these; and of all
+values of a range only if it raises for none.
 
 Worked example:
 
-    year(day) * 100 + month(day)    unvarying: no year of a DATE overflows an INT
-    pmod(hash(k), 64)               unvarying
-    k + 1                           unvarying unless it raises, as where k is the greatest BIGINT
-    CAST(s AS DATE)                 not: what is a date, and what is NULL in its place, is not the same everywhere
-    upper(s)                        not: it depends on the locale
-    CAST(ts AS DATE)                not: it depends on the time zone; of a TIMESTAMP_NTZ it is unvarying
+    year(day) * 100 + month(day)    unvarying: no year of a DATE overflows an INT pmod(hash(k), 64)
+    unvarying k + 1                           unvarying unless it raises, as where k is the greatest BIGINT
+    CAST(s AS DATE)                 not: what is a date, and what is NULL in its place, is not the same
+    everywhere upper(s)                        not: it depends on the locale CAST(ts AS DATE)
+    not: it depends on the time zone; of a TIMESTAMP_NTZ it is unvarying
 """
 
 from __future__ import annotations
@@ -60,8 +59,8 @@ def is_unvarying(e: Expression, *, may_raise: bool = False) -> bool:
 def _is_plain(column: Column) -> bool:
     """Return whether every session reads those values of a column from which its writer computed others.
 
-    Not so of CHAR, of a type that was widened, and where partition values are text: there an empty text is NULL, and
-    a TIMESTAMP another one in another time zone.
+    Not so of CHAR, of a type that was widened, and where partition values are text: there an empty text is
+    NULL, and a TIMESTAMP another one in another time zone.
     """
     if column.partition and column.type.name in ("string", "binary", "timestamp"):
         return False
@@ -99,7 +98,7 @@ def _hash(e: Call, _: bool) -> bool:
 
 
 def _part(e: Call, _: bool) -> bool:
-    """Return whether a part of a text begins at a constant place from its beginning, with a constant length."""
+    """Return whether a part of a text has a constant length, and a constant place from the beginning."""
     numbers = [arg.value if isinstance(arg, Literal) else None for arg in e.args[1:]]
     return all(isinstance(number, int) and number >= 0 for number in numbers)
 

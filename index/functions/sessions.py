@@ -70,6 +70,6 @@ DEPENDS_ON: Mapping[str, Causes] = {
 }
 """By function, what decides its value beside its arguments; where nothing does, any session agrees.
 
-A table says what may be, over all arguments: `hash` had another value of -0.0 before Spark 3.2, `LIKE` matches
-characters beyond U+FFFF since Spark 4.2, a cast reads a clock only from a timestamp.
+A table says what may be, over all arguments: `hash` had another value of -0.0 before Spark 3.2, `LIKE`
+matches characters beyond U+FFFF since Spark 4.2, a cast reads a clock only from a timestamp.
 """

@@ -57,9 +57,9 @@ class Implied:
 def implied(node: Node, term: IndexedTerm, *, stored: bool = False) -> Implied | None:
     """Return the conditions on a term that a predicate implies, cached; None if it implies none.
 
-    `stored`: the term's values were computed by other sessions of Spark. Then a term that they may give other values
-    implies nothing; and one that may raise, for whose rows they may have stored any value, implies something only of
-    values of its columns that are looked at one by one.
+    `stored`: the term's values were computed by other sessions of Spark. Then a term that they may give other
+    values implies nothing; and one that may raise, for whose rows they may have stored any value, implies
+    something only of values of its columns that are looked at one by one.
 
     Cost: for a leaf one evaluation of the term on the ends of its intervals, or on its values if it has few.
     """

@@ -72,8 +72,8 @@ def is_point(span: Span) -> bool:
 def pinned(leaves: Sequence[Leaf], term: IndexedTerm, *, raising_is_any: bool = False) -> Leaf | None:
     """Return the condition on a term that leaves, all TRUE, imply; None if they leave a column many values.
 
-    Values for which the term raises are left out; with `raising_is_any` the term may be anything there, so that
-    one such value implies nothing. Cost: one evaluation over the combinations of the values.
+    Values for which the term raises are left out; with `raising_is_any` the term may be anything there, so
+    that one such value implies nothing. Cost: one evaluation over the combinations of the values.
     """
     if term.type.fields:
         return None

@@ -8,8 +8,8 @@ The implied conditions only prune files; Spark itself derives only conditions on
 were computed by their writers, whose sessions are not recorded: an expression that another session may give
 another value, or NULL in place of an error, implies nothing (`tailbit.index.expression.unvarying`).
 
-Partition values are text: an empty one, and Hive's word for NULL, are read as NULL, which is asked for beside them.
-Source: Delta protocol, Generated Columns and Partition Value Serialization.
+Partition values are text: an empty one, and Hive's word for NULL, are read as NULL, which is asked for beside
+them. Source: Delta protocol, Generated Columns and Partition Value Serialization.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _condition(node: Node, column: Column, schema: Schema) -> Node | None:
 
 
 def _expression(column: Column, schema: Schema) -> Expression | None:
-    """Return the generation expression of a column, which writers read and type alike; None if it is not read.
+    """Return the generation expression of a column; None if it is not read, or if writers may read another.
 
     Which marks quote a text, and what a backslash in it means, are settings of a session.
     """

@@ -71,9 +71,7 @@ def _no_files() -> pa.Table:
 
 
 @lru_cache(maxsize=64)
-def _schema(
-    text: str, partition_columns: tuple[str, ...], mode: str, generates: bool, file: str
-) -> Schema:
+def _schema(text: str, partition_columns: tuple[str, ...], mode: str, generates: bool, file: str) -> Schema:
     schema = parse_schema(text, partition_columns, {"delta.columnMapping.mode": mode}, file)
     if generates:
         return schema

@@ -1,5 +1,7 @@
 """Generated columns prune files of conditions on the columns that they are generated from."""
 
+# ruff: noqa: E501
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -100,9 +102,7 @@ def test_a_generated_column_prunes_by_its_statistics_where_its_own_column_has_no
 
 
 @pytest.mark.spark
-def test_what_a_session_without_ansi_mode_has_stored_loses_no_row(
-    spark: Any, tmp_path: Path
-) -> None:
+def test_what_a_session_without_ansi_mode_has_stored_loses_no_row(spark: Any, tmp_path: Path) -> None:
     from delta.tables import DeltaTable
 
     path = str(tmp_path / "t")
@@ -115,7 +115,15 @@ def test_what_a_session_without_ansi_mode_has_stored_loses_no_row(
         stored = type_ if name != "part" else "BIGINT"
         builder = builder.addColumn(name, stored, generatedAlwaysAs=expression)
     builder.partitionedBy(*generated).execute()
-    rows = [("5", 0), ("x", 2147483647), ("", -2147483648), ("2024-02-03", 7), (None, None), ("05", 10), ("12345678901", 5)]
+    rows = [
+        ("5", 0),
+        ("x", 2147483647),
+        ("", -2147483648),
+        ("2024-02-03", 7),
+        (None, None),
+        ("05", 10),
+        ("12345678901", 5),
+    ]
     spark.conf.set("spark.sql.ansi.enabled", "false")
     try:
         spark.createDataFrame(rows, "s STRING, n INT").write.format("delta").mode("append").save(path)

@@ -1,5 +1,7 @@
 """Expressions that have one value, whatever session of Spark evaluates them."""
 
+# ruff: noqa: E501
+
 from __future__ import annotations
 
 import random

@@ -1,5 +1,7 @@
 """Conditions on generated columns prune only what no session of a writer can have stored there."""
 
+# ruff: noqa: E501
+
 from __future__ import annotations
 
 import json
@@ -68,7 +70,11 @@ OF_NUMBERS = [
         ("concat(b, '')", pa.string(), ["5", "05", "x", None, None, "ß", "I", "i", "2024-02-03"]),
         ('concat(b, "")', pa.string(), [None] * 9),
         ("replace(b, '\\\\0', '')", pa.string(), ["5", "05", "x", None, None, "ß", "I", "i", "2024-02-03"]),
-        ("b LIKE '_'", pa.bool_(), ["true", "false", "true", "false", None, "false", "true", "true", "false"]),
+        (
+            "b LIKE '_'",
+            pa.bool_(),
+            ["true", "false", "true", "false", None, "false", "true", "true", "false"],
+        ),
     ],
 )
 def test_a_text_that_a_session_could_not_cast_or_cased_otherwise_is_found(
@@ -132,7 +138,9 @@ def test_a_generation_expression_that_no_writer_must_keep_implies_nothing(
     check(path, base, ["b = 1", "b = 2", "b IN (1, 2)"])
 
 
-def test_the_table_feature_that_is_dropped_without_new_metadata_implies_nothing_any_more(tmp_path: Path) -> None:
+def test_the_table_feature_that_is_dropped_without_new_metadata_implies_nothing_any_more(
+    tmp_path: Path,
+) -> None:
     protocol = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["generatedColumns"]}
     base = pa.array([1, 2], pa.int32())
     path = written(tmp_path, base, "b % 4", ["1", "2"], pa.int32(), protocol)
@@ -177,7 +185,8 @@ def test_an_empty_text_of_a_partition_column_may_have_made_another_value(tmp_pat
 
 @pytest.mark.parametrize("using", ["bitmap", "column_stats"])
 @pytest.mark.parametrize(
-    "expression", ["CAST(b AS INT)", "CAST(b AS DATE)", "year(b)", "b + 1", "10 / length(b)", "trunc(b, 'MONTH')"]
+    "expression",
+    ["CAST(b AS INT)", "CAST(b AS DATE)", "year(b)", "b + 1", "10 / length(b)", "trunc(b, 'MONTH')"],
 )
 def test_an_index_of_an_expression_that_raises_for_some_rows_loses_none_of_them(
     tmp_path: Path, expression: str, using: str
