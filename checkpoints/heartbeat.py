@@ -64,7 +64,10 @@ class Heartbeat:
     """
 
     checks_each_beat = False
-    """Whether each beat is preceded by a look for another indexer, not only a beat after a long silence."""
+    """Whether there is a look for another indexer in place of each beat that is due and before it.
+
+    Otherwise there is one only before a beat after a long silence.
+    """
 
     def __init__(
         self,
@@ -220,13 +223,16 @@ class Heartbeat:
         shown = -1 if self._life is None else self._life.lives
         beaten = _now()
         while not self._stop.wait(self._interval_s):
-            if self._life is not None and self._life.lives == shown:
+            is_silent = self._life is not None and self._life.lives == shown
+            if is_silent and not self.checks_each_beat:
                 continue
             # The boundary of the thread, which must outlive every failure.
             with suppress(Exception):
                 was_silent = _now() - beaten > self._limit_s
                 if (was_silent or self.checks_each_beat) and self._is_anothers():
                     return
+                if is_silent:
+                    continue
                 shown = -1 if self._life is None else self._life.lives
                 self._storage.put(NAME, self._encoded())
                 beaten = _now()

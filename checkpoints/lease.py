@@ -52,11 +52,17 @@ class Lease(Heartbeat):
         return self._storage.read(PLACE, SMALL).decode("ascii", "replace")
 
     def claim_when_free(
-        self, stop: threading.Event, tell: Callable[[str], None], standing_by: Callable[[], None]
+        self,
+        stop: threading.Event,
+        tell: Callable[[str], None],
+        standing_by: Callable[[], None],
+        could_take_over: Callable[[], None] = lambda: None,
     ) -> bool:
         """Claim the lease once no other application is at work; return False if `stop` was set before.
 
         `standing_by`: called once, as soon as another application turns out to be at work.
+        `could_take_over`: called before each sign of life of an application that stands by; it returns once
+        what the application needs to take over answers.
 
         Raises:
             StorageError: nothing can be written where the lease is kept.
@@ -72,17 +78,18 @@ class Lease(Heartbeat):
                 if owner != told:
                     tell(f"standing by: {owner} is at work")
                 told = owner
-                self._await_end(stop, owner)
+                self._await_end(stop, owner, could_take_over)
             else:
                 if told:
                     tell(f"taken over from {told}")
                 return True
         return False
 
-    def _await_end(self, stop: threading.Event, owner: str) -> None:
+    def _await_end(self, stop: threading.Event, owner: str, could_take_over: Callable[[], None]) -> None:
         """Wait until the other application gives up the lease, has ended, or gave no sign for `LIMIT_S`."""
         other, seen, since = read_heartbeat(self._storage), None, time.monotonic()
         while not stop.wait(LOOK_S):
+            could_take_over()
             self._signs.wait_for(f"standing by: {owner} is at work")
             try:
                 now = self._storage.stat(NAME)

@@ -64,6 +64,10 @@ class Liveness:
         self.moves += 1
         self.lives += 1
 
+    def show(self, doing: str) -> None:
+        """Record the present work in words, which proves no progress and so is no sign of life."""
+        self._doing = doing
+
     def begin_beside(self, doing: str) -> None:
         """Record that a step of work in parallel to the batches begins; `doing` names the step."""
         self.beside = doing

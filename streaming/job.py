@@ -27,8 +27,8 @@ from tailbit.streaming.query.attend import Run, run_to_its_end
 from tailbit.streaming.query.caught_up import caught_up
 from tailbit.streaming.query.launch import Job, Path, launch, prepare, spark_failed
 from tailbit.streaming.query.running import Running
-from tailbit.streaming.query.sampler import Sampler
-from tailbit.streaming.query.up_to_date import UpToDate
+from tailbit.streaming.query.sampler import Sampled, Sampler
+from tailbit.streaming.query.up_to_date import up_to_date
 from tailbit.streaming.settings import DEFAULT_TRIGGER
 from tailbit.streaming.upkeep.memory import take_from_the_system
 from tailbit.streaming.upkeep.mending import Tell, tell_nobody
@@ -253,10 +253,10 @@ def _close_when_ended(run_id: str, job: Job, life: Liveness) -> None:
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    shown = UpToDate(job)
+    shown = up_to_date(job)
     try:
         with Sampler(life) as sampler:
-            sampler.follow(job)
+            sampler.follow(Sampled.of(job))
             while job.query.isActive:
                 if job.heartbeat.lost is not None:
                     job.batch.error = job.heartbeat.lost

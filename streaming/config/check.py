@@ -52,7 +52,8 @@ TOGETHER, LOOK_S = 32, 10.0
 class Found:
     """The problems of one table, each with the keys in the table's section that it is about.
 
-    `differs`: how columns and indexes by name differ from those that the index has. `waits`: why the table
+    `differs`: how columns and indexes by name differ from those that the index has. `dropped`: what the index
+    has of columns that the table no longer has. `waits`: why the table
     cannot be read now. `is_of_table`: the table or its index is at fault and not the configuration, as with
     a feature that tailbit cannot read, an index of a newer format, or if there is no index, and the entry
     names neither columns nor indexes.
@@ -61,6 +62,7 @@ class Found:
     table: TableEntry
     problems: tuple[tuple[Place, str], ...] = ()
     differs: tuple[tuple[Place, str], ...] = ()
+    dropped: tuple[tuple[Place, str], ...] = ()
     waits: str = ""
     is_of_table: bool = False
 
@@ -69,14 +71,16 @@ def check_tables(
     read: ReadConfig,
     on_wait: Callable[[], None] = lambda: None,
     stop: threading.Event | None = None,
-    reloading: bool = False,
+    before: Sequence[TableEntry] | None = None,
 ) -> list[Found]:
     """Look at every table with a path; return a result for each of them, in the order of the file.
 
     The problems of a table that is itself at fault are warnings, as long as another table can be followed.
     Columns and indexes by name that differ from those of the index are refused where an application reads its
     file again, since the one before stays. At a start, perhaps years after `tailbit alter`, they are warned
-    of, and the index goes on with its own. `reloading`: an application at work reads the file again.
+    of, and the index goes on with its own. An entry that an application at work has as it is stops no reload,
+    nor does a column that was dropped or renamed: the table changed, and not the file. `before`: the entries
+    that such an application has; None at a start.
     `on_wait`: called again and again while tables are looked at. `stop`: once set, no table is waited for.
 
     Raises:
@@ -86,10 +90,14 @@ def check_tables(
     results = each(look_at, tables, _late, TOGETHER, LOOK_S, on_wait, stop)
     others_go_on = len(read.config.table) > sum(result.is_of_table for result in results)
     for result in results:
-        note = read.problems.warn if result.is_of_table and others_go_on else read.problems.add
+        is_known = before is not None and result.table in before
+        is_passed = is_known or (result.is_of_table and others_go_on)
+        note = read.problems.warn if is_passed else read.problems.add
         for keys, reason in result.problems:
             note(read.place_of(result.table, *keys), f"{result.table.id}: {reason}")
-        note_difference = read.problems.add if reloading else read.problems.warn
+        for keys, reason in result.dropped:
+            read.problems.warn(read.place_of(result.table, *keys), f"{result.table.id}: {reason}")
+        note_difference = read.problems.warn if before is None or is_known else read.problems.add
         for keys, reason in result.differs:
             note_difference(read.place_of(result.table, *keys), f"{result.table.id}: {reason}")
     read.problems.refuse()
@@ -114,18 +122,20 @@ def look_at(table: TableEntry) -> Found:
         return Found(table, ((("path",), _in_a_line(refused)),), is_of_table=isinstance(refused, SourceError))
     problems: list[tuple[Place, str]] = []
     differs: list[tuple[Place, str]] = []
+    dropped: list[tuple[Place, str]] = []
     try:
         with _noted(problems, ("columns",)):
             for check in checks_of(table, source, *_index_of(table, source)):
-                with _noted(differs if check.goes_on else problems, check.keys):
+                to = dropped if check.is_of_dropped else differs if check.goes_on else problems
+                with _noted(to, check.keys):
                     check.run()
     except _Passing as passing:
-        return Found(table, tuple(problems), tuple(differs), waits=str(passing))
+        return Found(table, tuple(problems), tuple(differs), tuple(dropped), waits=str(passing))
     except NoIndexError as unmade:
         return Found(table, ((("columns",), _in_a_line(unmade)),), is_of_table=True)
     except IndexFormatError as newer:
         return Found(table, ((("index",), _in_a_line(newer)),), is_of_table=True)
-    return Found(table, tuple(problems), tuple(differs))
+    return Found(table, tuple(problems), tuple(differs), tuple(dropped))
 
 
 class _Passing(Exception):
@@ -178,12 +188,14 @@ class Check(NamedTuple):
     """A comparison of a part of an entry with the table, and with its index if that is there.
 
     `keys`: the part of the entry. `run`: raises a TailbitError that says what is wrong. `goes_on`: the index
-    can go on as it is, so that no start need end for it.
+    can go on as it is, so that no start need end for it. `is_of_dropped`: the part is about columns that the
+    index has and the table no longer has.
     """
 
     keys: Place
     run: Callable[[], None]
     goes_on: bool
+    is_of_dropped: bool = False
 
 
 def checks_of(
@@ -194,12 +206,16 @@ def checks_of(
     `index`: None if there is none, or if it cannot be read, which is `is_unread`.
     """
     is_there = index is not None or is_unread
-    yield Check(("columns",), partial(_check_columns, entry, source, index, is_unread), is_there)
+    dropped = _dropped(index, source)
+    gone = {definition.label.lower() for definition in dropped if definition.is_of_column}
+    lacking = [name for name in entry.columns or () if name.lower() in gone]
+    yield Check(("columns",), partial(_check_there, source, lacking), is_there, is_of_dropped=True)
+    yield Check(("columns",), partial(_check_columns, entry, source, index, is_unread, dropped), is_there)
     known = _planned_columns(entry, source) if index is None else list(index.state.settings.definitions)
     for number, named in enumerate(entry.indexes):
         keys, old = ("indexes", number), find(known, named.name)
         if old is not None:
-            yield Check(keys, partial(_check_same, named, source, old), is_there)
+            yield Check(keys, partial(_check_same, named, source, old), is_there, old in dropped)
             continue
         made: list[Definition] = []
         yield Check(keys, partial(_check_new, named, source, made), is_unread)
@@ -214,9 +230,37 @@ def _planned_columns(entry: TableEntry, source: Table) -> list[Definition]:
     return []
 
 
-def _check_columns(entry: TableEntry, source: Table, index: MetadataTable | None, is_unread: bool) -> None:
-    """Check the columns of an entry, and compare them with those of its index, if there is one."""
-    wanted = None if entry.columns is None else indexed_columns(source, entry.columns)
+def _check_there(source: Table, names: Sequence[str]) -> None:
+    """Check that a table has columns of some names."""
+    source.snapshot().schema.resolve_all(names)
+
+
+def _dropped(index: MetadataTable | None, source: Table) -> list[Definition]:
+    """Return the definitions of an index that read a column which the table no longer has by that name."""
+    there = {(column.label.lower(), column.id) for column in source.snapshot().schema.leaves()}
+    definitions = () if index is None else index.state.settings.definitions
+    return [
+        definition
+        for definition in definitions
+        if any((c.label.lower(), c.id) not in there for term in definition.terms for c in term.columns)
+    ]
+
+
+def _check_columns(
+    entry: TableEntry,
+    source: Table,
+    index: MetadataTable | None,
+    is_unread: bool,
+    dropped: Sequence[Definition],
+) -> None:
+    """Check the columns of an entry, and compare them with those of its index, if there is one.
+
+    `dropped`: definitions of columns that the table no longer has by their names; the entry may leave them
+    out.
+    """
+    gone = {definition.label.lower() for definition in dropped}
+    names = [name for name in entry.columns or () if name.lower() not in gone]
+    wanted = None if entry.columns is None else indexed_columns(source, names) if names else ()
     place = index_path(source.root, entry.index)
     if index is None and not is_unread and wanted is None and not entry.indexes:
         raise NoIndexError(path=place, hint=NEEDS_COLUMNS)
@@ -224,6 +268,8 @@ def _check_columns(entry: TableEntry, source: Table, index: MetadataTable | None
         named = {index_entry.name.lower() for index_entry in entry.indexes}
         definitions = index.state.settings.definitions
         known = [d for d in definitions if d.is_plain or d.name.lower() not in named]
+        ids = {definition.id for definition in wanted}
+        known = [d for d in known if d.id in ids or d not in dropped]
         check_columns(place, known, wanted)
 
 

@@ -7,6 +7,7 @@ import random
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -15,9 +16,10 @@ from tailbit.checkpoints.lag import Lag
 from tailbit.checkpoints.lease import Lease
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.checkpoints.mark import Mark
-from tailbit.checkpoints.offset import Offset
+from tailbit.checkpoints.offset import Offset, log_start, snapshot_start
 from tailbit.errors import NoIndexError, NotATableError, TailbitError
 from tailbit.imports.dataclass import dataclass
+from tailbit.index.model import LedgerState
 from tailbit.streaming.batch import Batch
 from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.filling.fill_thread import FillThread
@@ -30,6 +32,7 @@ from tailbit.streaming.upkeep.unreadable import retry_now
 from tailbit.streaming.workers import beside
 from tailbit.tables import open_table
 from tailbit.tables.storage import StorageOptions
+from tailbit.tables.table import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -84,11 +87,14 @@ class Followed:
     Invariant: while the table is open, this application's mark is on the index.
     """
 
-    def __init__(self, entry: TableEntry, shared: Shared, life: Liveness) -> None:
+    def __init__(
+        self, entry: TableEntry, shared: Shared, life: Liveness, unclaimed: Callable[[Lag, Table], None]
+    ) -> None:
         """Open table and index, claim the index, create its missing indexes by name, and start the threads.
 
         An index whose own log is damaged, or which an older release wrote, is made anew. `life`: the signs of
-        life of the table.
+        life of the table. `unclaimed`: receives the lag of an index that cannot be claimed, as where its disk
+        is full.
 
         Raises:
             TailbitError: the table or the index cannot be opened, or another indexer is at work.
@@ -105,18 +111,6 @@ class Followed:
         for folder in (at_work, beside(at_work)):
             os.makedirs(folder, exist_ok=True)
         self._mark = Mark(self.index.storage, shared.lease)
-        self._mark.claim()
-        try:
-            self._start(entry, shared, life, tell)
-        except BaseException:
-            self._mark.release()
-            raise
-
-    def _start(self, entry: TableEntry, shared: Shared, life: Liveness, tell: Tell) -> None:
-        for line in differences(entry, self.table, self.index):
-            shared.tell_once(entry.id, line)
-        define_missing(entry, self.table, self.index)
-        retry_now(self.table, self.index, tell)
         settings = StreamSettings(
             versions=entry.max_versions,
             files=entry.max_files,
@@ -124,6 +118,26 @@ class Followed:
             poll_ms=1,
             wait_ms=0,
         )
+        self._planner = Planner(self.table, self.index, settings)
+        try:
+            self._mark.claim()
+        except TailbitError:
+            with suppress(TailbitError, OSError):
+                unclaimed(self.lag(self._planner.initial()), self.table)
+            raise
+        try:
+            self._start(entry, shared, life, tell, settings)
+        except BaseException:
+            self._mark.release()
+            raise
+
+    def _start(
+        self, entry: TableEntry, shared: Shared, life: Liveness, tell: Tell, settings: StreamSettings
+    ) -> None:
+        for line in differences(entry, self.table, self.index):
+            shared.tell_once(entry.id, line)
+        define_missing(entry, self.table, self.index)
+        retry_now(self.table, self.index, tell)
         self._batch = Batch(
             self.table,
             self.index,
@@ -138,7 +152,6 @@ class Followed:
             id_=entry.id,
         )
         self.inline_bytes = settings.inline_bytes
-        self._planner = Planner(self.table, self.index, settings)
         self._filling: FillThread = self._batch.fill_thread(
             REMOTE_FILL_LOOK_S if self.index.storage.remote else FILL_LOOK_S
         )
@@ -188,8 +201,16 @@ class Followed:
         return end
 
     def lag(self, offset: Offset) -> Lag:
-        """Return how far an offset is behind the log."""
-        return self._planner.lag(offset)
+        """Return how far the index is behind the log, of which the query was given the part up to an offset.
+
+        The offset may be ahead of the index, as after a part that failed: what was only given does not count.
+        """
+        ledger = self.index.state.ledger
+        if ledger is None:
+            return self._planner.lag(offset if offset.in_snapshot else Offset(offset.round, 0))
+        at = snapshot_start if ledger.state is LedgerState.BUILDING else log_start
+        covers = at(ledger.round, None, ledger.version)
+        return self._planner.lag(min(offset, covers, key=lambda each: each.read_through))
 
     def is_large(self, start: Offset, lag: Lag) -> bool:
         """Return whether a batch may take long: files of a snapshot, or many bytes."""

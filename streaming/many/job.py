@@ -33,6 +33,8 @@ from tailbit.streaming.many.source import FORMAT, LogsSource, ranges_of
 from tailbit.streaming.many.states import STATES, checkpoint_of, lease_place
 from tailbit.streaming.many.tables import Tables
 from tailbit.streaming.query.launch import make_checkpoint_folder, query_failed, spark_errors_named
+from tailbit.streaming.query.sampler import Sampled, Sampler
+from tailbit.streaming.query.up_to_date import Standing, UpToDate
 from tailbit.streaming.seen.server import SeenApplication
 from tailbit.streaming.upkeep import spark_checkpoint
 from tailbit.streaming.upkeep.mending import Tell, tell_nobody
@@ -54,7 +56,10 @@ _SHORT = (
 
 @dataclass(frozen=True)
 class Running:
-    """The inputs and callbacks of one application. `reload`: set by SIGHUP; `stop`: by the other signals."""
+    """The inputs and callbacks of one application. `reload`: set by SIGHUP; `stop`: by the other signals.
+
+    `sampler`: observes the work of the query.
+    """
 
     file: str
     stop: threading.Event
@@ -63,24 +68,27 @@ class Running:
     tell: Tell = tell_nobody
     life: Liveness = field(default_factory=Liveness)
     supervision: Supervision = field(default_factory=Supervision)
+    sampler: Sampler | None = None
     seen: SeenApplication | None = None
 
 
 def read_whole(
-    file: str, tell: Tell, life: Liveness, stop: threading.Event, reloading: bool = False
+    file: str, tell: Tell, life: Liveness, stop: threading.Event, before: ReadConfig | None = None
 ) -> ReadConfig:
     """Read a configuration and compare it with its tables; tell its warnings, and which tables are missing.
 
-    The wait for the tables is recorded in `life`, and ends once `stop` is set. `reloading`: see
-    `check_tables`.
+    The wait for the tables is recorded in `life`, and ends once `stop` is set. `before`: the configuration in
+    force, where an application at work reads the file again; its query then gives the signs of life.
 
     Raises:
         ConfigError: names every problem with file and line.
     """
     read = read_config(file)
     check_jars(read)
-    looking = partial(life.wait_for, "looking at the tables of the configuration")
-    waiting = [result for result in check_tables(read, looking, stop, reloading) if result.waits]
+    looking = life.wait_for if before is None else life.show
+    entries = None if before is None else before.config.table
+    on_wait = partial(looking, "looking at the tables of the configuration")
+    waiting = [result for result in check_tables(read, on_wait, stop, entries) if result.waits]
     for warning in read.problems.warnings:
         tell(f"warning: {warning}")
     for result in waiting:
@@ -110,13 +118,24 @@ def keep_indexes(run: Running, read: ReadConfig, spark: SparkSession) -> None:
     force = _InForce(read)
     while not run.stop.is_set():
         lease = _lease(run, force.read)
-        if not lease.claim_when_free(run.stop, run.tell, run.supervision.on_up):
+        could_take_over = partial(_ask_java, spark, force.read, run.file)
+        if not lease.claim_when_free(run.stop, run.tell, run.supervision.on_up, could_take_over):
             return
         try:
             force.read = _as_it_is_now(run, force.read)
             _at_work(run, force, spark, lease)
         finally:
             lease.release()
+
+
+def _ask_java(spark: SparkSession, read: ReadConfig, file: str) -> None:
+    """Return once Java answers, without which an application that stands by could take over nothing.
+
+    Raises:
+        StreamError: the Java process is gone.
+    """
+    with spark_errors_named(checkpoint_of(read.config, file), str(spark.sparkContext.master)):
+        spark.sparkContext._jsc.sc().isStopped()
 
 
 def _at_work(run: Running, force: _InForce, spark: SparkSession, lease: Lease) -> None:
@@ -137,8 +156,8 @@ def _at_work(run: Running, force: _InForce, spark: SparkSession, lease: Lease) -
     )
     tables = Tables(config.table, shared, config.application.threads)
     if run.seen is not None:
+        run.seen.view.is_lost = lambda: lease.lost is not None
         run.seen.view.tables = tables.states
-        run.seen.show()
     try:
         _until_stopped(run, force, shared, tables, checkpoint)
     finally:
@@ -189,12 +208,18 @@ def _attended(run: Running, force: _InForce, shared: Shared, tables: Tables, che
         with spark_errors_named(checkpoint, shared.master):
             query = _started(spark, tables, control, checkpoint, config.application.name)
             run.supervision.on_up()
+            if run.sampler is not None:
+                run.sampler.follow(
+                    Sampled(query, spark, others=tables.processes, is_well=lambda: tables.is_turning)
+                )
+            newest = _up_to_date(spark, tables, config.application.name)
             shown, place = "", lease_place(config, run.file)
             while query.isActive and lease.lost is None and not run.stop.wait(_LOOK_S):
                 if run.reload.is_set():
                     run.reload.clear()
                     force.read = _reloaded(run, force.read, tables)
                 shown = _write_states(tables, place, shown)
+                newest.look(time.monotonic())
             if lease.lost is not None:
                 run.tell(
                     f"another application has taken over while this one gave no sign of life: {lease.lost}"
@@ -206,6 +231,8 @@ def _attended(run: Running, force: _InForce, shared: Shared, tables: Tables, che
             if ended is not None:
                 raise query_failed(str(ended), checkpoint, shared.master)
     finally:
+        if run.sampler is not None:
+            run.sampler.follow(None)
         door.close()
         control.remove()
 
@@ -259,7 +286,7 @@ def _started(
     register(spark, LogsSource)
 
     def index(rows: DataFrame, batch_id: int) -> None:
-        spark.sparkContext.setJobDescription(f"{name} · batch {batch_id} · {tables.behind()}")
+        spark.sparkContext.setJobDescription(f"{name} · batch {batch_id} · {tables.begin_batch()}")
         tables.take(ranges_of(collected(rows)), batch_id)
 
     return (
@@ -274,6 +301,16 @@ def _started(
     )
 
 
+def _up_to_date(spark: SparkSession, tables: Tables, name: str) -> UpToDate:
+    """Return the job that shows how far the tables are once the query is idle."""
+
+    def standing() -> Standing | None:
+        idle = tables.idle_since_batch()
+        return None if idle is None else Standing(idle[0], f"{name} · {idle[1]}")
+
+    return UpToDate(spark, standing)
+
+
 def _drain(tables: Tables, query: StreamingQuery) -> None:
     """Let the tables at work finish, then stop the query, which is idle by then."""
     tables.drain()
@@ -286,7 +323,7 @@ def _drain(tables: Tables, query: StreamingQuery) -> None:
 
 def _reloaded(run: Running, read: ReadConfig, tables: Tables) -> ReadConfig:
     """Read the configuration again and apply it; return the old one if the new one is wrong."""
-    new = _again(run, read, lambda: read_whole(run.file, run.tell, run.life, run.stop, reloading=True))
+    new = _again(run, read, lambda: read_whole(run.file, run.tell, run.life, run.stop, read))
     if new is read:
         return read
     added, other, removed = tables.apply(new.config.table)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, field
+from dataclasses import asdict, field, replace
 from typing import Any
 
 from tailbit.checkpoints.lag import Lag
@@ -27,11 +27,15 @@ LARGE_STALL_S = 1800.0
 """Seconds without a sign of life after which a large part of a batch counts as stuck if the CPU time of its
 workers is not known, as on other machines."""
 
+LATE_S = 1.0
+"""Seconds by which a look may be late before the table counts as not seen."""
+
 
 class TableLife(Liveness):
-    """The signs of life of one table, each of which is also a sign of life of its application.
+    """The signs of life of one table. The application shows the work of its tables, but lives by its query.
 
-    `signed`: when the last one was given, by `time.monotonic`.
+    A look at a quiet table, or a large part that goes on beside the batches, says nothing about the query
+    that serves all tables. `signed`: when the last sign was given, by `time.monotonic`.
     """
 
     def __init__(self, id_: str, whole: Liveness) -> None:
@@ -43,13 +47,14 @@ class TableLife(Liveness):
         """Record progress, and the present work if `doing` is given."""
         super().sign(doing)
         self.signed = time.monotonic()
-        self._whole.sign(None if doing is None else f"{self._id}: {doing}")
+        if doing is not None:
+            self._whole.show(f"{self._id}: {doing}")
 
     def wait_for(self, reason: str) -> None:
         """Record that the table is well but waits for something outside, named by `reason`."""
         super().wait_for(reason)
         self.signed = time.monotonic()
-        self._whole.wait_for(f"{self._id}: {reason}")
+        self._whole.show(f"{self._id}: {reason}")
 
 
 @dataclass
@@ -78,7 +83,8 @@ class Member:
     `ready`: the end of its next part, which the query does not have yet. `given`: the query was given that
     end, and has not begun the batch. `served`: bytes read lately; in a batch, tables with less come first.
     `ending`: the job that cancels its jobs on Spark's workers. `gone`: removed from the configuration, or
-    replaced. `signed_beside`: when the work beside the batches was last seen to use CPU time. `due`: when to
+    replaced. `stopped_at`: the progress at which work on the open table failed last; None once the index has
+    moved on. `signed_beside`: when the work beside the batches was last seen to use CPU time. `due`: when to
     look next, and `moved`: when a commit was last found, by `time.monotonic`. `looked`: when the log was last
     looked at, by `time.time`. `names`: of the versions of `lag` that are not called by their numbers.
     `root`: path or URI of the table; empty for a table of the catalog that was not found there yet. `real`:
@@ -106,6 +112,7 @@ class Member:
     looked: float | None = None
     root: str = ""
     real: str = ""
+    stopped_at: tuple[Version, int] | None = None
     cpu: Rate = field(default_factory=lambda: Rate(BUSY))
     cpu_beside: Rate = field(default_factory=lambda: Rate(BUSY))
     signed_beside: float = field(default_factory=time.monotonic)
@@ -159,21 +166,46 @@ class Member:
         return self.at_work and self.standing.state is TableState.STUCK
 
     @property
-    def waits_s(self) -> float:
-        """Return the seconds since the look that found commits, for which these wait longer than it said."""
-        waits = self.lag is not None and self.lag.versions and self.looked
-        return max(0.0, time.time() - self.looked) if waits and self.looked else 0.0
+    def progress(self) -> tuple[Version, int]:
+        """Return the version that the index covers, and the number of files that were indexed."""
+        return -1 if self.lag is None else self.lag.covered, self.work.files
+
+    @property
+    def is_stopped(self) -> bool:
+        """Return whether commits wait, and nothing was indexed since work on the table failed."""
+        return self.lag is not None and self.lag.versions > 0 and self.stopped_at == self.progress
+
+    @property
+    def is_unseen(self) -> bool:
+        """Return whether the table should have been looked at since the last look, and was not.
+
+        So it is while attempts fail, a store does not answer, or no thread is free for the look.
+        """
+        since_due, since_look = time.monotonic() - self.due, time.time() - (self.looked or 0.0)
+        return not self.entry.paused and min(since_due, since_look) > LATE_S
+
+    @property
+    def lag_now(self) -> Lag | None:
+        """Return the lag behind the head that was seen last, and the time since it was seen.
+
+        That time counts where commits waited then, or others may have come since. None if the table was never
+        looked at.
+        """
+        lag, looked = self.lag, self.looked
+        if lag is None or looked is None or not (lag.versions or self.is_unseen):
+            return lag
+        return replace(lag, seconds=lag.seconds + max(0.0, time.time() - looked))
 
     @property
     def is_behind(self) -> bool:
-        """Return whether a commit waits for longer than the lag contract allows."""
-        lag = self.lag
-        return lag is not None and bool(lag.versions) and lag.seconds + self.waits_s > self.entry.max_lag
+        """Return whether a commit waits, or may wait unseen, for longer than the lag contract allows."""
+        lag = self.lag_now
+        return lag is not None and lag.seconds > self.entry.max_lag
 
     @property
     def behind(self) -> str:
         """Return how far the table is behind, for the description of a job."""
-        lag = self.lag
+        lag = self.lag_now
         assert lag is not None
         covered = "none" if lag.covered < 0 else f"v{self._name_of(lag.covered)}"
         return f"{self.entry.id} {covered} of v{self._name_of(lag.head)}: {lag.text}"
@@ -183,8 +215,7 @@ class Member:
 
     def account(self) -> dict[str, Any]:
         """Return state, reason, remedy, versions and lag, JSON-able."""
-        lag, standing = self.lag, self.standing
-        waits_s = self.waits_s
+        lag, standing = self.lag_now, self.standing
         return {
             "id": self.entry.id,
             "table": self.entry.place,
@@ -208,7 +239,7 @@ class Member:
                 "versions": lag.versions,
                 "files": lag.files,
                 "bytes": lag.bytes,
-                "seconds": round(lag.seconds + waits_s, 3),
+                "seconds": round(lag.seconds, 3),
             },
             "max_lag": self.entry.max_lag,
             "looked": self.looked,

@@ -20,6 +20,7 @@ from tailbit.streaming.life.watchdog import Supervision, Watchdog
 from tailbit.streaming.many.job import Running, keep_indexes, read_whole
 from tailbit.streaming.many.states import checkpoint_of, lease_place
 from tailbit.streaming.query.launch import make_checkpoint_folder, spark_errors_named
+from tailbit.streaming.query.sampler import Sampler
 from tailbit.streaming.query.warming import warming_up
 from tailbit.streaming.seen.server import SeenApplication
 from tailbit.streaming.seen.view import View
@@ -86,13 +87,13 @@ def _with_spark(run: Running, read: ReadConfig) -> None:
     run.supervision.announce(f"starting Spark for {counted(len(read.config.table), 'table')} …")
     run.life.sign(f"starting Spark with {master_told(application.master)}")
     try:
-        with _session(read, run.file) as spark:
+        with Sampler(run.life) as sampler, _session(read, run.file) as spark:
             url = spark.sparkContext.uiWebUrl
             if url:
                 run.supervision.announce(f"Spark UI: {url}")
             with warming_up(spark):
                 run.life.begun = True
-                keep_indexes(run, read, spark)
+                keep_indexes(replace(run, sampler=sampler), read, spark)
             run.life.sign("stopping Spark")
     finally:
         end_stopped()

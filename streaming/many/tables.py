@@ -7,6 +7,7 @@ query never fails for one table, and never waits long for one.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -30,7 +31,8 @@ from tailbit.streaming.many.states import Standing
 from tailbit.streaming.many.trouble import end_hung_beside, give_up_stuck, tell_behind
 from tailbit.streaming.metrics import Progress
 from tailbit.streaming.seen.table_state import TableState
-from tailbit.tables.model import after
+from tailbit.streaming.workers import beside, processes_at_work
+from tailbit.tables.model import Version, after
 from tailbit.wording import counted
 
 ANSWER_S = 1.0
@@ -69,6 +71,7 @@ class Tables:
         self._quick = Crew("tailbit-table", threads)
         self._bulk = Crew("tailbit-large", max(1, threads // 2))
         self._draining = self._ended = False
+        self._batches, self._described = 0, list[tuple[str, Version, Version]]()
         self._sampled, self._turned = 0.0, time.monotonic()
         self.apply(entries)
         self._scheduler = threading.Thread(target=self._schedule, name="tailbit-looks", daemon=True)
@@ -81,8 +84,7 @@ class Tables:
 
         Waits for work, but not for longer than `ANSWER_S`.
         """
-        is_alive = time.monotonic() - self._turned < TURN_S
-        if is_alive:
+        if self.is_turning:
             self._shared.life.sign()
         until = time.monotonic() + ANSWER_S
         with self._changed:
@@ -92,8 +94,8 @@ class Tables:
                 member.given = False
                 if not member.at_work and member.offset != known.get(id_):
                     member.offset, member.ready = known.get(id_), None
-            if is_alive and not any(member.at_work for member in self._members.values()):
-                self._shared.life.sign(IDLE)
+            if not any(member.at_work for member in self._members.values()):
+                self._shared.life.show(IDLE)
             while not self._draining and not self._ready() and (left := until - time.monotonic()) > 0:
                 self._changed.wait(left)
             ends = {id_: at.to_json() for id_, at in known.items()}
@@ -107,10 +109,27 @@ class Tables:
                     member.due = 0.0
             return {"tables": ends}
 
+    @property
+    def is_turning(self) -> bool:
+        """Return whether looks at tables are started, without which the query has nothing to do."""
+        return time.monotonic() - self._turned < TURN_S
+
+    def processes(self) -> set[int]:
+        """Return the ids of the processes that work for single tables, which no batch waits for."""
+        with self._changed:
+            ids = {member.entry.id for member in (*self._members.values(), *self._leaving)}
+        folders = [os.path.join(self._shared.at_work, id_) for id_ in ids]
+        return {
+            process
+            for folder in folders
+            for process in (*processes_at_work(folder), *processes_at_work(beside(folder)))
+        }
+
     def report(self) -> dict[str, Any]:
         """Return the version of each table's head, and how far the tables are behind together."""
         with self._changed:
-            lags = {id_: member.lag for id_, member in self._members.items() if member.lag is not None}
+            now = {id_: member.lag_now for id_, member in self._members.items()}
+        lags = {id_: lag for id_, lag in now.items() if lag is not None}
         return {
             "tables": {id_: {"version": after(lag.head)} for id_, lag in lags.items()},
             "behind": {
@@ -123,18 +142,43 @@ class Tables:
     def behind(self) -> str:
         """Return the tables that wait longest with their lags, for the description of a job."""
         with self._changed:
-            late = [(m.lag, m) for m in self._members.values() if m.lag is not None and m.lag.versions]
+            lags = [(member.lag_now, member) for member in self._members.values()]
+            late = [(lag, member) for lag, member in lags if lag is not None and lag.versions]
             late.sort(key=lambda table: -table[0].seconds)
             words = [member.behind for _, member in late[:DESCRIBED]]
         if len(late) > len(words):
             words.append(f"{counted(len(late) - len(words), 'other table')} behind")
         return "; ".join(words) or "up to date"
 
+    def begin_batch(self) -> str:
+        """Return how far the tables are behind as a batch begins, for the description of its job."""
+        with self._changed:
+            self._batches, self._described = self._batches + 1, self._late()
+            return self.behind()
+
+    def idle_since_batch(self) -> tuple[object, str] | None:
+        """Return a key and a text of how far the tables are, where the last batch's description is outdated.
+
+        None while a table has a part for the query. What goes on beside the batches is shown as it is now.
+        """
+        with self._changed:
+            late = self._late()
+            waits = any(m.given or m.ready is not None for m in self._members.values())
+            if waits or self._draining or late == self._described:
+                return None
+            return (self._batches, late), self.behind()
+
+    def _late(self) -> list[tuple[str, Version, Version]]:
+        """Return the tables that are behind, each with the version that is covered and the head."""
+        lags = ((id_, member.lag) for id_, member in self._members.items())
+        return [(id_, lag.covered, lag.head) for id_, lag in lags if lag is not None and lag.versions]
+
     def take(self, ranges: Ranges, batch_id: int) -> None:
         """Do the parts of a batch, least served tables first; a failure becomes the state of its table.
 
         Returns when all are done, or after `TOGETHER_S`: what takes longer goes on beside later batches.
         """
+        self._shared.life.sign()
         with self._changed:
             known = [(self._members[id_], ends) for id_, ends in ranges.items() if id_ in self._members]
             # A table that is being opened finds by itself what is left to index.
@@ -210,6 +254,7 @@ class Tables:
         except Exception as error:
             # The boundary of one table: whatever the error is, the others go on.
             cause = error if member.followed is None else member.followed.cause(error)
+            member.stopped_at = member.stopped_at if member.followed is None else member.progress
             self._close(member)
             if member.failed(cause):
                 state, remedy = member.standing.state.value, member.standing.remedy
@@ -243,7 +288,10 @@ class Tables:
         if member.entry.path is not None:
             self._take_place(member, member.entry.path)
         return Followed(
-            member.entry, replace(self._shared, on_progress=on_progress, locate=locate), member.life
+            member.entry,
+            replace(self._shared, on_progress=on_progress, locate=locate),
+            member.life,
+            member.stands_at,
         )
 
     def _located(self, member: Member, name: str) -> str:
@@ -286,14 +334,23 @@ class Tables:
                 member.stands_at(lag, member.followed.table)
                 member.large = member.followed.is_large(start, lag)
                 member.ready, member.moved = end, now
-                if member.offset is None:
+                if member.offset is None and not member.is_stopped:
                     self._stands(member, end)
             else:
                 member.stands_at(member.followed.lag(end), member.followed.table)
-                member.standing.worked()
-                self._stands(member, end)
+                self._went_well(member, end)
             entry = member.entry
             member.due = now + min(max(FRESH_PART * (now - member.moved), entry.trigger), entry.idle_poll)
+
+    def _went_well(self, member: Member, offset: Offset) -> None:
+        """Forget the failures of a table after a look or a part without one, if the index has moved on.
+
+        On a full disk, a look and small writes may succeed time and again, and the index stands still.
+        """
+        if not member.is_stopped:
+            member.stopped_at = None
+            member.standing.worked()
+            self._stands(member, offset)
 
     def _stands(self, member: Member, offset: Offset) -> None:
         """Set the state of a table that was looked at or indexed without a failure."""
@@ -316,8 +373,7 @@ class Tables:
                 member.followed = self._opened(member)
             member.served += member.followed.work(start, end, batch_id)
             member.stands_at(member.followed.lag(end), member.followed.table)
-            member.standing.worked()
-            self._stands(member, end)
+            self._went_well(member, end)
             member.due = 0.0
 
     def _close(self, member: Member) -> None:

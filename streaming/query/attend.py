@@ -29,8 +29,8 @@ from tailbit.streaming.query.launch import (
     spark_errors_named,
     spark_failed,
 )
-from tailbit.streaming.query.sampler import Sampler
-from tailbit.streaming.query.up_to_date import UpToDate
+from tailbit.streaming.query.sampler import Sampled, Sampler
+from tailbit.streaming.query.up_to_date import up_to_date
 from tailbit.streaming.upkeep import spark_checkpoint
 from tailbit.streaming.upkeep.mending import Tell, tell_nobody
 from tailbit.streaming.upkeep.own_log import mended_log
@@ -103,7 +103,7 @@ def _ended_well(run: Run, spark: SparkSession, patience: Patience) -> bool:
             # No batch has begun: there may be nothing to do.
             run.life.sign(IDLE)
         if run.sampler is not None:
-            run.sampler.follow(job)
+            run.sampler.follow(Sampled.of(job))
         return not attend(job, run.stop, run.on_progress)
     except TailbitError as met:
         went_well = time.monotonic() - began > LONGEST_S and run.life.moves - moves >= _SIGNS
@@ -182,7 +182,7 @@ def attend(job: Job, stop: threading.Event, on_progress: OnProgress | None) -> b
     """
     source = job.prepared.table.storage
     watch = IdleWatch(source.root, job.batch, on_progress, source.options)
-    shown = UpToDate(job)
+    shown = up_to_date(job)
     try:
         with spark_errors_named(job.prepared.checkpoint, job.batch.master):
             while job.query.isActive:

@@ -1,24 +1,34 @@
-"""Once a second every work counter of a run is read; a counter that has moved is a sign of life.
+"""Once a second every work counter of a query is read; a counter that has moved is a sign of life.
 
 The counters: the planner's answers, the steps and files of the batch, finished Spark tasks, and the CPU time
-of all Python processes, and of Java before the query starts. So a long batch that works gives signs all the
+of the Python processes, and of Java before the query starts. So a long batch that works gives signs all the
 while; a process that is stopped, or waits for a store that does not answer, gives none.
+
+Only what the query does counts. In an application of many tables, Spark also works for single tables beside
+the query's batches: that work has limits of its own, and goes on where the query hangs.
 """
 
 from __future__ import annotations
 
+import re
 import threading
 import time
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from tailbit.checkpoints.liveness import Liveness
+from tailbit.imports.dataclass import dataclass
 from tailbit.streaming.java.session import on_one_machine
 from tailbit.streaming.life.cluster import executors, waiting_for_executors
 from tailbit.streaming.life.processes import below_this, cpu_of_thread
 from tailbit.streaming.life.rate import BUSY, EVERY_S, Rate
 
 if TYPE_CHECKING:
+    from pyspark import SparkStageInfo
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
     from tailbit.streaming.query.launch import Job
 
 JAVA_BUSY = 0.2
@@ -26,6 +36,30 @@ JAVA_BUSY = 0.2
 
 REMOTE_TASK_S = 1800.0
 """Seconds that tasks on other machines, whose CPU time is not seen, may take without one of them ending."""
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """A query, and where its work is seen.
+
+    `answers`: returns a value that changes with each answer of the planner, if these give no sign of life by
+    themselves. `thread`: returns the native id of the thread of this process in which a batch runs, 0 for
+    none. `others`: returns the ids of the processes that work for something else than the query's own
+    batches. `is_well`: returns whether the parts of this process are at work without which the query does
+    nothing; while False there is no sign of life.
+    """
+
+    query: StreamingQuery
+    spark: SparkSession
+    answers: Callable[[], object] = lambda: None
+    thread: Callable[[], int] = lambda: 0
+    others: Callable[[], Collection[int]] = tuple
+    is_well: Callable[[], bool] = lambda: True
+
+    @classmethod
+    def of(cls, job: Job) -> Sampled:
+        """Return the query of a job of one table."""
+        return cls(job.query, job.spark, job.control.polled, lambda: job.batch.thread)
 
 
 class Sampler:
@@ -36,10 +70,13 @@ class Sampler:
 
     def __init__(self, life: Liveness) -> None:
         self._life = life
-        self._job: Job | None = None
-        self._polled: object = None
+        self._query: Sampled | None = None
+        self._answers: object = None
+        self._moves = -1
         self._spark: object = None
         self._unchanged_since = time.monotonic()
+        self._cpu_of: dict[int, float] = {}
+        self._cpu_s = 0.0
         self._cpu = Rate(BUSY)
         self._java = Rate(JAVA_BUSY)
         self._ended = threading.Event()
@@ -54,9 +91,9 @@ class Sampler:
         """Stop the sampling thread; a thread that hangs is left behind."""
         self._ended.set()
 
-    def follow(self, job: Job | None) -> None:
+    def follow(self, query: Sampled | None) -> None:
         """Set the query to sample from now on; None for no query."""
-        self._job = job
+        self._query = query
 
     def _keep(self) -> None:
         from py4j.protocol import Py4JError
@@ -68,42 +105,71 @@ class Sampler:
 
     def look(self) -> None:
         """Give a sign of life if a counter has moved; Spark is asked only if no other counter has moved."""
-        job, moves = self._job, self._life.moves
-        if job is not None and job.control.polled() != self._polled:
-            self._polled = job.control.polled()
+        query = self._query
+        if query is not None and not query.is_well():
+            return
+        if query is not None and query.answers() != self._answers:
+            self._answers = query.answers()
             self._life.sign()
-        if self._life.moves == moves and not self._worked(job) and job is not None:
-            self._ask_spark(job)
+        if self._life.moves == self._moves and not self._worked(query) and query is not None:
+            self._ask_spark(query)
+        self._moves = self._life.moves
 
-    def _worked(self, job: Job | None) -> bool:
+    def _worked(self, query: Sampled | None) -> bool:
         """Return whether the processes consume CPU time; Java's counts only before there is a query."""
-        processes = below_this()
-        cpu = sum(p.cpu for p in processes if job is None or not p.is_java)
-        if job is not None and job.batch.thread:
-            cpu += cpu_of_thread(job.batch.thread)
-        busy = self._cpu.is_busy(cpu)
+        others = () if query is None else query.others()
+        counted = [p for p in below_this() if p.pid not in others and (query is None or not p.is_java)]
+        cpu_of = {process.pid: process.cpu for process in counted}
+        if query is not None and query.thread():
+            cpu_of[-1] = cpu_of_thread(query.thread())
+        # A process may work for others in between, and what it did for them says nothing.
+        self._cpu_s += sum(max(0.0, cpu - self._cpu_of.get(pid, cpu)) for pid, cpu in cpu_of.items())
+        self._cpu_of = cpu_of
+        busy = self._cpu.is_busy(self._cpu_s)
         if busy:
             self._life.sign()
         return busy
 
-    def _ask_spark(self, job: Job) -> None:
+    def _ask_spark(self, query: Sampled) -> None:
         """Give a sign of life if Spark finished a task, is working itself, or waits for its next trigger."""
-        status = job.query.status
+        status = query.query.status
         java = self._java.is_busy(sum(p.cpu for p in below_this() if p.is_java))
         self._life.answered = time.monotonic()
-        tracker = job.spark.sparkContext.statusTracker()
-        stages = [s for s in map(tracker.getStageInfo, tracker.getActiveStageIds()) if s is not None]
-        counters = (status["message"], [(s.stageId, s.numCompletedTasks, s.numFailedTasks) for s in stages])
+        own, others = _stages(query)
+        counters = (status["message"], [(s.stageId, s.numCompletedTasks, s.numFailedTasks) for s in own])
         changed, self._spark = counters != self._spark, counters
-        if changed or java or not status["isTriggerActive"]:
+        if changed or (java and not others) or not status["isTriggerActive"]:
             self._unchanged_since = time.monotonic()
             self._life.sign()
-        elif stages and not on_one_machine(job.spark.sparkContext.master):
-            self._wait_for_cluster(job, any(s.numActiveTasks for s in stages))
+        elif own and not _at_work(own) and _at_work(others):
+            # Those who watch that work end it if it hangs.
+            self._life.wait_for("waiting for Spark's workers, which work beside the batches has")
+        elif own and not on_one_machine(query.spark.sparkContext.master):
+            self._wait_for_cluster(query, _at_work(own))
 
-    def _wait_for_cluster(self, job: Job, at_work: bool) -> None:
+    def _wait_for_cluster(self, query: Sampled, at_work: bool) -> None:
         """Record a wait if tasks wait for an executor, or run on machines whose work is not visible here."""
-        if not executors(job.spark):
-            self._life.wait_for(waiting_for_executors(job.spark, job.spark.sparkContext.master))
+        if not executors(query.spark):
+            self._life.wait_for(waiting_for_executors(query.spark, query.spark.sparkContext.master))
         elif at_work and time.monotonic() - self._unchanged_since < REMOTE_TASK_S:
             self._life.wait_for(self._life.doing_now)
+
+
+def _stages(query: Sampled) -> tuple[list[SparkStageInfo], list[SparkStageInfo]]:
+    """Return the active stages of the query's own batches, and all others."""
+    context = query.spark.sparkContext
+    tracker = context.statusTracker()
+    active = [stage for stage in map(tracker.getStageInfo, tracker.getActiveStageIds()) if stage is not None]
+    if not active:
+        return [], []
+    jobs = tracker._jtracker.getJobIdsForGroup(str(query.query.runId))
+    # As one text: each element of an array of Java costs a call.
+    of_query = set(map(int, re.findall(r"\d+", context._jvm.java.util.Arrays.toString(jobs))))
+    infos = [tracker.getJobInfo(job) for job in tracker.getActiveJobsIds() if job in of_query]
+    ids = {stage for info in infos if info is not None for stage in info.stageIds}
+    return [s for s in active if s.stageId in ids], [s for s in active if s.stageId not in ids]
+
+
+def _at_work(stages: Sequence[SparkStageInfo]) -> bool:
+    """Return whether a task of some stages runs."""
+    return any(stage.numActiveTasks for stage in stages)

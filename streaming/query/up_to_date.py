@@ -1,18 +1,20 @@
-"""A small Spark job that shows in the Spark UI that an index is up to date.
+"""A small Spark job that shows in the Spark UI how far the index of an idle query is.
 
 Spark lists each job with a description that never changes later. Without the small job, the newest line of
-the list would go on to show the lag with which the last batch began. So once a query that has caught up is
-idle, the job is run under the right description.
+the list would go on to show the lag with which the last batch began. So once a query is idle, and what that
+line says is no longer so, the job is run under the right description.
 """
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from tailbit.streaming.metrics import Progress, describe
+from tailbit.imports.dataclass import dataclass
+from tailbit.streaming.metrics import describe
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,33 +25,55 @@ IDLE_S = 1.0
 """Seconds without a batch after which a query is idle, so that the small job delays no batch."""
 
 
-class UpToDate:
-    """The job that shows that a query has caught up: run once each time that the query becomes idle."""
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How far a query is. `key`: equal while the newest line of the list is right; `text`: the line."""
 
-    def __init__(self, job: Job) -> None:
-        self._job = job
-        self._shown: Progress | None = None
-        self._seen: Progress | None = None
+    key: object
+    text: str
+
+
+class UpToDate:
+    """The job that shows how far an idle query is: run once each time that the query becomes idle.
+
+    `standing`: returns how far the query is; None while it is at work, or has nothing to show yet.
+    """
+
+    def __init__(self, spark: SparkSession, standing: Callable[[], Standing | None]) -> None:
+        self._spark, self._standing = spark, standing
+        self._shown: object = None
+        self._seen: object = None
         self._since = 0.0
         self._thread: threading.Thread | None = None
 
     def look(self, now: float) -> None:
         """Run the job if it is due."""
-        latest = self._job.batch.latest()
-        if latest is not self._seen or self._job.batch.busy:
-            self._seen, self._since = latest, now
-        if latest is None or latest is self._shown or latest.building or latest.lag.versions:
+        standing = self._standing()
+        key = None if standing is None else standing.key
+        if key != self._seen or standing is None:
+            self._seen, self._since = key, now
+        if standing is None or key == self._shown or now - self._since < IDLE_S:
             return
-        running = self._thread is not None and self._thread.is_alive()
-        if now - self._since < IDLE_S or running or self._job.control.draining:
+        if self._thread is not None and self._thread.is_alive():
             return
-        self._shown = latest
-        name = PurePath(self._job.prepared.table.root).name
-        text = describe(name, None, latest.target, latest.lag, latest.names)
+        self._shown = key
         self._thread = threading.Thread(
-            target=_show, args=(self._job.spark, text), name="tailbit-up-to-date", daemon=True
+            target=_show, args=(self._spark, standing.text), name="tailbit-up-to-date", daemon=True
         )
         self._thread.start()
+
+
+def up_to_date(job: Job) -> UpToDate:
+    """Return the job for a query of one table: it shows that the query has caught up."""
+    name = PurePath(job.prepared.table.root).name
+
+    def standing() -> Standing | None:
+        latest = job.batch.latest()
+        if latest is None or job.batch.busy or job.control.draining or latest.building or latest.lag.versions:
+            return None
+        return Standing(id(latest), describe(name, None, latest.target, latest.lag, latest.names))
+
+    return UpToDate(job.spark, standing)
 
 
 def _show(spark: SparkSession, text: str) -> None:

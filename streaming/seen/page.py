@@ -1,6 +1,7 @@
 """The status page of an application: every table in HTML, those in trouble first. Made at each request.
 
 The page has no script and loads nothing, so it needs no network; the browser asks again every few seconds.
+On a narrow screen, as of a phone, the cells of a table stand one below the other, and none is out of sight.
 Texts of tables and errors are escaped, and the page's policy forbids any script.
 """
 
@@ -50,6 +51,15 @@ td:nth-child(2) { min-width: 13rem }
 small { display: block; opacity: .75; overflow-wrap: anywhere }
 .refused, .stuck { color: var(--bad) } .retrying, .behind, .waiting { color: var(--slow) }
 .following { color: var(--good) }
+@media (max-width: 60rem) {
+  body { margin: .8rem } thead { display: none }
+  table, tbody, tr, td { display: block }
+  tr { border-bottom: 1px solid var(--line); padding: .5rem 0 }
+  td, .n { border: 0; padding: .1rem 0; text-align: left; white-space: normal; overflow-wrap: anywhere }
+  td:empty { display: none }
+  td:nth-child(3)::before { content: "lag: " } td:nth-child(4)::before { content: "covered, head: " }
+  td:nth-child(5)::before { content: "rows: " }
+}
 """
 
 _HEADS = (
@@ -135,9 +145,11 @@ def _lag(account: Account) -> str:
     if lag is None:
         return "–"
     allowed = f"of {account['max_lag']:g} s"
-    if not lag["versions"]:
+    if not lag["versions"] and not lag["seconds"]:
         return f"up to date<small>{allowed}</small>"
     behind = f"{counted(lag['versions'], 'commit')}, {size_text(lag['bytes'])}"
+    if not lag["versions"]:
+        behind = "not looked at since it was up to date"
     return f"{lag['seconds']:,.1f} s<small>{allowed}; {behind}</small>"
 
 

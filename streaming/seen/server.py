@@ -1,10 +1,11 @@
 """The pages of an application: `/`, `/metrics`, `/livez`, `/readyz` and `/status.json`, by HTTP, read only.
 
-A port that is in use is told, and indexing goes on without the pages.
+A port that is in use is told, and the pages are at the next free one until it is free.
 """
 
 from __future__ import annotations
 
+import errno
 import socket
 import threading
 from collections.abc import Callable
@@ -20,6 +21,12 @@ from tailbit.streaming.seen.view import View
 from tailbit.streaming.upkeep.mending import Tell
 
 OFF = "off"
+
+PORTS = 4
+"""Ports that are tried, the configured one first."""
+
+AGAIN_S = 2.0
+"""Seconds between two looks at whether the configured port is free."""
 
 _SILENT_S = 10.0
 """Seconds after which a connection that sends nothing is closed."""
@@ -121,36 +128,84 @@ class Pages:
         self._server.server_close()
 
 
+def addresses(configured: str) -> list[str]:
+    """Return where the pages of an application may be: the configured address, and the next ports.
+
+    >>> addresses("127.0.0.1:9464")[:2], addresses("off"), addresses("[::1]:0")
+    (['127.0.0.1:9464', '127.0.0.1:9465'], [], ['[::1]:0'])
+    """
+    if configured == OFF:
+        return []
+    host, _, port = configured.rpartition(":")
+    first = int(port)
+    return [f"{host}:{first + n}" for n in range(PORTS if first else 1) if first + n < 1 << 16]
+
+
 class SeenApplication:
-    """A context manager that serves the pages of an application; it serves none if the address is `off`."""
+    """A context manager that serves the pages of an application; it serves none if the address is `off`.
+
+    While the configured port is in use, as by an application of this machine for which this one stands by or
+    from which it took over, the pages are at the next port that is free; a thread moves them to the
+    configured port once that is free.
+    """
 
     def __init__(self, address: str, view: View, announce: Tell, tell: Tell, place: str = "") -> None:
         """Prepare the pages. `place`: file and line that name the address, for people."""
-        self.view, self._address, self._announce, self._tell = view, address, announce, tell
+        self.view, self._announce, self._tell = view, announce, tell
+        self._addresses = addresses(address)
         self._place = f"{place}: " if place else ""
         self._pages: Pages | None = None
-        self._told = False
+        self._port = len(self._addresses)
+        self._is_told = False
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._keep, name="tailbit-show-pages", daemon=True)
 
     def show(self) -> None:
-        """Serve the pages, unless they are served already; a port that was taken may be free by now."""
-        if self._pages is not None or self._address == OFF:
+        """Serve the pages at the first address that is free, unless they are served there already."""
+        refused: OSError | None = None
+        for number, address in enumerate(self._addresses[: self._port]):
+            try:
+                pages = Pages(address, self.view)
+            except OSError as error:
+                refused = refused or error
+                if error.errno == errno.EADDRINUSE:
+                    continue
+                break
+            if refused is not None:
+                self._tell_once(
+                    f"{_why(self._addresses[0], refused)}; the pages are at {pages.url}/ until it is free"
+                )
+            self._announce(f"status page: {pages.url}/; metrics: {pages.url}/metrics")
+            before, self._pages, self._port = self._pages, pages, number
+            if before is not None:
+                before.close()
             return
-        try:
-            self._pages = Pages(self._address, self.view)
-        except OSError as taken:
-            if not self._told:
-                reason = f"{self._address}: {taken.strerror or taken}"
-                self._tell(f"{self._place}no metrics: {reason}; name another address: [application] metrics")
-            self._told = True
-            return
-        self._announce(f"status page: {self._pages.url}/; metrics: {self._pages.url}/metrics")
+        if refused is not None and self._pages is None:
+            reason = _why(self._addresses[0], refused)
+            self._tell_once(f"no metrics: {reason}; name another address: [application] metrics")
+
+    def _tell_once(self, line: str) -> None:
+        if not self._is_told:
+            self._is_told = True
+            self._tell(f"{self._place}{line}")
+
+    def _keep(self) -> None:
+        while self._port and not self._ended.wait(AGAIN_S):
+            self.show()
 
     def __enter__(self) -> SeenApplication:
         """Serve the pages."""
         self.show()
+        self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         """Stop serving the pages."""
+        self._ended.set()
+        self._thread.join()
         if self._pages is not None:
             self._pages.close()
+
+
+def _why(address: str, refused: OSError) -> str:
+    return f"{address}: {refused.strerror or refused}"

@@ -21,7 +21,8 @@ _WELL = (TableState.FOLLOWING.value, TableState.PAUSED.value)
 class View:
     """An application as others see it.
 
-    `tables`: returns the accounts of the tables; None while the application stands by or starts. `stall_s`:
+    `tables`: returns the accounts of the tables; None while the application stands by or starts. `is_lost`:
+    returns whether another application has taken over, though this one has not stepped back yet. `stall_s`:
     seconds without a sign of life after which the application counts as dead; 0 for never. `has_started`:
     whether Spark has started, so that the application could take over at once. `lease`: place of its lease,
     by which one application is told from another; `file`: path of its configuration.
@@ -29,6 +30,7 @@ class View:
 
     life: Liveness
     stall_s: float = 0.0
+    is_lost: Callable[[], bool] = lambda: False
     tables: Callable[[], Sequence[Account]] | None = None
     has_started: bool = False
     lease: str = ""
@@ -40,12 +42,12 @@ class View:
     @property
     def is_leading(self) -> bool:
         """Return whether the application holds the lease and follows its tables."""
-        return self.tables is not None
+        return self.tables is not None and not self.is_lost()
 
     def accounts(self) -> Sequence[Account]:
         """Return the accounts of the tables; none while the application stands by."""
         tables = self.tables
-        return [] if tables is None else tables()
+        return [] if tables is None or self.is_lost() else tables()
 
     def why_dead(self) -> str | None:
         """Return why the application counts as dead; None while it gives signs of life.

@@ -131,5 +131,9 @@ def _of_entry(read: ReadConfig, table: TableEntry, command: str) -> Iterator[Fin
         remedy = "Make file and index agree: until then the index keeps its own, and SIGHUP refuses the file."
         where = f"{read.line_of(table, *keys)}: {difference}"
         yield Finding(f"{table.id}: configuration", State.WARNING, where, _NEEDED, remedy)
+    for keys, gone in look.dropped:
+        remedy = "Take it out of the file, and of the index by `tailbit alter`: the index goes on without it."
+        where = f"{read.line_of(table, *keys)}: {gone}"
+        yield Finding(f"{table.id}: configuration", State.WARNING, where, _NEEDED, remedy)
     for finding in of_table(table.path, table.index, table.storage_options, table.max_lag, command):
         yield replace(finding, check=f"{table.id}: {finding.check}")

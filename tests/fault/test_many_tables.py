@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
@@ -22,6 +26,7 @@ from support.application import Application
 from support.shipped import covered
 from support.tables import rows, three_commits
 from support.waiting import HANG_S, wait_until
+from tailbit.cli.config.watch import live_accounts
 
 pytestmark = pytest.mark.spark
 
@@ -265,6 +270,110 @@ def test_an_application_that_was_taken_over_while_it_slept_stands_by_and_nothing
     application.wait_for_head(*NAMES)
     assert application.end() == 0
     sound(*map(application.table, NAMES))
+
+
+def test_pages_are_served_by_the_one_at_work_after_it_took_over_from_one_that_sleeps(
+    application: Application, standby: Application
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        metrics = f"127.0.0.1:{free.getsockname()[1]}"
+    application.file.write_text(application.file.read_text().replace("127.0.0.1:0", metrics))
+    one_at_work_and_one_standing_by(application, standby)
+    lease = f"{application.folder}/checkpoint"
+    assert not json.loads(standby.page("status.json"))["leading"]
+    assert application.process is not None
+    application.process.send_signal(signal.SIGSTOP)
+    standby.wait_for_words("taken over from")
+    wait_until(lambda: live_accounts(metrics, lease) is not None, standby.death)
+    assert "tailbit_leading 1.0" in standby.page("metrics")
+    application.process.send_signal(signal.SIGKILL)
+    wait_until(lambda: standby.url() == f"http://{metrics}", standby.death)
+    assert "tailbit_leading 1.0" in standby.page("metrics")
+    assert standby.end() == 0
+
+
+LIMIT = 150_000
+"""Bytes of a file that can be written: enough for all but the postings of many values."""
+
+
+def test_a_table_without_room_for_its_next_commit_stays_retrying_with_its_true_lag_until_there_is_room(
+    application: Application,
+) -> None:
+    application.configure(*NAMES, orders='max_lag = "1s"')
+    application.start()
+    application.wait_for_head(*NAMES)
+    assert application.process is not None
+    before = resource.prlimit(application.process.pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(application.process.pid, resource.RLIMIT_FSIZE, (LIMIT, before[1]))
+    many = pa.table(
+        {"k": pa.array(range(40_000), pa.int64()), "v": [os.urandom(20).hex() for _ in range(40_000)]}
+    )
+    write_deltalake(application.table("orders"), many, mode="append")
+
+    def account() -> dict[str, Any]:
+        told = json.loads(application.page("status.json"))["tables"]
+        return next(table for table in told if table["id"] == "orders")
+
+    wait_until(lambda: account()["failures"] >= 4, application.death)
+    for _ in range(20):
+        seen = account()
+        assert seen["state"] == "retrying", application.said.read_text()
+        assert seen["lag"]["versions"] == 1
+    assert seen["lag"]["seconds"] > seen["max_lag"]
+    series = application.page("metrics")
+    assert 'tailbit_table_state{state="retrying",table="orders"} 1.0' in series
+    (lag,) = re.findall(r'^tailbit_table_lag_seconds{table="orders"} (\S+)', series, re.M)
+    assert float(lag) > 1.0
+    told = status(application)["orders"]
+    assert not told["within_max_lag"]
+    assert told["application"]["state"] == "retrying"
+    append(application.table("visits"))
+    application.wait_for_head("visits")
+    assert application.said.read_text().count("orders: following, after retrying") == 0
+    resource.prlimit(application.process.pid, resource.RLIMIT_FSIZE, before)
+    application.wait_for_head("orders")
+    application.wait_for_state("orders", "following")
+    assert application.end() == 0
+    sound(application.table("orders"))
+
+
+def test_the_newest_job_in_the_spark_ui_says_up_to_date_once_the_tables_are(
+    application: Application,
+) -> None:
+    application.file.write_text(application.file.read_text().replace("ui = false", "ui = true"))
+    application.start()
+    application.wait_for_head(*NAMES)
+    (ui,) = re.findall(r"Spark UI: (http://\S+)", application.said.read_text())
+
+    def newest() -> str:
+        with urlopen(f"{ui}/api/v1/applications", timeout=HANG_S) as answer:
+            base = f"{ui}/api/v1/applications/{json.load(answer)[0]['id']}"
+        with urlopen(f"{base}/jobs", timeout=HANG_S) as answer:
+            return str(json.load(answer)[0].get("description"))
+
+    for first in (1000, 2000):
+        append(application.table("orders"), first)
+        append(application.table("visits"), first)
+        application.wait_for_head(*NAMES)
+        wait_until(lambda: newest().endswith("up to date"), application.death)
+    assert application.end() == 0
+
+
+def test_a_column_that_was_dropped_from_one_table_keeps_no_other_from_a_reload(
+    application: Application,
+) -> None:
+    application.configure("orders", "returns")
+    application.start()
+    application.wait_for_head("orders", "returns")
+    without = DeltaTable(application.table("orders")).to_pyarrow_table().drop_columns(["v"])
+    write_deltalake(application.table("orders"), without, mode="overwrite", schema_mode="overwrite")
+    application.wait_for_head("orders")
+    application.configure("orders", "returns", "visits", returns='max_lag = "7s"')
+    assert application.process is not None
+    application.process.send_signal(signal.SIGHUP)
+    application.wait_for_words("no column v in the table", "added visits; changed returns")
+    application.wait_for_head("orders", "returns", "visits")
+    assert application.end() == 0
 
 
 def pipe_as_commit(application: Application, name: str) -> Path:

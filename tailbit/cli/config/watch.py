@@ -18,7 +18,7 @@ from tailbit.errors import ConfigError
 from tailbit.streaming.config.read import read_config
 from tailbit.streaming.many.states import lease_place
 from tailbit.streaming.seen.asking import direct
-from tailbit.streaming.seen.server import OFF
+from tailbit.streaming.seen.server import addresses
 
 _ANSWER_S = 2.0
 
@@ -60,13 +60,21 @@ def _show(file: str, max_lag: float | None, as_json: bool) -> None:
         _print_live(accounts, max_lag, as_json)
 
 
-def live_accounts(address: str, lease: str, file: str = "") -> Sequence[Mapping[str, Any]] | None:
+def live_accounts(metrics: str, lease: str, file: str = "") -> Sequence[Mapping[str, Any]] | None:
     """Return the accounts of the tables by the page of the application with a lease, or with a configuration.
 
-    Return None if no page is served there, or that of another application, or of one that stands by.
+    Return None if no page is served at the address `metrics` and the next ports, or those of another
+    application, or of one that stands by.
     """
-    if address == OFF:
-        return None
+    for address in addresses(metrics):
+        accounts = _accounts_at(address, lease, file)
+        if accounts is not None:
+            return accounts
+    return None
+
+
+def _accounts_at(address: str, lease: str, file: str) -> Sequence[Mapping[str, Any]] | None:
+    """Return the accounts of the tables by the page at an address, as `live_accounts` does."""
     try:
         with direct().open(f"http://{address}/status.json", timeout=_ANSWER_S) as page:
             seen = orjson.loads(page.read())
@@ -84,7 +92,7 @@ def _print_live(accounts: Sequence[Mapping[str, Any]], max_lag: float | None, as
         lag = account["lag"]
         limit = account["max_lag"] if max_lag is None else max_lag
         is_built = account["state"] in ("following", "behind") and lag is not None
-        within = is_built and (not lag["versions"] or lag["seconds"] <= limit)
+        within = is_built and lag["seconds"] <= limit
         if as_json:
             emit({**account, "within_max_lag": within})
             continue

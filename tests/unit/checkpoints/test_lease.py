@@ -109,6 +109,42 @@ def test_a_lease_that_cannot_be_seen_is_not_taken_over(
     second.lease.release()
 
 
+def test_one_at_work_that_gives_no_sign_learns_that_another_took_over(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lease = Lease(storage, Liveness())
+    monkeypatch.setattr(lease, "_interval_s", 0.01)
+    lease.claim()
+    other(storage, HANG_S)
+    wait_until(lambda: lease.lost is not None)
+    lease.release()
+    assert read_heartbeat(storage) is not None
+
+
+def test_one_that_stands_by_gives_no_sign_of_life_while_what_it_needs_does_not_answer(
+    storage: Storage,
+) -> None:
+    leader = Lease(storage, Liveness())
+    leader.claim()
+    life, stop, asked, answers = Liveness(), threading.Event(), threading.Event(), threading.Event()
+    standing = Lease(storage, life)
+
+    def could_take_over() -> None:
+        asked.set()
+        answers.wait(HANG_S)
+
+    won = ThreadPoolExecutor(1).submit(
+        standing.claim_when_free, stop, list[str]().append, lambda: None, could_take_over
+    )
+    assert asked.wait(HANG_S)
+    assert life.lives == 0
+    answers.set()
+    wait_until(lambda: life.lives > 0)
+    stop.set()
+    assert not won.result(HANG_S)
+    leader.release()
+
+
 def test_standing_by_ends_when_the_command_is_to_stop(storage: Storage) -> None:
     first = Lease(storage, Liveness())
     first.claim()

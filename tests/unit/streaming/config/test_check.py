@@ -49,10 +49,11 @@ def folder(tmp_path: Path) -> Path:
 
 
 def problems(folder: Path, text: str, reloading: bool = False) -> list[str]:
+    """What a start says of a file; or a reload by an application that had no such entries."""
     file = folder / "tailbit.toml"
     file.write_text(text)
     try:
-        check_tables(read_config(file), reloading=reloading)
+        check_tables(read_config(file), before=() if reloading else None)
     except ConfigError as wrong:
         return [line.removeprefix(f"{folder}/") for line in str(wrong).splitlines()]
     return []
@@ -88,6 +89,59 @@ def test_other_columns_than_those_of_an_index_are_refused_by_a_reload_and_end_no
     assert findings["a: configuration"].state is State.WARNING
     assert f"tailbit.toml:3: {said}" in findings["a: configuration"].found
     assert "a: index" in findings
+
+
+def overwritten_without(table: Path, name: str) -> None:
+    """A table loses a column, as by an overwrite with another schema."""
+    found = DeltaTable(str(table)).to_pyarrow_table()
+    write_deltalake(str(table), found.drop_columns([name]), mode="overwrite", schema_mode="overwrite")
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        pytest.param('"k", "v"', id="the file names it still"),
+        pytest.param('"v"', id="the file was mended"),
+        pytest.param('"K", "v"', id="the file names it in other letters"),
+    ],
+)
+def test_a_column_that_was_dropped_from_a_table_stops_no_reload(folder: Path, columns: str) -> None:
+    Drive(str(folder / "b"), folder / "b/_tailbit", ["k", "v"]).drain()
+    overwritten_without(folder / "b", "k")
+    text = '[[table]]\npath = "a"\ncolumns = ["k"]\n'
+    text += f'[[table]]\npath = "b"\nmax_lag = "7s"\ncolumns = [{columns}]\n'
+    assert problems(folder, text, reloading=True) == []
+    assert problems(folder, text) == []
+    (problem,) = problems(folder, text.replace('"v"]', '"v", "w"]'), reloading=True)
+    assert "b: no column w in the table" in problem
+
+
+def test_a_column_that_was_dropped_under_an_index_by_name_stops_no_reload(folder: Path) -> None:
+    tailbit.open(str(folder / "a")).create_index("by_v", "upper(v)")
+    overwritten_without(folder / "a", "v")
+    text = '[[table]]\npath = "a"\ncolumns = ["k"]\n[[table.indexes]]\nname = "by_v"\non = "upper(v)"\n'
+    assert problems(folder, text, reloading=True) == []
+    read = read_config(folder / "tailbit.toml")
+    check_tables(read, before=())
+    (warning,) = map(str, read.problems.warnings)
+    assert "no column v" in warning
+
+
+def test_an_entry_that_is_as_it_was_stops_no_reload_whatever_is_wrong_with_its_table_now(
+    folder: Path,
+) -> None:
+    file = folder / "tailbit.toml"
+    file.write_text('[[table]]\npath = "b"\ncolumns = ["k", "v"]\n')
+    before = read_config(file).config.table
+    overwritten_without(folder / "b", "k")
+    file.write_text(file.read_text() + '[[table]]\npath = "a"\ncolumns = ["k"]\n')
+    read = read_config(file)
+    check_tables(read, before=before)
+    (warning,) = map(str, read.problems.warnings)
+    assert "b: no column k in the table" in warning
+    file.write_text('[[table]]\npath = "b"\ncolumns = ["k", "w"]\n')
+    with pytest.raises(ConfigError, match="no column"):
+        check_tables(read_config(file), before=before)
 
 
 def test_the_command_that_changes_the_columns_of_an_index_is_named(folder: Path) -> None:

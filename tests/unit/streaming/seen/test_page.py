@@ -89,6 +89,21 @@ def test_a_failure_tells_the_error_the_remedy_and_the_next_retry_and_stays_known
     assert member.account()["retry_in"] is None
 
 
+def test_a_table_that_was_not_looked_at_since_it_was_up_to_date_says_for_how_long() -> None:
+    member = table("orders")
+    assert member.looked is not None
+    member.looked -= 75.0
+    row = row_of(page_of(member), "orders")
+    assert "75.0 s<small>of 60 s; not looked at since it was up to date" in row
+
+
+def test_on_a_narrow_screen_every_cell_of_a_table_stands_below_the_one_before() -> None:
+    page = page_of(table("orders"))
+    (narrow,) = re.findall(r"@media \(max-width: \w+\) {(.*?)^}", page, re.S | re.M)
+    assert "table, tbody, tr, td { display: block }" in narrow
+    assert "white-space: normal" in narrow
+
+
 def test_tables_in_trouble_come_first_and_then_those_that_use_up_most_of_their_contract() -> None:
     broken, slow, quick = table("broken"), table("slow", 30.0), table("quick", 40.0, max_lag=3600.0)
     broken.standing.becomes(TableState.REFUSED, "no such column")

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from urllib.request import urlopen
 import pytest
 import yaml
 
+from support.waiting import wait_until
 from tailbit.checkpoints.lag import Lag
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.cli.config import watch
@@ -166,20 +168,72 @@ def test_a_commit_waits_for_longer_while_its_table_is_not_looked_at(member: Memb
     assert member.account()["lag"]["seconds"] > 107.0
 
 
-def test_a_port_in_use_is_told_once_and_taken_when_it_is_free(view: View) -> None:
+@pytest.mark.parametrize("state", [TableState.RETRYING, TableState.WAITING, TableState.STUCK])
+def test_the_lag_of_a_table_that_cannot_be_looked_at_grows_from_the_last_look_in_every_account_of_it(
+    pages: Pages, member: Member, view: View, state: TableState
+) -> None:
+    member.stands_at(Lag(5, 5))
+    member.standing.becomes(state, "no answer")
+    assert member.looked is not None
+    member.looked -= 75.0
+    series = asked(pages, "/metrics")[1]
+    (seconds,) = re.findall(r'^tailbit_table_lag_seconds{table="orders"} (\S+)', series, re.M)
+    assert float(seconds) >= 75.0
+    (account,) = view.status()["tables"]
+    assert account["lag"]["seconds"] >= 75.0
+    assert account["lag"]["versions"] == 0
+    assert member.is_behind
+    page = asked(pages, "/")[1]
+    assert "not looked at since it was up to date" in page
+    assert "up to date<small>" not in page
+
+
+def test_a_quiet_table_that_is_looked_at_in_time_has_no_lag(member: Member) -> None:
+    member.stands_at(Lag(5, 5))
+    assert member.looked is not None
+    member.looked -= 75.0
+    member.due = time.monotonic() + 5.0
+    assert member.account()["lag"]["seconds"] == 0.0
+    assert not member.is_behind
+
+
+def test_a_paused_table_has_no_growing_lag(member: Member) -> None:
+    member.stands_at(Lag(5, 5))
+    assert member.looked is not None
+    member.looked -= 75.0
+    member.entry = member.entry.model_copy(update={"paused": True})
+    assert member.account()["lag"]["seconds"] == 0.0
+
+
+def test_the_pages_are_at_the_next_port_until_theirs_is_free_and_are_found_at_both(view: View) -> None:
     told: list[str] = []
     with socket.create_server(("127.0.0.1", 0)) as other:
         address = f"127.0.0.1:{other.getsockname()[1]}"
-        seen = SeenApplication(address, view, told.append, told.append)
-        seen.show()
-        seen.show()
-    assert [line.partition(": ")[0] for line in told] == ["no metrics"]
-    with seen:
-        assert told[1:] == [f"status page: http://{address}/; metrics: http://{address}/metrics"]
-        accounts = live_accounts(address, LEASE)
-        assert live_accounts(address, "/another/lease") is None
-    assert accounts is not None
-    assert accounts[0]["id"] == "orders"
+        with SeenApplication(address, view, told.append, told.append) as seen:
+            assert told[0].startswith(
+                f"{address}: Address already in use; the pages are at http://127.0.0.1:"
+            )
+            assert told[1].startswith("status page: ")
+            there = told[1].split()[2].removeprefix("http://").rstrip("/;")
+            assert there != address
+            accounts = live_accounts(there, LEASE)
+            assert accounts is not None
+            assert accounts[0]["id"] == "orders"
+            other.close()
+            wait_until(lambda: len(told) > 2)
+            assert told[2:] == [f"status page: http://{address}/; metrics: http://{address}/metrics"]
+            assert live_accounts(address, LEASE) is not None
+            assert live_accounts(address, "/another/lease") is None
+            seen.show()
+    assert len(told) == 3
+
+
+def test_an_application_that_lost_its_lease_leads_no_more_though_its_java_hangs(
+    pages: Pages, view: View
+) -> None:
+    view.is_lost = lambda: True
+    assert "tailbit_leading 0.0" in asked(pages, "/metrics")[1]
+    assert view.status()["tables"] == []
 
 
 def test_pages_are_served_at_an_address_of_ipv6(view: View, monkeypatch: pytest.MonkeyPatch) -> None:
