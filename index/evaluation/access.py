@@ -210,5 +210,5 @@ def _disjoint(node: Node, space: SpaceView) -> list[BitMap] | None:
         ranges = key_ranges(node.true, posting_type_of(node.column.type), stored)
         if ranges.maybe and segment.select(node.column.id, ranges.maybe)[1]:
             return None
-        parts += covering(segment, node.column.id, ranges.sure)
+        parts += covering(segment, node.column.id, ranges)
     return parts

@@ -30,7 +30,7 @@ from pyroaring import BitMap
 from tailbit.imports.lazy import lazy
 from tailbit.index.evaluation.bounds import EMPTY, Bounds, intersection, union
 from tailbit.index.evaluation.choice import Choice, choose
-from tailbit.index.evaluation.key_spans import united
+from tailbit.index.evaluation.key_spans import matching
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.keys import posting_type_of
 from tailbit.index.predicate.tree import (
@@ -142,8 +142,7 @@ def _leaf(leaf: Leaf, space: SpaceView) -> Bounds:
     maybe_parts: list[BitMap] = []
     for segment in segments:
         ranges = key_ranges(wanted, posting_type_of(leaf.column.type), segment.columns[column])
-        many = united(segment, column, ranges.sure)
-        sure_parts += segment.cover(column, ranges.sure) if many is None else [many]
+        sure_parts += matching(segment, column, ranges)
         if ranges.maybe:
             maybe_parts += segment.cover(column, ranges.maybe)
     sure = union(sure_parts)

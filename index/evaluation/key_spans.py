@@ -22,16 +22,21 @@ from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.keys import KeyRange, posting_type_of
 from tailbit.index.model import is_of_term
 from tailbit.index.postings.segment import Segment
+from tailbit.index.predicate.key_ranges import KeyRanges
 from tailbit.index.predicate.tree import Computed, Leaf, Node, key_ranges
 from tailbit.tables.cache import Cache
 from tailbit.tables.model import Column
-from tailbit.tables.positions import BitPositions, positions_in
+from tailbit.tables.positions import BitPositions, bitmap_of, positions_in
 
 if TYPE_CHECKING:
     from tailbit.index.evaluation import costs, unions
     from tailbit.index.postings import codes as row_codes
+    from tailbit.index.postings import sorted_keys
     from tailbit.index.postings.codes import Span
+    from tailbit.index.postings.paged import lookup
 else:
+    lookup = lazy("tailbit.index.postings.paged.lookup")
+    sorted_keys = lazy("tailbit.index.postings.sorted_keys")
     row_codes = lazy("tailbit.index.postings.codes")
     costs = lazy("tailbit.index.evaluation.costs")
     unions = lazy("tailbit.index.evaluation.unions")
@@ -39,20 +44,49 @@ else:
 _VERY_MANY, _NARROW = 1 << 17, 8
 """A column with more keys is not read whole for ranges whose row groups hold under an eighth of its keys."""
 
+_FEW_ROWS = 32
+"""Keys that one row in so many has are looked up; those of more rows may be found by codes."""
+
 _MANY_RANGES = 16
 """From this many ranges on, codes are not used: each range is a pass over all codes."""
 
 
-def covering(segment: Segment, column: str, ranges: Sequence[KeyRange]) -> list[BitMap]:
-    """Return bitmaps whose union is that of the postings of the keys in some ranges.
+def covering(segment: Segment, column: str, ranges: KeyRanges) -> list[BitMap]:
+    """Return bitmaps whose union is that of the postings of the keys in the sure ranges.
 
-    Many sparse postings come as one cached bitmap.
+    Many sparse postings come as one bitmap.
 
     Raises:
         CorruptIndexError: the segment is damaged.
     """
-    many = united(segment, column, ranges) if segment.sparse_positions(column) else None
-    return segment.cover(column, ranges) if many is None else [many]
+    if segment.sparse_positions(column):
+        return matching(segment, column, ranges)
+    return segment.cover(column, ranges.sure)
+
+
+def matching(segment: Segment, column: str, ranges: KeyRanges) -> list[BitMap]:
+    """Return what `covering` does, with dense postings as one bitmap too where ranges have many keys.
+
+    Single keys of few rows are looked up together.
+
+    Raises:
+        CorruptIndexError: the segment is damaged.
+    """
+    if ranges.points is not None and _are_looked_up(segment, column, len(ranges.points)):
+        wanted = sorted_keys.Wanted(ranges.points)
+        return [bitmap_of(lookup.placed(segment, column, wanted)[1])]
+    many = united(segment, column, ranges.sure)
+    return segment.cover(column, ranges.sure) if many is None else [many]
+
+
+def _are_looked_up(segment: Segment, column: str, points: int) -> bool:
+    """Return whether to look up single keys: they are record keys, or many of few rows each."""
+    if segment.is_paged:
+        return True
+    if points < _MANY_RANGES:
+        return False
+    positions = points * segment.sparse_positions(column) / max(1, segment.weight(column)[0])
+    return 0 < positions * _FEW_ROWS < segment.rows
 
 
 def united(segment: Segment, column: str, ranges: Sequence[KeyRange]) -> BitMap | None:

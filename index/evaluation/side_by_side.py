@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from tailbit.errors import CorruptIndexError
 from tailbit.index.evaluation.row_space import SpaceView
-from tailbit.index.keys import KeyRange, posting_type_of
+from tailbit.index.keys import posting_type_of
 from tailbit.index.predicate.tree import Leaf, Node, key_ranges
 from tailbit.index.predicate.walks import nodes_of
 from tailbit.tables.ahead import in_order
@@ -89,8 +89,7 @@ def _unread_by(leaf: Leaf, space: SpaceView) -> int:
     unread = 0
     for segment in space.serving(leaf.column):
         column = leaf.column.id
-        ranges: Sequence[KeyRange] = key_ranges(
-            leaf.true, posting_type_of(leaf.column.type), segment.columns[column]
-        ).sure
-        unread += segment.unread(column, ranges)
+        ranges = key_ranges(leaf.true, posting_type_of(leaf.column.type), segment.columns[column])
+        if ranges.points is None or not segment.is_paged:
+            unread += segment.unread(column, ranges.sure)
     return unread

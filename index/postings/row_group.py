@@ -21,8 +21,8 @@ from tailbit.imports.lazy import lazy
 from tailbit.index.keys import KeyRange
 from tailbit.index.postings.gaps import FIRST, Gaps
 from tailbit.tables import compute as pc
-from tailbit.tables.arrow import filled, numpy_of
-from tailbit.tables.positions import BitPositions, bitmap_of, positions_in
+from tailbit.tables.arrow import numpy_of
+from tailbit.tables.positions import BitPositions, bitmap_of
 
 if TYPE_CHECKING:
     from tailbit.index.roaring import serialize
@@ -179,23 +179,6 @@ class RowGroup:
         if len(edges) > _RUNS:
             return self._apart(keys, lambda: self._sparse.only(wanted).apart(0, len(keys)))
         return self._apart(keys, lambda: [part for a, b in edges for part in self._sparse.apart(a, b)])
-
-    def placed(self, wanted: pa.BinaryArray) -> tuple[Longs, BitPositions]:
-        """Return (key, position) pairs as two arrays; a key is given by its index (int64) in `wanted`.
-
-        `wanted`: distinct keys. Cost: a search of every key of the row group.
-        """
-        owners = numpy_of(filled(pc.index_in(self._keys, value_set=wanted), -1), dtype=np.int64)
-        some, held = owners >= 0, self._sparse.held
-        dense = [(owners[at], positions_in(self._bitmap(at))) for at in np.flatnonzero(some & ~held).tolist()]
-        try:
-            listed = self._sparse.only(some & held)
-            sparse = listed.positions(0, len(listed.held))
-        except ValueError as damage:
-            raise CorruptIndexError(file=self._path, reason=str(damage)) from damage
-        numbers = [np.repeat(owner, len(positions)) for owner, positions in dense]
-        numbers.append(np.repeat(owners[some & held], listed.counts))
-        return np.concatenate(numbers), np.concatenate([*(positions for _, positions in dense), sparse])
 
     def _apart(self, keys: Longs, listed: Callable[[], Iterable[BitPositions]]) -> Cover:
         """Return the dense postings among some keys, and the positions that `listed` decodes."""

@@ -21,7 +21,9 @@ from tailbit.index.parquet.index_file import open_index_file, reopen_index_file
 from tailbit.index.postings import gaps
 from tailbit.index.postings.covering import covered
 from tailbit.index.postings.directory import Directory, Place
+from tailbit.index.postings.key_table import KeyTable
 from tailbit.index.postings.layout import NUMBER, ROWS, SCHEMA, UUID, GroupSize
+from tailbit.index.postings.paged.places import Group
 from tailbit.index.postings.paged_forms import with_keys
 from tailbit.index.postings.row_group import RowGroup
 from tailbit.once import once
@@ -33,6 +35,7 @@ from tailbit.tables.storage import Storage
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
+_KEY_TYPE = SCHEMA.get_field_index("key_type")
 _DENSE = ("key", "cardinality", "bitmap")
 STORED = (*_DENSE, *gaps.COLUMNS)
 """The columns of a posting: all but those constant in a row group. The last ones are null for dense keys."""
@@ -43,6 +46,9 @@ _WORTH_A_THREAD = 2 << 20
 
 CACHE_BYTES = share(7 / 32)
 """Bytes of postings that one process caches, serialized and decoded together."""
+
+_MANY_RANGES = 64
+"""More ranges than these are taken for all keys in estimates, which cost a step for each range."""
 
 ALL_KEYS: KeyRange = (None, False, None, False)
 
@@ -76,6 +82,11 @@ class Segment:
     def name(self) -> str:
         """Return the name of the file, unique among all indexes: the key for caches of derived values."""
         return self._name
+
+    @property
+    def _tables(self) -> str:
+        """The name of the file in the cache keys of its key tables."""
+        return f"{self._name}#keys"
 
     @property
     def space(self) -> str:
@@ -142,17 +153,44 @@ class Segment:
         """Yield the row groups of a column, NULL's posting first; they are read on all cores and cached."""
         return self.in_order([place.number for place in self._places(column)[0]])
 
-    def spans(self, column: str, keys: Sequence[bytes]) -> list[tuple[int, int, int]]:
+    def spans(self, column: str, keys: pa.BinaryArray) -> list[tuple[int, int, int]]:
         """Return (row group, low, high) where a row group may hold any of the sorted `keys[low:high]`."""
-        places = [place for place in self._places(column)[0] if place.low is not None]
-        spans = [
-            (p.number, bisect_left(keys, p.low or b""), bisect_right(keys, p.high or b"")) for p in places
-        ]
+        spans = list[tuple[int, int, int]]()
+        every = range(len(keys))
+        for place in self._places(column)[0]:
+            if place.low is not None:
+                low = bisect_left(
+                    every, place.low, spans[-1][2] if spans else 0, key=lambda i: keys[i].as_py()
+                )
+                high = bisect_right(every, place.high or b"", low, key=lambda i: keys[i].as_py())
+                spans.append((place.number, low, high))
         return [(number, low, high) for number, low, high in spans if low < high]
 
-    def unread_keys(self, numbers: Sequence[int]) -> int:
-        """Count the keys of the given row groups, without the row groups that are cached."""
-        return sum(self._size(n).keys for n in numbers if POSTINGS.held((self._name, n)) is None)
+    def holds_table(self, number: int) -> bool:
+        """Return whether the table of the keys of a row group is cached."""
+        return POSTINGS.held((self._tables, number)) is not None
+
+    def key_table(self, number: int) -> KeyTable:
+        """Return the table of the keys of a row group, cached.
+
+        Raises:
+            CorruptIndexError: the file is damaged.
+            ValueError: postings are damaged.
+        """
+        table: KeyTable = POSTINGS.get((self._tables, number), lambda: self._read_table(number))
+        return table
+
+    def _read_table(self, number: int) -> tuple[KeyTable, int]:
+        table = KeyTable.of(self._stored(number), self.rows)
+        return table, table.size
+
+    def _stored(self, number: int) -> pa.Table:
+        """Return a row group, the keys first in the form in which they are stored."""
+        if not self.is_paged:
+            return self._read([number], STORED if self._size(number).sparse else _DENSE)
+        group = self.footer.row_group(number)
+        own = Group(group, group.column(_KEY_TYPE).statistics.max)
+        return self._read_leaves([number], [own.name, *own.columns])
 
     def in_order(self, numbers: Sequence[int]) -> Iterator[RowGroup]:
         """Return the row groups of these numbers, in this order; those not cached are read on all cores."""
@@ -239,10 +277,10 @@ class Segment:
     def weight(self, column: str, ranges: Sequence[KeyRange] | None = None) -> tuple[int, int]:
         """Return the number of keys of a column and the bytes of their postings, from the cached footer.
 
-        With `ranges`, only row groups that overlap the ranges count.
+        With `ranges`, only row groups that overlap the ranges count, unless the ranges are many.
         """
         places = self._places(column)[0]
-        if ranges is not None:
+        if ranges is not None and len(ranges) <= _MANY_RANGES:
             places = [p for p in places if p.low is not None and any(_overlaps(p, r) for r in ranges)]
         sizes = [self._size(place.number) for place in places]
         return sum(size.keys for size in sizes), sum(size.unpacked for size in sizes)
@@ -277,7 +315,11 @@ class Segment:
         return size
 
     def unread(self, column: str, ranges: Sequence[KeyRange] = (ALL_KEYS,)) -> int:
-        """Return the uncompressed bytes of the row groups that overlap the ranges and are not cached."""
+        """Return the uncompressed bytes of the row groups that overlap the ranges and are not cached.
+
+        All row groups of the column count if the ranges are many.
+        """
+        ranges = ranges if len(ranges) <= _MANY_RANGES else (ALL_KEYS,)
         numbers = {number for number, _ in self._numbers(column, ranges)}
         return sum(self._size(n).unpacked for n in numbers if POSTINGS.held((self._name, n)) is None)
 
@@ -374,7 +416,14 @@ class Segment:
         return POSTINGS.get((self._name, -1 - group), read)
 
     def _read_groups(self, groups: list[int], columns: Sequence[str]) -> pa.Table:
-        numbers = [SCHEMA.get_field_index(name) for name in columns]
+        forms = self._forms if "key" in columns else []
+        rows = self._read_leaves(groups, [*columns, *forms])
+        return with_keys(rows) if forms else rows
+
+    def _read_leaves(self, groups: list[int], columns: Sequence[str]) -> pa.Table:
+        """Read row groups as they are stored."""
+        names = self.footer.schema.names
+        numbers = [names.index(name) for name in columns]
         parts = [self.footer.row_group(group) for group in groups]
         with self._counting:
             self.bytes_read += sum(
@@ -382,8 +431,7 @@ class Segment:
             )
         try:
             with reopen_index_file(self._storage, self.path, self.footer) as file:
-                forms = self._forms if "key" in columns else []
-                rows = file.read_row_groups(groups, columns=[*columns, *forms], use_threads=False)
+                rows = file.read_row_groups(groups, columns=columns, use_threads=False)
         except (pa.ArrowException, OSError) as damage:
             raise CorruptIndexError(file=self.path, reason=str(damage)) from damage
-        return with_keys(rows) if forms else rows
+        return rows.select(columns)

@@ -7,8 +7,11 @@ sure, others only possible.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from tailbit.imports.dataclass import dataclass
 from tailbit.imports.lazy import lazy
@@ -23,6 +26,7 @@ from tailbit.index.keys import (
 )
 from tailbit.index.ordered import Value
 from tailbit.index.predicate.value_sets import Interval, ValueSet
+from tailbit.tables.arrow import arrow_array
 
 if TYPE_CHECKING:
     from tailbit.index.predicate import tuple_sets
@@ -43,6 +47,15 @@ class KeyRanges:
 
     sure: tuple[KeyRange, ...]
     maybe: tuple[KeyRange, ...]
+    points: pa.BinaryArray | None = None
+    """The `sure` ranges as keys, ascending, if each is a single key; else None."""
+
+    @classmethod
+    def of(cls, sure: Sequence[KeyRange], maybe: Sequence[KeyRange]) -> KeyRanges:
+        """Return the ranges, which ascend, with their `points`."""
+        listed = [low for low, _, high, _ in sure if low is not None and low == high]
+        single = bool(listed) and len(listed) == len(sure)
+        return cls(tuple(sure), tuple(maybe), arrow_array(listed, pa.binary()) if single else None)
 
 
 def key_ranges(values: ValueSet, current: str, stored: str) -> KeyRanges:
@@ -65,7 +78,7 @@ def key_ranges(values: ValueSet, current: str, stored: str) -> KeyRanges:
 def _ranges(values: ValueSet, current: str, stored: str) -> KeyRanges:
     if part_types(current) is not None:
         ranges, truncated = tuple_sets.stored_keys(values, current)
-        return KeyRanges(tuple(ranges), tuple(truncated))
+        return KeyRanges.of(ranges, truncated)
     factor = widening_factor(stored, current)
     intervals: tuple[Interval | None, ...] = values.intervals
     if stored != current:
@@ -75,7 +88,7 @@ def _ranges(values: ValueSet, current: str, stored: str) -> KeyRanges:
     for interval in intervals:
         if interval is not None:
             _add(interval, stored, sure, maybe)
-    return KeyRanges(tuple(sure), tuple(maybe))
+    return KeyRanges.of(sure, maybe)
 
 
 def _add(interval: Interval, stored: str, sure: list[KeyRange], maybe: list[KeyRange]) -> None:

@@ -29,9 +29,10 @@ from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.expression.indexed_term import IndexedTuple
 from tailbit.index.functions.vectors import canonical
 from tailbit.index.keys import MAX_KEY, encode_array, is_textual, key_type_of
+from tailbit.index.postings.sorted_keys import Wanted
 from tailbit.index.predicate.tree import Leaf, Node, ValueSet, all_of
 from tailbit.index.query.hashed_keys import by_hash, rechecked
-from tailbit.index.query.lookup import Lookup, Places, visible_rows
+from tailbit.index.query.lookup import Places, places_of
 from tailbit.index.query.selection import Selection
 from tailbit.index.tuple_keys import join_parts, tuple_of
 from tailbit.index.values.given_keys import converted
@@ -75,7 +76,7 @@ class Keys:
     columns: Sequence[Column]
     given: pa.Table
     values: Sequence[pa.Array]
-    _orders: dict[tuple[int, ...], tuple[pa.BinaryArray, Longs] | None] = field(default_factory=dict)
+    _orders: dict[tuple[int, ...], tuple[Wanted, Longs] | None] = field(default_factory=dict)
 
     @staticmethod
     def of(columns: Sequence[Column], given: pa.Table) -> Keys:
@@ -147,8 +148,7 @@ class Keys:
                 codes = self._ascending_in(order)
                 if codes is None:
                     break
-                lookup = Lookup(space, posted.id, *codes, segments)
-                return self._scanned(space, selection) if lookup.costs_a_scan else lookup.places()
+                return places_of(space, posted.id, segments, *codes)
         hashed = by_hash(space, self.columns, self.values)
         return None if hashed is None else rechecked(hashed, selection, self.columns, self._owners)
 
@@ -209,14 +209,14 @@ class Keys:
         owners[known] = self._owners([pc.filter(array, arrow_array(known)) for array in arrays])
         return owners
 
-    def _ascending_in(self, order: tuple[int, ...]) -> tuple[pa.BinaryArray, Longs] | None:
+    def _ascending_in(self, order: tuple[int, ...]) -> tuple[Wanted, Longs] | None:
         """Return the result of `_ascending`, cached: all row spaces look for the same keys."""
         if order not in self._orders:
             self._orders[order] = self._ascending(order)
         return self._orders[order]
 
-    def _ascending(self, order: tuple[int, ...]) -> tuple[pa.BinaryArray, Longs] | None:
-        """Return the bytes of the keys, ascending, and the number of each; None if one is truncated.
+    def _ascending(self, order: tuple[int, ...]) -> tuple[Wanted, Longs] | None:
+        """Return the keys, ascending, and the number of each; None if one is truncated.
 
         `order`: the numbers of the key columns in the order of the parts of the key.
         """
@@ -227,7 +227,7 @@ class Keys:
                 return None
         codes = _codes(columns, values)
         ascending = pc.sort_indices(codes)
-        return pc.take(codes, ascending), numpy_of(ascending).astype(np.int64)
+        return Wanted(pc.take(codes, ascending)), numpy_of(ascending).astype(np.int64)
 
     def _read(self, selection: Selection) -> Places:
         """Return the rows of a selection that hold one of the keys; the key columns are read from data."""
@@ -244,22 +244,6 @@ class Keys:
         positions = np.concatenate([np.zeros(0, dtype=np.int64), *parts])
         some = owners >= 0
         return Places(owners[some], files[some], positions[some])
-
-    def _scanned(self, space: SpaceView, selection: Selection) -> Places:
-        """Return the rows of a row space that hold one of the keys; all rows are read, in batches."""
-        files = [(selection.snapshot.files[number], None) for number in space.files.tolist()]
-        keys, rows = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
-        begin = 0
-        for table in fetch_files(selection.storage, files, self.columns):
-            owners = self._owners(table.columns)
-            some = np.flatnonzero(owners >= 0)
-            keys.append(owners[some])
-            rows.append(some + begin)
-            begin += len(table)
-        every = np.concatenate(rows)
-        starts = np.cumsum(space.rows) - space.rows
-        order = np.searchsorted(starts, every, side="right") - 1
-        return visible_rows(space, np.concatenate(keys), every - starts[order] + space.bases[order])
 
     def _owners(self, rows: Sequence[pa.ChunkedArray]) -> Longs:
         """Return for each row the number (int64) of its key, or -1; `rows`: the values of the key columns."""
@@ -303,10 +287,11 @@ def _beside(keys: pa.Table, paths: pa.StringArray, places: Sequence[Places]) -> 
     by_path = np.argsort(numpy_of(pc.sort_indices(used_paths)))
     absent = np.flatnonzero(np.bincount(numbers, minlength=len(keys)) == 0)
     nowhere = np.full(len(absent), -1)
-    order = np.lexsort(
-        (np.r_[positions, nowhere], np.r_[by_path[ranks], nowhere], every := np.r_[numbers, absent])
-    )
-    none = np.r_[np.zeros(len(numbers), dtype=np.bool_), np.ones(len(absent), dtype=np.bool_)][order]
+    every = np.r_[numbers, absent]
+    # A file has fewer than 2**32 rows, so that one number stands for file and position.
+    rows = np.r_[by_path[ranks] << 32 | positions, nowhere]
+    order = np.lexsort((rows, every))
+    none = order >= len(numbers)
     path = pc.take(used_paths, arrow_array(np.r_[ranks, nowhere][order], mask=none))
     position = arrow_array(np.r_[positions, nowhere][order], mask=none)
     located = pc.take(keys, arrow_array(every[order]))

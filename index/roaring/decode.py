@@ -27,6 +27,7 @@ from tailbit.arrays import Longs, Mask
 from tailbit.imports.dataclass import dataclass
 from tailbit.index.roaring.containers import ARRAY_LIMIT, BLOCK, ranges
 from tailbit.index.roaring.serialize import COOKIE, COOKIE_WITH_RUNS
+from tailbit.tables.positions import BitPositions
 
 Array = npt.NDArray[Any]
 Bytes = npt.NDArray[np.uint8]
@@ -76,6 +77,40 @@ def place_codes(bitmaps: pa.BinaryArray, cardinality: Longs, codes: Longs, out: 
     for block in _by_block(containers):
         start = int(block.block[0]) * BLOCK
         _place_block(data, block, codes, out[start : start + BLOCK])
+
+
+def positions_of(bitmaps: pa.BinaryArray, cardinality: Longs, rows: int) -> BitPositions:
+    """Return the positions of bitmaps, bitmap after bitmap, each ascending.
+
+    `cardinality`: int64, the number of positions that each bitmap must have. Cost: some vector operations per
+    container and per position.
+
+    Raises:
+        ValueError: a bitmap is no portable Roaring bitmap, contradicts its cardinality, or has a position
+            beyond `rows`.
+    """
+    if not len(bitmaps):
+        return np.zeros(0, dtype=np.uint32)
+    data, offsets = bytes_of(bitmaps)
+    try:
+        every = _containers(data, offsets[:-1], offsets[1:], cardinality)
+    except IndexError as beyond:
+        raise ValueError("a bitmap ends before its containers do") from beyond
+    count = every.count.astype(np.int64)
+    start = np.cumsum(count) - count
+    arrays = ~every.runs & (every.count <= ARRAY_LIMIT)
+    out = np.empty(int(count.sum()), dtype=np.uint32)
+    for which, read in (
+        (arrays, _array_words),
+        (every.runs, _run_words),
+        (~every.runs & ~arrays, _bitset_words),
+    ):
+        if which.any():
+            out[ranges(start[which], count[which])] = read(data, every.only(which))
+    out += np.repeat(every.block.astype(np.uint32) << np.uint32(16), count)
+    if int(out.max()) >= rows:
+        raise ValueError("a position is beyond the end of the row space")
+    return out
 
 
 def bytes_of(bitmaps: pa.BinaryArray) -> tuple[Bytes, Longs]:
@@ -241,8 +276,12 @@ def _array_words(data: Bytes, containers: _Containers) -> Array:
 
 def _place_runs(data: Bytes, containers: _Containers, codes: Longs, out: Array) -> None:
     """Write the codes of run containers: pairs of a first position and the number of following positions."""
-    if not len(containers.at):
-        return
+    if len(containers.at):
+        _write(_run_words(data, containers), containers, codes, out)
+
+
+def _run_words(data: Bytes, containers: _Containers) -> Longs:
+    """Return the positions within their blocks of run containers, one container after the other."""
     many = _words(data, containers.at, "<u2")
     pairs = _words(data, ranges(containers.at + 2, many, step=4), "<u4")
     lengths = (pairs >> 16) + 1
@@ -250,7 +289,18 @@ def _place_runs(data: Bytes, containers: _Containers, codes: Longs, out: Array) 
         np.add.reduceat(lengths, np.cumsum(many) - many), containers.count
     ):
         raise ValueError("a run container has other positions than its header says")
-    _write(ranges(pairs & 0xFFFF, lengths), containers, codes, out)
+    return ranges(pairs & 0xFFFF, lengths)
+
+
+def _bitset_words(data: Bytes, containers: _Containers) -> Longs:
+    """Return the positions within their blocks of bitsets, one bitset after the other."""
+    every = [
+        np.flatnonzero(np.unpackbits(data[at : at + _BITSET_BYTES], bitorder="little"))
+        for at in containers.at.tolist()
+    ]
+    if not np.array_equal([len(positions) for positions in every], containers.count):
+        raise ValueError("a bitset has other positions than its header says")
+    return np.concatenate(every)
 
 
 def _place_bitsets(data: Bytes, containers: _Containers, codes: Longs, out: Array) -> None:

@@ -1,9 +1,10 @@
-"""Lookups of many keys in the small pages of a paged segment: only pages that may hold a key are decoded.
+"""Lookups of many keys in a segment: by tables of whole row groups, or by those pages that may hold a key.
 
-The offsets and least keys of the pages of each row group are cached. The pages that may hold wanted keys, of
-neighbouring row groups together, are joined to one small Parquet file in memory, which pyarrow decodes at
-once. In the same way, positions are decoded from the pages in which keys were found. No step is taken key by
-key.
+A row group becomes a table of sorted keys, which is cached, once lookups have asked for as many of its pages
+as cost as much. Until then the pages that may hold wanted keys, of neighbouring
+row groups together, are joined to one small Parquet file in memory, which pyarrow decodes at once; and after
+that the positions in those pages in which keys were found. No step is taken key by key. Only segments of
+record keys have small pages; of other segments, every row group that may hold a key becomes a table.
 
 Worked example: two row groups with pages of two keys, and the wanted keys 3, 8 and 9.
 
@@ -14,11 +15,10 @@ Worked example: two row groups with pages of two keys, and the wanted keys 3, 8 
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby, pairwise
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -26,15 +26,14 @@ import pyarrow as pa
 from tailbit.arrays import Longs
 from tailbit.errors import CorruptIndexError
 from tailbit.imports.dataclass import dataclass
-from tailbit.index.keys import ordered_of
-from tailbit.index.postings.gaps import FIRST
+from tailbit.index.postings.key_table import Placed, PositionLists
 from tailbit.index.postings.paged.places import Group, Pages
-from tailbit.index.postings.paged_forms import Form, Lows, sixteen_of, values_of
 from tailbit.index.postings.segment import POSTINGS, Segment
-from tailbit.once import once
+from tailbit.index.postings.sorted_keys import SortedKeys, Wanted
+from tailbit.index.roaring.containers import ranges
 from tailbit.tables import compute as pc
 from tailbit.tables.ahead import in_order
-from tailbit.tables.arrow import arrow_array, filled, numpy_of
+from tailbit.tables.arrow import arrow_array
 from tailbit.tables.parquet.file import MAGIC, ParquetFile
 from tailbit.tables.parquet.row_assembly.footer import (
     written_chunk,
@@ -42,265 +41,257 @@ from tailbit.tables.parquet.row_assembly.footer import (
     written_leaf,
     written_row_group,
 )
-from tailbit.tables.positions import BitPositions
 
-_NAMES = ("key", FIRST, "cardinality")
-
-_TOGETHER = 1 << 11
-"""Pages that are decoded together: few enough that the CPU cache holds their values until the search."""
+_TOGETHER = 1 << 9
+"""Pages that are decoded together: enough to pay for a thread."""
 
 _NEAR = 1 << 14
 """Up to this many bytes between wanted pages are read with them, which costs no more than another read."""
 
-Spans = Sequence[tuple[int, int, int]]
-"""(row group, low, high): the row group may hold the wanted keys `[low, high)`."""
+_FEW = 1 << 16
+"""Wanted keys that are found in cached tables sooner than by several threads."""
+
+_NOTHING: Placed = (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.uint32))
 
 
-class _Hits(NamedTuple):
-    """Keys that were found: `owners`, their indices; `pages`, which hold them; `rows`, counted in `pages`."""
+class _Span(NamedTuple):
+    """A row group `number` that may hold the wanted keys `[low, high)`."""
 
-    owners: Longs
+    number: int
+    low: int
+    high: int
+
+
+class _Chosen(NamedTuple):
+    """Some pages of a row group, ascending, that may hold the wanted keys of a span."""
+
+    span: _Span
+    group: Group
     pages: Longs
-    rows: Longs
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """Return what row groups must share so that their pages can be decoded together."""
+        return self.group.form, self.group.columns
 
 
-class _Part(NamedTuple):
-    """Keys that were found: `owners` with one position each; `several`: the indices of all other keys."""
+def placed(segment: Segment, column: str, wanted: Wanted) -> Placed:
+    """Return (key, position) pairs as two arrays; a key is given by its index (int64) in `wanted`.
 
-    owners: Longs
-    positions: BitPositions
-    several: Longs
-
-
-@dataclass(frozen=True, eq=False)
-class _Wanted:
-    """Distinct keys, ascending, in the forms in which row groups store them."""
-
-    codes: pa.BinaryArray
-
-    @once
-    def numbers(self) -> Longs:
-        """Return keys of eight bytes as integers."""
-        return numpy_of(ordered_of(self.codes))
-
-    @once
-    def uuids(self) -> tuple[Any, Any]:
-        """Return keys as sixteen bytes, and which of them are UUIDs."""
-        return sixteen_of(self.codes)
-
-    @once
-    def texts(self) -> list[bytes]:
-        """Return the keys as bytes."""
-        listed: list[bytes] = self.codes.to_pylist()
-        return listed
-
-    def among(self, form: Form, owners: Longs) -> tuple[Longs, Lows]:
-        """Return the indices of those keys that can be stored in a form, and the keys in that form."""
-        if form is Form.NUMBER:
-            return owners, self.numbers[owners]
-        if form is Form.TEXT:
-            return owners, [self.texts[owner] for owner in owners.tolist()]
-        values, are = self.uuids
-        owners = owners[are[owners]]
-        return owners, values[owners]
-
-
-def placed(segment: Segment, column: str, spans: Spans, codes: pa.BinaryArray) -> tuple[Longs, BitPositions]:
-    """Return (key, position) pairs as two arrays; a key is given by its index (int64) in `codes`.
-
-    `codes`: distinct keys, ascending; `spans`: (row group, low, high) for the keys `[low, high)` it may hold.
-    Cost: the pages that the keys fall into; whole row groups for keys of several positions.
+    Cost: the pages that the keys fall into, unless their row groups are cached; a binary search of each key.
 
     Raises:
         CorruptIndexError: the segment is damaged.
     """
-    wanted, key_type = _Wanted(codes), segment.columns[column]
-    parts = [_Part(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.uint32), np.zeros(0, dtype=np.int64))]
+    spans = [_Span(*span) for span in segment.spans(column, wanted.codes)]
     try:
-        with segment.source() as source:
-            groups = [_group_of(segment, source, number, key_type) for number, *_ in spans]
-            kinds = [(group.form, group.counts is None) for group in groups]
-            for kind in dict.fromkeys(kinds):
-                own = [at for at, other in enumerate(kinds) if other == kind]
-                lookup = _Lookup(source, [groups[at] for at in own], [spans[at] for at in own], wanted)
-                parts += lookup.found()
+        return _joined(_parts(segment, column, spans, wanted))
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, IndexError) as damage:
         raise CorruptIndexError(file=segment.path, reason=str(damage)) from damage
-    several = np.sort(np.concatenate([part.several for part in parts]))
-    placed_parts = [(part.owners, part.positions) for part in parts] + list(
-        _of_several(segment, spans, codes, several)
-    )
-    return np.concatenate([owners for owners, _ in placed_parts]), np.concatenate(
-        [at for _, at in placed_parts]
-    )
 
 
-def _group_of(segment: Segment, source: pa.NativeFile, number: int, key_type: str) -> Group:
+def _parts(segment: Segment, column: str, spans: Sequence[_Span], wanted: Wanted) -> Iterator[Placed]:
+    """Yield what is found in cached tables, in row groups that are decoded whole, and in single pages."""
+    whole, chosen = list[_Span](), list[_Chosen]()
+    for span in spans:
+        if segment.is_paged and not segment.holds_table(span.number):
+            chosen.append(
+                _Chosen(span, _group_of(segment, span.number, segment.columns[column]), _NOTHING[0])
+            )
+        else:
+            whole.append(span)
+    if chosen:
+        with segment.source() as source:
+            picked = [_picked(item, source, wanted) for item in chosen]
+            by_pages = list[_Chosen]()
+            for item in picked:
+                if item.group.pays_whole(len(item.pages)):
+                    whole.append(item.span)
+                else:
+                    by_pages.append(item)
+            yield from _by_pages(segment, source, by_pages, wanted)
+
+    def found(spans: Sequence[_Span]) -> Callable[[bool], Placed]:
+        return lambda _: _joined(
+            segment.key_table(number).placed(wanted, low, high) for number, low, high in spans
+        )
+
+    few = sum(high - low for _, low, high in whole) < _FEW
+    if few and all(segment.holds_table(span.number) for span in whole):
+        yield found(whole)(True)
+    else:
+        yield from in_order(found([span]) for span in whole)
+
+
+def _joined(parts: Iterable[Placed]) -> Placed:
+    owners, positions = zip(*[_NOTHING, *parts], strict=True)
+    return np.concatenate(owners), np.concatenate(positions)
+
+
+def _group_of(segment: Segment, number: int, key_type: str) -> Group:
     def read() -> tuple[Group, int]:
-        group = Group.of(source, segment.footer.row_group(number), key_type)
+        group = Group(segment.footer.row_group(number), key_type)
         return group, group.size
 
     held: Group = POSTINGS.get((f"{segment.name}#pages", number), read)
     return held
 
 
-class _Chunks:
-    """The chunks of one column in several row groups, with the offsets of their pages in the file."""
-
-    def __init__(self, name: str, chunks: Sequence[Pages]) -> None:
-        self.name, self.like = name, chunks[0]
-        self._starts = np.concatenate([pages.edges[:-1] for pages in chunks])
-        self._ends = np.concatenate([pages.edges[1:] for pages in chunks])
-
-    def read(self, source: pa.NativeFile, numbers: Longs) -> list[bytes | memoryview]:
-        """Return the bytes of some pages, in ascending order, as pieces of one or more pages."""
-        starts, ends = self._starts[numbers], self._ends[numbers]
-        apart = np.flatnonzero(starts[1:] != ends[:-1])
-        starts, ends = starts[np.r_[0, apart + 1]], ends[np.r_[apart, len(ends) - 1]]
-        far = np.flatnonzero(starts[1:] - ends[:-1] > _NEAR) + 1
-        lows, highs = starts.tolist(), ends.tolist()
-        pieces = list[bytes | memoryview]()
-        for first, last in pairwise([0, *far.tolist(), len(lows)]):
-            begin = lows[first]
-            data = source.read_at(highs[last - 1] - begin, begin)
-            if last - first == 1:
-                pieces.append(data)
-            else:
-                view = memoryview(data)
-                pieces += [view[lows[at] - begin : highs[at] - begin] for at in range(first, last)]
-        return pieces
+def _picked(item: _Chosen, source: pa.NativeFile, wanted: Wanted) -> _Chosen:
+    """Return the pages that may hold the wanted keys of a span."""
+    keys = item.group.read_keys(source)
+    at = wanted.pages(item.group.form, keys.lows, item.span.low, item.span.high)
+    return item._replace(pages=at[np.flatnonzero(np.diff(at, prepend=-1))])
 
 
+def _by_pages(
+    segment: Segment, source: pa.NativeFile, chosen: Sequence[_Chosen], wanted: Wanted
+) -> Iterator[Placed]:
+    """Yield what is found in single pages, some pages at a time; on all cores if there are many pages."""
+    reading = Lock()  # Not every source may be read by two threads at once.
+    chosen = sorted((item for item in chosen if len(item.pages)), key=lambda item: str(item.kind))
+    lookups = [
+        _Lookup(source, reading, batch, wanted, segment.rows)
+        for _, items in groupby(chosen, key=lambda item: item.kind)
+        for batch in _batches(list(items))
+    ]
+    return in_order(lookup.found for lookup in lookups)
+
+
+def _batches(chosen: Sequence[_Chosen]) -> Iterator[list[_Chosen]]:
+    """Yield row groups with some of their pages, together about as many pages as are decoded together."""
+    batch, size = list[_Chosen](), 0
+    for item in chosen:
+        batch.append(item)
+        size += len(item.pages)
+        if size >= _TOGETHER:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+class _Part(NamedTuple):
+    """Some pages of a column: `pieces`, their bytes, of `rows` rows; `like`: the pages of some row group.
+
+    `at`: int64, which of the rows are meant, in order; None if all are.
+    """
+
+    name: str
+    like: Pages
+    pieces: Sequence[bytes | memoryview]
+    rows: int
+    at: Longs | None
+
+
+@dataclass(frozen=True, eq=False)
 class _Lookup:
-    """A lookup of keys in ascending row groups whose keys have one form."""
+    """A lookup of keys in pages of ascending row groups of one kind."""
 
-    def __init__(self, source: pa.NativeFile, groups: Sequence[Group], spans: Spans, wanted: _Wanted) -> None:
-        self._source, self._groups, self._form = source, groups, groups[0].form
-        every = np.concatenate([np.arange(low, high) for _, low, high in spans])
-        self._owners, self._values = wanted.among(self._form, every)
-        chunks = [[group.keys for group in groups], [group.firsts for group in groups]]
-        counts = [group.counts for group in groups if group.counts is not None]
-        self._columns = list(map(_Chunks, _NAMES, [*chunks, counts] if counts else chunks))
-        self._rows = np.concatenate([np.diff(group.keys.firsts) for group in groups])
-        self._reading = Lock()
+    source: pa.NativeFile
+    reading: Lock
+    chosen: Sequence[_Chosen]
+    wanted: Wanted
+    rows: int
 
-    def found(self) -> Iterator[_Part]:
-        """Yield the keys that are found, some pages at a time; on all cores if there are many pages.
+    def found(self, _: bool) -> Placed:
+        """Return the wanted keys that are in the pages, with their positions.
 
         Raises:
             ValueError, pyarrow.ArrowException: pages are damaged.
         """
-        at = self._pages_of_keys()
-        pages = at[np.flatnonzero(np.diff(at, prepend=-1))]
-        parts = (self._part_of(at, pages[n : n + _TOGETHER]) for n in range(0, len(pages), _TOGETHER))
-        return (part for part in in_order(parts) if part is not None)
+        group = self.chosen[0].group
+        pages = [item.pages for item in self.chosen]
+        keys = self._decoded([group.name], pages)[0].combine_chunks()
+        begin = keys.null_count
+        low, high = self.chosen[0].span.low, self.chosen[-1].span.high
+        owners, at = SortedKeys.of(keys.slice(begin)).find(self.wanted, low, high)
+        if not len(owners):
+            return _NOTHING
+        hit, rows = self._hit(pages, at + begin)
+        return PositionLists.of(self._decoded(group.columns, hit), self.rows).placed(owners, rows)
 
-    def _pages_of_keys(self) -> Longs:
-        """Return for each key the page that may hold it, numbered through all row groups; ascending."""
-        if self._form is Form.TEXT:
-            texts = [low for group in self._groups for low in group.keys.lows]
-            at = np.array([bisect_right(texts, key) for key in self._values], dtype=np.int64)
-        else:
-            lows = np.concatenate([group.keys.lows for group in self._groups])
-            at = np.searchsorted(lows, self._values, side="right")
-        return np.maximum(at - 1, 0)
+    def _hit(self, pages: Sequence[Longs], at: Longs) -> tuple[list[Longs], Longs]:
+        """Return those of the pages that hold some rows, and the numbers of the rows in these pages alone.
 
-    def _part_of(self, at: Longs, pages: Longs) -> Callable[[bool], _Part | None]:
-        """Read the keys' bytes of some pages, and return a function that finds the wanted keys in them."""
-        low, high = np.searchsorted(at, [pages[0], pages[-1] + 1]).tolist()
-        keys = self._pieces(self._columns[:1], pages)
-        return lambda _: self._placed(self._hits(keys, pages, low, high))
-
-    def _pieces(self, columns: Sequence[_Chunks], pages: Longs) -> list[list[bytes | memoryview]]:
-        """Return the bytes of some pages of columns; not every source may be read by two threads at once."""
-        with self._reading:
-            return [column.read(self._source, pages) for column in columns]
-
-    def _decoded(
-        self, columns: Sequence[_Chunks], parts: list[list[bytes | memoryview]], pages: Longs
-    ) -> pa.Table:
-        named = [(column.name, column.like) for column in columns]
-        return decoded(named, parts, int(self._rows[pages].sum()))
-
-    def _hits(self, parts: list[list[bytes | memoryview]], pages: Longs, low: int, high: int) -> _Hits:
-        """Return which of the wanted keys `[low, high)` are in some pages; `parts`: the pages' key bytes."""
-        keys = self._decoded(self._columns[:1], parts, pages)["key"].combine_chunks()
-        there, at = _matched(self._form, keys, self._values[low:high])
-        begins = self._begins(pages)
+        `at`: numbers of rows in all of `pages`, laid one after the other.
+        """
+        counts = [np.diff(group.key_pages.firsts)[own] for group, own in self._pairs(pages)]
+        sizes = np.concatenate(counts)
+        begins = np.cumsum(sizes) - sizes
         of = np.searchsorted(begins, at, side="right") - 1
-        held, place = np.unique(of, return_inverse=True)
-        rows = at - begins[of] + self._begins(pages[held])[place]
-        return _Hits(self._owners[low:high][there], pages[held], rows)
+        some = np.zeros(len(sizes), dtype=np.bool_)
+        some[of] = True
+        begins_there = np.cumsum(sizes * some) - sizes * some
+        masks = np.split(some, np.cumsum([len(own) for own in pages])[:-1])
+        return [own[mask] for own, mask in zip(pages, masks, strict=True)], at - begins[of] + begins_there[of]
 
-    def _placed(self, hits: _Hits) -> _Part | None:
-        """Return the positions of the keys that were found; None if there are none."""
-        if not len(hits.owners):
-            return None
-        rest = self._columns[1:]
-        table = self._decoded(rest, self._pieces(rest, hits.pages), hits.pages)
-        owners, at = hits.owners, hits.rows
-        firsts, several = table[FIRST].combine_chunks(), np.zeros(0, dtype=np.int64)
-        if len(self._columns) > len(_NAMES[:2]):
-            alone = _taken(table["cardinality"].combine_chunks(), at) == 1
-            alone &= numpy_of(pc.is_valid(firsts))[at]
-            owners, at, several = owners[alone], at[alone], owners[~alone]
-        return _Part(owners, _taken(firsts, at).astype(np.uint32), several)
+    def _pairs(self, pages: Sequence[Longs]) -> list[tuple[Group, Longs]]:
+        """Return the row groups that have some of the pages, each with its own."""
+        return [(item.group, own) for item, own in zip(self.chosen, pages, strict=True) if len(own)]
 
-    def _begins(self, pages: Longs) -> Longs:
-        """Return the first row of each of the pages, laid one after the other, and the number of rows."""
-        return np.concatenate([[0], np.cumsum(self._rows[pages])])
+    def _decoded(self, names: Sequence[str], pages: Sequence[Longs]) -> pa.Table:
+        """Return the columns `names` of the rows of some pages of keys of each row group.
+
+        Pages of a column may begin at other rows than those of the keys: a column of NULLs has large pages.
+        """
+        pairs = self._pairs(pages)
+        with self.reading:
+            parts = [self._part(name, pairs) for name in names]
+        tables = [decoded([part for part in parts if part.at is None])]
+        for part in parts:
+            if part.at is not None:
+                tables.append(pc.take(decoded([part]), arrow_array(part.at)))
+        columns = {name: table[name] for table in tables for name in table.column_names}
+        return pa.table([columns[name] for name in names], list(names))
+
+    def _part(self, name: str, pairs: Sequence[tuple[Group, Longs]]) -> _Part:
+        """Read a column of the rows of some pages of keys."""
+        pieces, at, rows, alike = list[bytes | memoryview](), list[Longs](), 0, True
+        for group, own in pairs:
+            keys, mine = group.key_pages, group.pages(self.source, name)
+            used = own
+            if mine.firsts is not keys.firsts:
+                alike = False
+                wanted = ranges(keys.firsts[own], np.diff(keys.firsts)[own])
+                of = np.searchsorted(mine.firsts, wanted, side="right") - 1
+                used, place = np.unique(of, return_inverse=True)
+                sizes = np.diff(mine.firsts)[used]
+                at.append(rows + (np.cumsum(sizes) - sizes)[place] + wanted - mine.firsts[of])
+            rows += int(np.diff(mine.firsts)[used].sum())
+            pieces += self._read(mine, used)
+        like = pairs[0][0].pages(self.source, name)
+        return _Part(name, like, pieces, rows, None if alike else np.concatenate(at))
+
+    def _read(self, places: Pages, numbers: Longs) -> Iterator[bytes | memoryview]:
+        """Yield the bytes of some pages, in ascending order, as pieces of one or more pages."""
+        starts, ends = places.edges[:-1][numbers], places.edges[1:][numbers]
+        apart = np.flatnonzero(starts[1:] != ends[:-1])
+        starts, ends = starts[np.r_[0, apart + 1]], ends[np.r_[apart, len(ends) - 1]]
+        far = np.flatnonzero(starts[1:] - ends[:-1] > _NEAR) + 1
+        lows, highs = starts.tolist(), ends.tolist()
+        for first, last in pairwise([0, *far.tolist(), len(lows)]):
+            begin = lows[first]
+            view = memoryview(self.source.read_at(highs[last - 1] - begin, begin))
+            yield from (view[lows[at] - begin : highs[at] - begin] for at in range(first, last))
 
 
-def decoded(
-    columns: Sequence[tuple[str, Pages]], parts: Sequence[Sequence[bytes | memoryview]], rows: int
-) -> pa.Table:
-    """Decode pages of some columns to a table; `parts`: for each column, the bytes of its pages.
+def decoded(parts: Sequence[_Part]) -> pa.Table:
+    """Decode pages of columns, with as many rows in each, to a table.
 
     Raises:
         ValueError, pyarrow.ArrowException: pages are damaged.
     """
-    head, chunks, leaves = len(MAGIC), list[bytes](), list[bytes]()
+    if not parts:
+        return pa.table({})
+    head, chunks, leaves, rows = len(MAGIC), list[bytes](), list[bytes](), parts[0].rows
     body: list[bytes | memoryview] = [MAGIC]
-    for (name, like), pieces in zip(columns, parts, strict=True):
-        size = sum(map(len, pieces))
-        chunks.append(written_chunk(like.type, like.codec, rows, size, size, head, None))
-        leaves.append(written_leaf(name, like.type, True, like.width))
-        body += pieces
+    for part in parts:
+        size = sum(map(len, part.pieces))
+        chunks.append(written_chunk(part.like.type, part.like.codec, rows, size, size, head, None))
+        leaves.append(written_leaf(part.name, part.like.type, True, part.like.width))
+        body += part.pieces
         head += size
     body.append(written_end(leaves, [written_row_group(chunks, head, rows)], rows))
     source = pa.BufferReader(pa.py_buffer(b"".join(body)))
     return ParquetFile(source, page_checksum_verification=True).read(use_threads=False)
-
-
-def _matched(form: Form, keys: pa.Array, wanted: Lows) -> tuple[Longs, Longs]:
-    """Return the indices of the wanted keys that are among `keys`, and their rows there, both int64."""
-    if form is Form.TEXT:
-        matches = numpy_of(
-            filled(pc.index_in(keys, value_set=arrow_array(wanted, pa.binary())), -1), np.int64
-        )
-        at = np.flatnonzero(matches >= 0)
-        return matches[at], at
-    begin = keys.null_count
-    held = numpy_of(keys.slice(begin)) if form is Form.NUMBER else values_of(keys.slice(begin))
-    if not len(held):
-        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    at = np.minimum(np.searchsorted(held, wanted), len(held) - 1)
-    there = np.flatnonzero(held[at] == wanted)
-    return there, at[there] + begin
-
-
-def _taken(column: pa.Array, at: Longs) -> Longs:
-    numbers: Longs = numpy_of(filled(column, 0))[at]
-    return numbers
-
-
-def _of_several(
-    segment: Segment, spans: Spans, codes: pa.BinaryArray, several: Longs
-) -> Iterator[tuple[Longs, BitPositions]]:
-    """Yield pairs as `placed` does, a row group at a time; `several`: indices of the keys, ascending."""
-    for number, low, high in spans:
-        mine = several[(several >= low) & (several < high)]
-        if len(mine):
-            (group,) = segment.in_order([number])
-            owners, at = group.placed(pc.take(codes, arrow_array(mine)))
-            yield mine[owners], at

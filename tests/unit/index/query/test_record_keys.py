@@ -15,6 +15,7 @@ from deltalake import DeltaTable, write_deltalake
 
 import tailbit
 from support.drive import Drive
+from support.key_places import joined, located
 from support.tables import flipped_pages, index_files
 from tailbit.errors import IndexNameTakenError, StatementError
 from tailbit.index.kinds import settings
@@ -23,7 +24,7 @@ from tailbit.index.maintenance import definitions
 from tailbit.index.postings import postings
 from tailbit.index.postings.layout import NUMBER, PAGE_ROWS
 from tailbit.index.postings.layout import UUID as UUIDS
-from tailbit.index.postings.paged import lookup
+from tailbit.index.postings.paged import lookup, places
 from tailbit.index.query import locate
 from tailbit.index.query.hashed_keys import by_hash
 
@@ -100,23 +101,6 @@ def keys_of(table: str, columns: list[str], count: int, seed: int) -> pa.Table:
     return keys.filter(pa.compute.is_valid(keys[columns[0]])).group_by(columns).aggregate([])
 
 
-def joined(table: str, keys: pa.Table) -> list[tuple[str, ...]]:
-    """Where DuckDB's join finds the keys."""
-    equal = " AND ".join(f"k.{name} = t.{name}" for name in keys.column_names)
-    with duckdb.connect() as engine:
-        engine.register("k", keys)
-        files = f"read_parquet({DeltaTable(table).file_uris()}, filename = true, file_row_number = true)"
-        listed = ", ".join(f"k.{name}" for name in keys.column_names)
-        place = "parse_filename(filename), file_row_number"
-        rows = engine.sql(f"SELECT {listed}, {place} FROM k LEFT JOIN {files} t ON {equal}").fetchall()
-        return sorted(tuple(map(str, row)) for row in rows)
-
-
-def located(table: str, keys: pa.Table) -> list[tuple[str, ...]]:
-    found = tailbit.open(table).locate(keys, keys.column_names)
-    return sorted(tuple(map(str, row.values())) for row in found.to_pylist())
-
-
 @pytest.mark.parametrize("count", [1, 3, 900])
 @pytest.mark.parametrize("columns", KEYS)
 def test_keys_are_located_where_a_join_finds_them(table: str, columns: str, count: int) -> None:
@@ -126,7 +110,8 @@ def test_keys_are_located_where_a_join_finds_them(table: str, columns: str, coun
 
 def test_one_key_decodes_a_page_of_each_row_space(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rows, whole = [], lookup.decoded
-    monkeypatch.setattr(lookup, "decoded", lambda *of: (rows.append(of[2]), whole(*of))[1])
+    monkeypatch.setattr(places, "_A_PAGE", 1)
+    monkeypatch.setattr(lookup, "decoded", lambda parts: (rows.append(len(of := whole(parts))), of)[1])
     assert tailbit.open(table).locate([7], on="id")["position"].null_count == 0
     assert rows
     assert max(rows) <= PAGE_ROWS

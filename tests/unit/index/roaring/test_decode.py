@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pyroaring import BitMap
 
-from tailbit.index.roaring.decode import place_codes
+from tailbit.index.roaring.decode import place_codes, positions_of
 
 ROWS = 3 * 65536 + 1000
 
@@ -56,6 +56,25 @@ def test_many_bitmaps_of_one_position_are_placed() -> None:
     data = pa.array([BitMap([int(p)]).serialize() for p in at], pa.binary())
     place_codes(data, np.ones(len(at), dtype=np.int64), np.arange(1, len(at) + 1), out)
     assert np.array_equal(out[at], np.arange(1, 100_001))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_positions_of_bitmaps_come_bitmap_after_bitmap(seed: int) -> None:
+    rng = random.Random(seed)
+    rows = rng.choice([ROWS, 70_000, 900])
+    bitmaps = [bits for bits in shared_out(rng, rows) if rng.random() < 0.9]
+    sizes = np.array([len(bits) for bits in bitmaps], dtype=np.int64)
+    data = pa.array([b"odd", *(bits.serialize() for bits in bitmaps)], pa.binary())[1:]
+    expected = [position for bits in bitmaps for position in bits]
+    assert positions_of(data, sizes, rows).tolist() == expected
+    with pytest.raises(ValueError, match="beyond the end"):
+        positions_of(data, sizes, max(expected))
+    with pytest.raises(ValueError, match="other positions"):
+        positions_of(data, sizes + 1, rows)
+
+
+def test_no_bitmap_has_no_positions() -> None:
+    assert positions_of(pa.array([], pa.binary()), np.zeros(0, dtype=np.int64), 9).tolist() == []
 
 
 def test_no_bitmap_writes_nothing() -> None:

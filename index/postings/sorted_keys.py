@@ -1,0 +1,228 @@
+"""Sorted keys as numbers or as texts of one width, in which many wanted keys are found at once.
+
+Bytes that all keys of a table share are left out, and keys of eight bytes or fewer that remain are integers:
+they take less memory and are compared faster. Keys of very different lengths are kept apart by length, so
+that a few long keys do not make all others as long. A length is part of a key where lengths differ: without
+it, texts that end with zero bytes would be equal.
+
+Worked example: three of the four bytes differ, so that the keys become integers of eight bytes.
+
+    keys          u-17   u-23   w-05
+    shared         -      -      -
+    kept          u17    u23    w05
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tailbit.arrays import Longs, Mask
+from tailbit.imports.dataclass import dataclass
+from tailbit.index.keys import ordered_of
+from tailbit.index.postings.paged_forms import Form, sixteen_of, values_of
+from tailbit.index.roaring.decode import bytes_of
+from tailbit.once import once
+from tailbit.tables import compute as pc
+from tailbit.tables.arrow import arrow_array, numpy_of
+
+Matrix: TypeAlias = npt.NDArray[np.uint8]
+"""Keys as rows of bytes."""
+
+Ordered: TypeAlias = npt.NDArray[Any]
+"""Keys as integers or as texts of one width, which compare as the keys do."""
+
+_WORD = 8
+_LENGTH = 2
+"""Bytes that hold the length of a key."""
+
+_SLACK = 16
+"""Bytes by which each key may be longer for being as long as the longest, beside twice its own length."""
+
+
+@dataclass(frozen=True, eq=False)
+class Wanted:
+    """Distinct keys to find: `codes`, their bytes, ascending, none null."""
+
+    codes: pa.BinaryArray
+
+    @once
+    def numbers(self) -> Longs:
+        """Return keys of eight bytes as integers."""
+        return numpy_of(ordered_of(self.codes))
+
+    @once
+    def uuids(self) -> tuple[Any, Mask]:
+        """Return keys as sixteen bytes, and which of them are UUIDs."""
+        return sixteen_of(self.codes)
+
+    def pages(self, form: Form, lows: pa.Array, low: int, high: int) -> Longs:
+        """Return for the keys `[low, high)` the page that may hold each, ascending; some keys have none.
+
+        `lows`: the least key of each page, in the form `form`. The first page may begin with NULL's posting.
+        """
+        if form is Form.NUMBER:
+            at = np.searchsorted(numpy_of(lows), self.numbers[low:high], side="right")
+        elif form is Form.UUID:
+            values, are = self.uuids
+            at = np.searchsorted(values_of(lows), values[low:high][are[low:high]], side="right")
+        else:
+            codes = self.codes.slice(low, high - low)
+            width = max(int(_lengths(codes).max(initial=0)), int(_lengths(lows).max(initial=0)))
+            begins, texts = (_text(_matrix(keys, width, True)) for keys in (lows, codes))
+            at = np.searchsorted(begins, texts, side="right")
+        pages: Longs = np.maximum(at - 1, 0)
+        return pages
+
+
+class _Numbers(NamedTuple):
+    """Keys that are stored as integers."""
+
+    def of(self, wanted: Wanted, low: int, high: int) -> tuple[Longs, Ordered]:
+        return np.arange(low, high), wanted.numbers[low:high]
+
+
+class _Uuids(NamedTuple):
+    """Keys that are stored as the sixteen bytes of UUIDs."""
+
+    def of(self, wanted: Wanted, low: int, high: int) -> tuple[Longs, Ordered]:
+        values, are = wanted.uuids
+        owners = low + np.flatnonzero(are[low:high])
+        return owners, values[owners]
+
+
+class _Texts(NamedTuple):
+    """Keys of `least` to `most` bytes, filled up with zeros to the longest.
+
+    `kept`: mask of the bytes that are not the same in all keys; `shared`: the other bytes.
+    """
+
+    least: int
+    most: int
+    kept: Mask
+    shared: Matrix
+
+    @property
+    def varies(self) -> bool:
+        """Whether lengths differ."""
+        return self.least < self.most
+
+    def of(self, wanted: Wanted, low: int, high: int) -> tuple[Longs, Ordered]:
+        """Return the indices of those wanted keys that may be among the keys, and the keys as these are."""
+        codes = wanted.codes.slice(low, high - low)
+        lengths = _lengths(codes)
+        fit = (lengths >= self.least) & (lengths <= self.most)
+        if not fit.all():
+            codes = pc.filter(codes, arrow_array(fit))
+        bytes_ = _matrix(codes, self.most, self.varies)
+        same = (bytes_[:, ~self.kept] == self.shared).all(axis=1)
+        return low + np.flatnonzero(fit)[same], _ordered(bytes_[same], self.kept)
+
+
+class _Part(NamedTuple):
+    """Some of the keys: `values`, ascending; `rows`, int32, their numbers, None if these are all keys."""
+
+    form: _Numbers | _Uuids | _Texts
+    values: Ordered
+    rows: npt.NDArray[np.int32] | None
+
+
+class SortedKeys(NamedTuple):
+    """Distinct keys in ascending order, none null."""
+
+    parts: tuple[_Part, ...]
+
+    @classmethod
+    def of(cls, keys: pa.Array) -> SortedKeys:
+        """Wrap keys as they are stored: integers, the sixteen bytes of UUIDs, or bytes."""
+        if pa.types.is_int64(keys.type):
+            return cls((_Part(_Numbers(), numpy_of(keys), None),))
+        if pa.types.is_fixed_size_binary(keys.type):
+            return cls((_Part(_Uuids(), values_of(keys), None),))
+        lengths = _lengths(keys)
+        classes = _classes(lengths)
+        if classes is None:
+            return cls((_part(keys, lengths, None),))
+        groups = [np.flatnonzero(classes == number) for number in np.unique(classes).tolist()]
+        return cls(tuple(_part(pc.take(keys, arrow_array(rows)), lengths[rows], rows) for rows in groups))
+
+    def find(self, wanted: Wanted, low: int, high: int) -> tuple[Longs, Longs]:
+        """Return the indices of those of the wanted keys `[low, high)` that are here, and where they are.
+
+        Cost: a binary search of each wanted key, all at once.
+        """
+        found = [_found(part, wanted, low, high) for part in self.parts]
+        if len(found) == 1:
+            return found[0]
+        owners, rows = (
+            np.concatenate([np.zeros(0, dtype=np.int64), *each]) for each in zip(*found, strict=True)
+        )
+        return owners, rows
+
+    @property
+    def size(self) -> int:
+        """Return the bytes of memory that the keys take."""
+        return sum(part.values.nbytes + (0 if part.rows is None else part.rows.nbytes) for part in self.parts)
+
+
+def _found(part: _Part, wanted: Wanted, low: int, high: int) -> tuple[Longs, Longs]:
+    owners, values = part.form.of(wanted, low, high)
+    if not len(part.values) or not len(owners):
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    at = np.minimum(np.searchsorted(part.values, values), len(part.values) - 1)
+    there = np.flatnonzero(part.values[at] == values)
+    return owners[there], at[there] if part.rows is None else part.rows[at[there]].astype(np.int64)
+
+
+def _part(keys: pa.BinaryArray, lengths: Longs, rows: Longs | None) -> _Part:
+    """Return keys of similar lengths with the bytes that differ."""
+    least, most = (int(lengths.min()), int(lengths.max())) if len(lengths) else (0, 0)
+    bytes_ = _matrix(keys, most, least < most)
+    first = bytes_[:1]
+    kept = np.bitwise_or.reduce(bytes_ ^ first, axis=0, initial=0) != 0
+    form = _Texts(least, most, kept, bytes_[0][~kept] if len(bytes_) else bytes_[:0, ~kept])
+    return _Part(form, _ordered(bytes_, kept), None if rows is None else rows.astype(np.int32))
+
+
+def _classes(lengths: Longs) -> Longs | None:
+    """Return a class for each length, so that lengths of a class are alike; None if all are alike enough."""
+    most = int(lengths.max(initial=0))
+    if len(lengths) * most <= 2 * int(lengths.sum()) + _SLACK * len(lengths):
+        return None
+    return np.ceil(np.log2(np.maximum(lengths, _SLACK))).astype(np.int64)
+
+
+def _lengths(keys: pa.BinaryArray) -> Longs:
+    return np.diff(bytes_of(keys)[1])
+
+
+def _matrix(keys: pa.BinaryArray, width: int, with_length: bool) -> Matrix:
+    """Return keys of at most `width` bytes as rows of bytes, with their lengths behind them if asked for."""
+    data, offsets = bytes_of(keys)
+    own, lengths = data[offsets[0] : offsets[-1]], np.diff(offsets)
+    if not with_length and width and len(own) == width * len(keys):
+        return own.reshape(-1, width)
+    out = np.zeros((len(keys), width + _LENGTH * with_length), dtype=np.uint8)
+    out[:, :width][np.arange(width) < lengths[:, None]] = own
+    if with_length:
+        out[:, width:] = lengths.astype(">u2").view(np.uint8).reshape(-1, _LENGTH)
+    return out
+
+
+def _ordered(bytes_: Matrix, kept: Mask) -> Ordered:
+    """Return the kept bytes of each row as an integer, or as a text if they are many."""
+    own = bytes_ if kept.all() else bytes_[:, kept]
+    if own.shape[1] > _WORD:
+        return _text(own)
+    words = np.zeros((len(own), _WORD), dtype=np.uint8)
+    words[:, : own.shape[1]] = own
+    return words.view(">u8")[:, 0].astype(np.uint64)
+
+
+def _text(bytes_: Matrix) -> Ordered:
+    """Return each row as a text of its width."""
+    texts: Ordered = np.ascontiguousarray(bytes_).view(f"S{bytes_.shape[1]}")[:, 0]
+    return texts

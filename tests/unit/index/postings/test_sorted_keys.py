@@ -1,0 +1,73 @@
+"""Sorted keys in which many wanted keys are found at once, whatever their lengths and bytes."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tailbit.index.keys import encode_array, ordered_of
+from tailbit.index.postings.paged_forms import sixteen_of
+from tailbit.index.postings.sorted_keys import SortedKeys, Wanted
+
+SHAPES = {
+    "one byte": lambda r: r.randbytes(1),
+    "one length": lambda r: r.randbytes(5),
+    "a prefix and an end in common": lambda r: b"https://shop.example/" + r.randbytes(12) + b"-eu",
+    "few bytes that differ": lambda r: b"order-" + r.randbytes(2) + bytes(30) + r.randbytes(1),
+    "zeros at the end": lambda r: b"a" + bytes(r.randrange(12)),
+    "zeros within": lambda r: bytes(r.choices([0, 1, 255], k=r.randrange(9))),
+    "lengths alike": lambda r: r.randbytes(r.randrange(6, 9)),
+    "a few very long": lambda r: r.randbytes(272 if r.random() < 0.02 else r.randrange(4)),
+    "long with a long prefix": lambda r: b"x" * 200 + r.randbytes(r.randrange(3)),
+}
+
+
+def binary(keys: list[bytes]) -> pa.BinaryArray:
+    return pa.array(keys, pa.binary())
+
+
+@pytest.mark.parametrize("held", [0, 1, 2, 700])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_just_the_keys_that_are_there_are_found_where_they_are(shape: str, held: int) -> None:
+    rng = random.Random(shape)
+    every = sorted({SHAPES[shape](rng) for _ in range(2 * held + 2)})
+    keys = sorted(rng.sample(every, min(held, len(every))))
+    others = {other(rng) for other in SHAPES.values() for _ in range(9)} | {b""}
+    wanted = sorted({*every, *others})
+    low, high = 1, len(wanted) - 1
+    owners, at = SortedKeys.of(binary(keys)).find(Wanted(binary(wanted)), low, high)
+    found = sorted(
+        (wanted[owner], keys[row]) for owner, row in zip(owners.tolist(), at.tolist(), strict=True)
+    )
+    assert found == [(key, key) for key in keys if key in wanted[low:high]]
+
+
+def test_the_bytes_that_all_keys_share_take_no_memory() -> None:
+    keys = binary([b"https://shop.example/o/%06d-eu" % number for number in range(1000)])
+    assert SortedKeys.of(keys).size == 8 * len(keys)
+
+
+def test_a_few_long_keys_do_not_make_all_keys_long() -> None:
+    keys = sorted({*(b"%04d" % number for number in range(2000)), bytes(272), b"z" * 272})
+    assert SortedKeys.of(binary(keys)).size < 20 * len(keys)
+
+
+def test_integers_are_found_as_the_numbers_that_are_stored() -> None:
+    stored = np.array([-(2**63), -5, 0, 7, 2**63 - 1])
+    wanted = encode_array(pa.array([-(2**63), -6, 0, 1, 2**63 - 1]), "integer")
+    owners, at = SortedKeys.of(ordered_of(encode_array(pa.array(stored), "integer"))).find(
+        Wanted(wanted), 0, 5
+    )
+    assert (owners.tolist(), at.tolist()) == ([0, 2, 4], [0, 2, 4])
+
+
+def test_uuids_are_found_as_sixteen_bytes_and_other_texts_are_not() -> None:
+    texts = binary([b"6f9619ff-8b86-d011-b42d-00c04fc964ff", b"6f9619ff-8b86-d011-b42d-00c04fc96500"])
+    packed, _ = sixteen_of(texts)
+    keys = pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), 2, [None, pa.py_buffer(packed)])
+    wanted = binary([b"", b"6f9619ff-8b86-d011-b42d-00c04fc964fe", texts[1].as_py(), b"zz"])
+    owners, at = SortedKeys.of(keys).find(Wanted(wanted), 0, 4)
+    assert (owners.tolist(), at.tolist()) == ([2], [1])

@@ -1,0 +1,102 @@
+"""Keys of every shape are located where a join finds them, by page and by row group, without reading data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+import tailbit
+from support.key_places import joined, located_in
+from tailbit.index.postings import postings
+from tailbit.index.postings.layout import PAGE_ROWS
+from tailbit.index.query import locate
+
+ROWS, FILES = 9_000, 3
+
+SHAPES = (
+    "four",
+    "clustered",
+    "skewed",
+    "link",
+    "amount",
+    "flag",
+    "flag, four",
+    "four, note",
+    "note, four, flag",
+    "blob",
+    "ratio",
+    "day, second",
+    "varied",
+    "long_link",
+)
+"""Columns of keys: several rows a key, a few keys of most rows, NULLs, texts, and tuples of any of these."""
+
+
+def rows_of(first: int, count: int) -> pa.Table:
+    """Rows whose keys have two rows or more, in many files and pages."""
+    numbers = np.random.default_rng(first).permutation(count) + first
+    four = numbers % (ROWS // 4)
+    listed, null = four.tolist(), four % 50 == 3
+    doubles = np.where(four % 7 == 0, np.nan, np.where(four % 7 == 1, -0.0 * (numbers % 2), four / 3))
+    return pa.table(
+        {
+            "four": four,
+            "clustered": (np.arange(count) + first) // 60,
+            "skewed": np.where(numbers % 3 > 0, numbers % 2, numbers),
+            "link": [f"https://shop.example/o/{number * 2654435761 % 2**40:012x}" for number in listed],
+            "amount": pa.array([Decimal(number) / 4 - 300 for number in listed], pa.decimal128(20, 2)),
+            "flag": pa.array(numbers % 2 == 0, mask=numbers % 900 == 1),
+            "note": pa.array([f"n{number % 9}" for number in listed], mask=null),
+            "blob": pa.array([b"a" + bytes(number % 40) for number in listed], mask=null),
+            "ratio": doubles,
+            "day": pa.array((four % 90).astype(np.int32), pa.date32()),
+            "second": pa.array(four * 1_000_000, pa.timestamp("us", "UTC")),
+            "varied": [str(number) * (30 if number % 40 == 0 else 1) for number in listed],
+            "long_link": ["x" * 180 + str(number) for number in listed],
+        }
+    )
+
+
+@pytest.fixture(autouse=True, scope="module")
+def small_row_groups() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(postings, "PAGED_GROUP_ROWS", 3 * PAGE_ROWS)
+        yield
+
+
+@pytest.fixture(scope="module", params=["record_key", "bitmap"])
+def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = str(tmp_path_factory.mktemp("shapes") / "t")
+    for first in range(0, ROWS, ROWS // FILES):
+        write_deltalake(path, rows_of(first, ROWS // FILES), mode="append")
+    for number, columns in enumerate(SHAPES):
+        tailbit.sql(f"CREATE INDEX key_{number} ON '{path}' USING {request.param} ({columns})")
+    return path
+
+
+def keys_of(table: str, columns: str, count: int) -> pa.Table:
+    """Distinct keys of rows, and some that no row has."""
+    names = columns.split(", ")
+    files = f"read_parquet({DeltaTable(table).file_uris()})"
+    valued = " AND ".join(f"{name} IS NOT NULL" for name in names)
+    keys = duckdb.sql(f"SELECT DISTINCT {columns} FROM {files} WHERE {valued} ORDER BY ALL").to_arrow_table()
+    chosen = np.random.default_rng(count).permutation(len(keys))[:count]
+    absent = rows_of(10 * ROWS + 4, 40).select(names).cast(keys.schema).drop_null()
+    return pa.concat_tables([keys.take(chosen), absent]).group_by(names).aggregate([])
+
+
+@pytest.mark.parametrize("columns", SHAPES)
+def test_keys_of_every_shape_are_located_where_a_join_finds_them(
+    table: str, columns: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locate.Keys, "_read", lambda *_: pytest.fail("data was read"))
+    opened = tailbit.open(table)
+    for count in (1, 4, 4, 700, 700, 3):
+        keys = keys_of(table, columns, count)
+        assert located_in(opened, keys) == joined(table, keys)
