@@ -116,7 +116,7 @@ class KeyTable(NamedTuple):
             ValueError: positions are damaged.
         """
         own = postings.slice(postings[0].null_count)
-        return cls(SortedKeys.of(own[0].combine_chunks()), PositionLists.of(own, rows))
+        return cls(SortedKeys.of(own[0].combine_chunks()).with_filters(), PositionLists.of(own, rows))
 
     @property
     def size(self) -> int:

@@ -122,12 +122,62 @@ class _Texts(NamedTuple):
         return low + np.flatnonzero(fit)[same], _ordered(bytes_[same], self.kept)
 
 
+class _Filter(NamedTuple):
+    """A Bloom filter of one hash: most keys that are not there are told apart without a search.
+
+    Most lookups ask in several segments for keys that are in one. `bits`: packed, eight and more to a key.
+    """
+
+    bits: npt.NDArray[np.uint8]
+    shift: np.uint64
+
+    @classmethod
+    def of(cls, values: Ordered) -> _Filter:
+        """Return the filter of some keys."""
+        width = (_BITS_A_KEY * len(values) - 1).bit_length()
+        shift = np.uint64(64 - width)
+        set_ = np.zeros(1 << width, dtype=np.bool_)
+        set_[_hashes(values) >> shift] = True
+        return cls(np.packbits(set_, bitorder="little"), shift)
+
+    def pass_(self, values: Ordered) -> Longs:
+        """Return the indices of those of some keys that may be there."""
+        at = _hashes(values) >> self.shift
+        bits = self.bits[at >> np.uint64(3)] >> (at & np.uint64(7)).astype(np.uint8)
+        return np.flatnonzero(bits & np.uint8(1))
+
+
+_BITS_A_KEY = 8
+_MANY = 1 << 12
+"""Keys among which a search costs more than a filter."""
+
+
+def _hashes(values: Ordered) -> npt.NDArray[np.uint64]:
+    """Return a hash of the first eight bytes of each key."""
+    if values.dtype.kind == "S":
+        width = min(values.dtype.itemsize, _WORD)
+        heads = values.view(np.uint8).reshape(len(values), -1)[:, :width]
+        words = np.zeros((len(values), _WORD), dtype=np.uint8)
+        words[:, :width] = heads
+        return words.view(np.uint64)[:, 0] * _ODD
+    return values.view(np.uint64) * _ODD
+
+
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+"""Multiplication by this number spreads neighbouring numbers over the highest bits."""
+
+
 class _Part(NamedTuple):
     """Some of the keys: `values`, ascending; `rows`, int32, their numbers, None if these are all keys."""
 
     form: _Numbers | _Uuids | _Texts
     values: Ordered
     rows: npt.NDArray[np.int32] | None
+    filter: _Filter | None = None
+
+    def with_filter(self) -> _Part:
+        """Return the part with a filter, if the keys are many."""
+        return self if len(self.values) < _MANY else self._replace(filter=_Filter.of(self.values))
 
 
 class SortedKeys(NamedTuple):
@@ -162,16 +212,28 @@ class SortedKeys(NamedTuple):
         )
         return owners, rows
 
+    def with_filters(self) -> SortedKeys:
+        """Return the keys with filters, for keys that are asked for again and again."""
+        return SortedKeys(tuple(part.with_filter() for part in self.parts))
+
     @property
     def size(self) -> int:
         """Return the bytes of memory that the keys take."""
-        return sum(part.values.nbytes + (0 if part.rows is None else part.rows.nbytes) for part in self.parts)
+        arrays = [
+            array
+            for part in self.parts
+            for array in (part.values, part.rows, None if part.filter is None else part.filter.bits)
+        ]
+        return sum(array.nbytes for array in arrays if array is not None)
 
 
 def _found(part: _Part, wanted: Wanted, low: int, high: int) -> tuple[Longs, Longs]:
     owners, values = part.form.of(wanted, low, high)
     if not len(part.values) or not len(owners):
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    if part.filter is not None:
+        likely = part.filter.pass_(values)
+        owners, values = owners[likely], values[likely]
     at = np.minimum(np.searchsorted(part.values, values), len(part.values) - 1)
     there = np.flatnonzero(part.values[at] == values)
     return owners[there], at[there] if part.rows is None else part.rows[at[there]].astype(np.int64)

@@ -189,7 +189,7 @@ class Group:
         single = many is not None and nowhere is not None and many.max == 1 and nowhere.null_count == 0
         self.columns = (FIRST,) if single else ("cardinality", "bitmap", *gaps.COLUMNS)
         self.rows = int(group.num_rows)
-        self._decoded = 0
+        self._decoded, self._due = 0, self.many
         self._pages: dict[str, Pages] = {}
 
     @property
@@ -226,13 +226,14 @@ class Group:
     def pays_whole(self, pages: int) -> bool:
         """Return whether to decode the row group whole rather than some of its pages, and count these.
 
-        It is decoded whole as soon as the pages of all lookups have cost as much. Then the count begins anew:
-        should the cache have no room for the row group, lookups cost at most twice as much as by pages alone.
+        It is decoded whole if that costs less, or as soon as the pages of all lookups have cost as much. Then
+        the count begins anew, for a row group that the cache does not keep, and must reach twice as far: where
+        the cache has no room, lookups soon cost what they cost by pages alone.
         """
         self._decoded += pages
-        if self._decoded * _A_PAGE <= self.many:
+        if pages * _A_PAGE <= self.many and self._decoded * _A_PAGE <= self._due:
             return False
-        self._decoded = 0
+        self._decoded, self._due = 0, 2 * self._due
         return True
 
     @property

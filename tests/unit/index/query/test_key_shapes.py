@@ -14,10 +14,13 @@ from deltalake import DeltaTable, write_deltalake
 import tailbit
 from support.key_places import joined, located_in
 from tailbit.index.postings import postings
-from tailbit.index.postings.layout import PAGE_ROWS
+from tailbit.index.postings.paged import places
 from tailbit.index.query import locate
 
-ROWS, FILES = 9_000, 3
+ROWS, FILES = 3_000, 2
+
+PAGE_ROWS = 64
+"""Keys in a page of these tests: a row group has many."""
 
 SHAPES = (
     "four",
@@ -66,7 +69,9 @@ def rows_of(first: int, count: int) -> pa.Table:
 @pytest.fixture(autouse=True, scope="module")
 def small_row_groups() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(postings, "PAGED_GROUP_ROWS", 3 * PAGE_ROWS)
+        patch.setattr(postings, "PAGED_GROUP_ROWS", 9 * PAGE_ROWS)
+        for module in (postings, places):
+            patch.setattr(module, "PAGE_ROWS", PAGE_ROWS)
         yield
 
 
@@ -97,6 +102,6 @@ def test_keys_of_every_shape_are_located_where_a_join_finds_them(
 ) -> None:
     monkeypatch.setattr(locate.Keys, "_read", lambda *_: pytest.fail("data was read"))
     opened = tailbit.open(table)
-    for count in (1, 4, 4, 700, 700, 3):
+    for count in (1, 2, 300, 300, 3):
         keys = keys_of(table, columns, count)
         assert located_in(opened, keys) == joined(table, keys)
