@@ -227,7 +227,7 @@ class Group:
         """Return whether to decode the row group whole rather than some of its pages, and count these.
 
         It is decoded whole if that costs less, or as soon as the pages of all lookups have cost as much. Then
-        the count begins anew, for a row group that the cache does not keep, and must reach twice as far: where
+        the count begins anew, should the cache not keep the row group, and must reach twice as far: where
         the cache has no room, lookups soon cost what they cost by pages alone.
         """
         self._decoded += pages
