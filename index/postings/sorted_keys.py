@@ -159,8 +159,9 @@ def _hashes(values: Ordered) -> npt.NDArray[np.uint64]:
         heads = values.view(np.uint8).reshape(len(values), -1)[:, :width]
         words = np.zeros((len(values), _WORD), dtype=np.uint8)
         words[:, :width] = heads
-        return words.view(np.uint64)[:, 0] * _ODD
-    return values.view(np.uint64) * _ODD
+        values = words.view(np.uint64)[:, 0]
+    hashes: npt.NDArray[np.uint64] = values.view(np.uint64) * _ODD
+    return hashes
 
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)

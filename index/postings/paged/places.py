@@ -101,11 +101,6 @@ class Pages:
             kind, str(chunk.compression), _WIDTHS.get(kind, 0), edges_in_file, firsts, _lows(lows, kind)
         )
 
-    @property
-    def size(self) -> int:
-        """Return the bytes of memory that these places take."""
-        return self.edges.nbytes + self.firsts.nbytes + self.lows.nbytes
-
 
 _Header = tuple[int, int, int, bytes]
 """The end of a page header, the page's bytes behind it, its number of values, and its least value."""
