@@ -16,14 +16,13 @@ from pyroaring import BitMap
 
 from tailbit.arrays import Mask
 from tailbit.errors import CorruptIndexError
+from tailbit.imports.lazy import lazy
 from tailbit.index.keys import KeyRange
 from tailbit.index.parquet.index_file import open_index_file, reopen_index_file
 from tailbit.index.postings import gaps
 from tailbit.index.postings.covering import covered
 from tailbit.index.postings.directory import Directory, Place
-from tailbit.index.postings.key_table import KeyTable
 from tailbit.index.postings.layout import NUMBER, ROWS, SCHEMA, UUID, GroupSize
-from tailbit.index.postings.paged.places import Group
 from tailbit.index.postings.paged_forms import with_keys
 from tailbit.index.postings.row_group import RowGroup
 from tailbit.once import once
@@ -34,6 +33,13 @@ from tailbit.tables.storage import Storage
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
+
+    from tailbit.index.postings import key_table
+    from tailbit.index.postings.key_table import KeyTable
+    from tailbit.index.postings.paged import places as paged
+else:
+    key_table = lazy("tailbit.index.postings.key_table")
+    paged = lazy("tailbit.index.postings.paged.places")
 
 _KEY_TYPE = SCHEMA.get_field_index("key_type")
 _DENSE = ("key", "cardinality", "bitmap")
@@ -181,7 +187,7 @@ class Segment:
         return table
 
     def _read_table(self, number: int) -> tuple[KeyTable, int]:
-        table = KeyTable.of(self._stored(number), self.rows)
+        table = key_table.KeyTable.of(self._stored(number), self.rows)
         return table, table.size
 
     def _stored(self, number: int) -> pa.Table:
@@ -189,7 +195,7 @@ class Segment:
         if not self.is_paged:
             return self._read([number], STORED if self._size(number).sparse else _DENSE)
         group = self.footer.row_group(number)
-        own = Group(group, group.column(_KEY_TYPE).statistics.max)
+        own = paged.Group(group, group.column(_KEY_TYPE).statistics.max)
         return self._read_leaves([number], [own.name, *own.columns])
 
     def in_order(self, numbers: Sequence[int]) -> Iterator[RowGroup]:
