@@ -16,13 +16,12 @@ from pyroaring import BitMap
 
 from tailbit.arrays import Mask
 from tailbit.errors import CorruptIndexError
-from tailbit.imports.lazy import lazy
 from tailbit.index.keys import KeyRange
 from tailbit.index.parquet.index_file import open_index_file, reopen_index_file
 from tailbit.index.postings import gaps
 from tailbit.index.postings.covering import covered
 from tailbit.index.postings.directory import Directory, Place
-from tailbit.index.postings.layout import NUMBER, ROWS, SCHEMA, UUID, GroupSize
+from tailbit.index.postings.layout import NUMBER, ROWS, UUID, GroupSize
 from tailbit.index.postings.paged_forms import with_keys
 from tailbit.index.postings.row_group import RowGroup
 from tailbit.once import once
@@ -34,14 +33,6 @@ from tailbit.tables.storage import Storage
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
-    from tailbit.index.postings import key_table
-    from tailbit.index.postings.key_table import KeyTable
-    from tailbit.index.postings.paged import places as paged
-else:
-    key_table = lazy("tailbit.index.postings.key_table")
-    paged = lazy("tailbit.index.postings.paged.places")
-
-_KEY_TYPE = SCHEMA.get_field_index("key_type")
 _DENSE = ("key", "cardinality", "bitmap")
 STORED = (*_DENSE, *gaps.COLUMNS)
 """The columns of a posting: all but those constant in a row group. The last ones are null for dense keys."""
@@ -88,11 +79,6 @@ class Segment:
     def name(self) -> str:
         """Return the name of the file, unique among all indexes: the key for caches of derived values."""
         return self._name
-
-    @property
-    def _tables(self) -> str:
-        """The name of the file in the cache keys of its key tables."""
-        return f"{self._name}#keys"
 
     @property
     def space(self) -> str:
@@ -172,31 +158,15 @@ class Segment:
                 spans.append((place.number, low, high))
         return [(number, low, high) for number, low, high in spans if low < high]
 
-    def holds_table(self, number: int) -> bool:
-        """Return whether the table of the keys of a row group is cached."""
-        return POSTINGS.held((self._tables, number)) is not None
-
-    def key_table(self, number: int) -> KeyTable:
-        """Return the table of the keys of a row group, cached.
+    def stored(self, number: int, columns: Sequence[str] = ()) -> pa.Table:
+        """Return the given columns of a row group as they are stored, or those of its postings; uncached.
 
         Raises:
             CorruptIndexError: the file is damaged.
-            ValueError: postings are damaged.
         """
-        table: KeyTable = POSTINGS.get((self._tables, number), lambda: self._read_table(number))
-        return table
-
-    def _read_table(self, number: int) -> tuple[KeyTable, int]:
-        table = key_table.KeyTable.of(self._stored(number), self.rows)
-        return table, table.size
-
-    def _stored(self, number: int) -> pa.Table:
-        """Return a row group, the keys first in the form in which they are stored."""
-        if not self.is_paged:
-            return self._read([number], STORED if self._size(number).sparse else _DENSE)
-        group = self.footer.row_group(number)
-        own = paged.Group(group, group.column(_KEY_TYPE).statistics.max)
-        return self._read_leaves([number], [own.name, *own.columns])
+        if columns:
+            return self._read_leaves([self._directory.spans[number].group], columns)
+        return self._read([number], STORED if self._size(number).sparse else _DENSE)
 
     def in_order(self, numbers: Sequence[int]) -> Iterator[RowGroup]:
         """Return the row groups of these numbers, in this order; those not cached are read on all cores."""

@@ -26,7 +26,7 @@ import pyarrow as pa
 from tailbit.arrays import Longs
 from tailbit.errors import CorruptIndexError
 from tailbit.imports.dataclass import dataclass
-from tailbit.index.postings.key_table import Placed, PositionLists
+from tailbit.index.postings.key_table import KeyTable, Placed, PositionLists
 from tailbit.index.postings.paged.places import Group, Pages
 from tailbit.index.postings.segment import POSTINGS, Segment
 from tailbit.index.postings.sorted_keys import SortedKeys, Wanted
@@ -94,10 +94,8 @@ def _parts(segment: Segment, column: str, spans: Sequence[_Span], wanted: Wanted
     """Yield what is found in cached tables, in row groups that are decoded whole, and in single pages."""
     whole, chosen = list[_Span](), list[_Chosen]()
     for span in spans:
-        if segment.is_paged and not segment.holds_table(span.number):
-            chosen.append(
-                _Chosen(span, _group_of(segment, span.number, segment.columns[column]), _NOTHING[0])
-            )
+        if segment.is_paged and not _holds_table(segment, span.number):
+            chosen.append(_Chosen(span, _group_of(segment, column, span.number), _NOTHING[0]))
         else:
             whole.append(span)
     if chosen:
@@ -113,11 +111,11 @@ def _parts(segment: Segment, column: str, spans: Sequence[_Span], wanted: Wanted
 
     def found(spans: Sequence[_Span]) -> Callable[[bool], Placed]:
         return lambda _: _joined(
-            segment.key_table(number).placed(wanted, low, high) for number, low, high in spans
+            _table_of(segment, column, number).placed(wanted, low, high) for number, low, high in spans
         )
 
     few = sum(high - low for _, low, high in whole) < _FEW
-    if few and all(segment.holds_table(span.number) for span in whole):
+    if few and all(_holds_table(segment, span.number) for span in whole):
         yield found(whole)(True)
     else:
         yield from in_order(found([span]) for span in whole)
@@ -128,9 +126,29 @@ def _joined(parts: Iterable[Placed]) -> Placed:
     return np.concatenate(owners), np.concatenate(positions)
 
 
-def _group_of(segment: Segment, number: int, key_type: str) -> Group:
+def _holds_table(segment: Segment, number: int) -> bool:
+    """Return whether the table of a row group is cached."""
+    return POSTINGS.held((f"{segment.name}#keys", number)) is not None
+
+
+def _table_of(segment: Segment, column: str, number: int) -> KeyTable:
+    """Return the table of a row group, cached."""
+
+    def read() -> tuple[KeyTable, int]:
+        columns = list[str]()
+        if segment.is_paged:
+            group = _group_of(segment, column, number)
+            columns = [group.name, *group.columns]
+        table = KeyTable.of(segment.stored(number, columns), segment.rows)
+        return table, table.size
+
+    held: KeyTable = POSTINGS.get((f"{segment.name}#keys", number), read)
+    return held
+
+
+def _group_of(segment: Segment, column: str, number: int) -> Group:
     def read() -> tuple[Group, int]:
-        group = Group(segment.footer.row_group(number), key_type)
+        group = Group(segment.footer.row_group(number), segment.columns[column])
         return group, group.size
 
     held: Group = POSTINGS.get((f"{segment.name}#pages", number), read)
