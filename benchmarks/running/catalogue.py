@@ -288,6 +288,16 @@ BENCHMARKS = (
         quick=("--rows", "200000", "--no-lance"),
     ),
     Benchmark(
+        "key_shapes",
+        "Keys of fourteen shapes, located and listed in conditions, beside DuckDB's semi-join",
+        ("shape", "keys"),
+        (
+            Target("same", least=1),
+            Target("locate / duckdb", most="at most", quick=100),
+        ),
+        quick=("--rows", "20000", "--repeats", "1"),
+    ),
+    Benchmark(
         "spark_sql",
         "A session's own SQL with the index and without, on 200 files and on lineitem",
         ("statement",),

@@ -45,7 +45,7 @@ _VERY_MANY, _NARROW = 1 << 17, 8
 """A column with more keys is not read whole for ranges whose row groups hold under an eighth of its keys."""
 
 _FEW_ROWS = 32
-"""Keys that one row in so many has are looked up; those of more rows may be found by codes."""
+"""Keys are looked up if one row in 32 has one, or fewer; those of more rows may be found by codes."""
 
 _MANY_RANGES = 16
 """From this many ranges on, codes are not used: each range is a pass over all codes."""

@@ -1,1 +1,1 @@
-"""Lookups of record keys decode only those small pages of a segment that may hold a wanted key."""
+"""Lookups of many keys decode those small pages of a segment that may hold one, or whole row groups once."""

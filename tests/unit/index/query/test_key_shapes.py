@@ -13,8 +13,8 @@ from deltalake import DeltaTable, write_deltalake
 
 import tailbit
 from support.key_places import joined, located_in
-from tailbit.index.postings import postings
-from tailbit.index.postings.paged import places
+from tailbit.index.postings import postings, segment
+from tailbit.index.postings.paged import lookup, places
 from tailbit.index.query import locate
 
 ROWS, FILES = 3_000, 2
@@ -105,3 +105,33 @@ def test_keys_of_every_shape_are_located_where_a_join_finds_them(
     for count in (1, 2, 300, 300, 3):
         keys = keys_of(table, columns, count)
         assert located_in(opened, keys) == joined(table, keys)
+
+
+@pytest.mark.parametrize(
+    "column", ["four", "clustered", "skewed", "link", "amount", "blob", "ratio", "varied", "long_link"]
+)
+@pytest.mark.parametrize("count", [1, 3, 200])
+def test_lists_of_keys_have_the_rows_that_a_join_finds(table: str, column: str, count: int) -> None:
+    keys = keys_of(table, column, count)
+    values = keys[column].to_pylist()
+    expected = sum(row[1] != "None" for row in joined(table, keys))
+    opened = tailbit.open(table)
+    for condition in (tailbit.col(column).isin(*values), ~tailbit.col(column).isin(*values)):
+        answer = opened.where(condition)
+        assert answer.files_scanned == 0
+        valued = opened.where(f"{column} IS NOT NULL").count()
+        assert answer.count() == (expected if "NOT" not in str(condition) else valued - expected)
+
+
+@pytest.mark.parametrize("table", ["record_key"], indirect=True)
+def test_a_key_in_a_condition_decodes_a_page_of_each_segment(
+    table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, whole = [], lookup.decoded
+    monkeypatch.setattr(lookup, "decoded", lambda parts: (read.extend(parts), whole(parts))[1])
+    monkeypatch.setattr(segment.Segment, "stored", lambda *_: pytest.fail("a row group was read"))
+    monkeypatch.setattr(segment.Segment, "_read_group", lambda *_: pytest.fail("a row group was read"))
+    segment.POSTINGS.clear()
+    assert tailbit.open(table).where("four = 7").count() == 4
+    # A column of NULLs alone has large pages.
+    assert {part.rows for part in read if part.name in ("number", "first")} == {PAGE_ROWS}
