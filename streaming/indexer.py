@@ -10,13 +10,13 @@ without the fault.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from tailbit.checkpoints.ledger import Origin, next_ledger, uncounted_after
 from tailbit.checkpoints.offset import Offset
 from tailbit.checkpoints.recovery import BatchPlan, LogState, Verdict, decide_batch
-from tailbit.errors import CommitConflictError, CorruptIndexError, IndexLogError
+from tailbit.errors import CommitConflictError, CorruptIndexError, IndexLogError, LiveTwiceError
 from tailbit.faults import Fault, fault_point
 from tailbit.imports.dataclass import dataclass
 from tailbit.index.maintenance.rebuild import promoted_since, rebuild, swap_rebuilt
@@ -27,7 +27,7 @@ from tailbit.index.write.plan import TaskLimits, plan_work
 from tailbit.index.write.work import TaskResult
 from tailbit.streaming.building import Building, RunTasks, template_of
 from tailbit.streaming.upkeep.mending import Mender
-from tailbit.tables.model import Changes, FileSlice, Fingerprint, Version, after
+from tailbit.tables.model import Changes, FileSlice, Fingerprint, SliceChange, Version, after
 from tailbit.tables.schema import Schema
 from tailbit.tables.storage import one_look
 from tailbit.tables.table import Table
@@ -115,8 +115,9 @@ class Indexer:
                 rebuild(self._index, promoted.name, schema)
             template = template_of(self._table, self._index, schema, plan.lineage, end.stands_at)
             wanted = wanted_of(self._index.state.settings.definitions, schema)
-            files = self._files(changes, start, end)
-            works = plan_work(files, self._index.state.recorded.get, wanted.of, plan.lineage)
+            recorded = self._recorded_of(changes)
+            files = self._files(changes, recorded, start, end)
+            works = plan_work(files, recorded, wanted.of, plan.lineage)
         fault_point(Fault.BATCH_PLANNED)
         building = Building(self._table, template, self._limits, self._run, self._mender.tell)
         results, skipped = building.built(works)
@@ -144,12 +145,25 @@ class Indexer:
             return Changes(plan.first, target, (), (), schema_changed=False)
         return self._table.changes(plan.first, target)
 
+    def _recorded_of(self, changes: Changes | None) -> Callable[[str], FileRecord | None]:
+        """Return a function from a path to its record; the records of changed paths are taken at once."""
+        recorded = self._index.state.recorded
+        if changes is None:
+            return recorded.get
+        changed = recorded.get_all(change.path for change in changes.slices)
+        return {record.path: record for record in changed}.get
+
     def _files(
-        self, changes: Changes | None, start: Offset, end: Offset
+        self,
+        changes: Changes | None,
+        recorded: Callable[[str], FileRecord | None],
+        start: Offset,
+        end: Offset,
     ) -> Iterator[tuple[str, FileSlice | None]]:
         """Yield paths that may differ, each with its slice at the target; None for a file not live there."""
         if changes is not None:
-            yield from ((change.path, change.new) for change in changes.slices)
+            for change in changes.slices:
+                yield change.path, self._new(change, recorded(change.path), end.stands_at)
             return
         files = self._table.snapshot(end.stands_at).files
         if end.file is not None:
@@ -158,8 +172,27 @@ class Indexer:
             return
         yield from ((slice_.path, slice_) for slice_ in files)
         live = set(files.paths.to_pylist())
-        recorded = self._index.state.recorded.live()
-        yield from ((record.path, None) for record in recorded if record.path not in live)
+        records = self._index.state.recorded.live()
+        yield from ((record.path, None) for record in records if record.path not in live)
+
+    def _new(self, change: SliceChange, record: FileRecord | None, target: Version) -> FileSlice | None:
+        """Return the slice of a changed path at the target; the commits tell it if they fit the record.
+
+        A path that is live twice at the target has the slice of the head, by which a later commit may have
+        settled it: the index is then ahead in this file.
+
+        Raises:
+            LiveTwiceError: the path is live twice at the head too.
+        """
+        is_known = record is not None and record.left is None and record.counted
+        fits = not is_known or record.hidden in {s.hidden_id for s in (change.old, change.new) if s}
+        if change.settled and fits:
+            return change.new
+        try:
+            files = self._table.snapshot(target).files
+        except LiveTwiceError:
+            files = self._table.snapshot().files
+        return files.get(change.path)
 
     def _schema_at(self, changes: Changes | None, target: Version) -> Schema:
         """Return the schema at the target; reread only if a commit since the last known one changed it.

@@ -9,7 +9,7 @@ format can read, descriptors of hidden rows and statistics, is stored in columns
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -70,14 +70,27 @@ class FileList(Sequence[FileSlice], ABC):
         Raises:
             MalformedLogError: a path occurs twice.
         """
+        files, twice = cls.parted(stored, file, late)
+        if twice:
+            raise MalformedLogError(file=file, reason=f"path {twice[0].path!r} is live twice")
+        return files
+
+    @classmethod
+    def parted(
+        cls: type[Files], stored: pa.Table, file: str, late: LateStats | None = None
+    ) -> tuple[Files, list[FileSlice]]:
+        """Return the list of files as `sorted` does, and apart the slices of paths that occur repeatedly."""
         paths = stored["path"].combine_chunks()
-        if not _ascending(paths):
-            stored = pc.take(stored, pc.sort_indices(paths))
-            paths = stored["path"].combine_chunks()
-            if not _ascending(paths):
-                twice = pc.filter(paths, pa.concat_arrays([_same_as_next(paths), arrow_array([False])]))
-                raise MalformedLogError(file=file, reason=f"path {twice[0].as_py()!r} is live twice")
-        return cls(stored, file, late)
+        if _ascending(paths):
+            return cls(stored, file, late), []
+        stored = pc.take(stored, pc.sort_indices(paths))
+        paths = stored["path"].combine_chunks()
+        if _ascending(paths):
+            return cls(stored, file, late), []
+        same = numpy_of(_same_as_next(paths), dtype=bool)
+        repeated = np.r_[False, same] | np.r_[same, False]
+        once_, twice = (pc.filter(stored, arrow_array(mask)) for mask in (~repeated, repeated))
+        return cls(once_, file, late), list(cls(twice, file, late))
 
     @classmethod
     def of(cls: type[Files], slices: Sequence[FileSlice], file: str) -> Files:
@@ -153,6 +166,11 @@ class FileList(Sequence[FileSlice], ABC):
         """Return the descriptor of the hidden rows of a file by row number, or None. Reads no statistics."""
         return self._hidden(self._stored["hidden"][number].as_py())
 
+    def hidden_id(self, number: int) -> str:
+        """Return the identity of the hidden rows of a file by row number; empty if no row is hidden."""
+        hidden = self.hidden(number)
+        return "" if hidden is None else hidden.id
+
     def partition_texts(self, physical: str) -> pa.ChunkedArray:
         """Return the log's text of a partition column per file, as strings; null if missing.
 
@@ -218,6 +236,19 @@ class FileList(Sequence[FileSlice], ABC):
         found = [at for at, is_there in map(self._find, paths) if is_there]
         return {slice_.path: slice_ for slice_ in self.at(found)}
 
+    def numbers_of(self, paths: Collection[str]) -> dict[str, int]:
+        """Return the row numbers of the live ones among `paths`. Cost: a bisection per path, or one pass."""
+        if not self._are_many(paths):
+            return {path: at for path in paths for at, is_there in [self._find(path)] if is_there}
+        named = pc.is_in(self.paths, value_set=arrow_array(list(paths), pa.string()))
+        numbers = np.flatnonzero(numpy_of(named, dtype=bool))
+        live = pc.take(self.paths, arrow_array(numbers)).to_pylist()
+        return dict(zip(live, numbers.tolist(), strict=True))
+
+    def _are_many(self, paths: Collection[str]) -> bool:
+        """Return whether one pass over all files costs less than to find each of `paths`."""
+        return len(paths) > _MAX_SPLICES or len(self) < len(paths)
+
     def _find(self, path: str) -> tuple[int, bool]:
         """Return the index of a path, or where to insert it, and whether it is live.
 
@@ -245,7 +276,7 @@ class FileList(Sequence[FileSlice], ABC):
         added = self.stored([slice_ for _, slice_ in sorted(changes.items()) if slice_ is not None])
         if not len(self):
             return type(self)(added, self._file, self._late)
-        if len(changes) > _MAX_SPLICES or len(self) < len(changes):
+        if self._are_many(changes):
             gone = pc.is_in(self._stored["path"], value_set=arrow_array(list(changes), pa.string()))
             kept = pc.filter(self._stored, pc.invert(gone))
             return type(self).sorted(pa.concat_tables([kept, added]), self._file, self._late)

@@ -217,11 +217,17 @@ class FileSlice:
 
 
 class SliceChange(NamedTuple):
-    """The net effect of commits on one path: `old` is None if the path was not live, `new` if it is gone."""
+    """The net effect of commits on one path: `old` is None if the path was not live, `new` if it is gone.
+
+    Commits can remove what was not live, and leave live what they do not name. A reader that knows the slice
+    before them compares its hidden rows with those of `old`, and asks the snapshot if they differ or if the
+    change is not `settled`.
+    """
 
     path: str
     old: FileSlice | None
     new: FileSlice | None
+    settled: bool = True
 
 
 class CommitInfo(NamedTuple):
@@ -243,8 +249,8 @@ class Changes(NamedTuple):
     """The net effect of the commits `first` to `last`, both included.
 
     `slices`: one change per path that any of the commits names, sorted by path. `old` is None if the range
-    adds the path first; only the path and hidden rows of `old` are reliable. A file added and removed within
-    the range has neither `old` nor `new`. `schema_changed`: one of the commits may have changed the schema.
+    adds the path first; only the path and hidden rows of `old` are set. A file added and removed within the
+    range has neither `old` nor `new`. `schema_changed`: one of the commits may have changed the schema.
     """
 
     first: Version

@@ -97,6 +97,16 @@ class MalformedLogError(SourceError):
     hint = "Restore the file from a backup, or restore the table to a version before it."
 
 
+class LiveTwiceError(SourceError):
+    """A version of a Delta table in which a path is live twice, with different deletion vectors."""
+
+    template = "{path} at version {version}: {file} is live twice, with different deletion vectors"
+    hint = (
+        "A writer removed the file without naming its vector, and readers of Delta see its rows twice: "
+        "ask an earlier version, or restore the table to one."
+    )
+
+
 class TableInTransitionError(SourceError):
     """A table whose settings are being written at this moment, as an upgrade of its format does."""
 

@@ -15,6 +15,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 from tailbit.errors import (
     CommitGapError,
     DataFileError,
+    LiveTwiceError,
     StorageError,
     VacuumedFileError,
     VersionNotFoundError,
@@ -113,8 +114,9 @@ def _left(table: Table, file: str, version: Version, head: Version) -> Version:
     """Return the first version after `version` that does not name a file; the head if the log cannot say."""
     try:
         for at in table.versions(after(version), head):
-            if any(change.path == file and change.new is None for change in table.changes(at, at).slices):
+            named = any(change.path == file and change.new is None for change in table.changes(at, at).slices)
+            if named and table.snapshot(at).files.get(file) is None:
                 return at
-    except CommitGapError:
+    except (CommitGapError, LiveTwiceError, VersionNotFoundError):
         return head
     return head

@@ -1,11 +1,11 @@
-"""Changes between two versions of a Delta table: commits folded into one change per path, with their times.
+"""Changes between two versions of a Delta table: commits folded by logical file, one change per path.
 
 A range is read at the cost of its commits' bytes, whatever the size of the table: no snapshot is built.
 """
 
 from __future__ import annotations
 
-from tailbit.tables.delta.log.actions import Actions
+from tailbit.tables.delta.log.actions import Actions, LogicalFile
 from tailbit.tables.delta.time_travel import Clock
 from tailbit.tables.model import Changes, CommitInfo, FileSlice, SliceChange, Version
 
@@ -13,31 +13,35 @@ from tailbit.tables.model import Changes, CommitInfo, FileSlice, SliceChange, Ve
 def read_changes(clock: Clock, first: Version, last: Version) -> Changes:
     """Return the net effect of the commits `first` to `last` per path; the clock carries the log to read.
 
-    The `old` slice of a change comes from the first remove action of its path: its hidden rows are certain,
-    its statistics are absent.
+    The `old` slice of a change comes from the first remove action of its path, and is live before the range
+    unless a writer removed what was not live; its statistics are absent. A change is not `settled` if the
+    commits add its path with two deletion vectors and remove neither.
 
     Raises:
         CommitGapError: a commit of the range is missing.
         MalformedLogError: a commit of the range cannot be parsed.
         UnsupportedFeatureError: a commit of the range demands a feature that this reader does not support.
     """
-    net: dict[str, SliceChange] = {}
+    outcomes: dict[LogicalFile, FileSlice | None] = {}
+    old: dict[str, FileSlice | None] = {}
     infos = []
     schema_changed = False
     for version in range(first, last + 1):
         actions = clock.log.commit(version)
-        _fold(net, actions)
+        outcomes.update(actions.outcome())
+        for (path, _), slice_ in actions.removes.items():
+            old.setdefault(path, slice_)
+        for path, _ in actions.adds:
+            old.setdefault(path, None)
         schema_changed |= actions.metadata is not None
         infos.append(_info(version, clock.timestamp(version), actions))
-    slices = tuple(net[path] for path in sorted(net))
-    return Changes(first, last, slices, tuple(infos), schema_changed)
-
-
-def _fold(net: dict[str, SliceChange], actions: Actions) -> None:
-    """Fold one more commit into the net changes."""
-    for path, new in actions.outcome().items():
-        old: FileSlice | None = net[path].old if path in net else actions.removes.get(path)
-        net[path] = SliceChange(path, old, new)
+    new: dict[str, FileSlice] = {}
+    unsettled = set()
+    for (path, _), live in outcomes.items():
+        if live is not None and new.setdefault(path, live) is not live:
+            unsettled.add(path)
+    slices = (SliceChange(path, old[path], new.get(path), path not in unsettled) for path in sorted(old))
+    return Changes(first, last, tuple(slices), tuple(infos), schema_changed)
 
 
 def _info(version: Version, timestamp_ms: int, actions: Actions) -> CommitInfo:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache, partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
@@ -19,7 +20,7 @@ from tailbit.imports.dataclass import dataclass
 from tailbit.imports.lazy import lazy
 from tailbit.tables.arrow import no_rows
 from tailbit.tables.delta.files import STORED, DeltaFiles
-from tailbit.tables.delta.log.actions import Metadata
+from tailbit.tables.delta.log.actions import LogicalFile, Metadata
 from tailbit.tables.delta.log.commits import DeltaLog
 from tailbit.tables.delta.log.listing import LOG, LogCheckpoint, commit_name
 from tailbit.tables.delta.log.protocol import (
@@ -28,6 +29,7 @@ from tailbit.tables.delta.log.protocol import (
     check_configuration,
     check_protocol,
 )
+from tailbit.tables.delta.reconciliation import Outcomes, reconcile
 from tailbit.tables.delta.schema import parse_schema
 from tailbit.tables.model import FileSlice, Version
 from tailbit.tables.schema import Schema
@@ -79,13 +81,18 @@ def _schema(text: str, partition_columns: tuple[str, ...], mode: str, generates:
 
 
 class _State(NamedTuple):
-    """The state of a log replay after some commits; `blank`: the versions of commits that hold no action."""
+    """The state of a log replay after some commits.
+
+    `blank`: the versions of commits that hold no action. `twice`: the slices of paths that a log checkpoint
+    holds more than once; they are not in `files`.
+    """
 
     version: Version
     protocol: Protocol | None
     metadata: Metadata | None
     files: DeltaFiles
     blank: tuple[Version, ...] = ()
+    twice: Outcomes = MappingProxyType({})
 
 
 def build_snapshot(log: DeltaLog, version: Version) -> DeltaSnapshot:
@@ -97,6 +104,7 @@ def build_snapshot(log: DeltaLog, version: Version) -> DeltaSnapshot:
         VersionNotFoundError: the version has been cleaned up, or is not there yet.
         CommitGapError: a commit that the replay needs is missing.
         MalformedLogError: a commit or every usable checkpoint is damaged.
+        LiveTwiceError: a path is live with two deletion vectors.
         UnsupportedFeatureError: the table demands a feature that this reader does not support.
     """
     return _snapshot(log, _build(log, version, files=True))
@@ -169,13 +177,16 @@ def _base_state(log: DeltaLog, base: LogCheckpoint | None, files: bool) -> _Stat
     check_protocol(checkpoint.protocol, log.storage.root, base.version)
     check_configuration(checkpoint.metadata.configuration, log.storage.root, base.version)
     live = checkpoint.files if files else _no_files()
-    listed = DeltaFiles.sorted(live, base.files[0], checkpoint.late_stats)
-    return _State(base.version, checkpoint.protocol, checkpoint.metadata, listed)
+    listed, twice = DeltaFiles.parted(live, base.files[0], checkpoint.late_stats)
+    outcomes = {(slice_.path, slice_.hidden_id): slice_ for slice_ in twice}
+    if len(outcomes) < len(twice):
+        raise MalformedLogError(file=base.files[0], reason=f"path {twice[0].path!r} is live twice")
+    return _State(base.version, checkpoint.protocol, checkpoint.metadata, listed, twice=outcomes)
 
 
 def _replay(log: DeltaLog, state: _State, version: Version, files: bool) -> _State:
-    """Replay the commits after a state up to a version; the newest commit decides per path."""
-    changes: dict[str, FileSlice | None] = {}
+    """Replay the commits after a state up to a version; the newest commit decides per logical file."""
+    outcomes: dict[LogicalFile, FileSlice | None] = dict(state.twice)
     protocol, metadata, blank = state.protocol, state.metadata, list(state.blank)
     for at in range(state.version + 1, version + 1):
         actions = log.commit(at)
@@ -184,10 +195,11 @@ def _replay(log: DeltaLog, state: _State, version: Version, files: bool) -> _Sta
             reason = f"the add of {actions.unvalued!r} has no partitionValues, the table is partitioned"
             raise MalformedLogError(file=commit_name(at), reason=reason)
         if files:
-            changes.update(actions.outcome())
+            outcomes.update(actions.outcome())
         if actions.blank:
             blank.append(at)
-    return _State(version, protocol, metadata, state.files.overlaid(changes), tuple(blank))
+    live = reconcile(state.files, outcomes, log.storage.root, version)
+    return _State(version, protocol, metadata, live, tuple(blank))
 
 
 def _check_protocol_serves(log: DeltaLog, state: _State) -> None:
@@ -244,6 +256,7 @@ def extend_snapshot(log: DeltaLog, before: DeltaSnapshot, version: Version) -> D
     Raises:
         CommitGapError: a commit in between is missing.
         MalformedLogError: a commit in between is damaged.
+        LiveTwiceError: a path is live with two deletion vectors.
         UnsupportedFeatureError: a commit in between demands a feature that this reader does not support.
     """
     assert isinstance(before.files, DeltaFiles)

@@ -18,7 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from support.byte_answers import decoded, json_actions, same_add, same_files, same_rows
+from support.byte_answers import json_actions, logical_file, same_add, same_files, same_rows
 from support.byte_edits import edited, edited_parquet, edited_vector
 from support.byte_readings import adds_of_parquet, column_of_parquet, partition_reading, z85_reading
 from support.byte_seeds import Seeds
@@ -138,13 +138,13 @@ class Ground:
         adds, removes = {}, set()
         for name, body in json_actions(data):
             if name == "add":
-                adds[decoded(body["path"])] = body
+                adds[logical_file(body)] = body
             elif name == "remove":
-                removes.add(decoded(body["path"]))
+                removes.add(logical_file(body))
         assert found.adds.keys() == adds.keys(), "adds"
         assert found.removes.keys() == removes, "removes"
-        for path, slice_ in found.adds.items():
-            same_add(slice_, adds[path])
+        for key, slice_ in found.adds.items():
+            same_add(slice_, adds[key])
         return True
 
     def hint(self, data: bytes) -> bool:

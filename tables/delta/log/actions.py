@@ -1,11 +1,12 @@
-"""The actions of one commit: parsed, checked, grouped by path.
+"""The actions of one commit: parsed, checked, grouped by logical file.
 
 A commit may be empty: some writers die after they create its file. A byte order mark before a line is
 skipped. Fields that no answer needs (statistics, size and time of a file) may be missing.
 
-The lines of a commit have no order. At most one add and one remove count per path; both together change the
-hidden rows, and an add of a live file replaces the file's statistics. Unknown actions and fields are ignored.
-Paths are percent-decoded once. Source: Delta protocol, Actions.
+A logical file is a path and a deletion vector, or none. The lines of a commit have no order: a commit adds or
+removes a logical file, not both. A remove and an add of one path with different vectors change the hidden
+rows, and an add of a live file replaces the file's statistics. Unknown actions and fields are ignored. Paths
+are percent-decoded once. Source: Delta protocol, Actions and Action Reconciliation.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     import json
 else:
     json = lazy("json")
+
+LogicalFile = tuple[str, str]
+"""The key of file actions: the decoded path, and the identity of the deletion vector or an empty text."""
 
 _INTEGERS = 2**31
 """Exclusive limit of the offset and size of a deletion vector, which Delta types as integer."""
@@ -75,10 +79,10 @@ class Metadata(NamedTuple):
 
 @dataclass
 class Actions:
-    """The actions of one commit (or JSON manifest). `adds` and `removes` are keyed by decoded path."""
+    """The actions of one commit (or JSON manifest). `adds` and `removes` are keyed by logical file."""
 
-    adds: dict[str, FileSlice] = field(default_factory=dict)
-    removes: dict[str, FileSlice] = field(default_factory=dict)
+    adds: dict[LogicalFile, FileSlice] = field(default_factory=dict)
+    removes: dict[LogicalFile, FileSlice] = field(default_factory=dict)
     protocol: Protocol | None = None
     metadata: Metadata | None = None
     info: Mapping[str, Any] = field(default_factory=dict)
@@ -88,11 +92,8 @@ class Actions:
     unvalued: str = ""
     """The path of an add without partitionValues, which is valid only in an unpartitioned table."""
 
-    def outcome(self) -> dict[str, FileSlice | None]:
-        """Return the slice after the commit for each path that the commit names; None for a removed path.
-
-        An add wins over a remove of the same path.
-        """
+    def outcome(self) -> dict[LogicalFile, FileSlice | None]:
+        """Return the slice after the commit for each logical file that the commit names; None if removed."""
         return {**dict.fromkeys(self.removes), **self.adds}
 
     @property
@@ -118,11 +119,13 @@ def parse_actions(data: bytes, file: str) -> Actions:
     for name, action in _lines(data, file):
         out.blank = False
         if name == "add":
-            _put(out.adds, parse_add(action, file), file)
+            added = parse_add(action, file)
+            out.adds[added.path, added.hidden_id] = added
             if action.get("partitionValues") is None:
                 out.unvalued = action["path"]
         elif name == "remove":
-            _put(out.removes, parse_remove(action, file), file)
+            removed = parse_remove(action, file)
+            out.removes[removed.path, removed.hidden_id] = removed
         elif name == "protocol":
             out.protocol = Protocol.parse(action, file)
         elif name == "metaData":
@@ -132,11 +135,8 @@ def parse_actions(data: bytes, file: str) -> Actions:
             out.info = action
         elif name == "sidecar":
             out.sidecars.append(_text(action, "path", file))
-    for path in out.adds.keys() & out.removes.keys():
-        if out.adds[path].hidden_id == out.removes[path].hidden_id:
-            raise MalformedLogError(
-                file=file, reason=f"it adds and removes {path!r} with the same hidden rows"
-            )
+    for path, _ in out.adds.keys() & out.removes.keys():
+        raise MalformedLogError(file=file, reason=f"it adds and removes {path!r} with the same hidden rows")
     return out
 
 
@@ -168,15 +168,6 @@ def _lines(data: bytes, file: str) -> Iterator[tuple[str, dict[str, Any]]]:
                 yield name, body
             elif body is not None and name in ("add", "remove", "protocol", "metaData"):
                 raise MalformedLogError(file=file, reason=f"line {number}: {name} is not an object")
-
-
-def _put(into: dict[str, FileSlice], slice_: FileSlice, file: str) -> None:
-    before = into.setdefault(slice_.path, slice_)
-    if before.hidden_id != slice_.hidden_id:
-        raise MalformedLogError(
-            file=file, reason=f"path {slice_.path!r} occurs twice with other deletion vectors"
-        )
-    into[slice_.path] = slice_
 
 
 def parse_add(action: Mapping[str, Any], file: str) -> FileSlice:
