@@ -91,6 +91,8 @@ class Column:
     the table maps columns by id, else empty. `zone`: the time zone of partition values without an offset.
     `generated`: the SQL expression whose value the column always holds, or empty. `null_folder`: the index,
     from 0, of the folder in a data file's path that says if the column is NULL; None if there is none.
+    `unit`: ms or us if the log declares the unit of times, whatever a data file says of its numbers; else
+    empty.
     """
 
     name: tuple[str, ...]
@@ -104,6 +106,7 @@ class Column:
     zone: str = "UTC"
     generated: str = ""
     null_folder: int | None = None
+    unit: str = ""
 
     def is_null_in(self, path: str) -> bool:
         """Return whether the folders of a data file say that the column is NULL, whatever the file holds."""

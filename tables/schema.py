@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -160,8 +160,12 @@ class SameSchema:
         return isinstance(other, SameSchema) and other.schema is self.schema
 
 
-def arrow_type(type_: DataType, label: str) -> pa.DataType:
+def arrow_type(
+    type_: DataType, label: str, of_field: Callable[[Column], pa.DataType] | None = None
+) -> pa.DataType:
     """Return the Arrow type to which values of a logical type are decoded.
+
+    `of_field`: returns the types of the fields within the type.
 
     Raises:
         ColumnTypeError: the type cannot be decoded (interval, geometry ...).
@@ -174,7 +178,8 @@ def arrow_type(type_: DataType, label: str) -> pa.DataType:
         return pa.decimal128(type_.precision, type_.scale)
     if type_.name == "variant":
         return pa.struct([("metadata", pa.binary()), ("value", pa.binary())])
-    inner = [pa.field(f.name[-1], arrow_type(f.type, f.label), f.nullable) for f in type_.fields]
+    of_field = of_field or (lambda inner: arrow_type(inner.type, inner.label))
+    inner = [pa.field(f.name[-1], of_field(f), f.nullable) for f in type_.fields]
     if type_.name in ("struct", "tuple"):
         return pa.struct(inner)
     if type_.name == "array":
@@ -184,6 +189,12 @@ def arrow_type(type_: DataType, label: str) -> pa.DataType:
     hint = f"Name the other columns, without {label}; {label} IS NULL may be asked of it."
     reason = "values of this type cannot be decoded"
     raise ColumnTypeError(column=label, type=type_.sql, reason=reason, hint=hint)
+
+
+def declared_arrow_type(column: Column) -> pa.DataType:
+    """Return the Arrow type of a column as `arrow_type` does, with times in the unit that is declared."""
+    type_ = arrow_type(column.type, column.label, declared_arrow_type)
+    return pa.timestamp(column.unit, type_.tz) if column.unit else type_
 
 
 def presence_of(column: Column) -> Column:

@@ -28,7 +28,7 @@ from tailbit.index.roaring.elements import coding_of
 from tailbit.index.write.hidden import HiddenRowsReader
 from tailbit.index.write.value_changes import entering, leaving
 from tailbit.tables.model import Column, FileSlice
-from tailbit.tables.parquet.data_file import footer_hash
+from tailbit.tables.parquet.data_file import footer_hash, is_read_by_unit
 from tailbit.tables.parquet.rows import fetch, visible_positions
 from tailbit.tables.partition_values import partition_array
 from tailbit.tables.positions import BitPositions, positions_in
@@ -143,11 +143,14 @@ class Counting:
         """Count the rows of tables that were read from data files.
 
         `read`: tables, each with ascending numbers of its rows. All or nothing: return False if a file is
-        gone or is another one.
+        gone, is another one, or may have been read by other units of its times when it was counted.
         """
         counted: list[_Counts] = []
         try:
             if any(footer_hash(self._source, record.path) != record.footer for record in records):
+                return False
+            stored = sources_of(column for column, _ in columns)
+            if any(is_read_by_unit(self._source, record.path, stored) for record in records):
                 return False
             for table, rows in read:
                 counted += _counts_of(table, columns, rows, sign)

@@ -25,6 +25,7 @@ from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.data_file import DataFile, open_data_file
 from tailbit.tables.parquet.decode import find_field
 from tailbit.tables.parquet.leaves import ParquetNode, plain_type
+from tailbit.tables.parquet.relabelling import declared_type
 from tailbit.tables.schema import Schema, arrow_type
 from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.storage import Storage
@@ -238,6 +239,8 @@ def _widens(narrow: str, kind: str) -> bool:
 def _is_read_as_stored(file: DataFile, column: Column, node: ParquetNode) -> bool:
     """Return whether a leaf stores exactly the type of its column, in a form that all readers understand."""
     stored, wanted = plain_type(node.field.type), arrow_type(column.type, column.label)
+    if declared_type(stored, column) is not None:
+        return False
     if pa.types.is_timestamp(stored) and pa.types.is_timestamp(wanted):
         if str(file.metadata.schema.column(node.first).physical_type) == "INT96":
             return wanted.tz is not None

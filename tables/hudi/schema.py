@@ -47,6 +47,13 @@ _LOGICAL = {
     "local-timestamp-millis": DataType("timestamp_ntz"),
     "local-timestamp-micros": DataType("timestamp_ntz"),
 }
+_UNITS = {"timestamp-millis": "ms", "local-timestamp-millis": "ms", "local-timestamp-micros": "us"}
+"""Types of times whose unit counts, whatever a data file says of its numbers; see `relabelling`."""
+READING_RULES = 1
+"""The version of the rules by which values of data files are read, raised when the values of a file change.
+
+An index that was built by other rules checks its files once, and reads those anew whose values may differ.
+"""
 _MAX_DEPTH = 64
 
 
@@ -82,32 +89,35 @@ def with_null_folders(schema: Schema, partitioned: Sequence[str]) -> Schema:
 
 
 @lru_cache(maxsize=64)
-def float_mark(text: str) -> int:
-    """Return a number that identifies which columns of an Avro schema are floats; 0 if no column is a float.
+def reading_mark(text: str) -> int:
+    """Return a number that identifies how a schema in Avro has values of files read; 0 if as they are stored.
 
-    Hudi reads a float that has become a double by the float's text: the same file then has other values.
+    Hudi reads a float that has become a double by the float's text, and times in the unit that the schema
+    declares: under another schema, the same file has other values.
     """
-    if '"float"' not in text:
+    if '"float"' not in text and not any(name in text for name in _UNITS):
         return 0
     try:
-        floats = sorted(_floats(orjson.loads(text), ""))
+        read_otherwise = sorted(_read_otherwise(orjson.loads(text), ""))
     except ValueError:
         return 0
-    return zlib.crc32("\0".join(floats).encode()) if floats else 0
+    return zlib.crc32("\0".join(read_otherwise).encode()) if read_otherwise else 0
 
 
-def _floats(type_: Any, path: str) -> Iterator[str]:
-    """Yield the paths of the floats in a type."""
+def _read_otherwise(type_: Any, path: str) -> Iterator[str]:
+    """Yield the paths of the floats in a type, and of the times whose unit is declared."""
     if type_ == "float":
         yield path
     elif isinstance(type_, list):
         for member in type_:
-            yield from _floats(member, path)
+            yield from _read_otherwise(member, path)
     elif isinstance(type_, dict):
+        if type_.get("logicalType") in _UNITS:
+            yield f"{path}:{type_['logicalType']}:{READING_RULES}"
         for field_ in type_.get("fields") or ():
-            yield from _floats(field_.get("type"), f"{path}.{field_.get('name')}")
+            yield from _read_otherwise(field_.get("type"), f"{path}.{field_.get('name')}")
         for part in ("type", "items", "values"):
-            yield from _floats(type_.get(part), path)
+            yield from _read_otherwise(type_.get(part), path)
 
 
 @dataclass
@@ -142,7 +152,8 @@ class _SchemaReader:
             if len(others) > 1:
                 return Column(path, path, DataType("union", raw=type_))
             nullable, type_ = "null" in type_, others[0] if others else "null"
-        return Column(path, path, self._type(type_, path), nullable)
+        unit = _UNITS.get(type_.get("logicalType"), "") if isinstance(type_, dict) else ""
+        return Column(path, path, self._type(type_, path), nullable, unit=unit)
 
     def _type(self, type_: Any, path: tuple[str, ...]) -> DataType:
         """Return the logical type of an Avro type other than a union."""

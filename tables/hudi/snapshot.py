@@ -26,7 +26,7 @@ from tailbit.tables.hudi.log_files.blocks import look_ahead
 from tailbit.tables.hudi.log_files.plan import slice_name
 from tailbit.tables.hudi.log_files.rules import merge_rule
 from tailbit.tables.hudi.log_files.slices import GroupReader
-from tailbit.tables.hudi.schema import float_mark, parse_schema, with_null_folders
+from tailbit.tables.hudi.schema import parse_schema, reading_mark, with_null_folders
 from tailbit.tables.hudi.versions import WRITES, Versions
 from tailbit.tables.model import FileSlice, Version
 from tailbit.tables.schema import Schema
@@ -61,17 +61,17 @@ class AvroSchema:
         return with_null_folders(schema, self.partitioned) if self.partitioned else schema
 
     def marked(self, slice_: FileSlice) -> FileSlice:
-        """Return a slice that differs from the same slice under a schema in which other columns are floats.
+        """Return a slice that differs from the same slice under a schema by which values are read otherwise.
 
-        Hudi reads a float that has become a double by its text, so what is known of a file's values no longer
-        holds. The two slices differ by their modification time, which has no other use: Hudi gives none.
+        What is known of a file's values then no longer holds; see `reading_mark`. The two slices differ by
+        their modification time, which has no other use: Hudi gives none.
         """
         return replace(slice_, mtime=self.mark)
 
     @property
     def mark(self) -> int:
-        """The number that identifies which columns are floats; see `float_mark`."""
-        return float_mark(self.text)
+        """The number that identifies how values of files are read; see `reading_mark`."""
+        return reading_mark(self.text)
 
     def after(self, commit: Commit, instant: Instant) -> AvroSchema:
         """Return the schema in force once an instant has completed."""

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from tailbit.tables.hudi.log.instants import CHANGES, Instant
 from tailbit.tables.hudi.log.timeline import Timeline
+from tailbit.tables.hudi.schema import READING_RULES
 from tailbit.tables.hudi.versions import Versions
 from tailbit.tables.model import Fingerprint
 
@@ -53,8 +54,11 @@ def lineage(versions: Versions, at: int) -> tuple[tuple[str, str], ...]:
 
 
 def digest_of(versions: Versions, at: int, content: bytes) -> str:
-    """Return the hash of a version: of the requested times up to it, and of its content and instant keys."""
-    digest = hashlib.sha256(content)
+    """Return the hash of a version: of the requested times up to it, and of its content and instant keys.
+
+    The second hash is also of the rules by which data files are read: an index built by others checks them.
+    """
+    digest = hashlib.sha256(f"{READING_RULES}".encode() + content)
     for key in lineage(versions, at):
         digest.update(repr(key).encode())
     return _hash_of_requests(requested for requested, _ in lineage(versions, at)) + digest.hexdigest()[:_HALF]

@@ -58,10 +58,10 @@ def row_group_bounds(layout: Layout, path: str, column: Column) -> list[FileBoun
         DataFileError: the name of the column is ambiguous in the file.
     """
     known = layout.bounds.get(column.id, None)
-    if known is None or known[0] != column.type:
+    if known is None or known[0] != (column.type, column.unit):
         (groups,) = column_statistics([(layout, path)], column)
         bounds = [None if g.low is None else FileBounds(g.low, g.high, g.nulls, None) for g in groups]
-        known = layout.bounds[column.id] = (column.type, bounds)
+        known = layout.bounds[column.id] = ((column.type, column.unit), bounds)
     return known[1]
 
 

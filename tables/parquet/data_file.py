@@ -10,7 +10,7 @@ legacy calendar are refused where that calendar differs from the current one.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
@@ -25,6 +25,7 @@ from tailbit.tables.parquet.file import EncryptedParquet, ParquetFile, open_shap
 from tailbit.tables.parquet.int96 import check_int96, int96_leaves
 from tailbit.tables.parquet.layout import Layout, keep_layout, known_layout, layout_of
 from tailbit.tables.parquet.leaves import ParquetNode
+from tailbit.tables.parquet.relabelling import has_unit, is_relabelled
 from tailbit.tables.schema import arrow_type
 from tailbit.tables.storage import Stat, Storage
 
@@ -189,6 +190,22 @@ def footer_hash(storage: Storage, slice_path: str) -> str:
     except ValueError as wrong:
         raise DataFileError(file=slice_path, reason=str(wrong)) from wrong
     return hashlib.sha256(footer).hexdigest()[:32]
+
+
+def is_read_by_unit(storage: Storage, slice_path: str, columns: Iterable[Column]) -> bool:
+    """Return whether values of some columns of a file depend on the units of times that the table declares.
+
+    Cost: none unless the table declares units of these columns; else the footer.
+
+    Raises:
+        DataFileError: the file is missing or has no Parquet footer.
+    """
+    timed = [column for column in columns if has_unit(column)]
+    if not timed:
+        return False
+    layout = open_layout(storage, slice_path)
+    nodes = ((column, field_of(layout, column, slice_path)) for column in timed)
+    return any(steps is not None and is_relabelled(column, steps[-1]) for column, steps in nodes)
 
 
 def read_columns(

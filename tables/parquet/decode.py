@@ -1,7 +1,7 @@
 """Decoding of stored values to the table's current logical type.
 
 Structs, arrays and maps are decoded recursively. Only widenings that Delta allows are cast, each exactly;
-any other type change is refused, except Hudi's promotions in a Hudi table.
+any other type change is refused, except Hudi's promotions and units of times in a Hudi table.
 Source: Delta protocol, Type Widening; Spark's rules for INT96, zone-less timestamps and the legacy calendar.
 """
 
@@ -19,6 +19,7 @@ from tailbit.tables.arrow import arrow_array, decoded, nested_array, numpy_of
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.leaves import ParquetNode
 from tailbit.tables.parquet.promotion import is_promotion, promoted
+from tailbit.tables.parquet.relabelling import declared_type
 from tailbit.tables.schema import PRESENCE, arrow_type
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ class Decoder:
 
     def _leaf(self, stored: pa.Array, column: Column, node: ParquetNode) -> pa.Array:
         wanted = arrow_type(column.type, self.label)
-        stored = decoded(stored)
+        stored = self._as_declared(decoded(stored), column, node)
         self._check_calendar(stored, column, node)
         if column.type.char_length:
             return pc.utf8_rpad(pc.cast(stored, wanted), column.type.char_length, " ")
@@ -126,6 +127,13 @@ class Decoder:
                 reason=f"column {self.label} holds {stored.type}, the table says {column.type}",
             )
         return pc.cast(stored, wanted)
+
+    def _as_declared(self, stored: pa.Array, column: Column, node: ParquetNode) -> pa.Array:
+        """Return stored times in the unit that the table declares, whatever the file says of them."""
+        declared = declared_type(stored.type, column)
+        if declared is None or self._is_int96(node):
+            return stored
+        return stored.view(declared)
 
     def _is_int96(self, node: ParquetNode) -> bool:
         return str(self.metadata.schema.column(node.first).physical_type) == "INT96"

@@ -12,7 +12,8 @@ import orjson
 import pyarrow as pa
 
 _PLAIN = frozenset(("boolean", "int", "long", "float", "double", "string", "bytes"))
-_AS_STORED = frozenset(("date", "timestamp-micros", "local-timestamp-micros", "uuid"))
+_TIMES = ("timestamp-millis", "timestamp-micros", "local-timestamp-millis", "local-timestamp-micros")
+_AS_STORED = frozenset(("date", "uuid", *_TIMES))
 """Logical types whose values are read as the number, text or bytes that store them."""
 _SYNC = bytes(16)
 
@@ -56,7 +57,7 @@ def decode_plain(records: list[memoryview], root: Any) -> pa.Table:
 
 
 def numbered(type_: Any) -> Any:
-    """Return a schema in which dates, times in microseconds and UUIDs have only the type that stores them."""
+    """Return a schema in which dates, times and UUIDs have only the type that stores them."""
     if isinstance(type_, list):
         return [numbered(member) for member in type_]
     if not isinstance(type_, dict):

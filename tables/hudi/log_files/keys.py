@@ -44,6 +44,10 @@ class Missing(int):
     """
 
 
+class Millis(int):
+    """An instant in milliseconds; others are in microseconds, unless a writer mislabelled them."""
+
+
 class Truth(int):
     """A boolean: False is less than True."""
 
@@ -154,6 +158,9 @@ def _values(storage: Storage, rows: pa.Table, column: str, instant: str) -> list
     if types.is_int32(type_):
         values = pc.fill_null(values, 0)
     if types.is_timestamp(type_):
+        if type_.unit == "ms":
+            numbers = values.cast(pa.int64()).to_pylist()
+            return [Missing() if value is None else Millis(value) for value in numbers]
         values = values.cast(pa.timestamp("us", type_.tz)).cast(pa.int64())
     elif types.is_date32(type_):
         values = values.cast(pa.int32())

@@ -22,7 +22,7 @@ from tailbit.tables.hudi.log_files.blocks import BlockType, Header, LogBlock, re
 from tailbit.tables.hudi.log_files.by_polars import decode_plain, is_plain, numbered
 from tailbit.tables.hudi.schema import parse_schema
 from tailbit.tables.parquet.file import arrow_buffer, open_parquet
-from tailbit.tables.schema import arrow_type
+from tailbit.tables.schema import declared_arrow_type
 from tailbit.tables.storage import Storage
 
 _TWO, _ONE = struct.Struct(">ii"), struct.Struct(">i")
@@ -144,7 +144,7 @@ def _records(content: bytes) -> Iterator[memoryview]:
 
 def _arrow_schema(schema: str, path: str) -> pa.Schema:
     columns = parse_schema(schema, path, with_meta=False).columns
-    return pa.schema([pa.field(c.name[0], arrow_type(c.type, c.label), c.nullable) for c in columns])
+    return pa.schema([pa.field(c.name[0], declared_arrow_type(c), c.nullable) for c in columns])
 
 
 def _by_fastavro(records: list[memoryview], root: Any, wanted: pa.Schema) -> pa.Table:

@@ -14,6 +14,7 @@ from tailbit.tables.parquet.bloom.xxh64 import Hashes, hashes_of_bytes, hashes_o
 from tailbit.tables.parquet.decode import written_legacy
 from tailbit.tables.parquet.layout import Layout
 from tailbit.tables.parquet.leaves import ParquetNode
+from tailbit.tables.parquet.relabelling import declared_type
 
 _WORDS: dict[str, np.dtype[Any]] = {"INT32": np.dtype(np.int32), "INT64": np.dtype(np.int64)}
 _FLOATS: dict[str, np.dtype[Any]] = {"FLOAT": np.dtype(np.float32), "DOUBLE": np.dtype(np.float64)}
@@ -62,7 +63,7 @@ def _is_same(name: str, stored: pa.DataType, column: Column, layout: Layout) -> 
     modern = not written_legacy(layout.metadata, is_int96=False)
     if name == "date":
         return modern and bool(types.is_date32(stored))
-    in_micros = bool(types.is_timestamp(stored)) and stored.unit == "us"
+    in_micros = types.is_timestamp(stored) and stored.unit == "us" and declared_type(stored, column) is None
     return modern and in_micros and name in ("timestamp", "timestamp_ntz")
 
 

@@ -22,6 +22,7 @@ from tailbit.tables.parquet.data_file import flat_column
 from tailbit.tables.parquet.decode import written_legacy
 from tailbit.tables.parquet.layout import Layout
 from tailbit.tables.parquet.leaves import plain_type
+from tailbit.tables.parquet.relabelling import declared_type
 from tailbit.tables.parquet.row_assembly.by_polars import CHECKED
 from tailbit.tables.parquet.row_assembly.footer import written_leaf
 from tailbit.tables.parquet.value_search.condition import Floats, Needed, Numbers, Part, Stored, Texts
@@ -89,6 +90,8 @@ def _is_as_meant(
     """Return whether the stored values of a leaf are the table's values, and can be tested as stored."""
     physical = str(leaf.physical_type)
     if column.type.char_length or not _is_same(stored, arrow_type(column.type, column.label), leaf):
+        return False
+    if declared_type(stored, column) is not None:
         return False
     if column.type.name in _CALENDAR and written_legacy(layout.metadata, is_int96=False):
         return False

@@ -14,7 +14,7 @@ from support.drive import Drive
 from support.hudi_builder import HudiBuilder
 from tailbit.index.maintenance.alter import change_definitions
 from tailbit.index.model import DEFERRED
-from tailbit.tables.hudi.schema import float_mark
+from tailbit.tables.hudi.schema import reading_mark
 from tailbit.tables.open import open_table
 
 
@@ -129,11 +129,11 @@ def test_an_index_of_a_float_that_became_a_double_is_right_about_files_that_kept
 
 
 def test_only_columns_of_floats_mark_files() -> None:
-    assert float_mark('{"type": "record", "fields": [{"name": "a", "type": ["null", "double"]}]}') == 0
+    assert reading_mark('{"type": "record", "fields": [{"name": "a", "type": ["null", "double"]}]}') == 0
     nested = '{"fields": [{"name": "a", "type": {"type": "array", "items": ["null", "float"]}}]}'
     other = nested.replace('"a"', '"b"')
-    assert len({float_mark(nested), float_mark(other), 0}) == 3
-    assert float_mark('"float" is no schema') == 0
+    assert len({reading_mark(nested), reading_mark(other), 0}) == 3
+    assert reading_mark('"float" is no schema') == 0
 
 
 def test_files_are_told_anew_only_where_the_float_columns_change(tmp_path: Path) -> None:
