@@ -141,7 +141,7 @@ SHAPES: dict[str, tuple[Any, pa.Array, list[Any]]] = {
 
 
 @pytest.mark.supports_hudi(
-    "Both", "times in milliseconds that files label as microseconds, or not at all", "exact"
+    "Schema and types", "times in milliseconds labelled as microseconds, local times without a label", "exact"
 )
 @pytest.mark.parametrize("shape", SHAPES)
 def test_times_are_read_in_the_unit_that_the_schema_declares(shape: str, tmp_path: Path) -> None:
@@ -270,6 +270,9 @@ def test_rows_ordered_by_times_of_one_unit_are_merged(tmp_path: Path) -> None:
     assert table.values() == {1: MOMENT, 2: MOMENT.replace(microsecond=940000)}
 
 
+@pytest.mark.supports_hudi(
+    "MERGE_ON_READ", "an ordering column of times that some files label wrongly", "refused"
+)
 def test_rows_ordered_by_times_of_which_some_are_mislabelled_are_refused(tmp_path: Path) -> None:
     table = Table(tmp_path, declared("timestamp-millis"), "MERGE_ON_READ", **BY_TIME)
     base = table.write([1, 2], numbers(INSTANT, MILLIS, MILLIS), GROUP)
@@ -278,6 +281,7 @@ def test_rows_ordered_by_times_of_which_some_are_mislabelled_are_refused(tmp_pat
         table.values()
 
 
+@pytest.mark.supports_hudi("Ways to ask", "times that files label wrongly, in views of `to_delta`", "refused")
 def test_a_view_over_files_that_mislabel_their_times_is_refused(tmp_path: Path) -> None:
     table = Table(tmp_path, declared("timestamp-millis"))
     table.write([1, 2], WRONG)
