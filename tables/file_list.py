@@ -26,6 +26,8 @@ LateStats = Callable[[], pa.ChunkedArray]
 """A reader of deferred statistics: returns large_string, indexed by `origin`."""
 
 Files = TypeVar("Files", bound="FileList")
+Places = Mapping[str, tuple[int, bool]]
+"""By path: the row number of a file, or where it would be inserted, and whether it is live."""
 
 _MAX_PIECES = 256
 _MANY_FILES = 16
@@ -166,11 +168,6 @@ class FileList(Sequence[FileSlice], ABC):
         """Return the descriptor of the hidden rows of a file by row number, or None. Reads no statistics."""
         return self._hidden(self._stored["hidden"][number].as_py())
 
-    def hidden_id(self, number: int) -> str:
-        """Return the identity of the hidden rows of a file by row number; empty if no row is hidden."""
-        hidden = self.hidden(number)
-        return "" if hidden is None else hidden.id
-
     def partition_texts(self, physical: str) -> pa.ChunkedArray:
         """Return the log's text of a partition column per file, as strings; null if missing.
 
@@ -236,14 +233,14 @@ class FileList(Sequence[FileSlice], ABC):
         found = [at for at, is_there in map(self._find, paths) if is_there]
         return {slice_.path: slice_ for slice_ in self.at(found)}
 
-    def numbers_of(self, paths: Collection[str]) -> dict[str, int]:
-        """Return the row numbers of the live ones among `paths`. Cost: a bisection per path, or one pass."""
+    def places_of(self, paths: Collection[str]) -> Places:
+        """Return the places of `paths`; of many, only those of the live ones, by one pass over all files."""
         if not self._are_many(paths):
-            return {path: at for path in paths for at, is_there in [self._find(path)] if is_there}
+            return {path: self._find(path) for path in paths}
         named = pc.is_in(self.paths, value_set=arrow_array(list(paths), pa.string()))
         numbers = np.flatnonzero(numpy_of(named, dtype=bool))
         live = pc.take(self.paths, arrow_array(numbers)).to_pylist()
-        return dict(zip(live, numbers.tolist(), strict=True))
+        return dict(zip(live, ((number, True) for number in numbers.tolist()), strict=True))
 
     def _are_many(self, paths: Collection[str]) -> bool:
         """Return whether one pass over all files costs less than to find each of `paths`."""
@@ -263,10 +260,11 @@ class FileList(Sequence[FileSlice], ABC):
                 high = middle
         return low, low < len(self) and paths[low].as_py() == path
 
-    def overlaid(self: Files, changes: Mapping[str, FileSlice | None]) -> Files:
+    def overlaid(self: Files, changes: Mapping[str, FileSlice | None], places: Places | None = None) -> Files:
         """Return the list after changes by path: a slice replaces or adds a file, None removes it.
 
-        Cost: that of the changes, plus one copy of the paths; many changes cost a full sort.
+        `places`: as `places_of` gives them, where they are known. Cost: that of the changes, plus one copy of
+        the paths; many changes cost a full sort.
 
         For example, a list of files a, b, d, overlaid with {b: None, c: slice}, is spliced from the pieces a,
         c, d.
@@ -280,12 +278,13 @@ class FileList(Sequence[FileSlice], ABC):
             gone = pc.is_in(self._stored["path"], value_set=arrow_array(list(changes), pa.string()))
             kept = pc.filter(self._stored, pc.invert(gone))
             return type(self).sorted(pa.concat_tables([kept, added]), self._file, self._late)
-        return type(self)(self._spliced(changes, added), self._file, self._late)
+        places = self.places_of(changes) if places is None else places
+        return type(self)(self._spliced(changes, added, places), self._file, self._late)
 
-    def _spliced(self, changes: Mapping[str, FileSlice | None], added: pa.Table) -> pa.Table:
+    def _spliced(self, changes: Mapping[str, FileSlice | None], added: pa.Table, places: Places) -> pa.Table:
         pieces, used_files, used, start = [], 0, 0, 0
         for path in sorted(changes):
-            at, replaced = self._find(path)
+            at, replaced = places[path]
             if at > used_files:
                 pieces += [added.slice(start, used - start), self._stored.slice(used_files, at - used_files)]
                 start = used

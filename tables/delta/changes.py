@@ -29,17 +29,17 @@ def read_changes(clock: Clock, first: Version, last: Version) -> Changes:
     for version in range(first, last + 1):
         actions = clock.log.commit(version)
         outcomes.update(actions.outcome())
-        for (path, _), slice_ in actions.removes.items():
-            old.setdefault(path, slice_)
-        for path, _ in actions.adds:
-            old.setdefault(path, None)
+        for slice_ in actions.removes.values():
+            old.setdefault(slice_.path, slice_)
+        for slice_ in actions.adds.values():
+            old.setdefault(slice_.path, None)
         schema_changed |= actions.metadata is not None
         infos.append(_info(version, clock.timestamp(version), actions))
     new: dict[str, FileSlice] = {}
     unsettled = set()
-    for (path, _), live in outcomes.items():
-        if live is not None and new.setdefault(path, live) is not live:
-            unsettled.add(path)
+    for live in outcomes.values():
+        if live is not None and new.setdefault(live.path, live) is not live:
+            unsettled.add(live.path)
     slices = (SliceChange(path, old[path], new.get(path), path not in unsettled) for path in sorted(old))
     return Changes(first, last, tuple(slices), tuple(infos), schema_changed)
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from tailbit.errors import LiveTwiceError
 from tailbit.tables.delta.files import DeltaFiles
-from tailbit.tables.delta.log.actions import LogicalFile
+from tailbit.tables.delta.log.actions import LogicalFile, logical_file, path_of
 from tailbit.tables.model import FileSlice, Version
 
 Outcomes = Mapping[LogicalFile, FileSlice | None]
@@ -28,16 +28,18 @@ def reconcile(files: DeltaFiles, outcomes: Outcomes, root: str, version: Version
         LiveTwiceError: a path is live with two deletion vectors, or with one and without.
     """
     changes: dict[str, FileSlice | None] = {}
-    for (path, _), slice_ in outcomes.items():
+    for file, slice_ in outcomes.items():
         if slice_ is None:
-            changes.setdefault(path, None)
-        elif changes.get(path) is None:
-            changes[path] = slice_
+            changes.setdefault(path_of(file), None)
+        elif changes.get(slice_.path) is None:
+            changes[slice_.path] = slice_
         else:
+            raise LiveTwiceError(path=root, version=version, file=slice_.path)
+    if not len(files):
+        return files.overlaid(changes)
+    places, has_vectors = files.places_of(changes), files.any_hidden
+    for path, (number, is_live) in places.items():
+        hidden = files.hidden(number) if is_live and has_vectors else None
+        if is_live and logical_file(path, hidden) not in outcomes and changes.pop(path) is not None:
             raise LiveTwiceError(path=root, version=version, file=path)
-    for path, number in files.numbers_of(changes).items():
-        if (path, files.hidden_id(number)) in outcomes:
-            continue
-        if changes.pop(path) is not None:
-            raise LiveTwiceError(path=root, version=version, file=path)
-    return files.overlaid(changes)
+    return files.overlaid(changes, places)

@@ -20,7 +20,7 @@ from tailbit.imports.dataclass import dataclass
 from tailbit.imports.lazy import lazy
 from tailbit.tables.arrow import no_rows
 from tailbit.tables.delta.files import STORED, DeltaFiles
-from tailbit.tables.delta.log.actions import LogicalFile, Metadata
+from tailbit.tables.delta.log.actions import LogicalFile, Metadata, logical_file
 from tailbit.tables.delta.log.commits import DeltaLog
 from tailbit.tables.delta.log.listing import LOG, LogCheckpoint, commit_name
 from tailbit.tables.delta.log.protocol import (
@@ -178,7 +178,7 @@ def _base_state(log: DeltaLog, base: LogCheckpoint | None, files: bool) -> _Stat
     check_configuration(checkpoint.metadata.configuration, log.storage.root, base.version)
     live = checkpoint.files if files else _no_files()
     listed, twice = DeltaFiles.parted(live, base.files[0], checkpoint.late_stats)
-    outcomes = {(slice_.path, slice_.hidden_id): slice_ for slice_ in twice}
+    outcomes = {logical_file(slice_.path, slice_.hidden): slice_ for slice_ in twice}
     if len(outcomes) < len(twice):
         raise MalformedLogError(file=base.files[0], reason=f"path {twice[0].path!r} is live twice")
     return _State(base.version, checkpoint.protocol, checkpoint.metadata, listed, twice=outcomes)

@@ -27,13 +27,13 @@ def decoded(path: str) -> str:
     return "/" + text[5:].lstrip("/") if path.startswith("file:") else text
 
 
-def logical_file(body: dict[str, Any]) -> tuple[str, str]:
-    """The path of a file action and the unique id of its deletion vector, or an empty text."""
+def logical_file(body: dict[str, Any]) -> str:
+    """The path of a file action, with the unique id of its deletion vector behind a NUL."""
     vector = body.get("deletionVector") or {}
     if not vector.get("storageType"):
-        return decoded(body["path"]), ""
+        return decoded(body["path"])
     offset = "" if vector.get("offset") is None else f"@{vector['offset']}"
-    return decoded(body["path"]), f"{vector['storageType']}{vector['pathOrInlineDv']}{offset}"
+    return f"{decoded(body['path'])}\0{vector['storageType']}{vector['pathOrInlineDv']}{offset}"
 
 
 def same_add(slice_: FileSlice, body: dict[str, Any]) -> None:

@@ -24,15 +24,15 @@ from tailbit.tables.delta.deletion_vectors import DeletionVector
 from tailbit.tables.delta.log.protocol import Protocol
 from tailbit.tables.delta.paths import decode_path
 from tailbit.tables.delta.statistics import DeltaStatistics, num_records
-from tailbit.tables.model import UNKNOWN_SIZE, FileSlice
+from tailbit.tables.model import UNKNOWN_SIZE, FileSlice, HiddenRows
 
 if TYPE_CHECKING:
     import json
 else:
     json = lazy("json")
 
-LogicalFile = tuple[str, str]
-"""The key of file actions: the decoded path, and the identity of the deletion vector or an empty text."""
+LogicalFile = str
+"""The key of file actions; see `logical_file`."""
 
 _INTEGERS = 2**31
 """Exclusive limit of the offset and size of a deletion vector, which Delta types as integer."""
@@ -75,6 +75,16 @@ class Metadata(NamedTuple):
             raise MalformedLogError(file=file, reason="configuration is not an object")
         kept = {str(k): str(v) for k, v in settings.items() if v is not None}
         return cls(id_, text, tuple(partitions), kept)
+
+
+def logical_file(path: str, hidden: HiddenRows | None) -> LogicalFile:
+    """Return the key of a file: its decoded path, with the identity of its deletion vector behind a NUL."""
+    return path if hidden is None else f"{path}\0{hidden.id}"
+
+
+def path_of(file: LogicalFile) -> str:
+    """Return the decoded path of a logical file."""
+    return file.partition("\0")[0]
 
 
 @dataclass
@@ -120,12 +130,12 @@ def parse_actions(data: bytes, file: str) -> Actions:
         out.blank = False
         if name == "add":
             added = parse_add(action, file)
-            out.adds[added.path, added.hidden_id] = added
+            out.adds[logical_file(added.path, added.hidden)] = added
             if action.get("partitionValues") is None:
                 out.unvalued = action["path"]
         elif name == "remove":
             removed = parse_remove(action, file)
-            out.removes[removed.path, removed.hidden_id] = removed
+            out.removes[logical_file(removed.path, removed.hidden)] = removed
         elif name == "protocol":
             out.protocol = Protocol.parse(action, file)
         elif name == "metaData":
@@ -135,8 +145,9 @@ def parse_actions(data: bytes, file: str) -> Actions:
             out.info = action
         elif name == "sidecar":
             out.sidecars.append(_text(action, "path", file))
-    for path, _ in out.adds.keys() & out.removes.keys():
-        raise MalformedLogError(file=file, reason=f"it adds and removes {path!r} with the same hidden rows")
+    for key in out.adds.keys() & out.removes.keys():
+        reason = f"it adds and removes {out.adds[key].path!r} with the same hidden rows"
+        raise MalformedLogError(file=file, reason=reason)
     return out
 
 
