@@ -263,7 +263,7 @@ class FileList(Sequence[FileSlice], ABC):
     def overlaid(self: Files, changes: Mapping[str, FileSlice | None], places: Places | None = None) -> Files:
         """Return the list after changes by path: a slice replaces or adds a file, None removes it.
 
-        `places`: as `places_of` gives them, where they are known. Cost: that of the changes, plus one copy of
+        `places`: those that are known, by `places_of`. Cost: that of the changes, plus one copy of
         the paths; many changes cost a full sort.
 
         For example, a list of files a, b, d, overlaid with {b: None, c: slice}, is spliced from the pieces a,
@@ -278,13 +278,12 @@ class FileList(Sequence[FileSlice], ABC):
             gone = pc.is_in(self._stored["path"], value_set=arrow_array(list(changes), pa.string()))
             kept = pc.filter(self._stored, pc.invert(gone))
             return type(self).sorted(pa.concat_tables([kept, added]), self._file, self._late)
-        places = self.places_of(changes) if places is None else places
-        return type(self)(self._spliced(changes, added, places), self._file, self._late)
+        return type(self)(self._spliced(changes, added, places or {}), self._file, self._late)
 
     def _spliced(self, changes: Mapping[str, FileSlice | None], added: pa.Table, places: Places) -> pa.Table:
         pieces, used_files, used, start = [], 0, 0, 0
         for path in sorted(changes):
-            at, replaced = places[path]
+            at, replaced = places[path] if path in places else self._find(path)
             if at > used_files:
                 pieces += [added.slice(start, used - start), self._stored.slice(used_files, at - used_files)]
                 start = used
