@@ -184,8 +184,12 @@ class Indexer:
         Raises:
             LiveTwiceError: the path is live twice at the head too.
         """
-        is_known = record is not None and record.left is None and record.counted
-        fits = not is_known or record.hidden in {s.hidden_id for s in (change.old, change.new) if s}
+        fits = (
+            record is None
+            or record.left is not None
+            or not record.counted
+            or record.hidden in {s.hidden_id for s in (change.old, change.new) if s}
+        )
         if change.settled and fits:
             return change.new
         try:

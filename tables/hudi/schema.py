@@ -152,7 +152,7 @@ class _SchemaReader:
             if len(others) > 1:
                 return Column(path, path, DataType("union", raw=type_))
             nullable, type_ = "null" in type_, others[0] if others else "null"
-        unit = _UNITS.get(type_.get("logicalType"), "") if isinstance(type_, dict) else ""
+        unit = _UNITS.get(str(type_.get("logicalType")), "") if isinstance(type_, dict) else ""
         return Column(path, path, self._type(type_, path), nullable, unit=unit)
 
     def _type(self, type_: Any, path: tuple[str, ...]) -> DataType:
