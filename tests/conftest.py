@@ -95,12 +95,17 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
         for line in summary(left_out()):
             terminalreporter.write_line(line)
+        from support.profiles import PARTS, TURN
+
+        part = f"commit {TURN} has part {TURN % PARTS + 1} of {PARTS}"
+        terminalreporter.write_line(f"of tests by thirds and of random seeds, {part}: make proof has all")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Put files in the order in which they start; a test that asks for `spark` carries the marker."""
     if config.getoption("--since-proof"):
         _leave_to_the_night(config, items)
+        _leave_two_thirds(config, items)
     folders = {item.path: item.path.relative_to(Path(__file__).parent).parts[0] for item in items}
     ranks = {name: n for n, name in enumerate(LONGEST)}
     starting = sorted(
@@ -123,6 +128,21 @@ def _leave_to_the_night(config: pytest.Config, items: list[pytest.Item]) -> None
     nightly = {item for item in items if any(is_of(item.nodeid, suite) for suite in omitted)}
     items[:] = [item for item in items if item not in nightly]
     config.hook.pytest_deselected(items=list(nightly))
+
+
+def _leave_two_thirds(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Take the part of the tests marked `by_thirds` whose turn it is; of each function one at least."""
+    from support.profiles import of_turn
+
+    functions: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("by_thirds"):
+            functions.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    left = {item for own in functions.values() for item in own} - {
+        own[number] for own in functions.values() for number in of_turn(len(own))
+    }
+    items[:] = [item for item in items if item not in left]
+    config.hook.pytest_deselected(items=list(left))
 
 
 def pytest_runtest_setup() -> None:

@@ -133,6 +133,7 @@ def check_positions(opened: tailbit.IndexedTable, table: HudiTable) -> None:
         assert Counter(keys) == Counter(answer.read([key])[key].to_pylist())
 
 
+@pytest.mark.by_thirds
 @pytest.mark.parametrize("name", [claimed(name) for name in ALL])
 def test_every_readable_instant_is_answered_by_scan_and_by_an_index_built_in_one_go(
     name: str, tmp_path: Path
@@ -152,6 +153,7 @@ def test_every_readable_instant_is_answered_by_scan_and_by_an_index_built_in_one
         assert opened.where(condition).files_scanned == 0
 
 
+@pytest.mark.by_thirds
 @pytest.mark.parametrize("name", FOLLOWED)
 def test_an_index_that_follows_is_right_at_each_instant_and_so_is_one_that_lags_by_one(
     name: str, tmp_path: Path

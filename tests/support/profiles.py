@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TypeVar
 
 from hypothesis import settings
@@ -20,6 +23,25 @@ PROOF = bool(os.environ.get("TAILBIT_PROOF"))
 
 STEP = 3
 
+PARTS = 3
+"""`make test` takes one of so many parts of the tests marked `by_thirds`, `make proof` all of them."""
+
+NIGHTLY_SEEDS = 10
+"""Random histories of each kind in `make proof`: those of `make test` are some of them."""
+
+
+def commit_number(folder: Path = Path(__file__).parent) -> int:
+    """Return the number of commits up to the one that is checked out; 0 if Git cannot tell."""
+    if shutil.which("git") is None:
+        return 0
+    command = ["git", "rev-list", "--count", "HEAD"]
+    listing = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    return 0 if listing.returncode else int(listing.stdout)
+
+
+TURN = commit_number()
+"""What chooses among parts, seeds and variants: each commit proves others, and each night all of them."""
+
 
 def examples(count: int) -> settings:
     """A decorator: `count` examples in CI, a multiple with TAILBIT_EXAMPLES."""
@@ -27,20 +49,35 @@ def examples(count: int) -> settings:
 
 
 def seeds(count: int) -> range:
-    """Seeds of random histories: `count` in `make test`; TAILBIT_SEED says which, TAILBIT_SEEDS how many."""
+    """Seeds of random histories: `count` in `make test`, by the number of the commit.
+
+    TAILBIT_SEED says from which they are counted, TAILBIT_SEEDS how many are taken from there.
+    """
     first = 1000 * (SEED - 1)
-    return range(first, first + int(os.environ.get("TAILBIT_SEEDS", count)))
+    if (asked := os.environ.get("TAILBIT_SEEDS")) is not None:
+        return range(first, first + int(asked))
+    first += TURN % max(NIGHTLY_SEEDS // count, 1) * count
+    return range(first, first + count)
 
 
 def variants(values: Sequence[T], count: int) -> list[T]:
-    """The values of a parameter: all in `make proof`, else `count` of them; TAILBIT_SEED says which.
+    """The values of a parameter: all in `make proof`, else `count` of them, by the number of the commit.
 
-    >>> variants("abcd", 2)
-    ['a', 'c']
+    >>> len(variants("abcd", 2))
+    2
     """
     if PROOF:
         return list(values)
-    return [values[(SEED - 1 + n * len(values) // count) % len(values)] for n in range(count)]
+    return [values[(TURN + n * len(values) // count) % len(values)] for n in range(count)]
+
+
+def of_turn(count: int, turn: int = TURN) -> range:
+    """Return which of `count` tests that are marked `by_thirds` a turn takes; in `make proof` all.
+
+    >>> [list(of_turn(5, turn)) for turn in range(3)]
+    [[0, 3], [1, 4], [2]]
+    """
+    return range(count) if PROOF else range(turn % PARTS, count, PARTS)
 
 
 def chosen(versions: Sequence[T]) -> list[T]:

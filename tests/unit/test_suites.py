@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from support.profiles import commit_number, of_turn
 from support.suites import (
     COMMON,
     NIGHTLY,
@@ -131,3 +132,21 @@ def test_pytest_leaves_out_what_the_suites_say_and_names_it() -> None:
         if suite not in omitted and "::" not in suite.tests[0]:
             assert any(is_of(line, suite) for line in collected), suite.subject
     assert [line for line in summary(omitted) if line not in listing] == []
+
+
+def test_three_commits_in_a_row_have_every_test_that_is_proved_by_thirds() -> None:
+    for count in (1, 2, 3, 7, 20):
+        turns = [set(of_turn(count, turn)) for turn in range(11, 14)]
+        assert set.union(*turns) == set(range(count))
+        assert sum(map(len, turns)) == count
+
+
+def test_a_commit_has_the_next_number_and_a_folder_without_a_repository_none(tmp_path: Path) -> None:
+    assert commit_number(tmp_path) == 0
+    numbers = list[int]()
+    for command in (["init", "-q"], ["commit", "-q"], ["commit", "-q"]):
+        committing = ["--allow-empty", "-m", "x"] if command[0] == "commit" else []
+        author = ["-c", "user.name=a", "-c", "user.email=a@b"]
+        subprocess.run(["git", *author, *command, *committing], cwd=tmp_path, check=True)
+        numbers.append(commit_number(tmp_path))
+    assert numbers == [0, 1, 2]
