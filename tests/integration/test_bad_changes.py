@@ -109,9 +109,9 @@ def test_an_index_that_lags_more_than_allowed_is_waited_for_or_refused(spark: An
 
 def test_a_key_of_a_type_without_keys_is_refused_by_name(spark: Any, path: str) -> None:
     rows = people(0, 1).set_column(2, "s", pa.array([{"a": 7}]))
-    with pytest.raises(ColumnTypeError, match="column s is of type struct"):
+    with pytest.raises(ColumnTypeError, match="column s is of type STRUCT"):
         tailbit.spark.upsert(path, rows, "s", spark=spark)
-    with pytest.raises(ColumnTypeError, match="column s is of type struct"):
+    with pytest.raises(ColumnTypeError, match="column s is of type STRUCT"):
         tailbit.spark.delete(path, [{"s": {"a": 1}}], spark=spark)
     assert DeltaTable(path).version() == 2
 

@@ -226,7 +226,7 @@ def test_a_table_with_a_variant_is_read_and_the_variant_is_not_indexed(spark: An
         "insert into {t} values (7, null)",
     )
     table.judge("a = 1", "a > 1")
-    with pytest.raises(ColumnTypeError, match=r"column v is of type variant"):
+    with pytest.raises(ColumnTypeError, match=r"column v is of type VARIANT"):
         JudgedTable(spark, table_path, ["v"]).follow()
 
 
