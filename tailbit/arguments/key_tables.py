@@ -15,7 +15,10 @@ from tailbit.arguments.values import names, wrong_type
 from tailbit.errors import UsageError
 from tailbit.tables.arrow import arrow_array
 
-_WANTED = "a list of values, of tuples or of dicts, or a table with the key columns"
+_WANTED = (
+    "a list of values, of tuples or of dicts, or a table with the key columns; a condition is text"
+    " or built with tailbit.col"
+)
 
 
 def key_table(keys: Any, on: str | Iterable[str] | None) -> tuple[list[str], pa.Table]:

@@ -66,5 +66,5 @@ def _python(column: pa.Array, name: str) -> list[Any]:
         listed: list[Any] = column.to_pylist(maps_as_pydicts="strict")
     except (OverflowError, ValueError, KeyError, TypeError) as wrong:
         hint = 'Read it with spark.read.format("tailbit"), whose rows are never Python values.'
-        raise ColumnTypeError(column=name, type=column.type.sql, reason=str(wrong), hint=hint) from wrong
+        raise ColumnTypeError(column=name, type=str(column.type), reason=str(wrong), hint=hint) from wrong
     return listed

@@ -248,7 +248,10 @@ def test_a_table_of_the_catalog_is_found_by_its_name(spark: Any, orders: str) ->
     spark.sql(f"CREATE TABLE all_orders USING delta LOCATION '{orders}'")
     try:
         assert tailbit.spark.delete("all_orders", tailbit.col("id") < 4, spark=spark).rows == 4
-        assert tailbit.spark.delete("default.all_orders", spark.table("all_orders").id == 5).rows == 1
+        with pytest.raises(UsageError) as refused:
+            tailbit.spark.delete("default.all_orders", spark.table("all_orders").id == 5)
+        assert "a condition is text or built with tailbit.col" in refused.value.hint
+        assert tailbit.spark.delete("default.all_orders", "id = 5").rows == 1
     finally:
         spark.sql("DROP TABLE all_orders")
     assert ids(spark, orders) == [4, *range(6, 30)]
