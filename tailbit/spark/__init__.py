@@ -34,9 +34,9 @@ def accelerate(
     """Let a session's own queries of Delta tables use their indexes; nothing has to be written differently.
 
     `tables`: the paths of tables that are served, or of folders above them, as Spark takes them; by default
-    every table is. `serve`: which of "files", "counts", "groups", "rows" and "positions" are served; by
-    default all. `budget_ms`: how long a query waits for the index at most, before it runs as without the
-    index; for the rows of all its scans, or their places in files, it waits a second. A process of this
+    every table is. `serve`: which of "files", "counts", "groups" and "rows" are served; by default
+    all. `budget_ms`: how long a query waits for the index at most, before it runs as without the
+    index; for the rows of all its scans it waits a second. A process of this
     Python beside Spark's driver answers from the indexes; it reaches object stores with its environment.
     `last()` of the result says what became of the last query, `stop()` ends the use of the index. Where the
     jar or the release of Spark does not fit, or that process does not start, a line is logged, `last()` says

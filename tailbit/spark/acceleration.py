@@ -19,8 +19,11 @@ from tailbit.spark.jar import digest, jar_path, misfit
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-MODES = ("files", "counts", "groups", "rows", "positions")
+MODES = ("files", "counts", "groups", "rows")
 """What may be served; see docs/spark.md."""
+
+GONE = {"positions": 'give "rows", and "files" for more rows than a plan holds'}
+"""Modes of former releases, with what to give in their place."""
 
 START = 60
 """Seconds in which the helper must have started."""
@@ -41,10 +44,10 @@ class AcceleratedScan:
     """What became of one scan of a Delta table: `served` names the mode, or `reason` says why there is none.
 
     `asked`: the filters that were used, as SQL; `left`: those that were not. `of`: the files that Delta left;
-    `files`: how many of these are read, covered ones only at `positions` if that is not None; none if `rows`
-    were read while the query was planned. `not_counted`: why a count is not taken from bitmaps; `no_rows`:
-    why rows are not read in advance; `no_positions`: why files are read whole. `early`: whether the scan was
-    served before Delta listed its files. Other fields are None or empty where they do not apply.
+    `files`: how many of these are read; none if `rows` were read while the query was planned.
+    `not_counted`: why a count is not taken from bitmaps; `no_rows`: why rows are not read in advance.
+    `early`: whether the scan was served before Delta listed its files. Other fields are None or empty where
+    they do not apply.
     """
 
     table: str | None
@@ -54,13 +57,11 @@ class AcceleratedScan:
     detail: str | None
     not_counted: str | None
     no_rows: str | None
-    no_positions: str | None
     asked: tuple[str, ...]
     left: tuple[str, ...]
     files: int | None
     of: int | None
     rows: int | None
-    positions: int | None
     early: bool
 
 
@@ -127,8 +128,12 @@ def accelerated(
     """Accelerate a session, as `tailbit.spark.accelerate` says."""
     modes = list(MODES) if serve is None else names("serve", serve)
     if unknown := [mode for mode in modes if mode not in MODES]:
-        hint = f"The modes are {', '.join(MODES)}."
-        raise UsageError(reason=f"serve: {unknown[0]!r} is no mode", hint=hint)
+        mode = unknown[0]
+        is_gone = mode in GONE
+        hint = (
+            f"{GONE[mode][0].upper()}{GONE[mode][1:]}." if is_gone else f"The modes are {', '.join(MODES)}."
+        )
+        raise UsageError(reason=f"serve: {mode!r} is {'gone' if is_gone else 'no mode'}", hint=hint)
     prefixes = [] if tables is None else [_prefix(path) for path in names("tables", tables)]
     budget = whole("budget_ms", budget_ms)
     if not hasattr(spark, "_jsparkSession"):
@@ -162,8 +167,6 @@ def _attached(spark: SparkSession, settings: dict[str, str]) -> Any:
             raise _Unfit("other-release", "the jar that Spark has loaded is of another release of tailbit")
         for name, value in {**settings, "python": sys.executable, "enabled": "true"}.items():
             spark.conf.set(f"spark.tailbit.{name}", value)
-        if "positions" in settings["serve"]:
-            _bring_to_executors(spark, entry)
         entry.attachWithNewSessions(spark._jsparkSession)
         entry.ready(START * 1000)
         entry.forget()
@@ -181,14 +184,6 @@ def settings_of_start() -> dict[str, str]:
         "spark.sql.extensions": f"{_CLASS},{_DELTA}",
         "spark.tailbit.python": sys.executable,
     }
-
-
-def _bring_to_executors(spark: SparkSession, entry: Any) -> None:
-    """Add the entry's jar to the executors, which open the files; once for each Spark context."""
-    context: Any = spark._jsparkSession.sparkContext()
-    jar = Path(entry.getClass().getProtectionDomain().getCodeSource().getLocation().toURI().getPath())
-    if not any(path.endswith(f"/{jar.name}") for path in context.listJars().mkString("\n").split("\n")):
-        context.addJar(str(jar))
 
 
 def _prefix(path: str) -> str:

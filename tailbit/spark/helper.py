@@ -1,7 +1,7 @@
 """The process beside Spark's driver that answers from the index: `python -m tailbit.spark.helper`.
 
-A request is a line of JSON on standard input: `id`, `want` (ready, known, files, positions, count, groups,
-rows), `root`, `table` (the table's id), `version`, `where` (texts of conjuncts), `by` (names of columns),
+A request is a line of JSON on standard input: `id`, `want` (ready, known, files, count, groups, rows),
+`root`, `table` (the table's id), `version`, `where` (texts of conjuncts), `by` (names of columns),
 `measures` (pairs of a function and a name), `columns` (names of columns to read), `most` (groups or
 rows), `options` (of the stores), `budget_ms` (how long the driver waits). The reply is a line of JSON with
 that `id` on standard output, as soon as there is one: replies need not come in the order of requests. That
@@ -37,7 +37,6 @@ from tailbit.errors import (
 )
 from tailbit.imports.dataclass import dataclass
 from tailbit.spark.answering.answers import check_table, count, files, groups, known, rows
-from tailbit.spark.answering.positions import positions
 from tailbit.spark.answering.request import OF_CONDITIONS, Declined, Request
 from tailbit.spark.jar import digest
 
@@ -99,8 +98,7 @@ class Helper:
             return {**head, "declined": reason, "detail": f"{type(error).__name__}: {error}"}, b""
 
     def _answered(self, request: Request, arrived: float) -> tuple[dict[str, Any], bytes]:
-        answerers = {"known": known, "files": files, "positions": positions}
-        answerers |= {"count": count, "groups": groups, "rows": rows}
+        answerers = {"known": known, "files": files, "count": count, "groups": groups, "rows": rows}
         if request.want not in answerers:
             raise Declined("malformed", f"want is {request.want!r}")
         key = (request.root, tuple(sorted(request.options.items())))

@@ -20,9 +20,6 @@ QUESTIONS = [
     "SET spark.tailbit.serve=rows",
     f"EXPLAIN {WANTED}",
     WANTED,
-    "SET spark.tailbit.serve=positions",
-    f"EXPLAIN {WANTED}",
-    WANTED,
     "SET spark.tailbit.serve=files",
     f"EXPLAIN {WANTED}",
     WANTED,
@@ -30,7 +27,7 @@ QUESTIONS = [
     f"EXPLAIN {WANTED}",
     WANTED,
 ]
-SHOWN = ("LocalTableScan", "IndexedRows", "IndexedFiles", "PreparedDeltaFileIndex")
+SHOWN = ("IndexedAnswer", "IndexedFiles", "PreparedDeltaFileIndex")
 """What the plans show in turn, each once."""
 
 
@@ -53,11 +50,11 @@ def test_managed_tables_of_a_metastore_are_accelerated_on_a_cluster_for_connect_
     with server.by_connect([made], QUESTIONS) as rows:
         index_of(server.folder / "spark-warehouse" / "sales", ["k"])
     printed = server.by_jdbc(QUESTIONS)
-    assert [str(rows).count(name) for name in SHOWN] == [1] * 4, rows
+    assert [str(rows).count(name) for name in SHOWN] == [1] * 3, rows
     answers = [sorted(answer) for answer in rows[3::3]]
-    assert answers == [[f"Row(k='k7', v={v})" for v in (47, 7, 87)]] * 4
-    assert [printed.count(name) for name in SHOWN] == [1] * 4, printed
-    assert [printed.count(f"k7\t{v}\n") for v in (7, 47, 87)] == [4, 4, 4], printed
+    assert answers == [[f"Row(k='k7', v={v})" for v in (47, 7, 87)]] * 3
+    assert [printed.count(name) for name in SHOWN] == [1] * 3, printed
+    assert [printed.count(f"k7\t{v}\n") for v in (7, 47, 87)] == [3, 3, 3], printed
 
 
 def test_changes_by_a_session_of_connect_are_refused_by_name_and_nothing_is_changed(
@@ -71,17 +68,25 @@ def test_changes_by_a_session_of_connect_are_refused_by_name_and_nothing_is_chan
     assert DeltaTable(tmp_path / "t").version() == 0
 
 
-def test_executors_of_a_submitted_application_read_the_rows_at_the_positions_alone(tmp_path: Path) -> None:
+def test_executors_that_lack_the_jar_work_on_over_rows_and_counts(tmp_path: Path) -> None:
     jar.build()
     path = str(tmp_path / "table")
     for first in range(0, 600, 100):
         values = range(first, first + 100)
         write_deltalake(path, pa.table({"k": [f"k{v % 40}" for v in values], "v": [*values]}), mode="append")
     index_of(path, ["k"])
-    statements = ["SET spark.tailbit.serve=positions", f"SELECT * FROM delta.`{path}` WHERE k = 'k7'"]
+    where = f"FROM delta.`{path}` WHERE k = 'k7'"
+    asked = [
+        f"SELECT max(v) {where} GROUP BY v % 2",
+        f"SELECT v + n FROM (SELECT v {where}) JOIN VALUES (1), (2) AS other(n) ON v % 2 = n % 2",
+        f"SELECT v, lag(v) OVER (ORDER BY v) {where} AND v > 300",
+        f"SELECT sum(n) FROM (SELECT count(*) n {where} UNION ALL SELECT 1)",
+    ]
+    # Operators whose code is not generated are sent to executors as they are.
+    by_nodes = ["SET spark.sql.codegen.wholeStage=false", *asked]
     with standalone_cluster(tmp_path) as master:
-        told = submitted(master, tmp_path, statements)
+        told = submitted(master, tmp_path, [*asked, *by_nodes])
     assert told["wrong"] == []
-    (scan,) = told["last"][-1]
-    assert (scan["served"], scan["positions"], scan["files"]) == ("positions", 15, 6)
-    assert (told["rows"][-1], told["scanned"][-1]) == (15, 15)
+    served = [scan["served"] for scans in told["last"][-4:] for scan in scans]
+    assert served == ["rows", "rows", "rows", "counts"]
+    assert told["rows"][-4:] == [2, 15, 8, 1]

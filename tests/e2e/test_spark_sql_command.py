@@ -45,6 +45,6 @@ def test_spark_sql_reads_rows_and_files_of_the_index_by_its_settings_in_either_o
     printed = run_patiently([*command, "-e", "; ".join(statements)], tmp_path)
     assert (printed.count("IndexedFiles"), printed.count("PreparedDeltaFileIndex")) == (1, 1), printed
     counts = [line for line in printed.splitlines() if line.startswith("rows")]
-    assert printed.count("LocalTableScan") == 1, printed
+    assert printed.count("IndexedAnswer") == 1, printed
     assert len(counts) == 3
     assert len(set(counts)) == 1

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame
 
-from support.acceleration import PATIENT, patiently_accelerated, rows_of
+from support.acceleration import PATIENT, logged, patiently_accelerated, rows_of
 from support.tables import index_of
 from tailbit.errors import RequirementError, UsageError
 from tailbit.spark import accelerate, acceleration_conf, jar
@@ -270,6 +270,28 @@ def test_a_kept_dataframe_reads_its_version_again(accelerated: Acceleration, tab
 def test_wrong_arguments_are_refused_by_name(spark: Any, wrong: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match=next(iter(wrong))):
         accelerate(spark, **wrong)
+
+
+def test_a_mode_that_is_gone_is_refused_with_what_to_give(spark: Any) -> None:
+    with pytest.raises(UsageError, match="'positions' is gone") as refused:
+        accelerate(spark, serve=["files", "positions"])
+    assert '"rows"' in refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("given", "told"), [("positions", "is gone: give rows"), ("row", "is no mode: these")]
+)
+def test_a_mode_that_there_is_none_of_is_told_once_and_the_others_are_served(
+    accelerated: Acceleration, table: str, given: str, told: str
+) -> None:
+    spark = accelerated._spark
+    with logged(spark) as lines:
+        spark.conf.set("spark.tailbit.serve", f"{given},files")
+        for number in (77, 78):
+            _, (scan,) = both(accelerated, f"SELECT * FROM {TABLE} WHERE i = {number}")
+            assert scan.served == "files"
+        assert len([line for line in lines() if told in line]) == 1, lines()
+    spark.conf.set("spark.tailbit.serve", ",".join(SERVE))
 
 
 def test_without_its_jar_it_says_how_to_build_it(

@@ -111,7 +111,7 @@ def test_rows_that_might_differ_or_are_too_many_are_read_by_spark(
     accelerated._spark.conf.set("spark.tailbit.mostRows", "100")
     (scan,) = both(accelerated, statement, table)
     accelerated._spark.conf.unset("spark.tailbit.mostRows")
-    assert scan.served in ("files", "positions", None)
+    assert scan.served in ("files", None)
     assert scan.no_rows == reason
 
 

@@ -26,7 +26,7 @@ TURNS, SCANS = (100, 8) if PROOF else (2, 6)
 
 @pytest.fixture(scope="module")
 def accelerated(spark: Any) -> Iterator[Acceleration]:
-    with patiently_accelerated(spark, ("files", "counts", "groups", "positions")) as acceleration:
+    with patiently_accelerated(spark, ("files", "counts", "groups", "rows")) as acceleration:
         yield acceleration
 
 
@@ -126,7 +126,6 @@ SHAPES = {
     "counts": "count(*)",
     "groups": "to_json(struct({by})), count(*) | GROUP BY {by}",
     "rows": "id, i, k, d, p, t, b, f, part",
-    "positions": "id, i, k, d, p, t, s.a, b, f, part",
 }
 """What is selected by the mode that may serve it."""
 

@@ -104,15 +104,15 @@ def test_a_helper_that_opens_many_tables_for_questions_of_one_moment_lives_until
         assert not [line for line in lines() if "is gone" in line]
 
 
-def test_the_scans_of_a_query_share_the_time_that_it_waits_for_positions(
+def test_the_scans_of_a_query_share_the_time_that_it_waits_for_rows(
     accelerated: Acceleration, paths: list[str], tmp_path: Path
 ) -> None:
     spark = accelerated._spark
     scan = "SELECT k FROM delta.`{}` WHERE i = {}"
     scans = [scan.format(path, 150 + n) for n, path in enumerate([*paths, *paths])]
-    slow = "if request.want == 'positions': time.sleep(0.8); raise helper.Declined('late')"
+    slow = "if request.want == 'rows': time.sleep(0.8); raise helper.Declined('late')"
     with slow_helper(accelerated, tmp_path, slow):
-        spark.conf.set("spark.tailbit.serve", "files,positions")
+        spark.conf.set("spark.tailbit.serve", "files,rows")
         for path in paths:
             spark.sql(scan.format(path, 7)).collect()
         spark.conf.set("spark.tailbit.budgetMs", "200")

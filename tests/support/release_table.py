@@ -32,16 +32,11 @@ def asked_of_every_mode(path: str) -> list[str]:
         joined.format(t=covered),
         f"SELECT count(*) FROM {covered} WHERE k IN ('k21', 'k32') AND g <> 1",
         f"SELECT g, count(*) FROM {covered} WHERE k LIKE 'k1%' GROUP BY g",
-        "SET spark.tailbit.serve=positions",
-        f"SELECT * FROM {table} WHERE k = 'k31' AND g < 2",
-        joined.format(t=table),
-        f"SELECT *, _metadata.file_name FROM {covered} WHERE k = 'k31' AND g < 2",
     ]
 
 
 def check_told(told: dict[str, Any]) -> None:
-    """Check that each mode was served, that no row differs, and that positions left the wanted rows alone."""
+    """Check that each mode was served and that no row differs."""
     assert told["wrong"] == []
     assert all(told["served"].values()), told
     assert sum(told["rows"]) > 8
-    assert told["scanned"][-1] == told["rows"][-1] > 0, told

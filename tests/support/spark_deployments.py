@@ -126,10 +126,11 @@ def _connect_client() -> str:
 def submitted(master: str, folder: Path, statements: list[str]) -> dict[str, Any]:
     """Submit an application that asks some statements, of which only its settings know the index.
 
-    Return what it is told; see `support.release_questions`.
+    Its executors have no jar of this project. Return what it is told; see `support.release_questions`.
     """
-    settings = patient_settings()
-    settings |= {"spark.jars": ",".join([settings["spark.jars"], *delta_jars()]), "spark.cores.max": "1"}
+    settings, delta = patient_settings(), delta_jars()
+    settings |= {"spark.driver.extraClassPath": ":".join([settings["spark.jars"], *delta])}
+    settings |= {"spark.jars": ",".join(delta), "spark.cores.max": "1"}
     settings |= {"spark.executor.memory": "512m", "spark.executor.extraJavaOptions": JAVA}
     settings |= {"spark.sql.warehouse.dir": str(folder / "warehouse")}
     command = [str(SPARK / "bin" / "spark-submit"), "--master", master]

@@ -17,7 +17,6 @@ import duckdb
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from pyroaring import BitMap
 
 import tailbit
 from support.stored import on_disk, put_into
@@ -175,20 +174,6 @@ def test_rows_are_those_of_another_engine_and_are_declined_where_they_are_many(
     assert helper.reason("rows", table, "k = 'k1-2'", columns=["v"], most=1) == "many-rows"
     assert helper.reason("rows", table, "d = 2", columns=["v"], most=100) == "floating-point"
     assert helper.reason("rows", table, "k = 'k1-2'", most=100) == "malformed"
-
-
-def test_positions_are_those_of_the_rows_in_covered_files(helper: Helper, table: str) -> None:
-    write_deltalake(table, rows(3), mode="append")
-    (expected,) = paths_with(table, "k = 'k2-1'")
-    reply = helper.ask("positions", table, "k IN ('k2-1', 'k3-9')", "no_such(k) = 5", columns=["v"])
-    (found,) = reply["rows"].to_pylist()
-    assert found["path"] == expected
-    assert [*BitMap.deserialize(found["positions"])] == [row for row in range(ROWS) if row % 5 == 1]
-    assert (reply["used"], reply["total"], reply["found"]) == ([0], FILES + 1, ROWS // 5)
-    assert expected in reply["keep"]
-    assert len(reply["keep"]) == 2
-    assert helper.reason("positions", table, "d = 2 AND d = 3", columns=["v"]) == "not-covered"
-    assert helper.reason("positions", table, "k = 'k2-1'") == "malformed"
 
 
 def _with(path: str) -> duckdb.DuckDBPyConnection:

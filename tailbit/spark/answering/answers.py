@@ -17,7 +17,6 @@ from tailbit.errors import PredicateError, SchemaError
 from tailbit.index.model import Definition, Standing
 from tailbit.index.predicate.walks import columns_of
 from tailbit.index.query.candidates import candidate_numbers
-from tailbit.index.query.selection import Selection
 from tailbit.index.sql.bind import bind
 from tailbit.index.sql.terms import every_column
 from tailbit.spark.answering.gate import check_pages, check_reading, check_time, pages_of
@@ -84,36 +83,23 @@ def files(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], bytes
 
     Files that the index does not cover are always among them.
     """
-    used, selection = condition_of(handle, request)
-    check_share(handle, request, selection.counted_by_index)
+    used = _understood(handle, request)
+    selection = _bound(handle, request, _together([request.where[n] for n in used]))._selection
+    _check_share(handle, request, selection.counted_by_index)
     files = selection.snapshot.files
-    kept = kept_files(selection)
+    # Files that are not covered are read whole.
+    numbers = sorted({*candidate_numbers(selection), *selection.to_scan})
+    kept = files.core.select(["path", "size"]).take(arrow_array(numbers, pa.int64()))
     bytes_kept, all_bytes = (pc.sum(table["size"]).as_py() or 0 for table in (kept, files.core))
     if bytes_kept > MOST_BYTES * all_bytes:
         raise Declined("keeps-all", f"{len(kept)} of {len(files)} files")
     return {"keep": kept["path"].to_pylist(), "used": used, "total": len(files)}, b""
 
 
-def check_share(handle: IndexedTable, request: Request, number: int | None) -> None:
+def _check_share(handle: IndexedTable, request: Request, number: int | None) -> None:
     """Decline a condition that most rows satisfy, where their number is known: most files hold some."""
     if number is not None and number > MOST_BYTES * _bound(handle, request, None).count():
         raise Declined("keeps-all", f"{number} rows")
-
-
-def kept_files(selection: Selection) -> pa.Table:
-    """Return path and size of the files that may hold a matching row, and of those that are not covered."""
-    numbers = sorted({*candidate_numbers(selection), *selection.to_scan})
-    return selection.snapshot.files.core.select(["path", "size"]).take(arrow_array(numbers, pa.int64()))
-
-
-def condition_of(handle: IndexedTable, request: Request) -> tuple[list[int], Selection]:
-    """Return the numbers of the conjuncts that are understood, and the selection of all of them.
-
-    Raises:
-        Declined: no conjunct is understood.
-    """
-    used = _understood(handle, request)
-    return used, _bound(handle, request, _together([request.where[n] for n in used]))._selection
 
 
 def count(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], bytes]:
@@ -137,7 +123,7 @@ def groups(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], byte
     table = _grouped(answer, request) if request.by else _of_all_rows(answer, request)
     if table.num_rows > request.most:
         raise Declined("many-groups", f"{table.num_rows}, more than {request.most}")
-    return sent(table)
+    return _sent(table)
 
 
 def _grouped(answer: Answer, request: Request) -> pa.Table:
@@ -190,7 +176,7 @@ def rows(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], bytes]
     selection = answer._selection
     if answer.count() > request.most:
         if used == _understood(handle, request):
-            check_share(handle, request, answer.count())
+            _check_share(handle, request, answer.count())
         raise Declined("many-rows", f"{answer.count()}, more than {request.most}")
     columns = selection.schema.resolve_all(request.columns)
     for column in columns:
@@ -207,11 +193,11 @@ def rows(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], bytes]
         tables.append(batch)
         if sum(table.nbytes for table in tables) > MOST_ROW_BYTES:
             raise Declined("many-bytes", f"rows of more than {MOST_ROW_BYTES} bytes")
-    head, data = sent(pa.concat_tables(tables))
+    head, data = _sent(pa.concat_tables(tables))
     return {**head, "used": used}, data
 
 
-def sent(table: pa.Table) -> tuple[dict[str, Any], bytes]:
+def _sent(table: pa.Table) -> tuple[dict[str, Any], bytes]:
     """Return the reply that announces a table, and the table as Arrow bytes, which follow the reply."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:

@@ -8,6 +8,7 @@ import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.execution.SparkStrategy;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import scala.Function1;
@@ -100,13 +101,20 @@ public final class Acceleration extends AbstractFunction1<SparkSessionExtensions
       if (!isAttached(session)) {
         Seq<Rule<LogicalPlan>> rules = session.experimental().extraOptimizations();
         session.experimental().extraOptimizations_$eq(appended(rules, new LateRule()));
+        Seq<SparkStrategy> strategies = session.experimental().extraStrategies();
+        if (!strategies.exists(strategy -> strategy instanceof AnswerStrategy)) {
+          session.experimental().extraStrategies_$eq(appended(strategies, new AnswerStrategy()));
+        }
       }
     }
     EarlyRule.inject(session);
     Helper.start(session.conf().get("spark.tailbit.python", "python3"));
   }
 
-  /** Takes the late rule out of a session; the early one serves only where it is. */
+  /**
+   * Takes the late rule out of a session; the early one serves only where it is. Plans that are made already are still
+   * run: the strategy stays.
+   */
   @SuppressWarnings("unchecked")
   public static void detach(SparkSession session) {
     synchronized (Acceleration.class) {
@@ -157,7 +165,7 @@ public final class Acceleration extends AbstractFunction1<SparkSessionExtensions
   }
 
   @SuppressWarnings({"unchecked", "rawtypes"})
-  private static Seq<Rule<LogicalPlan>> appended(Seq<Rule<LogicalPlan>> rules, Rule<LogicalPlan> rule) {
-    return (Seq<Rule<LogicalPlan>>) ((Seq) rules).appended(rule);
+  private static <T> Seq<T> appended(Seq<T> items, T item) {
+    return (Seq<T>) ((Seq) items).appended(item);
   }
 }

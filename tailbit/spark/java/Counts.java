@@ -17,20 +17,16 @@ import org.apache.spark.sql.catalyst.expressions.aggregate.Count;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Max;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Min;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
-import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.Metadata;
-import scala.Option;
-import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractPartialFunction;
 
 /**
- * Counts of rows, of all or by some columns, least and greatest values and numbers of distinct ones, from bitmaps:
- * the plan holds the answer in place of the scan.
+ * Counts of rows, of all or by some columns, least and greatest values and numbers of distinct ones, from bitmaps.
  */
 final class Counts {
   private static final int MOST_GROUPS = 10_000;
@@ -48,7 +44,7 @@ final class Counts {
   }
 
   /** Returns a plan of the rows of an aggregate, or null where it is none of counts or the index does not tell them. */
-  static LogicalPlan served(Aggregate aggregate, Question question) {
+  static LogicalPlan served(Aggregate aggregate, Scan scan, Question question) {
     List<Expression> grouping = CollectionConverters.asJava(aggregate.groupingExpressions());
     String mode = grouping.isEmpty() ? "counts" : "groups";
     if (!Settings.serves(mode) || !grouping.stream().allMatch(column -> column instanceof AttributeReference)) {
@@ -62,7 +58,7 @@ final class Counts {
       }
       List<InternalRow> rows = counts.rows();
       Notes.served(question.note, mode);
-      return new Project(seq(counts.results), new LocalRelation(seq(counts.columns()), seq(rows), false, Option.empty()));
+      return new Project(IndexedAnswer.seq(counts.results), IndexedAnswer.relation(scan, counts.columns(), rows));
     } catch (Declined declined) {
       question.note.put("not_counted", declined.reason);
       return null;
@@ -161,10 +157,6 @@ final class Counts {
 
   private static AttributeReference column(String name, DataType type) {
     return new AttributeReference(
-        name, type, !name.equals("count"), Metadata.empty(), NamedExpression.newExprId(), seq(List.of()));
-  }
-
-  private static <T> Seq<T> seq(List<T> items) {
-    return CollectionConverters.asScala(items).toList();
+        name, type, !name.equals("count"), Metadata.empty(), NamedExpression.newExprId(), IndexedAnswer.seq(List.of()));
   }
 }

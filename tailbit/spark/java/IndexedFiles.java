@@ -14,7 +14,7 @@ import scala.collection.immutable.Seq;
  * Every question is asked of Delta's own file index, and what Delta lists is cut down to the named files. Delta's
  * partition pruning and statistics hold as before, and so does what it says of deletion vectors.
  */
-class IndexedFiles extends TahoeFileIndexWithSnapshotDescriptor {
+final class IndexedFiles extends TahoeFileIndexWithSnapshotDescriptor {
   private final PreparedDeltaFileIndex planned;
   private final Set<String> named;
 
@@ -63,7 +63,7 @@ class IndexedFiles extends TahoeFileIndexWithSnapshotDescriptor {
   }
 
   /** Returns a path of the log, which is a URI, as it is below the table; null where it is elsewhere. */
-  static String relative(String path) {
+  private static String relative(String path) {
     try {
       URI uri = URI.create(path);
       return uri.isAbsolute() || uri.getPath().startsWith("/") ? null : uri.getPath();

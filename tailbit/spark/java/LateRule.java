@@ -105,7 +105,7 @@ final class LateRule extends Rule<LogicalPlan> {
         if (guards.dependsOnOrder()) {
           throw new Declined("non-deterministic");
         }
-        LogicalPlan counted = mayCount && !guards.namesFiles() ? Served.counted(plan, question) : null;
+        LogicalPlan counted = mayCount && !guards.namesFiles() ? Served.counted(plan, scan, question) : null;
         if (counted != null) {
           return counted;
         }
@@ -119,7 +119,7 @@ final class LateRule extends Rule<LogicalPlan> {
     }
   }
 
-  /** Returns a plan of few rows, or null where one may read fewer files, or fewer pages of them. */
+  /** Returns a plan of few rows, or null where one may read fewer files. */
   private static LogicalPlan rows(LogicalPlan plan, Scan scan, Question question) throws Declined {
     try {
       return Served.rows(plan, scan, question);
@@ -132,18 +132,9 @@ final class LateRule extends Rule<LogicalPlan> {
     }
   }
 
-  /** Returns a plan that reads fewer files, or fewer pages of them. */
+  /** Returns a plan that reads fewer files. */
   private static LogicalPlan files(LogicalPlan plan, Scan scan, Question question) throws Declined {
-    try {
-      return Positions.served(plan, scan, question);
-    } catch (Declined declined) {
-      question.note.put("no_positions", declined.reason);
-      return filesOnly(plan, scan.planned(), question);
-    }
-  }
-
-  private static LogicalPlan filesOnly(LogicalPlan plan, PreparedDeltaFileIndex planned, Question question)
-      throws Declined {
+    PreparedDeltaFileIndex planned = scan.planned();
     IndexedFiles kept = new IndexedFiles(planned, question.files());
     int before = planned.preparedScan().files().size();
     int after = kept.listed().size();

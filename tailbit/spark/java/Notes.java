@@ -37,7 +37,7 @@ final class Notes {
     return query.isEmpty() ? new Notes() : QUERIES.computeIfAbsent(query.get(), tracker -> new Notes());
   }
 
-  /** Returns how many milliseconds the query has waited for rows and positions. */
+  /** Returns how many milliseconds the query has waited for rows. */
   static long waitedForRows() {
     return current().nanosecondsForRows / 1_000_000;
   }

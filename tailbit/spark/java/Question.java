@@ -86,7 +86,7 @@ final class Question {
     return reply.data();
   }
 
-  /** Asks for rows or positions as long as the query's other questions for them have left of the time for all. */
+  /** Asks for rows as long as the query's other questions for them have left of the time for all. */
   private static Helper.Reply waited(ObjectNode question) throws Declined {
     long left = Settings.budgetOfRows() - Notes.waitedForRows();
     if (left < Math.min(Settings.budget(), Settings.budgetOfRows() / 2)) {
@@ -160,16 +160,6 @@ final class Question {
       throw new Declined("few-files", planned.preparedScan().files().size() + " left by Delta");
     }
     return kept(Refused.ask(withFilters("files"), Settings.budget()).head());
-  }
-
-  /** Returns the files that hold a row where the filters may be TRUE, with the positions of these rows. */
-  IndexedRows positions(List<String> columns) throws Declined {
-    ObjectNode question = withFilters("positions");
-    columns.forEach(question.withArray("columns")::add);
-    Helper.Reply reply = waited(question);
-    Set<String> paths = kept(reply.head());
-    note.put("positions", reply.head().path("found").asLong());
-    return new IndexedRows(planned, paths, Positions.of(reply.data()));
   }
 
   private Set<String> kept(JsonNode reply) throws Declined {

@@ -8,7 +8,6 @@ import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
-import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.types.BinaryType;
@@ -21,8 +20,6 @@ import org.apache.spark.sql.types.FloatType;
 import org.apache.spark.sql.types.NumericType;
 import org.apache.spark.sql.types.TimestampNTZType;
 import org.apache.spark.sql.types.TimestampType;
-import scala.Option;
-import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
@@ -33,7 +30,7 @@ import scala.jdk.javaapi.CollectionConverters;
 final class Rows {
   private Rows() {}
 
-  /** Returns the plan of a scan that reads nothing. */
+  /** Returns the plan of a scan over the rows that the index answers. */
   static LogicalPlan served(Scan scan, Question question) throws Declined {
     if (!Settings.serves("rows")) {
       throw new Declined("not-served");
@@ -53,15 +50,15 @@ final class Rows {
     List<InternalRow> rows = Values.rows(question.rows(names, most), types, most);
     question.note.put("rows", rows.size());
     Notes.served(question.note, "rows");
-    LogicalPlan plan = new LocalRelation(seq(read), seq(rows), false, Option.empty());
+    LogicalPlan plan = IndexedAnswer.relation(scan, read, rows);
     for (Expression condition : scan.filters().stream().reduce(And::new).stream().toList()) {
       plan = new Filter(condition, plan);
     }
-    return new Project(seq(scan.shown()), plan);
+    return new Project(IndexedAnswer.seq(scan.shown()), plan);
   }
 
   /** Refuses filters of floating point. */
-  static void checkFilters(Scan scan) throws Declined {
+  private static void checkFilters(Scan scan) throws Declined {
     for (Expression filter : scan.filters()) {
       if (filter.exists(part -> part.dataType() instanceof FloatType || part.dataType() instanceof DoubleType)) {
         throw new Declined("floating-point", "in a filter");
@@ -70,7 +67,7 @@ final class Rows {
   }
 
   /** Returns the columns of a scan that its filters and what is shown read. */
-  static List<Attribute> read(Scan scan) {
+  private static List<Attribute> read(Scan scan) {
     List<Expression> parts = new ArrayList<>(scan.filters());
     scan.shown().forEach(shown -> parts.add((Expression) shown));
     List<Attribute> read = new ArrayList<>();
@@ -90,9 +87,5 @@ final class Rows {
     if (!isPlain) {
       throw new Declined("not-in-words", "rows with " + type.simpleString());
     }
-  }
-
-  static <T> Seq<T> seq(List<T> items) {
-    return CollectionConverters.asScala(items).toList();
   }
 }

@@ -6,6 +6,7 @@ import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.planning.PhysicalOperation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.delta.SnapshotDescriptor;
+import org.apache.spark.sql.delta.files.TahoeFileIndex;
 import org.apache.spark.sql.delta.files.TahoeLogFileIndex;
 import org.apache.spark.sql.delta.stats.PreparedDeltaFileIndex;
 import org.apache.spark.sql.execution.datasources.FileIndex;
@@ -50,6 +51,17 @@ record Scan(
   /** Returns the scan at the version that Delta would pin now. */
   Scan pinned() {
     return new Scan(relation, ((TahoeLogFileIndex) location(relation)).getSnapshot(), null, shown, filters);
+  }
+
+  /** Returns the files of the scan at its version, which are listed when somebody asks for them. */
+  TahoeFileIndex files() {
+    if (planned != null) {
+      return planned;
+    }
+    TahoeLogFileIndex log = (TahoeLogFileIndex) location(relation);
+    SnapshotDescriptor pinned = at == log ? log.snapshotAtAnalysis() : at;
+    return log.copy(
+        log.spark(), log.deltaLog(), log.path(), pinned, log.catalogTableOpt(), log.partitionFilters(), true);
   }
 
   /** Tells whether another scan is of the same table at the same version. */

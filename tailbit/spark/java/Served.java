@@ -11,7 +11,7 @@ final class Served {
 
   /** Returns a plan that scans nothing. */
   static LogicalPlan whole(LogicalPlan plan, Scan scan, Question question) throws Declined {
-    LogicalPlan counted = counted(plan, question);
+    LogicalPlan counted = counted(plan, scan, question);
     if (counted != null) {
       return counted;
     }
@@ -20,8 +20,8 @@ final class Served {
   }
 
   /** Returns a plan of the rows of an aggregate, or null where it is none or the index does not tell them. */
-  static LogicalPlan counted(LogicalPlan plan, Question question) {
-    return plan instanceof Aggregate aggregate ? Counts.served(aggregate, question) : null;
+  static LogicalPlan counted(LogicalPlan plan, Scan scan, Question question) {
+    return plan instanceof Aggregate aggregate ? Counts.served(aggregate, scan, question) : null;
   }
 
   /** Returns a plan over the few rows that the filters leave. */

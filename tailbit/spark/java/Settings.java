@@ -2,19 +2,40 @@ package io.tailbit.spark;
 
 import java.util.Arrays;
 import java.util.List;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import org.apache.spark.sql.internal.SQLConf;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /** The settings of a session: each is read for each query, so that SET takes effect at once. */
 final class Settings {
+  private static final Logger LOG = LoggerFactory.getLogger(Settings.class);
+  private static final List<String> MODES = List.of("files", "counts", "groups", "rows");
+  private static final int MOST_TOLD = 100;
+  private static final Set<String> TOLD = ConcurrentHashMap.newKeySet();
+
   private Settings() {}
 
   static boolean enabled() {
     return text("enabled", "true").equalsIgnoreCase("true");
   }
 
-  /** Tells whether a mode (files, counts, groups, rows, positions) is served. */
+  /** Tells whether a mode is served; logs, once, a mode of the setting that there is none of. */
   static boolean serves(String mode) {
-    return list("serve", "files,counts,groups,rows,positions").contains(mode);
+    List<String> served = list("serve", String.join(",", MODES));
+    for (String given : served) {
+      if (!MODES.contains(given) && TOLD.size() < MOST_TOLD && TOLD.add(given)) {
+        LOG.warn("spark.tailbit.serve: {} Other modes are served as they are given.", misfit(given));
+      }
+    }
+    return served.contains(mode);
+  }
+
+  private static String misfit(String mode) {
+    return mode.equals("positions")
+        ? "the mode positions is gone: give rows, and files for more rows than a plan holds."
+        : "'" + mode + "' is no mode: these are " + String.join(", ", MODES) + ".";
   }
 
   /** Tells whether a table is served: every table, unless paths are given; then those, and tables below them. */
@@ -46,13 +67,6 @@ final class Settings {
   /** Returns for how many milliseconds the indexed columns of a table are remembered. */
   static long knownFor() {
     return number("knownMs", 10_000);
-  }
-
-  /** Tells whether Delta takes the places of rows from Parquet; else it counts the rows of files read whole. */
-  static boolean readsRowIndex() {
-    return !SQLConf.get()
-        .getConfString("spark.databricks.delta.deletionVectors.useMetadataRowIndex", "true")
-        .equalsIgnoreCase("false");
   }
 
   static String python() {

@@ -47,10 +47,9 @@ class Mode:
         return f"{self.name}, {'early' if self.early else 'late'}"
 
 
-ALL = "files,counts,groups,rows,positions"
+ALL = "files,counts,groups,rows"
 MODES = (
     Mode("files", "files", (*SHAPES,)),
-    Mode("positions", "positions", (*SHAPES,)),
     Mode("rows", "rows", ("rows",), together=2),
     Mode("rows", "rows", ("rows",), early=True),
     Mode("counts", "counts", ("counts",), together=2),
@@ -63,7 +62,7 @@ MODES = (
 SETTINGS: dict[str, tuple[str, ...]] = {
     "spark.sql.ansi.enabled": ("true", "true", "false"),
     "spark.sql.session.timeZone": ("UTC", "UTC", "America/New_York", "Asia/Kolkata"),
-    "spark.sql.parquet.enableVectorizedReader": ("true", "true", "true", "false"),
+    "spark.sql.parquet.enableVectorizedReader": ("true", "false"),
     "spark.sql.parquet.filterPushdown": ("true", "true", "false"),
     "spark.sql.files.maxPartitionBytes": ("128m", "128m", "128m", "20000"),
     "spark.sql.adaptive.enabled": ("false", "false", "true"),

@@ -35,8 +35,16 @@ DOUBTFUL = ("FLOAT", "DOUBLE", "CHAR(6)", "VARCHAR(8)", "BINARY")
 
 ROWS = 900
 
-SMALL_PIECES = {"parquet.block.size": "1024", "parquet.page.row.count.limit": "25"}
-"""With them files have a row group for every hundred rows, and pages of few rows."""
+PIECES: dict[str, tuple[str, ...]] = {
+    "parquet.block.size": ("1024", "1024", "20000", "134217728"),
+    "parquet.block.size.row.check.min": ("10", "100"),
+    "parquet.page.row.count.limit": ("25", "7", "20000"),
+    "parquet.page.size": ("1048576", "60", "300"),
+    "parquet.page.size.row.check.min": ("100", "5"),
+    "parquet.enable.dictionary": ("true", "true", "false"),
+}
+"""Sizes of row groups and pages, drawn for each table: by rows, and by bytes, where pages of two columns end at
+other rows."""
 
 
 @dataclass
@@ -82,8 +90,9 @@ class RandomTable:
     def make(self) -> None:
         """Write the table in some commits, and build an index of all of them or of the first."""
         rng = self.rng
-        for name, value in SMALL_PIECES.items():
-            self.spark.conf.set(name, value)
+        for name, values in PIECES.items():
+            self.spark.conf.set(name, rng.choice(values))
+            self.story.append(f"SET {name}={self.spark.conf.get(name)}")
         self._create()
         self._insert(ROWS)
         number = rng.randint(2, 5)

@@ -1,0 +1,47 @@
+package io.tailbit.spark;
+
+import java.util.List;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.PlanExpression;
+import org.apache.spark.sql.catalyst.expressions.Unevaluable;
+import org.apache.spark.sql.catalyst.expressions.UserDefinedExpression;
+import org.apache.spark.sql.catalyst.planning.PhysicalOperation;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.SparkStrategy;
+import scala.collection.immutable.Seq;
+
+/**
+ * Plans what the index answers as a scan of ours, with the filters and the projection over it that are Spark's own.
+ *
+ * Functions that somebody has brought run where Spark runs them, on executors: operators over the scan evaluate these.
+ */
+final class AnswerStrategy extends SparkStrategy {
+  private static final String OWN = "org.apache.spark.sql.catalyst.expressions.";
+
+  @Override
+  public Seq<SparkPlan> apply(LogicalPlan plan) {
+    var operation = PhysicalOperation.unapply(plan);
+    boolean isOwn =
+        operation.isDefined()
+            && IndexedAnswer.of(operation.get()._3()) != null
+            && operation.get()._1().forall(shown -> isOwn((Expression) shown))
+            && operation.get()._2().forall(AnswerStrategy::isOwn);
+    return IndexedAnswer.seq(isOwn ? List.of(new IndexedAnswerExec(plan)) : List.of());
+  }
+
+  /** Tells whether an expression has only parts of Spark's own that are evaluated by themselves. */
+  private static boolean isOwn(Expression expression) {
+    return expression.deterministic() && !expression.exists(AnswerStrategy::isBrought);
+  }
+
+  private static boolean isBrought(Expression part) {
+    String name = part.getClass().getName();
+    return !name.startsWith(OWN)
+        || name.startsWith(OWN + "objects.")
+        || part instanceof UserDefinedExpression
+        || part instanceof PlanExpression
+        || part instanceof Unevaluable && !(part instanceof AttributeReference);
+  }
+}
