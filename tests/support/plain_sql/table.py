@@ -43,7 +43,7 @@ PIECES: dict[str, tuple[str, ...]] = {
     "parquet.page.size.row.check.min": ("100", "5"),
     "parquet.enable.dictionary": ("true", "true", "false"),
 }
-"""Sizes of row groups and pages, drawn for each table: by rows, and by bytes, where pages of two columns end at
+"""Sizes of row groups and pages, drawn for each table: by rows, and by bytes, where pages of columns end at
 other rows."""
 
 
