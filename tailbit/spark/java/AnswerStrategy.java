@@ -7,7 +7,12 @@ import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.catalyst.expressions.Unevaluable;
 import org.apache.spark.sql.catalyst.expressions.UserDefinedExpression;
 import org.apache.spark.sql.catalyst.planning.PhysicalOperation;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.UnaryNode;
+import org.apache.spark.sql.execution.FilterExec;
+import org.apache.spark.sql.execution.ProjectExec;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.SparkStrategy;
 import scala.collection.immutable.Seq;
@@ -22,13 +27,34 @@ final class AnswerStrategy extends SparkStrategy {
 
   @Override
   public Seq<SparkPlan> apply(LogicalPlan plan) {
+    return IndexedAnswer.seq(isOverAnswer(plan) ? List.of(planned(plan)) : List.of());
+  }
+
+  /** Returns the scan of an answer, or an operator over it for what tasks evaluate. */
+  private SparkPlan planned(LogicalPlan plan) {
+    if (isOwn(plan)) {
+      return new IndexedAnswerExec(plan);
+    }
+    return plan instanceof Filter filter
+        ? new FilterExec(filter.condition(), planned(filter.child()))
+        : new ProjectExec(((Project) plan).projectList(), planned(((Project) plan).child()));
+  }
+
+  /** Tells whether a plan is the relation of an answer, or filters and projects one: most plans are none. */
+  private static boolean isOverAnswer(LogicalPlan plan) {
+    LogicalPlan below = plan;
+    while (below instanceof Project || below instanceof Filter) {
+      below = ((UnaryNode) below).child();
+    }
+    return IndexedAnswer.of(below) != null;
+  }
+
+  private static boolean isOwn(LogicalPlan plan) {
     var operation = PhysicalOperation.unapply(plan);
-    boolean isOwn =
-        operation.isDefined()
-            && IndexedAnswer.of(operation.get()._3()) != null
-            && operation.get()._1().forall(shown -> isOwn((Expression) shown))
-            && operation.get()._2().forall(AnswerStrategy::isOwn);
-    return IndexedAnswer.seq(isOwn ? List.of(new IndexedAnswerExec(plan)) : List.of());
+    return operation.isDefined()
+        && IndexedAnswer.of(operation.get()._3()) != null
+        && operation.get()._1().forall(shown -> isOwn((Expression) shown))
+        && operation.get()._2().forall(AnswerStrategy::isOwn);
   }
 
   /** Tells whether an expression has only parts of Spark's own that are evaluated by themselves. */

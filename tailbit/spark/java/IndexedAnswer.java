@@ -16,7 +16,6 @@ import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.types.StructType;
 import scala.Option;
-import scala.collection.immutable.Map$;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
@@ -47,8 +46,8 @@ final class IndexedAnswer extends TahoeFileIndexWithSnapshotDescriptor {
     // No column of it is a partition's, by which Spark would prune files once more.
     HadoopFsRelation table =
         files.copy(
-            answer, new StructType(), files.schema(), Option.empty(), AnswerFormat.INSTANCE,
-            Map$.MODULE$.empty(), files.sparkSession());
+            answer, new StructType(), files.schema(), Option.empty(), AnswerFormat.INSTANCE, files.options(),
+            files.sparkSession());
     return new LogicalRelation(
         table, output, scan.relation().catalogTable().map(IndexedAnswer::withoutStatistics), false, Option.empty());
   }

@@ -5,6 +5,7 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.planning.PhysicalOperation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.delta.Snapshot;
 import org.apache.spark.sql.delta.SnapshotDescriptor;
 import org.apache.spark.sql.delta.files.TahoeFileIndex;
 import org.apache.spark.sql.delta.files.TahoeLogFileIndex;
@@ -17,12 +18,14 @@ import scala.jdk.javaapi.CollectionConverters;
 /**
  * A scan of a Delta table at one version, what is filtered and what is shown of it.
  *
- * `planned`: the files that Delta lists at the version; none where Delta has not listed them yet.
+ * `planned`: the files that Delta lists at the version; none where Delta has not listed them yet. `pin`: the version
+ * that Delta would then pin.
  */
 record Scan(
     LogicalRelation relation,
     SnapshotDescriptor at,
     PreparedDeltaFileIndex planned,
+    Pin pin,
     List<NamedExpression> shown,
     List<Expression> filters) {
   /** Returns the scan that a plan filters and projects, at the version that Delta has pinned, or null. */
@@ -31,7 +34,7 @@ record Scan(
     if (operation.isDefined()
         && operation.get()._3() instanceof LogicalRelation relation
         && location(relation) instanceof PreparedDeltaFileIndex planned) {
-      return new Scan(relation, planned, planned, list(operation.get()._1()), list(operation.get()._2()));
+      return new Scan(relation, planned, planned, null, list(operation.get()._1()), list(operation.get()._2()));
     }
     return null;
   }
@@ -43,25 +46,24 @@ record Scan(
         && operation.get()._3() instanceof LogicalRelation relation
         && location(relation) instanceof TahoeLogFileIndex log
         && log.partitionFilters().isEmpty()) {
-      return new Scan(relation, log, null, list(operation.get()._1()), list(operation.get()._2()));
+      return new Scan(relation, log, null, new Pin(log), list(operation.get()._1()), list(operation.get()._2()));
     }
     return null;
   }
 
-  /** Returns the scan at the version that Delta would pin now. */
+  /** Returns the scan at the version that Delta would pin. */
   Scan pinned() {
-    return new Scan(relation, ((TahoeLogFileIndex) location(relation)).getSnapshot(), null, shown, filters);
+    return new Scan(relation, pin.snapshot(), null, pin, shown, filters);
   }
 
-  /** Returns the files of the scan at its version, which are listed when somebody asks for them. */
+  /** Returns the files of the scan at the pinned version, which are listed when somebody asks for them. */
   TahoeFileIndex files() {
     if (planned != null) {
       return planned;
     }
-    TahoeLogFileIndex log = (TahoeLogFileIndex) location(relation);
-    SnapshotDescriptor pinned = at == log ? log.snapshotAtAnalysis() : at;
+    TahoeLogFileIndex log = pin.log;
     return log.copy(
-        log.spark(), log.deltaLog(), log.path(), pinned, log.catalogTableOpt(), log.partitionFilters(), true);
+        log.spark(), log.deltaLog(), log.path(), pin.snapshot(), log.catalogTableOpt(), log.partitionFilters(), true);
   }
 
   /** Tells whether another scan is of the same table at the same version. */
@@ -72,6 +74,21 @@ record Scan(
   /** Returns where the files of a relation come from, or null. */
   static FileIndex location(LogicalRelation relation) {
     return !relation.isStreaming() && relation.relation() instanceof HadoopFsRelation files ? files.location() : null;
+  }
+
+  /** The version that Delta would pin, for which it lists its log: once, when it is first asked for. */
+  static final class Pin {
+    private final TahoeLogFileIndex log;
+    private Snapshot snapshot;
+
+    private Pin(TahoeLogFileIndex log) {
+      this.log = log;
+    }
+
+    private Snapshot snapshot() {
+      snapshot = snapshot == null ? log.getSnapshot() : snapshot;
+      return snapshot;
+    }
   }
 
   private static <T> List<T> list(scala.collection.immutable.Seq<T> items) {
