@@ -79,22 +79,32 @@ Answer = tuple[Mode, Sequence[Branch], Rows | str]
 
 @dataclass
 class Rounds(Tally):
-    """What rounds did: `served` scans by mode, `refused` queries that raise without the index too."""
+    """What rounds did: `served` scans by mode, `refused` queries that raise without the index too.
+
+    `row_reader`: the scans whose files Spark's row-based Parquet reader read.
+    """
 
     conditions: int = 0
     lagging: int = 0
     answers: int = 0
     refused: int = 0
+    row_reader: int = 0
     served: Counter[str] = field(default_factory=Counter)
 
     def cells(self) -> dict[str, int]:
         """Return the numbers of the record."""
         served = {f"served: {mode}": self.served[str(mode)] for mode in MODES}
-        return {"conditions": self.conditions, "with lag": self.lagging, "answers": self.answers, **served}
+        return {
+            "conditions": self.conditions,
+            "with lag": self.lagging,
+            "answers": self.answers,
+            **served,
+        } | {"by the row-based reader": self.row_reader}
 
     def lacking(self) -> list[str]:
         """Return the modes that have served no scan, of which nothing is proven."""
-        return [f"never served: {mode}" for mode in MODES if not self.served[str(mode)]]
+        idle = [f"never served: {mode}" for mode in MODES if not self.served[str(mode)]]
+        return idle if self.row_reader else [*idle, "never served: files, by the row-based reader"]
 
 
 def _asked(turn: int, shape: str) -> tuple[str, list[Mode]]:
@@ -185,6 +195,8 @@ class Field:
         for scan in self.acceleration.last() if is_served else ():
             if scan.served is not None:
                 self.tally.served[f"{scan.served}, {'early' if scan.early else 'late'}"] += 1
+                is_by_row = self.spark.conf.get("spark.sql.parquet.enableVectorizedReader") == "false"
+                self.tally.row_reader += scan.served == "files" and is_by_row
         return is_served
 
     def _all_served(self) -> int:
