@@ -100,9 +100,9 @@ class MalformedLogError(SourceError):
 class LiveTwiceError(SourceError):
     """A version of a Delta table in which a path is live twice, with different deletion vectors."""
 
-    template = "{path} at version {version}: {file} is live twice, with different deletion vectors"
+    template = "{path} at version {version}: {file} is live twice, with different hidden rows"
     hint = (
-        "A writer removed the file without naming its vector, and readers of Delta see its rows twice: "
+        "A writer took the file away without naming its hidden rows, and other readers see rows of it twice: "
         "ask an earlier version, or restore the table to one."
     )
 
