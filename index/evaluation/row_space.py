@@ -172,6 +172,11 @@ class SpaceView:
         return self._shown() if before is None else self._shown_since(before)
 
     @once
+    def hidden(self) -> BitPositions:
+        """Return the positions of the claims that the snapshot does not show, ascending."""
+        return positions_in(claims(self.bases, self.rows) - self.visible)
+
+    @once
     def visible_by_file(self) -> Longs:
         """Count the visible rows of each file, in the order of `files`."""
         return self.counts_by_file(self.visible)

@@ -78,6 +78,26 @@ class Wanted:
         return pages
 
 
+def ascending(keys: pa.BinaryArray) -> tuple[Longs, Mask]:
+    """Return the order of keys, and which of the ordered keys is equal to the one before it.
+
+    Equal keys stay in their order. `keys`: none null.
+    """
+    if not len(keys):
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.bool_)
+    lengths = _lengths(keys)
+    values = _part(keys, lengths, None).values if lengths.min() == lengths.max() else None
+    if values is not None and values.dtype.kind == "u":
+        order = np.argsort(values, kind="stable")
+        values = values[order]
+        same = np.r_[False, values[1:] == values[:-1]]
+    else:
+        order = numpy_of(pc.sort_indices(keys)).astype(np.int64)
+        listed = pc.take(keys, arrow_array(order))
+        same = np.r_[False, numpy_of(pc.equal(listed.slice(1), listed.slice(0, len(listed) - 1)))]
+    return order, same
+
+
 class _Numbers(NamedTuple):
     """Keys that are stored as integers."""
 

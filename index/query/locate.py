@@ -29,7 +29,7 @@ from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.expression.indexed_term import IndexedTuple
 from tailbit.index.functions.vectors import canonical
 from tailbit.index.keys import MAX_KEY, encode_array, is_textual, key_type_of
-from tailbit.index.postings.sorted_keys import Wanted
+from tailbit.index.postings.sorted_keys import Wanted, ascending
 from tailbit.index.predicate.tree import Leaf, Node, ValueSet, all_of
 from tailbit.index.query.hashed_keys import by_hash, rechecked
 from tailbit.index.query.lookup import Places, places_of
@@ -70,12 +70,14 @@ class Keys:
     """Distinct keys to locate, in the order in which the caller first gave each of them.
 
     `columns`: the key columns of the table. `given`: a row per key, with its values as the caller gave them;
-    `values`: per key column, the same values in the type in which they are compared.
+    `values`: per key column, the same values in the type in which they are compared; `_order`: the order of
+    the keys by all columns, if it is known.
     """
 
     columns: Sequence[Column]
     given: pa.Table
     values: Sequence[pa.Array]
+    _order: Longs | None = None
     _orders: dict[tuple[int, ...], tuple[Wanted, Longs] | None] = field(default_factory=dict)
 
     @staticmethod
@@ -92,11 +94,10 @@ class Keys:
     @staticmethod
     def _of_values(columns: Sequence[Column], given: pa.Table, values: Sequence[pa.Array]) -> Keys:
         """Return the distinct keys; `values`: the given values, in the types in which they are compared."""
-        coded = pc.dictionary_encode(_codes(columns, values))
-        if len(coded.dictionary) == len(given):
-            return Keys(columns, given, values)
-        firsts = np.unique(numpy_of(coded.indices, dtype=np.int64), return_index=True)[1]
-        rows = arrow_array(firsts.astype(np.int64))
+        order, same = ascending(_codes(columns, values))
+        if not same.any():
+            return Keys(columns, given, values, order)
+        rows = arrow_array(np.sort(order[~same]))
         return Keys(columns, pc.take(given, rows), [pc.take(array, rows) for array in values])
 
     def located(self, selection: Selection, by_file: Callable[[Node], Node | None]) -> pa.Table:
@@ -226,8 +227,9 @@ class Keys:
             if is_textual(key_type) and (pc.max(pc.binary_length(array)).as_py() or 0) > MAX_KEY:
                 return None
         codes = _codes(columns, values)
-        ascending = pc.sort_indices(codes)
-        return Wanted(pc.take(codes, ascending)), numpy_of(ascending).astype(np.int64)
+        known = self._order if order == tuple(range(len(order))) else None
+        numbers = ascending(codes)[0] if known is None else known
+        return Wanted(pc.take(codes, arrow_array(numbers))), numbers
 
     def _read(self, selection: Selection) -> Places:
         """Return the rows of a selection that hold one of the keys; the key columns are read from data."""
@@ -276,6 +278,14 @@ def _codes(columns: Sequence[Column], values: Sequence[pa.Array | pa.ChunkedArra
     return parts[0] if len(parts) == 1 else join_parts(parts, key_type_of(tuple_of(types)))
 
 
+def _order(keys: Longs, files: Longs, positions: Longs) -> Longs:
+    """Return the order of rows by key, file and position, none negative."""
+    widths = [int(numbers.max(initial=0)).bit_length() for numbers in (keys, files, positions)]
+    if sum(widths) < 64:
+        return np.argsort((keys << widths[1] | files) << widths[2] | positions)
+    return np.lexsort((positions, files, keys))
+
+
 def _beside(keys: pa.Table, paths: pa.StringArray, places: Sequence[Places]) -> pa.Table:
     """Return a table of keys and the places of their rows; `paths`: the paths of the snapshot's files."""
     numbers, files, positions = (
@@ -288,9 +298,7 @@ def _beside(keys: pa.Table, paths: pa.StringArray, places: Sequence[Places]) -> 
     absent = np.flatnonzero(np.bincount(numbers, minlength=len(keys)) == 0)
     nowhere = np.full(len(absent), -1)
     every = np.r_[numbers, absent]
-    # A file has fewer than 2**32 rows, so that one number stands for file and position.
-    rows = np.r_[by_path[ranks] << 32 | positions, nowhere]
-    order = np.lexsort((rows, every))
+    order = _order(every, np.r_[by_path[ranks], nowhere] + 1, np.r_[positions, nowhere] + 1)
     none = order >= len(numbers)
     path = pc.take(used_paths, arrow_array(np.r_[ranks, nowhere][order], mask=none))
     position = arrow_array(np.r_[positions, nowhere][order], mask=none)

@@ -18,7 +18,6 @@ from tailbit.index.postings.paged.lookup import placed
 from tailbit.index.postings.segment import Segment
 from tailbit.index.postings.sorted_keys import Wanted
 from tailbit.tables.ahead import in_order
-from tailbit.tables.positions import bitmap_of, positions_in
 
 _MANY = 64
 """Keys that are worth a thread for each segment."""
@@ -58,10 +57,14 @@ def _placed(segment: Segment, id_: str, wanted: Wanted, _: bool) -> Placed:
 
 def visible_rows(space: SpaceView, keys: Longs, at: Longs) -> Places:
     """Return the visible rows among positions `at` of a row space; `keys`: the key's number per position."""
-    seen = positions_in(bitmap_of(at) & space.visible)
-    shown = (
-        np.append(seen, 0)[np.searchsorted(seen, at)] == at if len(seen) else np.zeros(len(at), dtype=bool)
-    )
-    at = at[shown]
+    if not len(space.bases):
+        keys, at = keys[:0], at[:0]
     files = np.searchsorted(space.bases, at, side="right") - 1
-    return Places(keys[shown], space.files[files], at - space.bases[files])
+    positions = at - space.bases[files]
+    shown = (files >= 0) & (positions < space.rows[files])
+    hidden = space.hidden
+    if len(hidden):
+        shown &= hidden[np.minimum(np.searchsorted(hidden, at), len(hidden) - 1)] != at
+    if not shown.all():
+        keys, files, positions = keys[shown], files[shown], positions[shown]
+    return Places(keys, space.files[files], positions)

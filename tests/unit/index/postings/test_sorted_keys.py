@@ -10,7 +10,7 @@ import pytest
 
 from tailbit.index.keys import encode_array, ordered_of
 from tailbit.index.postings.paged_forms import sixteen_of
-from tailbit.index.postings.sorted_keys import SortedKeys, Wanted
+from tailbit.index.postings.sorted_keys import SortedKeys, Wanted, ascending
 
 SHAPES = {
     "one byte": lambda r: r.randbytes(1),
@@ -71,3 +71,37 @@ def test_uuids_are_found_as_sixteen_bytes_and_other_texts_are_not() -> None:
     wanted = binary([b"", b"6f9619ff-8b86-d011-b42d-00c04fc964fe", texts[1].as_py(), b"zz"])
     owners, at = SortedKeys.of(keys).find(Wanted(wanted), 0, 4)
     assert (owners.tolist(), at.tolist()) == ([2], [1])
+
+
+@pytest.mark.parametrize(
+    "shape", ["integers", "one length", "lengths alike", "a prefix and an end in common"]
+)
+def test_a_filter_lets_every_key_pass_that_is_there(shape: str) -> None:
+    rng = random.Random(shape)
+    if shape == "integers":
+        every = encode_array(pa.array(sorted(rng.sample(range(-(2**40), 2**40), 12_000))), "integer")
+    else:
+        every = binary(sorted({SHAPES[shape](rng) for _ in range(12_000)}))
+    there = np.sort(np.random.default_rng(1).permutation(len(every))[:5_000])
+    own = every.take(pa.array(there))
+    keys = SortedKeys.of(ordered_of(own) if shape == "integers" else own).with_filters()
+    assert all(part.filter is not None for part in keys.parts)
+    owners, at = keys.find(Wanted(every), 0, len(every))
+    assert np.array_equal(np.sort(owners), there)
+    assert np.array_equal(there[at], owners)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_keys_are_ordered_as_their_bytes_and_equal_ones_as_they_were_given(shape: str) -> None:
+    rng = random.Random(shape)
+    keys = [SHAPES[shape](rng) for _ in range(300)]
+    keys += rng.sample(keys, 50)
+    order, same = ascending(binary(keys))
+    assert order.tolist() == sorted(range(len(keys)), key=lambda at: (keys[at], at))
+    listed = [keys[at] for at in order.tolist()]
+    assert same.tolist() == [at > 0 and listed[at] == listed[at - 1] for at in range(len(listed))]
+
+
+def test_no_key_has_no_order() -> None:
+    order, same = ascending(binary([]))
+    assert (order.tolist(), same.tolist()) == ([], [])
