@@ -7,7 +7,7 @@ import pytest
 from support.fuzzer.keys_run import run_keys
 from support.profiles import seeds
 from tailbit.index.postings import postings
-from tailbit.index.query import lookup
+from tailbit.index.postings.paged import places
 
 pytestmark = pytest.mark.usefixtures("outside_allowed")
 
@@ -21,21 +21,13 @@ def test_keys_are_located_where_a_join_finds_them(seed: int, writer: str) -> Non
 
 
 @pytest.mark.parametrize("seed", seeds(2))
-def test_keys_are_located_where_a_join_finds_them_if_postings_cost_more_than_a_scan(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(lookup, "_MANY_KEYS", 0)
-    monkeypatch.setattr(lookup, "_ROWS_A_KEY", 1 << 20)
-    report = run_keys(seed + 100, 60)
-    assert report.findings == []
-    assert report.checks == 60
-
-
-@pytest.mark.parametrize("seed", seeds(2))
+@pytest.mark.parametrize("cost_of_a_page", [0, 1, 4], ids=["by page", "mixed", "soon whole"])
 def test_record_keys_of_many_small_pages_are_located_where_a_join_finds_them(
-    seed: int, monkeypatch: pytest.MonkeyPatch
+    seed: int, cost_of_a_page: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postings, "PAGE_ROWS", 2)
+    for module in (postings, places):
+        monkeypatch.setattr(module, "PAGE_ROWS", 2)
+    monkeypatch.setattr(places, "_A_PAGE", cost_of_a_page)
     monkeypatch.setattr(postings, "PAGED_GROUP_ROWS", 7)
     report = run_keys(seed + 200, 60)
     assert report.findings == []
