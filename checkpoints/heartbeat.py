@@ -24,6 +24,7 @@ from dataclasses import asdict, replace
 
 import orjson
 
+from tailbit.checkpoints.builds import Builds
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.checkpoints.signs import (
     LIMIT_S,
@@ -59,8 +60,9 @@ class Heartbeat:
     At most one run holds the file at a time, as far as a store without locks can tell. `watch_s`: for how
     many seconds `claim` watches a doubtful heartbeat. `life`: the signs of life of the run; if None, a living
     process is enough, as for a command that ends soon. `limit_s`: seconds after which a beat is old; beats
-    are a sixth of that apart. `lost`: the error to raise once another indexer has taken over, which happens
-    only after this run gave no sign of life for `limit_s`.
+    are a sixth of that apart. `builds`: the builds of this process, which each beat shows. `lost`: the error
+    to raise once another indexer has taken over, which happens only after this run gave no sign of life for
+    `limit_s`.
     """
 
     checks_each_beat = False
@@ -75,7 +77,9 @@ class Heartbeat:
         watch_s: float = LIMIT_S,
         life: Liveness | None = None,
         limit_s: float | None = None,
+        builds: Builds | None = None,
     ) -> None:
+        self.builds = builds or Builds()
         self._storage, self._watch_s, self._life = storage, watch_s, life
         self._limit_s = LIMIT_S if limit_s is None else limit_s
         self._interval_s = INTERVAL_S if limit_s is None else limit_s / _BEATS
@@ -247,7 +251,8 @@ class Heartbeat:
 
     def _encoded(self) -> bytes:
         doing = "" if self._life is None else self._life.doing
-        return orjson.dumps(asdict(replace(self._beat, doing=doing)))
+        beat = replace(self._beat, doing=doing, builds=self.builds.accounts())
+        return orjson.dumps(asdict(beat))
 
 
 def _now() -> float:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
+from tailbit.checkpoints.builds import Builds
 from tailbit.checkpoints.heartbeat import Heartbeat
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.checkpoints.signs import NAME, PLACE, lives, read_heartbeat
@@ -34,9 +35,9 @@ class Lease(Heartbeat):
 
     checks_each_beat = True
 
-    def __init__(self, storage: Storage, life: Liveness) -> None:
+    def __init__(self, storage: Storage, life: Liveness, builds: Builds | None = None) -> None:
         """Prepare the lease of an application with these signs of life; nothing is written."""
-        super().__init__(storage, watch_s=LIMIT_S, life=life, limit_s=LIMIT_S)
+        super().__init__(storage, watch_s=LIMIT_S, life=life, limit_s=LIMIT_S, builds=builds)
         self._signs = life
 
     def _take(self, stop: threading.Event, tell: Callable[[str], None]) -> None:

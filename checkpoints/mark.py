@@ -34,7 +34,7 @@ class Mark(Heartbeat):
     ) -> None:
         """Prepare the mark of the application that holds `lease`; nothing is written."""
         self._renew_s = RENEW_S if lease.is_remote else RENEW_LOCAL_S
-        super().__init__(storage, life=lease.life, limit_s=_MISSING * self._renew_s)
+        super().__init__(storage, life=lease.life, limit_s=_MISSING * self._renew_s, builds=lease.builds)
         self._lease, self._clock = lease, clock
         nonce = uuid.uuid4().hex
         self._beat = replace(lease.beat, limit=self._limit_s, lease=lease.place, mark=nonce)

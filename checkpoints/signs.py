@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
+from dataclasses import field
 from enum import Enum
 from pathlib import Path
+from typing import Any
 
 import orjson
 
@@ -25,6 +28,9 @@ PLACE = "_lease_place"
 LIMIT_S = 30.0
 """A heartbeat of another machine that is older than this is dead: six beats are missing."""
 
+MOST_BUILDS = 1000
+"""Most builds that a heartbeat shows, so that it stays a small file."""
+
 _PIDS = 2**31
 
 
@@ -38,7 +44,8 @@ class Beat:
     `limit`: seconds after which this beat is old. `lease`: path or URL of the folder with the lease of the
     same run, whose beats stand for this one; empty if the run has no lease. `place`: id of that folder, since
     disks of two machines may have folders of one path; empty if unknown. `mark`: tells the marks of one run
-    on one index from each other.
+    on one index from each other. `builds`: accounts of the builds at work (`BuildProgress.account`), by the
+    id of their index.
     """
 
     run: str = ""
@@ -52,6 +59,7 @@ class Beat:
     lease: str = ""
     place: str = ""
     mark: str = ""
+    builds: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def owner(self) -> str:
@@ -72,11 +80,16 @@ class State(Enum):
 
 @dataclass(frozen=True, slots=True)
 class LastSign:
-    """The last heartbeat of an indexer; `seconds`: its age, negative if its time is in the future."""
+    """The last heartbeat of an indexer.
+
+    `seconds`: its age, negative if its time is in the future. `of_application`: whether the indexer is an
+    application of many tables.
+    """
 
     beat: Beat
     seconds: float
     state: State
+    of_application: bool = False
 
     @property
     def meaning(self) -> str:
@@ -124,9 +137,14 @@ def read_heartbeat(storage: Storage) -> Beat | None:
 
 
 def _is_sound(beat: Beat) -> bool:
-    """Return whether pid, lease and limit of a stored heartbeat have the right types."""
+    """Return whether pid, lease, limit and builds of a stored heartbeat have the right types."""
     is_process = isinstance(beat.pid, int) and 0 <= beat.pid < _PIDS
-    return is_process and isinstance(beat.lease, str) and isinstance(beat.limit, (int, float))
+    return (
+        is_process
+        and isinstance(beat.builds, dict)
+        and isinstance(beat.lease, str)
+        and isinstance(beat.limit, (int, float))
+    )
 
 
 def signs_of(storage: Storage, beat: Beat, seen: Stat) -> Signs | None:
@@ -171,9 +189,10 @@ def last_sign(storage: Storage) -> LastSign | None:
         return None
     signs = None if lives(beat) is False else signs_of(storage, beat, seen)
     if signs is None:
-        return LastSign(beat, time.time() - seen.mtime_ns / 1e9, State.DEAD)
+        return LastSign(beat, time.time() - seen.mtime_ns / 1e9, State.DEAD, bool(beat.lease))
     seconds = time.time() - signs.seen.mtime_ns / 1e9
-    return LastSign(signs.beat, seconds, State.ALIVE if abs(seconds) < signs.beat.limit else State.STALE)
+    state = State.ALIVE if abs(seconds) < signs.beat.limit else State.STALE
+    return LastSign(signs.beat, seconds, state, bool(beat.lease))
 
 
 def running_indexer(storage: Storage) -> str | None:

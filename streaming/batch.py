@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from tailbit.checkpoints.builds import Build, build_text, lag_of_build
 from tailbit.checkpoints.heartbeat import Heartbeat
 from tailbit.checkpoints.lag import Backlog, Lag
 from tailbit.checkpoints.ledger import Origin
@@ -20,6 +21,7 @@ from tailbit.checkpoints.liveness import IDLE, Liveness
 from tailbit.checkpoints.offset import Offset
 from tailbit.errors import CorruptIndexError, TailbitError
 from tailbit.faults import Fault, fault_point
+from tailbit.index.maintenance.build_extent import Extent, extent_of_records
 from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.plan import TaskLimits, weight
 from tailbit.index.write.run import run_task
@@ -35,12 +37,13 @@ from tailbit.streaming.settings import StreamSettings
 from tailbit.streaming.source.log_source import offsets_of
 from tailbit.streaming.upkeep.memory import FREED
 from tailbit.streaming.upkeep.mending import Mender, Tell, tell_nobody
-from tailbit.streaming.workers import beside, on_workers
+from tailbit.streaming.workers import beside, on_workers, sum_of_tasks
 from tailbit.tables.model import Version
 from tailbit.tables.storage import NO_OPTIONS, one_look
 from tailbit.tables.table import Table
 
 if TYPE_CHECKING:
+    from pyspark.accumulators import Accumulator
     from pyspark.sql import DataFrame, SparkSession
 
 OnProgress = Callable[[Progress], None]
@@ -91,11 +94,26 @@ class Batch:
         limits = TaskLimits(parallelism=self._cores if workers is None else max(1, self._cores - 1))
         self.mender = Mender(table, index, tell)
         self.turn, self._workers = threading.Lock(), workers or threading.Lock()
-        self._indexer = Indexer(table, index, limits, self._run, self.mender)
+        self._build, self._fill_build = (
+            heartbeat.builds.build(index.state.index_id, builder, self._name)
+            for builder in ("batches", "filling")
+        )
+        self._finished: dict[Build, Accumulator[Extent]] = {}
+        self._indexer = Indexer(table, index, limits, self._run, self.mender, self._build)
         of_fills, at_work = replace(limits, parallelism=max(1, self._cores - 1)), SpacesAtWork()
         size, describe_fill = FILL_BYTES * of_fills.parallelism, self._describe_fill
         self._filler = Filler(
-            table, index, of_fills, self._fill, self.turn, settings.files, size, tell, describe_fill, at_work
+            table,
+            index,
+            of_fills,
+            self._fill,
+            self.turn,
+            settings.files,
+            size,
+            tell,
+            describe_fill,
+            at_work,
+            self._fill_build,
         )
         self.merger = Merger(table, index, spark, self.mender, self._workers, at_work, self._beside)
         self.error: TailbitError | None = None
@@ -180,7 +198,9 @@ class Batch:
     def _describe(self, first: Version | None, target: Version, lag: Lag) -> None:
         """Set the description that Spark's UI shows for the jobs of this batch."""
         names = names_of(self._table, first, target, lag.head)
-        self._spark.sparkContext.setJobDescription(describe(self._name, first, target, lag, names))
+        text, progress = describe(self._name, first, target, lag, names), self._build.progress()
+        built = "" if progress is None else f" · built {build_text(progress.account())}"
+        self._spark.sparkContext.setJobDescription(f"{text}{built}")
 
     def _tell(
         self, outcome: BatchOutcome, before: Version, end: Offset, batch_id: int, seconds: float
@@ -188,6 +208,8 @@ class Batch:
         """Report the progress of the batch; within a snapshot, the lag is the rest of the snapshot."""
         ledger = self._index.state.ledger
         lag = self._backlog.lag(end.read_through, self._table.head())
+        if end.in_snapshot:
+            lag = lag_of_build(lag, self._build.progress())
         self._last = Progress(
             table=self._table.root,
             covered=None if ledger is None else ledger.covered,
@@ -217,8 +239,11 @@ class Batch:
         inline |= not self._is_alone and self._cores < 2
         self._life.sign(f"{batch}: indexing {files} files {'in this process' if inline else 'on workers'}")
         with nullcontext() if inline or self._is_alone else self._workers_free():
-            shown = self._processes
-            results = [self._alone(task) for task in tasks] if inline else self._on_workers(tasks, shown)
+            results = (
+                [self._alone(task) for task in tasks]
+                if inline
+                else self._on_workers(tasks, self._build, self._processes)
+            )
         self._life.sign(f"{batch}: committing to the index")
         return results
 
@@ -241,9 +266,9 @@ class Batch:
         works = [work for task in tasks for work in task.works]
         few = len(works) <= FILL_INLINE_FILES and sum(map(weight, works)) <= FILL_INLINE_BYTES
         if few or self._cores < 2:
-            return [run_task(task) for task in tasks]
+            return [_added(self._fill_build, run_task(task)) for task in tasks]
         with self._workers:
-            return self._on_workers(tasks, self._beside)
+            return self._on_workers(tasks, self._fill_build, self._beside)
 
     def _describe_fill(self, doing: str) -> None:
         """Show what is filled beside the batches: in Spark's UI, and in the signs of life."""
@@ -265,16 +290,34 @@ class Batch:
         with self.turn:
             self.mender.mend(damage)
 
-    def _on_workers(self, tasks: Sequence[BuildTask], at_work: str | None = None) -> list[TaskResult]:
-        """Run each task in a Spark task of its own."""
+    def _on_workers(
+        self, tasks: Sequence[BuildTask], build: Build, at_work: str | None = None
+    ) -> list[TaskResult]:
+        """Run each task in a Spark task of its own; `build` shows at once which of them have finished."""
         options = self._table.storage.options
+        if build not in self._finished:
+            self._finished[build] = sum_of_tasks(self._spark, Extent())
+        finished = self._finished[build]
+        before = finished.value
 
         def run(task: BuildTask) -> TaskResult:
-            return run_task(replace(task, options=options))
+            result = run_task(replace(task, options=options))
+            finished.add(extent_of_records(result.records))
+            return result
 
-        return on_workers(self._spark, run, [replace(task, options=NO_OPTIONS) for task in tasks], at_work)
+        with build.watching(lambda: finished.value - before):
+            given = [replace(task, options=NO_OPTIONS) for task in tasks]
+            results = on_workers(self._spark, run, given, at_work)
+        build.add(extent_of_records(record for result in results for record in result.records))
+        return results
 
     def _alone(self, task: BuildTask) -> TaskResult:
         """Run a task in this process."""
         self._life.sign()
-        return run_task(task)
+        return _added(self._build, run_task(task))
+
+
+def _added(build: Build, result: TaskResult) -> TaskResult:
+    """Return the result of a task, and add its files to the record of a build."""
+    build.add(extent_of_records(result.records))
+    return result

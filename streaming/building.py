@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
+from tailbit.checkpoints.builds import Build
 from tailbit.errors import DataFileError, HiddenRowsError, StorageError
 from tailbit.imports.dataclass import dataclass
 from tailbit.index.kinds.settings import PostingForms
+from tailbit.index.maintenance.build_extent import extent_of_records
 from tailbit.index.model import FileRecord
 from tailbit.index.sql.terms import indexed_columns_of, kept_columns
 from tailbit.index.store.table import MetadataTable
@@ -68,13 +70,17 @@ def template_of(
 
 @dataclass(frozen=True, slots=True)
 class Building:
-    """The build tasks of one batch. `template`: a task without files, from which the tasks are copied."""
+    """The build tasks of one batch. `template`: a task without files, from which the tasks are copied.
+
+    `build`: the record of the build; `run` adds to it what the tasks finish.
+    """
 
     table: Table
     template: BuildTask
     limits: TaskLimits
     run: RunTasks
     tell: Tell
+    build: Build
 
     def built(self, works: Sequence[FileWork]) -> tuple[list[TaskResult], list[FileRecord]]:
         """Run the tasks; return their results, and the records of the files that were left out.
@@ -91,7 +97,11 @@ class Building:
             taken_back = [leave for work in works if work.path in skipped for leave in _taken_back(work)]
             try:
                 tasks = pack([*doable, *taken_back], self.template, self.limits)
-                return self.run(tasks), list(skipped.values())
+                with self.build.step():
+                    results = self.run(tasks)
+                if skipped:
+                    self.build.add(extent_of_records(skipped.values()))
+                return results, list(skipped.values())
             except (DataFileError, HiddenRowsError) as error:
                 unreadable = self._unreadable(error, doable, again=bool(skipped))
                 attempts += not unreadable

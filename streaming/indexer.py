@@ -13,18 +13,20 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from tailbit.checkpoints.builds import Build
 from tailbit.checkpoints.ledger import Origin, next_ledger, uncounted_after
 from tailbit.checkpoints.offset import Offset
 from tailbit.checkpoints.recovery import BatchPlan, LogState, Verdict, decide_batch
 from tailbit.errors import CommitConflictError, CorruptIndexError, IndexLogError, LiveTwiceError
 from tailbit.faults import Fault, fault_point
 from tailbit.imports.dataclass import dataclass
+from tailbit.index.maintenance.build_extent import BuildExtent, Extent, build_extent_of, extent_of_works
 from tailbit.index.maintenance.rebuild import promoted_since, rebuild, swap_rebuilt
 from tailbit.index.maintenance.wanted import wanted_of
 from tailbit.index.model import FileRecord
 from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.plan import TaskLimits, plan_work
-from tailbit.index.write.work import TaskResult
+from tailbit.index.write.work import FileWork, TaskResult
 from tailbit.streaming.building import Building, RunTasks, template_of
 from tailbit.streaming.upkeep.mending import Mender
 from tailbit.tables.model import Changes, FileSlice, Fingerprint, SliceChange, Version, after
@@ -72,7 +74,10 @@ class Indexer:
         limits: TaskLimits,
         run: RunTasks,
         mender: Mender | None = None,
+        build: Build | None = None,
     ) -> None:
+        """Prepare the indexer. `build`: the record of its build, to which `run` adds what it finishes."""
+        self._build = build or Build(table.root)
         self._table, self._index, self._limits, self._run = table, index, limits, run
         self._mender = mender or Mender(table, index)
         self._schema: _KnownSchema | None = None
@@ -118,13 +123,17 @@ class Indexer:
             recorded = self._recorded_of(changes)
             files = self._files(changes, recorded, start, end)
             works = plan_work(files, recorded, wanted.of, plan.lineage)
+            self._begin_build(plan, end, works)
         fault_point(Fault.BATCH_PLANNED)
-        building = Building(self._table, template, self._limits, self._run, self._mender.tell)
-        results, skipped = building.built(works)
-        records = [record for result in results for record in result.records] + skipped
-        if records or not self._recorded_as(end):
-            is_gone = log.fingerprint(end.stands_at) is None
-            self._commit(plan, end, None if is_gone else planned, origin, records, results)
+        building = Building(self._table, template, self._limits, self._run, self._mender.tell, self._build)
+        with self._build.step():
+            results, skipped = building.built(works)
+            records = [record for result in results for record in result.records] + skipped
+            if records or not self._recorded_as(end):
+                is_gone = log.fingerprint(end.stands_at) is None
+                self._commit(plan, end, None if is_gone else planned, origin, records, results)
+        if not end.in_snapshot:
+            self._build.end()
         if plan.first is None and not end.in_snapshot:
             swap_rebuilt(self._index, wanted)
         return BatchOutcome(
@@ -136,6 +145,16 @@ class Indexer:
             bytes_read=sum(result.bytes_read for result in results),
             skipped=len(skipped),
         )
+
+    def _begin_build(self, plan: BatchPlan, end: Offset, works: Sequence[FileWork]) -> None:
+        """Begin the record of a build, or go on with it: of a round's snapshot, or of a range of the log."""
+        if plan.first is not None:
+            whole, rows_exact = extent_of_works(works)
+            self._build.begin((end, plan.first), lambda: BuildExtent(whole, Extent(), rows_exact))
+            return
+        state, version = self._index.state, end.stands_at
+        key = end.round, version, state.settings.version
+        self._build.begin(key, lambda: build_extent_of(state, self._table.snapshot(version)))
 
     def _changes(self, plan: BatchPlan, target: Version) -> Changes | None:
         """Return the changes in the range that the batch reads; None if the batch reads a snapshot."""

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tailbit.arguments.values import flag, wrong_type
+from tailbit.checkpoints.builds import Builds
 from tailbit.checkpoints.heartbeat import Heartbeat
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.errors import IndexerRunningError, NotDrainedError, RequirementError, TailbitError
@@ -116,12 +117,14 @@ def run(
     storage_options: Mapping[str, str] | None = None,
     tell: Tell = tell_nobody,
     supervision: Supervision | None = None,
+    builds: Builds | None = None,
 ) -> int:
     """Keep the index of the table at `path` up to date until a signal; with `once`, until all is indexed.
 
     SIGTERM, SIGINT and SIGHUP, also to the whole process group, let the batch in flight finish: status 0. A
     run that has not ended 30 seconds later is cut off. `once` that finds nothing to do starts no Spark.
-    Transient failures are retried for `patience.WAIT_S` seconds at most.
+    Transient failures are retried for `patience.WAIT_S` seconds at most. `builds`: gets the records of what
+    the run builds.
 
     Raises:
         HungError: the run gave no sign of life for the limit in `supervision`.
@@ -139,7 +142,7 @@ def run(
     ):
         prepared = in_time(make, storage_options, stop, tell)
         if prepared is not None:
-            heartbeat = Heartbeat(prepared.index.storage, life=life)
+            heartbeat = Heartbeat(prepared.index.storage, life=life, builds=builds)
             watched = (life, sampler, supervision)
             _index(Run(prepared, heartbeat, once, stop, on_progress, tell, *watched, master, ui), watchdog)
     return 0

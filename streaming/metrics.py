@@ -128,6 +128,8 @@ class IdleWatch:
         with suppress(TailbitError, OSError):
             head = self._table.head()
             lag = self._backlog.lag(latest.lag.covered, head)
+            if latest.building:
+                lag = replace(lag, files=latest.lag.files, bytes=latest.lag.bytes)
             idle = not busy and not latest.building and not lag.versions
             done = replace(latest, head=head, lag=lag, files=0, rows=0, batch_ms=0.0, idle=idle, look=True)
             done = replace(done, names=names_of(self._table, done.covered, head))

@@ -7,7 +7,7 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
@@ -17,6 +17,7 @@ from tailbit.streaming.java.collecting import collected
 from tailbit.streaming.upkeep.memory import FREED
 
 if TYPE_CHECKING:
+    from pyspark.accumulators import Accumulator
     from pyspark.sql import SparkSession
 
 _CANCELLED = "SPARK_JOB_CANCELLED"
@@ -49,6 +50,19 @@ def on_workers(
         if isinstance(result, TailbitError):
             raise result
     return results
+
+
+def sum_of_tasks(spark: SparkSession, zero: T) -> Accumulator[T]:
+    """Return a sum that tasks on workers add to, and which moves each time that one of them has ended.
+
+    `zero`: of a type whose values are added by `+`.
+    """
+    from pyspark.accumulators import AddingAccumulatorParam
+
+    # pyspark's own type allows numbers alone, and its code any type with a sum.
+    adding: Any = AddingAccumulatorParam
+    total: Accumulator[T] = spark.sparkContext.accumulator(zero, adding(zero))
+    return total
 
 
 @contextmanager

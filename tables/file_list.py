@@ -144,6 +144,11 @@ class FileList(Sequence[FileSlice], ABC):
             return own
         return pc.coalesce(own, pc.take(self._late(), origin))
 
+    @property
+    def rows(self) -> pa.ChunkedArray:
+        """The physical rows per file according to the log, int64; null if the log has no row count."""
+        return self._stored["counted"]
+
     @once
     def paths(self) -> pa.StringArray:
         """Return the paths in order, as one array."""

@@ -284,8 +284,8 @@ class NoIndexError(IndexStateError, UsageError):
 
     template = "no index at {path}"
     hint = (
-        "Build one: tailbit run TABLE --columns a,b --once. A `tailbit run` that has just begun to follow the"
-        " table makes it by itself: then ask again."
+        "Build one: tailbit run TABLE --columns a,b --once. A `tailbit run` or an application that has just"
+        " begun to follow the table makes it by itself: then ask again."
     )
 
 

@@ -8,10 +8,11 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from tailbit.imports.lazy import lazy
-from tailbit.index.functions.tree import CONDITIONAL, Call, Expression, columns_in
-from tailbit.index.values.literals import BOOLEAN, Literal
+from tailbit.index.functions.tree import CONDITIONAL, Call, Expression, Ref, columns_in
+from tailbit.index.values.literals import BOOLEAN, VOID, Literal
 from tailbit.index.values.refusals import NotRead, Unsupported, mismatch
 from tailbit.tables.model import DataType
+from tailbit.tables.schema import presence_of
 from tailbit.wording import with_article
 
 if TYPE_CHECKING:
@@ -144,9 +145,24 @@ def asked_twice(value: Expression) -> Expression:
 
 
 def is_null(value: Expression) -> Expression:
-    """Build IS NULL of an expression."""
-    source = value.null_as if isinstance(value, Call) else None
-    return call("is null", [source or value], BOOLEAN)
+    """Build IS NULL of an expression, which may be a column of any type."""
+    source = (value.null_as if isinstance(value, Call) else None) or value
+    if isinstance(source, Ref):
+        source = Ref(presence_of(source.column))
+    return call("is null", [source], BOOLEAN)
+
+
+def is_null_alone(a: Expression, b: Expression) -> Expression | None:
+    """Return `a <=> b` as IS NULL if one side is NULL and the values of the other have an order in Spark."""
+    for side, other in ((a, b), (b, a)):
+        if isinstance(side, Literal) and side.type == VOID and is_orderable(other.type):
+            return is_null(other)
+    return None
+
+
+def is_orderable(type_: DataType) -> bool:
+    """Return whether Spark compares values of a type, also where no index does: not maps and variants."""
+    return type_.name not in ("map", "variant") and all(is_orderable(field.type) for field in type_.fields)
 
 
 def wrong_type(

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tailbit.imports.lazy import lazy
-from tailbit.index.expression.folded import asked_twice
+from tailbit.index.expression.folded import asked_twice, is_null_alone
 from tailbit.index.expression.folded import is_null as null_of
 from tailbit.index.expression.show import show
 from tailbit.index.functions.tree import Call, Expression, Ref, columns_in
@@ -94,7 +94,9 @@ class ConditionReader:
     def _comparison(self, e: Tree) -> Node:
         if self.expressions.intervals.compares(e):
             return self.condition(self.expressions.read(e), e)
-        return self.compare(e, self.expressions.read(left(e)), e.text, self.expressions.read(right(e)))
+        a, b = self.expressions.read(left(e)), self.expressions.read(right(e))
+        alone = is_null_alone(a, b) if e.text == "<=>" else None
+        return self.compare(e, a, e.text, b) if alone is None else self.condition(alone, e)
 
     def condition(self, expression: Expression, e: Tree) -> Node:
         """Convert an expression to a condition."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tailbit.imports.lazy import lazy
 from tailbit.index.expression.build import Builder
-from tailbit.index.expression.folded import asked_twice, is_null
+from tailbit.index.expression.folded import asked_twice, is_null, is_null_alone
 from tailbit.index.expression.nested import NESTED, NESTED_FUNCTIONS, OVER_ELEMENTS
 from tailbit.index.functions.tree import Expression, Ref
 from tailbit.index.sql.interval_reader import IntervalReader
@@ -116,7 +116,11 @@ class ExpressionReader:
         calls.check_known(name)
         if name in NESTED_FUNCTIONS or name in ("isnull", "isnotnull"):
             return calls.function(self.builder, name, [self.read(arg) for arg in e.items])
-        args = [self._arg(arg) for arg in e.items]
+        if name == "equal_null" and len(e.items) == 2 and (alone := self._null_alone(*e.items)) is not None:
+            return alone
+        # Of the first argument of nvl2, whatever its type, only whether it is NULL is asked.
+        asked = e.items[:1] if name == "nvl2" else ()
+        args = [*map(self.read, asked), *map(self._arg, e.items[len(asked) :])]
         if name in ("nullif", "equal_null") and len(args) == 2:
             self._check_padding(args[0], args[1], e)
         return calls.function(self.builder, name, args)
@@ -171,7 +175,15 @@ class ExpressionReader:
     def _compared(self, e: Tree) -> Expression:
         if self.intervals.compares(e):
             return self.intervals.compared(e)
+        if e.text == "<=>" and (alone := self._null_alone(left(e), right(e))) is not None:
+            return alone
         return self._compare(e.text, self._arg(left(e)), self._arg(right(e)), e)
+
+    def _null_alone(self, a: Tree, b: Tree) -> Expression | None:
+        """Return a null-safe comparison with NULL as IS NULL; None for another comparison."""
+        if "null" not in (bare(a).kind, bare(b).kind):
+            return None
+        return is_null_alone(self.read(a), self.read(b))
 
     def _compare(self, op: str, a: Expression, b: Expression, e: Tree) -> Expression:
         self._check_padding(a, b, e)

@@ -15,7 +15,7 @@ from tailbit.index.values import literals
 from tailbit.index.values.literals import Literal
 from tailbit.index.values.refusals import NotRead
 from tailbit.tables.model import Column, DataType
-from tailbit.tables.schema import Schema, arrow_type
+from tailbit.tables.schema import PRESENCE, Schema, arrow_type
 
 if TYPE_CHECKING:
     from tailbit.index.sql import spans
@@ -137,6 +137,8 @@ class OperandReader:
         Raises:
             ColumnTypeError: the values, or those inside, cannot be decoded or compared.
         """
+        if column.type.name == PRESENCE:
+            return column
         if column.type.name in ("array", "map", "struct"):
             arrow_type(column.type, column.label)
             return column

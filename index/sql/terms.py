@@ -63,7 +63,9 @@ def term_of(text: str, schema: Schema, zone: str = "UTC", table: str = "") -> Te
     hint = "Index an expression of one value, such as a field or size(tags)."
     key_type = value_type(text, expression, hint)
     zoned = depends_on_zone(expression, text, schema, zone, table)
-    labels = tuple(TermColumn(column.label, column.id, spelled(column.type)) for column in columns)
+    # Of a column of which only whether it is NULL is read, the type that it has in the table.
+    types = {column.id: column.type for column in every_column(schema)}
+    labels = tuple(TermColumn(c.label, c.id, spelled(types.get(c.id, c.type))) for c in columns)
     text = columns[0].label if isinstance(expression, Ref) else text.strip()
     return Term(text, labels, key_type, str(expression.type), zone if zoned else "UTC")
 

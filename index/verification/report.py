@@ -17,7 +17,8 @@ class Report:
 
     `version`: the source version with which the index was compared. `state`: of the index, as in `status`.
     `sampled`: values read again from the data. `derived`: columns of files derived again as a whole.
-    `files_read`: index files read again with all their checksums.
+    `files_read`: index files read again with all their checksums. `notes`: what a person should know of an
+    index that is sound.
     """
 
     version: VersionName | None = None
@@ -31,6 +32,7 @@ class Report:
     derived: int = 0
     files_read: int = 0
     problems: list[Problem] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     @property
     def sound(self) -> bool:

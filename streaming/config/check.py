@@ -275,7 +275,7 @@ def _check_columns(
 
 def _check_new(entry: IndexEntry, source: Table, made: list[Definition]) -> None:
     """Define an index by name that is not there; its definition is added to `made`."""
-    made.append(define(statement_of(entry, source.root), source.snapshot().schema))
+    made.append(define(statement_of(entry, source.root), source.snapshot().schema, entry.zone))
 
 
 def _check_free(known: Sequence[Definition], source: Table, made: Sequence[Definition]) -> None:
@@ -318,5 +318,8 @@ def statement_of(entry: IndexEntry, root: str) -> CreateIndex:
         entry.using,
         dict(entry.options),
         None if entry.where is None else WrittenExpression(entry.where),
+        deferred=entry.deferred,
         if_not_exists=True,
+        properties=dict(entry.properties),
+        comment=entry.comment,
     )

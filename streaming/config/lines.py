@@ -46,6 +46,8 @@ def lines_of(text: str) -> dict[Place, int]:
         else:
             for place in _places(document):
                 lines.setdefault(under + place, number)
+            for place, line in _elements(statement, document):
+                lines[under + place] = number + line
     return lines
 
 
@@ -72,6 +74,26 @@ def _statements(text: str) -> Iterator[tuple[int, str]]:
             continue
         yield number - len(taken) + 1, statement
         taken = []
+
+
+def _elements(statement: str, document: dict[str, Any]) -> Iterator[tuple[Place, int]]:
+    """Yield the place of each element of a list of several lines, and its first line within the statement."""
+    (key, value), *others = document.items()
+    before, _, rest = statement.partition("[")
+    if others or not isinstance(value, list) or "\n" not in statement or before.count("=") != 1:
+        return
+    begun: list[str] = []
+    element = first = 0
+    for number, line in enumerate(rest.split("\n")):
+        begun.append(line)
+        for end in ("]", ""):
+            try:
+                count = len(tomllib.loads("x = [" + "\n".join(begun) + "\n" + end)["x"])
+            except (NotToml, KeyError):
+                continue
+            yield from (((key, element + n), first) for n in range(count))
+            element, first, begun = element + count, number + 1, []
+            break
 
 
 def _header(document: Any, heads: dict[Place, int]) -> Place:

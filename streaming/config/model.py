@@ -21,8 +21,11 @@ from pydantic import (
     model_validator,
 )
 
-from tailbit.errors import UsageError
+from tailbit.arguments.moments import known_zone
+from tailbit.errors import StatementError, UsageError
 from tailbit.index.maintenance.sweep import KEPT_S
+from tailbit.index.sql.ddl.script import parse_script
+from tailbit.index.sql.ddl.statements import CreateIndex
 from tailbit.streaming.settings import StreamSettings, milliseconds
 from tailbit.tables.cache import size_of
 
@@ -81,6 +84,37 @@ Some = Annotated[tuple[T, ...], AfterValidator(_some)]
 AtLeastOne = Annotated[int, Field(ge=1)]
 
 
+def _zone(value: str) -> str:
+    """Return the name of a time zone."""
+    try:
+        return known_zone("zone", value)
+    except UsageError as unknown:
+        raise ValueError(f"{unknown}. {unknown.hint}") from None
+
+
+def _from_statement(text: str) -> dict[str, Any]:
+    """Return the keys of the index that a statement creates."""
+    try:
+        script = parse_script(text)
+    except StatementError as wrong:
+        raise ValueError(" ".join(f"{wrong}. {wrong.hint}".split())) from None
+    statement = script[0].statement if len(script) == 1 else None
+    if not isinstance(statement, CreateIndex):
+        raise ValueError("one CREATE INDEX statement is expected, or a table of name and on")
+    return {
+        "name": statement.name,
+        "on": [term.text for term in statement.terms],
+        "using": statement.kind,
+        "where": None if statement.only is None else statement.only.text,
+        "options": dict(statement.options),
+        "deferred": statement.deferred,
+        "zone": script[0].zone,
+        "comment": statement.comment,
+        "properties": dict(statement.properties),
+        "table": statement.table.text,
+    }
+
+
 class _Section(BaseModel):
     """A section of the file: a key that is not known is an error."""
 
@@ -112,7 +146,10 @@ class Defaults(_Section):
 class IndexEntry(_Section):
     """An index by name that a table shall have, as `tailbit index create` makes it.
 
-    `on`: one to four terms in SQL. `using`: the kind. `where`: a condition on partition columns.
+    `on`: one to four terms in SQL. `using`: the kind. `where`: a condition on partition columns. `deferred`:
+    it awaits its first rebuild. `zone`: the time zone of its terms. `comment`, `properties`: notes. An entry
+    may be a CREATE INDEX statement in place of these keys, behind SET TIME ZONE if need be; `table`: the
+    table as such a statement names it, which must be the table of the entry; empty for none.
     """
 
     name: Text
@@ -120,6 +157,17 @@ class IndexEntry(_Section):
     using: Text = "bitmap"
     where: Text | None = None
     options: dict[str, str] = {}
+    deferred: bool = False
+    zone: Annotated[str, AfterValidator(_zone)] = "UTC"
+    comment: str = ""
+    properties: dict[str, str] = {}
+    table: str = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_statement(cls, given: Any) -> Any:
+        """Take an index from its statement."""
+        return _from_statement(given) if isinstance(given, str) else given
 
     @field_validator("on", mode="before")
     @classmethod

@@ -91,6 +91,7 @@ def checked(text: str, file: str, environment: Mapping[str, str]) -> ReadConfig:
     config = _validated(document, problems, variables)
     if config is not None:
         _check_between(config, problems, os.path.dirname(os.path.abspath(file)))
+        _check_statements(config, problems, os.path.dirname(os.path.abspath(file)))
     problems.refuse()
     assert config is not None
     return ReadConfig(_with_whole_paths(config, os.path.dirname(os.path.abspath(file))), problems)
@@ -229,6 +230,25 @@ def _check_between(config: Config, problems: Problems, folder: str) -> None:
             told_lines.add(number)
             line = problems.line(("table", first[value]))
             problems.add(("table", number, key), f"{problem.format(value)} (the first is in line {line})")
+
+
+def _check_statements(config: Config, problems: Problems, folder: str) -> None:
+    """Check that the statements of a table's indexes are about that table."""
+    for number, table in enumerate(config.table):
+        for at, index in enumerate(table.indexes):
+            if index.table and not _is_named(table, index.table, folder):
+                problem = f"index {index.name} is of {index.table}, and this table is {table.place}"
+                problems.add(("table", number, "indexes", at), problem)
+
+
+def _is_named(table: TableEntry, written: str, folder: str) -> bool:
+    """Return whether a statement that names its table so is about a table of the configuration."""
+    if table.path and real_place(_whole_path(written, folder)) == real_place(_whole_path(table.path, folder)):
+        return True
+    name = written.replace("`", "").lower()
+    known = (table.name or "").replace("`", "").lower()
+    last = (table.path or "").rstrip("/").rpartition("/")[2].lower()
+    return name in (table.id.lower(), last, known) or known.endswith(f".{name}")
 
 
 def real_place(place: str) -> str:

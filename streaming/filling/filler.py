@@ -17,11 +17,13 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
+from tailbit.checkpoints.builds import Build
 from tailbit.checkpoints.ledger import uncounted_after
 from tailbit.checkpoints.recovery import LogState, Verdict, lineage_holds
 from tailbit.errors import CommitConflictError, CommitGapError, VersionNotFoundError
 from tailbit.faults import Fault, fault_point
 from tailbit.imports.dataclass import dataclass
+from tailbit.index.maintenance.build_extent import build_extent_of
 from tailbit.index.maintenance.rebuild import lacking, swap_rebuilt
 from tailbit.index.maintenance.wanted import Wanted, wanted_of
 from tailbit.index.model import Definition, FileRecord, Ledger, LedgerState, Settings
@@ -102,7 +104,8 @@ class Filler:
     """The filling of one index, in steps; its thread and the thread of the batches take turns at the index.
 
     `turn`: held while the index is read or committed to, never while data is read. `files`, `size`: most
-    files and bytes of a step. `on_step`: called with what a step fills, in words. Cost: a look when nothing
+    files and bytes of a step. `on_step`: called with what a step fills, in words. `build`: the record of the
+    build, to which `run` adds what it finishes. Cost: a look when nothing
     is left is a few stats; a step reads the columns of the definitions from its files; the list of files is
     one pass over the records.
     """
@@ -119,7 +122,9 @@ class Filler:
         tell: Tell = tell_nobody,
         on_step: Callable[[str], None] = tell_nobody,
         at_work: SpacesAtWork | None = None,
+        build: Build | None = None,
     ) -> None:
+        self._build = build or Build(table.root)
         self._at_work = at_work or SpacesAtWork()
         self._table, self._index, self._limits, self._run = table, index, limits, run
         self._turn, self._tell, self._on_step = turn, tell, on_step
@@ -153,7 +158,8 @@ class Filler:
         try:
             fault_point(Fault.FILL_PLANNED)
             self._on_step(self._doing())
-            outcome = self._built(step)
+            with self._build.step():
+                outcome = self._built(step)
         finally:
             self._at_work.filling = frozenset()
         fault_point(Fault.FILL_COMMITTED)
@@ -179,6 +185,7 @@ class Filler:
         self._index.refresh()
         ledger, stand = self._index.state.ledger, self._now()
         if ledger is None or stand is None:
+            self._build.end()
             return None
         if self._done is not None and self._done.holds(stand):
             return None
@@ -198,8 +205,10 @@ class Filler:
             self._listed(stand, wanted)
             works = self._next_works(snapshot, wanted, ledger)
         if not works:
+            self._build.end()
             self._finished(stand, wanted)
             return None
+        self._build.begin(self._filling, lambda: build_extent_of(stand.state, snapshot))
         template = template_of(self._table, self._index, snapshot.schema, ledger.lineage, ledger.version)
         self._at_work.filling = frozenset(work.record.space for work in works if work.record.space)
         return _Step(stand, works, template)
@@ -259,8 +268,8 @@ class Filler:
 
     def _built(self, step: _Step) -> BatchOutcome | None:
         """Build a step and commit it; files that changed meanwhile are left out, the others built again."""
-        building = Building(self._table, step.template, self._limits, self._run, self._tell)
-        works, began = step.works, time.monotonic()
+        building = Building(self._table, step.template, self._limits, self._run, self._tell, self._build)
+        works, began, before = step.works, time.monotonic(), self._build.mark()
         while works:
             results, skipped = building.built(works)
             fault_point(Fault.FILL_BUILT)
@@ -277,6 +286,7 @@ class Filler:
                     skipped=len(skipped),
                 )
             works = unchanged
+            self._build.back_to(before)
         self._resize(unchanged=0.0)
         return BatchOutcome(Verdict.SUPERSEDED, None, step.template.version)
 

@@ -12,6 +12,7 @@ from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING
 
+from tailbit.checkpoints.builds import BuildProgress, lag_of_build
 from tailbit.checkpoints.lag import Lag
 from tailbit.checkpoints.lease import Lease
 from tailbit.checkpoints.liveness import Liveness
@@ -20,10 +21,12 @@ from tailbit.checkpoints.offset import Offset, log_start, snapshot_start
 from tailbit.errors import NoIndexError, NotATableError, TailbitError
 from tailbit.imports.dataclass import dataclass
 from tailbit.index.model import LedgerState
+from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.batch import Batch
 from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.filling.fill_thread import FillThread
 from tailbit.streaming.many.opening import define_missing, differences, opened_index
+from tailbit.streaming.many.remembered import Remembered
 from tailbit.streaming.settings import StreamSettings
 from tailbit.streaming.source.planner import Planner
 from tailbit.streaming.upkeep.mending import Tell
@@ -31,7 +34,7 @@ from tailbit.streaming.upkeep.sweeping import Upkeep
 from tailbit.streaming.upkeep.unreadable import retry_now
 from tailbit.streaming.workers import beside
 from tailbit.tables import open_table
-from tailbit.tables.storage import StorageOptions
+from tailbit.tables.storage import Storage, StorageOptions
 from tailbit.tables.table import Table
 
 if TYPE_CHECKING:
@@ -55,8 +58,9 @@ class Shared:
 
     `lease`: the application's; the mark on each index refers to it, so no index needs a heartbeat. `workers`:
     held by the one table that uses Spark's workers. `at_work`: the folder that shows, by table, the processes
-    with a task. `locate`: returns the path or URI of a table by its name in the catalog. `told`: what was
-    told once, each with the id of its table.
+    with a task. `locate`: returns the path or URI of a table by its name in the catalog. `place`: the storage
+    of the lease, where the statements of indexes are remembered. `told`: what was told once, each with the id
+    of its table.
     """
 
     spark: SparkSession
@@ -67,6 +71,7 @@ class Shared:
     on_progress: OnProgress | None
     locate: Callable[[str], str]
     at_work: str
+    place: Storage
     told: set[tuple[str, str]] = field(default_factory=set)
 
     def tell_once(self, id_: str, line: str) -> None:
@@ -105,7 +110,8 @@ class Followed:
         tell = partial(_tell_of, entry.id, shared.tell)
         self.table = open_table(path, options)
         life.sign("opening the index")
-        self.index = opened_index(entry, self.table, tell)
+        self._remembered = Remembered(shared.place, entry.id, self.table)
+        self.index = self._opened_index(entry, tell)
         self._whole = shared.life
         at_work = os.path.join(shared.at_work, entry.id)
         for folder in (at_work, beside(at_work)):
@@ -131,12 +137,28 @@ class Followed:
             self._mark.release()
             raise
 
+    def _opened_index(self, entry: TableEntry, tell: Tell) -> MetadataTable:
+        """Return the index of the table, opened or made; a refusal to make one says what is remembered."""
+        try:
+            return opened_index(entry, self.table, tell)
+        except NoIndexError as unmade:
+            hint = f"{unmade.hint} {self._remembered.remedy}".strip()
+            raise NoIndexError(**{**unmade.fields, "hint": hint}) from unmade
+
+    @property
+    def lost(self) -> tuple[str, ...]:
+        """Return the names of the indexes that were lost with an earlier index of the table."""
+        return self._remembered.lost
+
     def _start(
         self, entry: TableEntry, shared: Shared, life: Liveness, tell: Tell, settings: StreamSettings
     ) -> None:
         for line in differences(entry, self.table, self.index):
             shared.tell_once(entry.id, line)
         define_missing(entry, self.table, self.index)
+        self._remembered.note(self.index.state.settings)
+        if self._remembered.told:
+            shared.tell_once(entry.id, self._remembered.told)
         retry_now(self.table, self.index, tell)
         self._batch = Batch(
             self.table,
@@ -172,6 +194,7 @@ class Followed:
         with self._batch.turn:
             end = self._planner.initial() if start is None else self._planner.next(start)
         self._note_changes()
+        self._remembered.note(self.index.state.settings)
         return end
 
     def _note_changes(self) -> None:
@@ -204,13 +227,18 @@ class Followed:
         """Return how far the index is behind the log, of which the query was given the part up to an offset.
 
         The offset may be ahead of the index, as after a part that failed: what was only given does not count.
+        While a snapshot is built, files and bytes are those that are still to be built.
         """
         ledger = self.index.state.ledger
         if ledger is None:
-            return self._planner.lag(offset if offset.in_snapshot else Offset(offset.round, 0))
-        at = snapshot_start if ledger.state is LedgerState.BUILDING else log_start
-        covers = at(ledger.round, None, ledger.version)
-        return self._planner.lag(min(offset, covers, key=lambda each: each.read_through))
+            lag = self._planner.lag(offset if offset.in_snapshot else Offset(offset.round, 0))
+        else:
+            at = snapshot_start if ledger.state is LedgerState.BUILDING else log_start
+            covers = at(ledger.round, None, ledger.version)
+            lag = self._planner.lag(min(offset, covers, key=lambda each: each.read_through))
+        if ledger is not None and ledger.state is not LedgerState.BUILDING:
+            return lag
+        return lag_of_build(lag, self._mark.builds.of(self.index.state.index_id, shown_s=0.0))
 
     def is_large(self, start: Offset, lag: Lag) -> bool:
         """Return whether a batch may take long: files of a snapshot, or many bytes."""
@@ -236,11 +264,17 @@ class Followed:
                 return error
         return error
 
+    @property
+    def build(self) -> BuildProgress | None:
+        """Return the build at work for the index; None if there is none to show."""
+        return self._mark.builds.of(self.index.state.index_id)
+
     def close(self) -> None:
         """Stop the threads of the table and release its index; safe to call twice."""
         self._filling.stop()
         self._upkeep.stop()
         self._batch.merger.finish(10.0)
+        self._mark.builds.forget(self.index.state.index_id)
         self._mark.release()
 
 

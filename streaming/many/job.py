@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from tailbit.checkpoints.builds import Builds
 from tailbit.checkpoints.lease import Lease
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.errors import ConfigError, StorageError, StreamError, TailbitError
@@ -58,7 +59,7 @@ _SHORT = (
 class Running:
     """The inputs and callbacks of one application. `reload`: set by SIGHUP; `stop`: by the other signals.
 
-    `sampler`: observes the work of the query.
+    `sampler`: observes the work of the query. `builds`: gets the records of all builds.
     """
 
     file: str
@@ -70,6 +71,7 @@ class Running:
     supervision: Supervision = field(default_factory=Supervision)
     sampler: Sampler | None = None
     seen: SeenApplication | None = None
+    builds: Builds = field(default_factory=Builds)
 
 
 def read_whole(
@@ -153,6 +155,7 @@ def _at_work(run: Running, force: _InForce, spark: SparkSession, lease: Lease) -
         run.on_progress,
         lambda name: place_in_catalog(spark, name),
         str(at_work.path),
+        lease_place(config, run.file),
     )
     tables = Tables(config.table, shared, config.application.threads)
     if run.seen is not None:
@@ -173,7 +176,7 @@ def _lease(run: Running, read: ReadConfig) -> Lease:
     """Return the lease of the application, not claimed yet; create its folder, which machines may share."""
     place = lease_place(read.config, run.file)
     place.make_root()
-    return Lease(place, run.life)
+    return Lease(place, run.life, run.builds)
 
 
 def _until_stopped(run: Running, force: _InForce, shared: Shared, tables: Tables, checkpoint: str) -> None:

@@ -214,8 +214,9 @@ class Member:
         return self.names.get(version, version)
 
     def account(self) -> dict[str, Any]:
-        """Return state, reason, remedy, versions and lag, JSON-able."""
-        lag, standing = self.lag_now, self.standing
+        """Return state, reason, remedy, versions, lag and build, JSON-able."""
+        lag, standing, followed = self.lag_now, self.standing, self.followed
+        build = None if followed is None else followed.build
         return {
             "id": self.entry.id,
             "table": self.entry.place,
@@ -241,6 +242,8 @@ class Member:
                 "bytes": lag.bytes,
                 "seconds": round(lag.seconds, 3),
             },
+            "lost_indexes": [] if followed is None else list(followed.lost),
+            "build": None if build is None else build.account(),
             "max_lag": self.entry.max_lag,
             "looked": self.looked,
             "work": asdict(self.work),

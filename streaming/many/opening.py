@@ -89,7 +89,8 @@ def differences(entry: TableEntry, table: Table, index: MetadataTable) -> list[s
 
 def _first_index(entry: TableEntry, table: Table) -> Definition:
     """Return the definition of the first named index in a table's entry of the configuration."""
-    definition = define(statement_of(entry.indexes[0], table.root), table.snapshot().schema)
+    first = entry.indexes[0]
+    definition = define(statement_of(first, table.root), table.snapshot().schema, first.zone)
     return decided(table, [definition])[0]
 
 
@@ -115,6 +116,6 @@ def define_missing(entry: TableEntry, table: Table, index: MetadataTable) -> Non
     for written in entry.indexes:
         if find(index.state.settings.definitions, written.name) is None:
             schema = table.snapshot().schema
-            definition = define(statement_of(written, table.root), schema)
+            definition = define(statement_of(written, table.root), schema, written.zone)
             with suppress(IndexNameTakenError):
                 add(index, decided(table, [definition])[0], schema)

@@ -7,6 +7,7 @@ import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tailbit.checkpoints.builds import Builds
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.errors import NotDrainedError
 from tailbit.streaming.config.read import ReadConfig
@@ -38,10 +39,12 @@ def run_config(
     on_progress: OnProgress | None,
     tell: Tell,
     supervision: Supervision | None,
+    builds: Builds | None = None,
 ) -> int:
     """Keep the indexes of all tables of a configuration up to date until SIGTERM or SIGINT: status 0.
 
     SIGHUP reads the configuration again. A table that fails is told of, and tried again without end.
+    `builds`: gets the records of all builds.
 
     Raises:
         ConfigError: the configuration is wrong; nothing was started.
@@ -56,7 +59,7 @@ def run_config(
     supervision = supervision or Supervision()
     try:
         with signals(reload) as stop, Watchdog(file, life, stop, tell, supervision):
-            run = Running(file, stop, reload, on_progress, tell, life, supervision)
+            run = Running(file, stop, reload, on_progress, tell, life, supervision, builds=builds or Builds())
             _run(run)
     except NotDrainedError:
         if life.begun:

@@ -45,12 +45,25 @@ def _of_work(part: str) -> _Value:
     return lambda account: account["work"][part]
 
 
+def _of_build(part: str) -> _Value:
+    return lambda account: None if account["build"] is None else account["build"][part]
+
+
 OF_TABLES = (
     Exported("tailbit_table_lag_seconds", "Seconds that the oldest commit waits.", _of_lag("seconds")),
     Exported("tailbit_table_lag_versions", "Commits that are not indexed.", _of_lag("versions")),
     Exported("tailbit_table_lag_files", "Data files of these commits.", _of_lag("files")),
     Exported("tailbit_table_lag_bytes", "Bytes of these files.", _of_lag("bytes")),
     Exported("tailbit_table_max_lag_seconds", "The lag contract, max_lag.", _of("max_lag")),
+    Exported("tailbit_table_build_files", "Data files of the build at work.", _of_build("files")),
+    Exported("tailbit_table_build_files_done", "Those that are built.", _of_build("files_done")),
+    Exported("tailbit_table_build_rows", "Rows of the build at work.", _of_build("rows")),
+    Exported("tailbit_table_build_rows_done", "Those that are built.", _of_build("rows_done")),
+    Exported(
+        "tailbit_table_build_seconds_left",
+        "Seconds that the build at work takes still, at its rate.",
+        _of_build("seconds_left"),
+    ),
     Exported("tailbit_table_head_version", "Newest version of the table.", _of("head")),
     Exported("tailbit_table_last_look_timestamp_seconds", "When the log was last looked at.", _of("looked")),
     Exported("tailbit_table_failures_total", "Attempts that failed.", _of_work("failures"), counts=True),

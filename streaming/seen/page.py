@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from html import escape
 from urllib.parse import parse_qs
 
+from tailbit.checkpoints.builds import build_text
 from tailbit.streaming.seen.table_state import TableState
 from tailbit.streaming.seen.view import Account, View
 from tailbit.visible import visible
@@ -130,7 +131,7 @@ def _rank(account: Account) -> tuple[int, float, str]:
 def _row(account: Account) -> str:
     state = account["state"]
     cells: Sequence[tuple[str, str]] = (
-        (f'"{state}"', f"{state}<small>{_ago(account['since'])}</small>"),
+        (f'"{state}"', f"{state}{_build(account)}<small>{_ago(account['since'])}</small>"),
         ('""', f"{_text(account['id'])}<small>{_text(account['table'])}</small>"),
         ('"n"', _lag(account)),
         ('"n"', _versions(account)),
@@ -138,6 +139,15 @@ def _row(account: Account) -> str:
         ('""', _error(account)),
     )
     return "<tr>" + "".join(f"<td class={kind}>{text}</td>" for kind, text in cells) + "</tr>"
+
+
+def _build(account: Account) -> str:
+    """Return a bar and a line of the build at work for a table; empty for none."""
+    build = account["build"]
+    if build is None:
+        return ""
+    part = f"{build['part']:.3f}"
+    return f' <progress value="{part}">{part}</progress><small>{_text(build_text(build))}</small>'
 
 
 def _lag(account: Account) -> str:
@@ -163,6 +173,8 @@ def _versions(account: Account) -> str:
 def _error(account: Account) -> str:
     """Return why the table is in its state, what to do, and when it is tried again; else its last error."""
     last = account["last_error"]
+    if not account["reason"] and account["lost_indexes"]:
+        return f"lost with an earlier index: {_text(', '.join(account['lost_indexes']))}"
     if not account["reason"]:
         return "" if last is None else f"<small>{_ago(last['at'])}, mended: {_text(last['reason'])}</small>"
     retry = account["retry_in"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from tailbit.visible import visible
 from tailbit.wording import counted, size_text
 
 if TYPE_CHECKING:
+    from tailbit.checkpoints.builds import Builds
     from tailbit.index.sql.ddl.statements import Statement
     from tailbit.upkeep.description import IndexDescription
 
@@ -50,8 +51,8 @@ def sql(statement: str, zone: str, index: str | None, as_json: bool) -> None:
     if isinstance(parsed, DropIndex):
         _print_dropped(parsed.name, table.drop_index(parsed.name, parsed.if_exists), as_json=None)
         return
-    with _building(parsed, as_json) as progress:
-        described = run(table, parsed, zone, progress)
+    with _building(parsed, as_json) as builds:
+        described = run(table, parsed, zone, builds)
     if isinstance(parsed, ShowIndexes) and not parsed.formatted:
         _print_listed(described, as_json)
     else:
@@ -74,7 +75,7 @@ def _standard_input() -> str:
 
 @click.group(name="index")
 def index_group() -> None:
-    r"""Create, drop, list, describe and rebuild the indexes of a table by name.
+    r"""Create, drop, list, describe, rebuild and export the indexes of a table by name.
 
     \b
     tailbit index create flights by_place --on "lower(dest)"
@@ -85,8 +86,14 @@ def index_group() -> None:
 
 @index_group.command()
 @click.argument("table")
-@click.argument("name")
-@click.option("--on", "terms", metavar="TERM", multiple=True, required=True, help="A column or expression.")
+@click.argument("name", required=False)
+@click.option("--on", "terms", metavar="TERM", multiple=True, help="A column or expression.")
+@click.option(
+    "--from",
+    "file",
+    metavar="FILE",
+    help="In place of NAME and --on: the statements of `tailbit index export`; `-` is standard input.",
+)
 @click.option(
     "--kind", default="bitmap", show_default=True, help="bitmap, record_key, bloom_filter or column_stats."
 )
@@ -97,7 +104,7 @@ def index_group() -> None:
 @click.option("--zone", "--time-zone", metavar="ZONE", default="UTC", help="Session time zone of terms.")
 @index_option
 @json_option
-def create(table: str, name: str, terms: Sequence[str], **given: Any) -> None:
+def create(table: str, name: str | None, terms: Sequence[str], file: str | None, **given: Any) -> None:
     r"""Create the index NAME of TABLE, and build it unless an indexer runs, which then does.
 
     \b
@@ -105,6 +112,7 @@ def create(table: str, name: str, terms: Sequence[str], **given: Any) -> None:
     tailbit index create flights by_route --on carrier --on dest
     tailbit index create flights sizes --on dep_delay --on flight --kind column_stats
     tailbit index create trips recent --on rider --where "year >= 2024" --deferred
+    tailbit index create flights --from indexes.sql      # those that it lacks, of `tailbit index export`
 
     Several --on make one index of their combinations. Interrupted with Ctrl-C, it keeps what is built:
     questions are right all the while, and `tailbit index rebuild TABLE NAME` goes on.
@@ -113,6 +121,12 @@ def create(table: str, name: str, terms: Sequence[str], **given: Any) -> None:
     from tailbit.index.sql.ddl.statements import CreateIndex, TableReference, WrittenExpression
     from tailbit.upkeep.statements import run, table_of
 
+    if file is not None:
+        _only_from((name, *terms), given)
+        _create_from(table, file, given["index"], as_json=given["as_json"])
+        return
+    if name is None or not terms:
+        raise click.UsageError("name the index and its terms: NAME --on TERM; or --from FILE")
     statement = CreateIndex(
         name=name,
         table=TableReference("path", (table,)),
@@ -125,8 +139,64 @@ def create(table: str, name: str, terms: Sequence[str], **given: Any) -> None:
     )
     zone = known_zone("zone", given["zone"])
     opened = table_of(statement, str(statement), storage_options(), given["index"])
-    with _building(statement, given["as_json"]) as progress:
-        _print_described(run(opened, statement, zone, progress), given["as_json"])
+    with _building(statement, given["as_json"]) as builds:
+        _print_described(run(opened, statement, zone, builds), given["as_json"])
+
+
+def _only_from(named: Sequence[str | None], given: Mapping[str, Any]) -> None:
+    """Check that nothing is given beside --from that the statements of the file say themselves.
+
+    Raises:
+        UsageError: a name, a term or another option is given (click's error class).
+    """
+    context = click.get_current_context()
+    others = [option for option in given if option not in ("index", "as_json")]
+    source = click.core.ParameterSource.COMMANDLINE
+    if any(named) or any(context.get_parameter_source(option) is source for option in others):
+        raise click.UsageError("--from takes names, terms and options from the statements in the file")
+
+
+def _create_from(table: str, file: str, index: str | None, *, as_json: bool) -> None:
+    """Create the indexes of a file of statements that a table lacks; print those that it names."""
+    from tailbit.cli.building import builds_shown
+    from tailbit.index.maintenance.statements import named_as
+    from tailbit.index.sql.ddl.script import parse_script
+    from tailbit.index.sql.ddl.statements import TableReference
+    from tailbit.upkeep.statements import table_for
+
+    here = TableReference("path", (table,))
+    text = _standard_input() if file == "-" else _text_of(file)
+    script = [named_as(scripted, here) for scripted in parse_script(text)]
+    if not script:
+        raise click.UsageError(f"{file} holds no statement")
+    opened = table_for(table, storage_options(), index)
+    try:
+        with builds_shown(hidden=as_json) as builds:
+            described = opened._created_by(script, builds)
+    except KeyboardInterrupt:
+        again = shlex.join(["tailbit", "index", "create", table, "--from", file])
+        click.echo(f"what is built stays; go on with: {again}", err=True)
+        raise
+    _print_listed(described, as_json)
+
+
+def _text_of(file: str) -> str:
+    """Return the text of a file on disk, or of an object in a store by its URL.
+
+    Raises:
+        UsageError: it cannot be read, or is no text.
+    """
+    from tailbit.errors import TailbitError, UsageError
+    from tailbit.tables.storage import SMALL, StorageOptions, open_storage
+
+    folder, _, name = file.rpartition("/")
+    try:
+        stored = open_storage(folder or ".", StorageOptions.of(storage_options() or {}))
+        return stored.read(name, SMALL).decode("utf-8")
+    except (OSError, TailbitError, UnicodeDecodeError) as refused:
+        raise UsageError(
+            reason=f"{file} cannot be read: {refused}", hint="Give a file of `tailbit index export`."
+        ) from refused
 
 
 def _pair(option: str) -> tuple[str, str]:
@@ -155,8 +225,32 @@ def rebuild(table: str, name: str, where: str | None, index: str | None, as_json
     only = None if where is None else WrittenExpression(where)
     statement = RebuildIndex(name, TableReference("path", (table,)), only)
     opened = open_for_question(table, index)
-    with _building(statement, as_json) as progress:
-        _print_described(run(opened, statement, progress=progress), as_json)
+    with _building(statement, as_json) as builds:
+        _print_described(run(opened, statement, builds=builds), as_json)
+
+
+@index_group.command()
+@click.argument("table")
+@click.option("--output", metavar="FILE", help="Write to this file in place of standard output.")
+@index_option
+def export(table: str, output: str | None, index: str | None) -> None:
+    r"""Write the statements that create the indexes of TABLE again, for `tailbit index create --from`.
+
+    \b
+    tailbit index export flights --output indexes.sql
+    tailbit index create flights --from indexes.sql
+
+    They have columns by their present names, options, partial conditions and time zones. Keep them with
+    the rest of what you deploy: deleting the folder of an index deletes its definitions too.
+    """
+    script = open_for_question(table, index)._script()
+    if output is None:
+        click.echo(script, nl=False)
+        return
+    from tailbit.cli.render import finished
+
+    with finished(output) as path, open(path, "w", encoding="utf-8") as file:
+        file.write(script)
 
 
 @index_group.command()
@@ -276,9 +370,9 @@ def _facts(description: IndexDescription) -> Iterator[tuple[str, str]]:
 
 
 @contextmanager
-def _building(statement: Statement, as_json: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """Yield a callback of files and rows left that draws a bar; say how to go on after Ctrl-C."""
-    from tailbit.cli.render import progress_bar
+def _building(statement: Statement, as_json: bool) -> Iterator[Builds | None]:
+    """Yield the builds of a statement that builds, and show them; say how to go on after Ctrl-C."""
+    from tailbit.cli.building import builds_shown
     from tailbit.index.sql.ddl.statements import CreateIndex, RebuildIndex
 
     if not isinstance(statement, (CreateIndex, RebuildIndex)):
@@ -286,24 +380,8 @@ def _building(statement: Statement, as_json: bool) -> Iterator[Callable[[int, in
         return
     again = f"ALTER INDEX {statement.name} ON {statement.table} REBUILD"
     try:
-        with progress_bar(f"index {visible(statement.name)}", hidden=as_json) as draw:
-            yield (lambda files, rows: None) if draw is None else _Left(draw).show
+        with builds_shown(hidden=as_json) as builds:
+            yield builds
     except KeyboardInterrupt:
         click.echo(f"what is built stays; go on with: tailbit sql {shlex.quote(again)}", err=True)
         raise
-
-
-class _Left:
-    """The bar of a build; the first numbers are the totals. Files are counted if the log counts no rows."""
-
-    def __init__(self, draw: Callable[..., None]) -> None:
-        self._draw = draw
-        self._whole: tuple[int, int] | None = None
-
-    def show(self, files: int, rows: int) -> None:
-        """Draw how much is done."""
-        self._whole = self._whole or (files, rows)
-        if self._whole[1]:
-            self._draw(self._whole[1] - rows, self._whole[1], f"{counted(rows, 'row')} left")
-        else:
-            self._draw(self._whole[0] - files, self._whole[0], f"{counted(files, 'file')} left")

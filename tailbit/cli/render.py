@@ -59,7 +59,7 @@ def write_rows(schema: pa.Schema, tables: Iterable[pa.Table], form: str, output:
         if output is None:
             _write(schema, tables, form, sys.stdout.buffer)
             return
-        with _finished(output) as path, open(path, "wb") as out:
+        with finished(output) as path, open(path, "wb") as out:
             _write(schema, tables, form, out)
     except BrokenPipeError:
         raise
@@ -68,7 +68,7 @@ def write_rows(schema: pa.Schema, tables: Iterable[pa.Table], form: str, output:
 
 
 @contextlib.contextmanager
-def _finished(output: str) -> Iterator[str]:
+def finished(output: str) -> Iterator[str]:
     """Yield a path to write to; it is renamed to `output` after success.
 
     A device or pipe is written directly.
@@ -190,24 +190,28 @@ def encoding_text(account: dict[str, Any]) -> str:
     )
 
 
-def progress_lines(as_json: bool) -> Callable[[Any], None]:
+def progress_lines(as_json: bool, bars: Callable[[], Any]) -> Callable[[Any], None]:
     """Return a callback that prints an indexer's progress: a live line on a terminal, else lines.
 
     A look that finds no batch is printed only on a terminal or as JSON, so that a log has a line per batch.
+    `bars`: returns what a terminal shows below the line.
     """
     if as_json:
         return _json_progress
     if not sys.stderr.isatty():
         return _plain_progress
-    from rich.console import Console
+    from rich.console import Console, Group
     from rich.live import Live
     from rich.text import Text
 
-    live = Live(console=Console(stderr=True), refresh_per_second=4, transient=False)
+    line = Text()
+    live = Live(console=Console(stderr=True), get_renderable=lambda: Group(line, bars()))
     live.start()
 
     def show(progress: Any) -> None:
-        live.update(Text(_named(progress)))
+        nonlocal line
+        line = Text(_named(progress))
+        live.refresh()
 
     return show
 
@@ -216,13 +220,13 @@ def notice_lines(as_json: bool) -> Callable[[str], None]:
     """Return a callback that prints notices of a running indexer: on stderr, or as JSON on stdout."""
 
     def tell(line: str) -> None:
-        text = json.dumps({"notice": line, "time": _now()}) if as_json else visible(line)
-        _write_line(sys.stdout if as_json else sys.stderr, text)
+        text = json.dumps({"notice": line, "time": now_text()}) if as_json else visible(line)
+        write_line(sys.stdout if as_json else sys.stderr, text)
 
     return tell
 
 
-def _write_line(out: TextIO, line: str) -> None:
+def write_line(out: TextIO, line: str) -> None:
     """Write a line of the log of a run; one that cannot be written is lost, since the run must go on."""
     with contextlib.suppress(OSError, ValueError):
         out.write(line + "\n")
@@ -250,14 +254,14 @@ def _named(progress: Any) -> str:
     return f"{visible(progress.id or PurePath(progress.table).name)}: {progress_text(progress)}"
 
 
-def _now() -> str:
+def now_text() -> str:
     """Return the time of a line of the log, in UTC to the millisecond."""
     return f"{datetime.now(timezone.utc):%Y-%m-%dT%H:%M:%S.%f}"[:-3] + "Z"
 
 
 def _plain_progress(progress: Any) -> None:
     if not progress.look:
-        _write_line(sys.stderr, _named(progress))
+        write_line(sys.stderr, _named(progress))
 
 
 def _json_progress(progress: Any) -> None:
@@ -273,8 +277,8 @@ def _json_progress(progress: Any) -> None:
         "lag_seconds": round(progress.lag.seconds, 3),
         "batch_ms": round(progress.batch_ms, 1),
         "idle": progress.idle,
-        "time": _now(),
+        "time": now_text(),
     }
     if progress.id:
         record = {"id": progress.id, **record}
-    _write_line(sys.stdout, json.dumps(record))
+    write_line(sys.stdout, json.dumps(record))

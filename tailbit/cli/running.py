@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -76,7 +77,8 @@ def run(
     r"""Keep the index of TABLE up to date: a Spark Structured Streaming query that tails its commit log.
 
     Stop it with Ctrl-C or SIGTERM: the batch in flight is finished; after 30 s it is cut off. Start it again
-    any time: it goes on where the index was. Progress and lag are also in the Spark UI.
+    any time: it goes on where the index was. Progress and lag are also in the Spark UI. What takes longer
+    is shown with its rate and the time left: as a bar, or in a log each half minute; also by `status`.
     Exit status: 0 drained, or done with --once. 75 start it again. 78 a set-up that no restart mends.
 
     \b
@@ -133,6 +135,8 @@ def _run_config(file: str, stall_limit: str, *, quiet: bool, as_json: bool) -> i
 
 def _reporting(stall_limit: str, *, quiet: bool, as_json: bool) -> dict[str, Any]:
     """Return keyword arguments of a run: its callbacks (systemd's too), and when the run counts as hung."""
+    from tailbit.checkpoints.builds import Builds
+    from tailbit.cli.building import BuildLines, bars
     from tailbit.cli.render import notice_lines, progress_lines
     from tailbit.streaming.life.service_manager import ServiceManager
     from tailbit.streaming.life.watchdog import Supervision
@@ -141,13 +145,16 @@ def _reporting(stall_limit: str, *, quiet: bool, as_json: bool) -> dict[str, Any
 
     tell = notice_lines(as_json)
     limit_s = 0.0 if stall_limit == "off" else milliseconds(stall_limit) / 1000
-    on_progress = None if quiet else progress_lines(as_json)
+    builds = Builds()
+    on_progress = None if quiet else progress_lines(as_json, partial(bars, builds))
+    if not quiet and (as_json or not sys.stderr.isatty()):
+        BuildLines(builds, as_json=as_json).start()
     supervision = Supervision(limit_s, announce=tell_nobody if quiet else tell)
     systemd = ServiceManager.taken_from(stall_limit_s=limit_s)
     if systemd is not None:
         on_progress = _noted_by(systemd, on_progress)
         supervision = replace(supervision, on_life=systemd.lives, on_up=systemd.up, on_end=systemd.ends)
-    return {"on_progress": on_progress, "tell": tell, "supervision": supervision}
+    return {"on_progress": on_progress, "tell": tell, "supervision": supervision, "builds": builds}
 
 
 def _noted_by(systemd: ServiceManager, on_progress: OnProgress | None) -> OnProgress:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from tailbit.checkpoints.builds import build_text
 from tailbit.cli.render import encoding_text
 from tailbit.index.store.place import index_path
 from tailbit.visible import visible
@@ -40,10 +41,15 @@ def line_of(account: Mapping[str, Any], within: bool) -> list[str]:
     return [
         "ok" if within else "LATE",
         str(account["table"]),
-        str(account.get("state", "-")),
+        f"{account.get('state', '-')}{in_short(account)}",
         lag,
         str(indexer),
     ]
+
+
+def in_short(account: Mapping[str, Any]) -> str:
+    """Return how far an index is built, behind its state; empty for one that is built as a whole."""
+    return f" {build_text(account['build'])}" if account.get("build") else ""
 
 
 def _facts(account: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
@@ -60,6 +66,8 @@ def _facts(account: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
             )
     meaning = _ALMOST if state == "complete" and any(_left_out(account)) else _STATES.get(state)
     yield "state", state if meaning is None else f"{state}: {meaning}"
+    if "build" in account:
+        yield "built", build_text(account["build"])
     for name in ("damage", "remedy"):
         if name in account:
             yield name, str(account[name])
@@ -70,8 +78,8 @@ def _facts(account: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
         yield "lag", _lag(account)
     table, index = str(account["table"]), str(account["index"])
     given = [] if index == index_path(table) else ["--index", index]
-    start = f"none runs: start one with {shlex.join(['tailbit', 'run', table, *given])}"
-    yield "indexer", str(account["indexer"] or start)
+    start = shlex.join(["tailbit", "run", table, *given])
+    yield "indexer", str(account["indexer"] or _without_indexer(account.get("last_sign_of_life"), start))
     if account.get("last_sign_of_life"):
         yield "last sign of life", str(account["last_sign_of_life"]["meaning"])
     yield from _left_out(account)
@@ -79,6 +87,14 @@ def _facts(account: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     for name in account:
         if name not in _TOLD:
             yield name.replace("_", " "), _shown(account[name])
+
+
+def _without_indexer(sign: Mapping[str, Any] | None, start: str) -> str:
+    """Return that no indexer is at work, and what to do; `start`: the command that starts one."""
+    nobody = "none gives a sign of life" if sign and sign["state"] == "stale" else "none runs"
+    if sign and sign["of_application"]:
+        return f"{nobody}: start the application that kept it again, tailbit run --config FILE"
+    return f"{nobody}: start one with {start}"
 
 
 def _lag(account: Mapping[str, Any]) -> str:
@@ -127,7 +143,7 @@ _KINDS = {
     "ledger": "progress",
 }
 _TOLD = frozenset(
-    "last_sign_of_life indexes "
+    "last_sign_of_life indexes build "
     "table index columns state damage remedy covered_version head lag indexer files_to_post not_covered "
     "rows_to_post uncounted_files damaged_segments index_bytes segments encodings round row_spaces "
     "index_version".split()

@@ -79,7 +79,9 @@ def verify(table: str, index: str | None, as_json: bool, **checks: Any) -> int:
     return 0 if report.sound else PROBLEM
 
 
-_REPORTED = "sound state version files spaces postings positions counts sampled derived files_read".split()
+_REPORTED = (
+    "sound state version files spaces postings positions counts sampled derived files_read notes".split()
+)
 """Fields of a report that --json shows, besides its problems."""
 
 
@@ -107,6 +109,8 @@ def _print_report(report: Report, repair: str) -> None:
     damaged = damaged_parts(report.problems)
     for part in damaged:
         click.echo(visible(f"WRONG {_of_part(part)}; {_remedy(part.problem, repair)}"))
+    for note in report.notes:
+        click.echo(f"NOTE {note}")
     click.echo("sound" if report.sound else counted(len(damaged), "problem"))
 
 
@@ -152,12 +156,15 @@ def repair(table: str, samples: int, seed: int, columns: str | None, index: str 
 
     Exit status 1 when something is left that is not the index's, such as a data file that cannot be read.
     """
+    from tailbit.cli.building import builds_shown
     from tailbit.cli.render import progress_bar
     from tailbit.index.verification.report import damaged_parts
 
     opened = open_for_question(table, index)
     with progress_bar("verify", hidden=as_json) as advance:
-        done = opened.repair(samples=samples, seed=seed, progress=advance, columns=split_columns(columns))
+        wanted, report = opened._checked_for_repair(samples, seed, advance, split_columns(columns))
+    with builds_shown(hidden=as_json) as builds:
+        done = opened._repaired(report, wanted, builds)
     if as_json:
         emit(
             {

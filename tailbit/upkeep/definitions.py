@@ -20,11 +20,12 @@ from tailbit.imports.lazy import lazy
 from tailbit.index.store.table import MetadataTable
 
 if TYPE_CHECKING:
+    from tailbit.checkpoints.builds import Builds
     from tailbit.index.model import Definition
+    from tailbit.index.sql.ddl.script import Scripted
     from tailbit.index.sql.ddl.statements import CreateIndex, RebuildIndex
     from tailbit.upkeep import description
     from tailbit.upkeep.description import IndexDescription
-    from tailbit.upkeep.repairs import Progress
 else:
     description = lazy("tailbit.upkeep.description")
 
@@ -71,9 +72,15 @@ class DefinedTable(Handle):
             deferred=flag("deferred", deferred),
             if_not_exists=flag("if_not_exists", if_not_exists),
         )
-        return self._created(statement, known_zone("zone", zone), _checked(progress))
+        return self._created(statement, known_zone("zone", zone), _told_to(progress))
 
-    def _created(self, statement: CreateIndex, zone: str, progress: Progress | None) -> IndexDescription:
+    def _created(self, statement: CreateIndex, zone: str, builds: Builds | None) -> IndexDescription:
+        index, name = self._defined(statement, zone)
+        # One that was there already is described, and built no further.
+        return self.describe_index(statement.name) if index is None else self._built(index, name, builds)
+
+    def _defined(self, statement: CreateIndex, zone: str) -> tuple[MetadataTable | None, str]:
+        """Define an index; return the index table, None if the name is taken and may be, and the name."""
         from tailbit.index.advice.counts import decided
         from tailbit.index.maintenance.create import open_or_create
         from tailbit.index.maintenance.definitions import add, check_free, define, find
@@ -89,9 +96,49 @@ class DefinedTable(Handle):
         except IndexNameTakenError:
             # Another process may have been first between the look and the commit.
             if statement.if_not_exists and find(self._definitions(), statement.name) is not None:
-                return self.describe_index(statement.name)
+                return None, statement.name
             raise
-        return self._built(index, definition.name, progress)
+        return index, definition.name
+
+    def _script(self) -> str:
+        """Return the statements that create the indexes of the table again.
+
+        Raises:
+            NoIndexError: the table has no index.
+        """
+        from tailbit.index.maintenance.statements import statements_of
+        from tailbit.index.sql.ddl.script import script_of
+        from tailbit.index.sql.ddl.statements import TableReference
+
+        definitions = self._needed().state.settings.definitions
+        table = TableReference("path", (self.path,), format=self._table.words.sql_name)
+        return script_of(statements_of(definitions, self._table.snapshot().schema, table))
+
+    def _created_by(self, script: Sequence[Scripted], builds: Builds | None) -> list[IndexDescription]:
+        """Create the indexes of a script that the table lacks, and build all of them together.
+
+        Return those that the script names. A statement that fails ends the rest, and is raised once the
+        indexes of those before it are built.
+        """
+        from tailbit.index.maintenance.definitions import begin
+        from tailbit.index.sql.ddl.statements import CreateIndex
+
+        schema = self._table.snapshot().schema
+        names, defined, indexer = dict[str, None](), False, None
+        try:
+            for scripted in script:
+                statement = scripted.statement
+                names[statement.name] = None
+                if isinstance(statement, CreateIndex):
+                    defined |= self._defined(statement, scripted.zone)[0] is not None
+                else:
+                    begin(self._apart()._needed(), statement, schema)
+                    defined = True
+        finally:
+            if defined:
+                indexer = self._build(self._apart()._needed(), builds)
+        self._refresh()
+        return [replace(self.describe_index(name), indexer=indexer) for name in names]
 
     def rebuild_index(
         self,
@@ -117,9 +164,9 @@ class DefinedTable(Handle):
 
         table = TableReference("path", (self.path,))
         part = None if only is None else WrittenExpression(text("only", only))
-        return self._rebuilt(RebuildIndex(text("name", name), table, part), _checked(progress))
+        return self._rebuilt(RebuildIndex(text("name", name), table, part), _told_to(progress))
 
-    def _rebuilt(self, statement: RebuildIndex, progress: Progress | None) -> IndexDescription:
+    def _rebuilt(self, statement: RebuildIndex, builds: Builds | None) -> IndexDescription:
         from tailbit.index.maintenance.definitions import begin, found
         from tailbit.index.maintenance.rebuild import rebuild
 
@@ -128,7 +175,7 @@ class DefinedTable(Handle):
         begun = begin(index, statement, schema)
         if begun == before and statement.only is None:
             rebuild(index, statement.name, schema)
-        return self._built(index, begun.name, progress)
+        return self._built(index, begun.name, builds)
 
     def drop_index(self, name: str, if_exists: bool = False) -> bool:
         """Drop an index; return whether there was one. Its bytes go with the next merges and `vacuum`.
@@ -160,8 +207,8 @@ class DefinedTable(Handle):
         """
         if not self._definitions():
             return []
-        index, schema = self._needed(), self._table.snapshot().schema
-        return description.described(index, index.state.settings.definitions, schema)
+        index = self._needed()
+        return description.described(index, index.state.settings.definitions, self._table.snapshot())
 
     def describe_index(self, name: str) -> IndexDescription:
         """Return what an index holds, and how far it is built.
@@ -176,8 +223,8 @@ class DefinedTable(Handle):
         from tailbit.index.maintenance.definitions import found
 
         index = self._needed()
-        definition, schema = found(index, text("name", name)), self._table.snapshot().schema
-        (described,) = description.described(index, [definition], schema)
+        definition = found(index, text("name", name))
+        (described,) = description.described(index, [definition], self._table.snapshot())
         return replace(described, bytes=description.bytes_of(index, definition))
 
     def _definitions(self) -> Sequence[Definition]:
@@ -194,22 +241,32 @@ class DefinedTable(Handle):
         except (CorruptIndexError, IndexFormatError):
             return ()
 
-    def _built(self, index: MetadataTable, name: str, progress: Progress | None) -> IndexDescription:
+    def _built(self, index: MetadataTable, name: str, builds: Builds | None) -> IndexDescription:
         """Build what an index lacks in this process, unless an indexer does; return its description then."""
         from tailbit.index.maintenance.definitions import found
+
+        indexer = self._build(index, builds)
+        (described,) = description.described(index, [found(index, name)], self._table.snapshot())
+        return replace(described, indexer=indexer)
+
+    def _build(self, index: MetadataTable, builds: Builds | None) -> str | None:
+        """Build what an index lacks, unless an indexer runs; return that indexer, else None."""
         from tailbit.upkeep.repairs import build_again
 
-        indexer = build_again(self._table, index, progress)
+        indexer = build_again(self._table, index, builds)
         index.refresh()
-        (described,) = description.described(index, [found(index, name)], self._table.snapshot().schema)
-        return replace(described, indexer=indexer)
+        return indexer
 
     def _apart(self) -> DefinedTable:
         """Return the same table with an index handle of its own, for work that takes long or commits."""
         return DefinedTable(self._table, self.index_path)
 
 
-def _checked(progress: Progress | None) -> Progress | None:
-    if progress is not None:
-        function("progress", progress)
-    return progress
+def _told_to(progress: Callable[[int, int], None] | None) -> Builds | None:
+    """Return the builds that tell a callback of a caller what is left; None without one."""
+    from tailbit.upkeep.repairs import builds_told_to
+
+    if progress is None:
+        return None
+    function("progress", progress)
+    return builds_told_to(progress)

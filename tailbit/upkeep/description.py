@@ -9,6 +9,7 @@ from itertools import chain
 from tailbit.errors import CorruptIndexError
 from tailbit.imports.dataclass import dataclass
 from tailbit.index.analytics.unserved import change_of
+from tailbit.index.maintenance.build_extent import unrecorded_by_definition
 from tailbit.index.maintenance.rebuild import lacking
 from tailbit.index.maintenance.wanted import wanted_of
 from tailbit.index.model import COUNTS_REASON, DEFERRED, Definition
@@ -16,6 +17,7 @@ from tailbit.index.postings.encoding import encoding_of
 from tailbit.index.sql.terms import zone_of
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables.schema import Schema
+from tailbit.tables.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +48,19 @@ class IndexDescription:
 
 
 def described(
-    index: MetadataTable, definitions: Sequence[Definition], schema: Schema
+    index: MetadataTable, definitions: Sequence[Definition], snapshot: Snapshot
 ) -> list[IndexDescription]:
-    """Describe some definitions. Cost: one pass over the records of the files."""
-    left = lacking(index.state, wanted_of(definitions, schema)).left()
-    return [
-        _description(definition, left.get(definition.id, (0, 0))[0], schema) for definition in definitions
-    ]
+    """Describe some definitions. Cost: one pass over the records of the files.
+
+    `snapshot`: the newest, whose files an index whose first build goes on is still to be built for.
+    """
+    schema, ledger = snapshot.schema, index.state.ledger
+    left = {
+        id_: files for id_, (files, _) in lacking(index.state, wanted_of(definitions, schema)).left().items()
+    }
+    is_begun = ledger is not None and ledger.covered is not None
+    unrecorded = {} if is_begun else unrecorded_by_definition(index.state, snapshot)
+    return [_description(d, left.get(d.id, 0) + unrecorded.get(d.id, 0), schema) for d in definitions]
 
 
 def _description(definition: Definition, left: int, schema: Schema) -> IndexDescription:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import PurePath
 
+from tailbit.checkpoints.builds import Build, Builds
 from tailbit.checkpoints.heartbeat import Heartbeat
 from tailbit.checkpoints.ledger import Origin
 from tailbit.errors import CorruptIndexError, IndexerRunningError
@@ -11,8 +14,8 @@ from tailbit.faults import Fault, fault_point
 from tailbit.imports.dataclass import dataclass
 from tailbit.index.kinds.kind import Problem
 from tailbit.index.kinds.schemas import KINDS, Kinds
+from tailbit.index.maintenance.build_extent import extent_of_records
 from tailbit.index.maintenance.start_over import check_columns, start_over
-from tailbit.index.maintenance.wanted import wanted_of
 from tailbit.index.model import Definition
 from tailbit.index.repair.damage import damage_of, is_of_records
 from tailbit.index.repair.mend import Mended, mend
@@ -52,10 +55,11 @@ def repair(
     index: MetadataTable,
     problems: Sequence[Problem],
     columns: Sequence[Definition] | None = None,
+    builds: Builds | None = None,
 ) -> Repaired:
     """Remove damaged parts from an index in one commit, and build them again if no indexer does.
 
-    `columns`: the columns that the index must have; None for any.
+    `columns`: the columns that the index must have; None for any. `builds`: as of `build_again`.
 
     Raises:
         SettingsError: the index has other columns.
@@ -74,9 +78,10 @@ def repair(
         if not is_of_records(records):
             raise
         # The file records are damaged: without them nothing tells what the other parts are about.
-        return made_anew(table, index.path, index.state.settings.definitions, problems, index.kinds)
+        definitions = index.state.settings.definitions
+        return made_anew(table, index.path, definitions, problems, index.kinds, builds)
     fault_point(Fault.REPAIR_HALF_DONE)
-    return Repaired(tuple(problems), left, done, build_again(table, index))
+    return Repaired(tuple(problems), left, done, build_again(table, index, builds))
 
 
 def made_anew(
@@ -85,10 +90,12 @@ def made_anew(
     columns: Sequence[Definition] | None,
     problems: Sequence[Problem],
     kinds: Kinds = KINDS,
+    builds: Builds | None = None,
 ) -> Repaired:
     """Rebuild the index at `path` from nothing, and return the result of the repair.
 
     `columns`: the columns to index if the settings are lost. `problems`: the problems that the result lists.
+    `builds`: as of `build_again`.
 
     Raises:
         TailbitError: the settings are lost and no columns given, the columns differ, another process
@@ -98,20 +105,20 @@ def made_anew(
     settings = start_over(path, columns, options, kinds)
     index = MetadataTable.open(path, kinds, options)
     anew = tuple(column.label for column in settings.columns)
-    return Repaired(tuple(problems), (), Mended((), 0, 0), build_again(table, index), anew)
+    return Repaired(tuple(problems), (), Mended((), 0, 0), build_again(table, index, builds), anew)
 
 
-def build_again(table: Table, index: MetadataTable, progress: Progress | None = None) -> str | None:
+def build_again(table: Table, index: MetadataTable, builds: Builds | None = None) -> str | None:
     """Build what an index lacks in this process, unless an indexer runs; return that indexer, else None.
 
-    `progress`: called with the numbers of files and rows that are left, first and after each task. Whatever
-    is committed when it raises, or the process is interrupted, stays built.
+    `builds`: gets the record of the build, for whoever shows it. Whatever is committed when the process is
+    interrupted stays built.
     """
     from tailbit.streaming.indexer import Indexer
     from tailbit.streaming.settings import StreamSettings
     from tailbit.streaming.source.planner import Planner
 
-    heartbeat = Heartbeat(index.storage)
+    heartbeat = Heartbeat(index.storage, builds=builds)
     try:
         heartbeat.claim()
     except IndexerRunningError as running:
@@ -120,13 +127,12 @@ def build_again(table: Table, index: MetadataTable, progress: Progress | None = 
         planner = Planner(
             table,
             MetadataTable.open(index.path, index.kinds, index.storage.options),
-            StreamSettings(wait_ms=0) if progress is None else StreamSettings(wait_ms=0, bytes=_OFTEN),
+            StreamSettings(wait_ms=0) if builds is None else StreamSettings(wait_ms=0, bytes=_OFTEN),
         )
         planner.freeze()
-        limits, run = TaskLimits(), _run_all
-        if progress is not None:
-            limits, run = TaskLimits(task_bytes=_TOLD_BYTES), _Told(table, index, progress).run
-        indexer = Indexer(table, index, limits, run)
+        limits = TaskLimits() if builds is None else TaskLimits(task_bytes=_TOLD_BYTES)
+        build = heartbeat.builds.build(index.state.index_id, "build", PurePath(table.root).name)
+        indexer = Indexer(table, index, limits, partial(_run_all, build), build=build)
         start = planner.initial()
         while (end := planner.next(start)) != start:
             indexer.apply(start, end, Origin("repair"))
@@ -136,32 +142,24 @@ def build_again(table: Table, index: MetadataTable, progress: Progress | None = 
     return None
 
 
-def _run_all(tasks: Sequence[BuildTask]) -> list[TaskResult]:
-    return [run_task(task) for task in tasks]
+def _run_all(build: Build, tasks: Sequence[BuildTask]) -> list[TaskResult]:
+    """Run tasks one after the other, and add each to the record of the build."""
+    results = []
+    for task in tasks:
+        results.append(run_task(task))
+        build.add(extent_of_records(results[-1].records))
+    return results
 
 
-class _Told:
-    """A runner of tasks, one after the other, that reports what is left after each task."""
+def builds_told_to(progress: Progress) -> Builds:
+    """Return builds that tell `progress` what is left, first and after each task.
 
-    def __init__(self, table: Table, index: MetadataTable, progress: Progress) -> None:
-        self._progress = progress
-        snapshot, state = table.snapshot(), index.state
-        wanted = wanted_of(state.settings.definitions, snapshot.schema)
-        records = ((slice_, state.recorded.get(slice_.path)) for slice_ in snapshot.files)
-        rows = [
-            slice_.rows or 0
-            for slice_, record in records
-            if record is None or not set(wanted.of(slice_.partition)).issubset(record.built)
-        ]
-        self._files, self._rows = len(rows), sum(rows)
-        progress(self._files, self._rows)
+    If it raises, the build ends, and what is committed stays built.
+    """
 
-    def run(self, tasks: Sequence[BuildTask]) -> list[TaskResult]:
-        """Run tasks one after the other, and report after each what is left."""
-        return [self._one(task) for task in tasks]
+    def tell(build: Build) -> None:
+        now = build.progress()
+        if now is not None:
+            progress(now.extent.left.files, now.extent.left.rows)
 
-    def _one(self, task: BuildTask) -> TaskResult:
-        result = run_task(task)
-        self._files, self._rows = max(0, self._files - len(task.works)), max(0, self._rows - result.rows)
-        self._progress(self._files, self._rows)
-        return result
+    return Builds(tell)

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 from tailbit.arguments.moments import known_zone
 from tailbit.arguments.values import path_text, text
+from tailbit.checkpoints.builds import Builds
 from tailbit.errors import NotATableError
 from tailbit.handle import opened
 from tailbit.index.sql.ddl.parser import parse_statement
@@ -25,7 +26,6 @@ from tailbit.index.store.place import index_path
 from tailbit.tables import open_table
 from tailbit.tables.storage import StorageOptions
 from tailbit.upkeep.description import IndexDescription
-from tailbit.upkeep.repairs import Progress
 from tailbit.upkeep.table import MaintainedTable
 
 
@@ -62,16 +62,16 @@ def sql(
 
 
 def run(
-    table: MaintainedTable, statement: Statement, zone: str = "UTC", progress: Progress | None = None
+    table: MaintainedTable, statement: Statement, zone: str = "UTC", builds: Builds | None = None
 ) -> list[IndexDescription]:
     """Carry out a statement on its table; return the indexes that it is about, none for DROP.
 
-    `zone`, `progress`: as of `create_index`.
+    `zone`: as of `create_index`. `builds`: gets the record of the build.
     """
     if isinstance(statement, CreateIndex):
-        return [table._created(statement, zone, progress)]
+        return [table._created(statement, zone, builds)]
     if isinstance(statement, RebuildIndex):
-        return [table._rebuilt(statement, progress)]
+        return [table._rebuilt(statement, builds)]
     if isinstance(statement, ShowIndexes):
         return table.indexes()
     if isinstance(statement, DescribeIndex):
@@ -91,10 +91,19 @@ def table_of(
         NoIndexError: `index` is given, and there is no index.
     """
     path = _path_of(statement.table, source, storage_options)
-    if isinstance(statement, CreateIndex) and index is not None:
-        table = opened(MaintainedTable, path, storage_options=storage_options)
-        return MaintainedTable(table._table, index_path(table.path, index))
+    if isinstance(statement, CreateIndex):
+        return table_for(path, storage_options, index)
     return opened(MaintainedTable, path, index, storage_options)
+
+
+def table_for(path: str, storage_options: Mapping[str, str] | None, index: str | None) -> MaintainedTable:
+    """Open the table at a path for the creation of indexes: there may be none yet at the place `index`.
+
+    Raises:
+        NotATableError: there is no table at the path.
+    """
+    table = opened(MaintainedTable, path, storage_options=storage_options)
+    return table if index is None else MaintainedTable(table._table, index_path(table.path, index))
 
 
 def as_dict(description: IndexDescription) -> dict[str, Any]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 from typing import Any
 
+from tailbit.checkpoints.builds import BuildProgress
 from tailbit.checkpoints.lag import Backlog, lag_of_nothing
-from tailbit.checkpoints.signs import State, last_sign
-from tailbit.errors import CorruptIndexError, NoIndexError
+from tailbit.checkpoints.signs import LastSign, State, last_sign
+from tailbit.errors import CommitGapError, CorruptIndexError, NoIndexError, VersionNotFoundError
 from tailbit.handle import opened
+from tailbit.index.maintenance.build_extent import build_extent_of
 from tailbit.index.maintenance.rebuild import lacking
 from tailbit.index.maintenance.start_over import remembered_settings
 from tailbit.index.maintenance.wanted import wanted_of
@@ -19,7 +22,8 @@ from tailbit.index.postings.segment import Segment
 from tailbit.index.store.statistics import statistics_of
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables.model import Version
-from tailbit.tables.storage import Storage, open_storage
+from tailbit.tables.snapshot import Snapshot
+from tailbit.tables.storage import open_storage
 from tailbit.tables.table import Table
 from tailbit.upkeep.table import MaintainedTable
 
@@ -46,7 +50,9 @@ def status_of(
     per column, from the footers of the segments, whether postings are `roaring` bitmaps, `sparse` lists of
     positions or `mixed` (None without postings), keys, sparse keys, bytes and bytes per row;
     `damaged_segments`: left out of `encodings`. `damage`: why the index, or its file records, cannot be read;
-    `remedy`: the command that mends the damage; entries that are unknown then are left out.
+    `remedy`: the command that mends the damage; entries that are unknown then are left out. `build`: of an
+    index that is not built as a whole, the files, rows and bytes that are and those of all, by its records;
+    while an indexer builds it, also what is not committed yet, the rate and the time left.
 
     Raises:
         NoIndexError: there is no index.
@@ -59,16 +65,16 @@ def status_of(
         if table.damage is None:
             raise NoIndexError(path=table.index_path)
         unread = _of_older_format(table) if table.older_format else _unreadable(table, table.damage)
-        return {**account, **unread, **_indexer(storage)}
-    names = table.indexed()
+        return {**account, **unread, **_indexer(last_sign(storage))}
+    names, sign = table.indexed(), last_sign(storage)
     return {
         **account,
         "columns": list(names.values()),
         **_recorded(table, index_log, names),
         "indexes": _indexes(table),
-        **_progress(table, index_log),
+        **_progress(table, index_log, sign),
         **_sizes(index_log, names),
-        **_indexer(storage),
+        **_indexer(sign),
     }
 
 
@@ -85,13 +91,13 @@ def _indexes(table: MaintainedTable) -> list[dict[str, Any]]:
     return [{field: getattr(index, field) for field in fields} for index in listed]
 
 
-def _indexer(storage: Storage) -> dict[str, Any]:
+def _indexer(last: LastSign | None) -> dict[str, Any]:
     """Return the running indexer, and its last sign of life.
 
     Of the sign: its age in seconds; its `state` (`alive`; `stale`: hung, or killed on another machine;
-    `dead`: its process has ended); what the indexer was `doing`; the `meaning` in words.
+    `dead`: its process has ended); what the indexer was `doing`; the `meaning` in words; whether it is an
+    application of many tables.
     """
-    last = last_sign(storage)
     if last is None:
         return {"indexer": None, "last_sign_of_life": None}
     sign = {
@@ -101,6 +107,7 @@ def _indexer(storage: Storage) -> dict[str, Any]:
         "batch": last.beat.batch,
         "doing": last.beat.doing,
         "meaning": last.meaning,
+        "of_application": last.of_application,
     }
     alive = last.state is State.ALIVE
     return {"indexer": last.beat.owner if alive else None, "last_sign_of_life": sign}
@@ -163,20 +170,53 @@ def _name(definition: Definition, columns: Mapping[str, str]) -> str:
     return definition.name if own else columns.get(definition.id, definition.name)
 
 
-def _progress(table: MaintainedTable, index: MetadataTable) -> dict[str, Any]:
-    """Return state, covered version, head, lag (versions, files, bytes, seconds) and what is not indexed."""
+def _progress(table: MaintainedTable, index: MetadataTable, sign: LastSign | None) -> dict[str, Any]:
+    """Return state, versions, lag, what is not indexed, and what is built of an index that is not yet whole.
+
+    The lag of an index that covers no version is that of all files, without those that are built already.
+    """
     ledger, standing, head = index.state.ledger, table._standing(), table._table.head()
     snapshot = table._table.snapshot(head)
     covered = None if ledger is None or standing is Standing.OTHER_HISTORY else ledger.covered
+    lag = _lag(table._table, covered, head)
+    if standing is Standing.BUILDING and covered is None:
+        with suppress(CorruptIndexError):
+            left = build_extent_of(index.state, snapshot).left
+            lag |= {"files": left.files, "bytes": left.bytes}
     return {
         "state": standing.value,
         "covered_version": None if covered is None else table._table.name_of(covered),
         "head": table._table.name_of(head),
-        "lag": _lag(table._table, covered, head),
+        "lag": lag,
         "round": None if ledger is None else ledger.round,
         "uncounted_files": 0 if ledger is None else ledger.uncounted,
         "set_aside": snapshot.set_aside(range(min(_FILES, len(snapshot.files)))),
+        **_build(table, index, sign),
     }
+
+
+def _build(table: MaintainedTable, index: MetadataTable, sign: LastSign | None) -> dict[str, Any]:
+    """Return what is built of an index that is not yet whole: as its indexer says, else by its records.
+
+    Nothing is returned if the records cannot be read, which `damage` says.
+    """
+    running = sign.beat.builds if sign is not None and sign.state is State.ALIVE else {}
+    if index.state.index_id in running:
+        return {"build": dict(running[index.state.index_id])}
+    try:
+        extent = build_extent_of(index.state, _snapshot_built(table, index))
+    except CorruptIndexError:
+        return {}
+    return {"build": BuildProgress("", extent).account()} if extent.left.files else {}
+
+
+def _snapshot_built(table: MaintainedTable, index: MetadataTable) -> Snapshot:
+    """Return the snapshot that an index is built for; the newest if the log no longer has it."""
+    ledger = index.state.ledger
+    if ledger is not None and table._standing() is not Standing.OTHER_HISTORY:
+        with suppress(CommitGapError, VersionNotFoundError):
+            return table._table.snapshot(ledger.version)
+    return table._table.snapshot()
 
 
 def _sizes(index: MetadataTable, names: Mapping[str, str]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ object are not blocked meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tailbit.arguments.values import flag, function, names, number, whole
@@ -16,6 +16,7 @@ from tailbit.index.model import Definition, Standing
 from tailbit.upkeep.definitions import DefinedTable
 
 if TYPE_CHECKING:
+    from tailbit.checkpoints.builds import Builds
     from tailbit.index.advice.advise import Advice
     from tailbit.index.maintenance.alter import Altered
     from tailbit.index.model import Settings
@@ -73,9 +74,10 @@ class MaintainedTable(DefinedTable):
         self, index: MetadataTable, files: Collection[str], columns: Collection[str], **sampling: Any
     ) -> Report:
         """Compare the index with the snapshot that it covers, and report the differences."""
+        from tailbit.index.verification.lost_commit import ledgers_without_a_commit, lost_commits
         from tailbit.index.verification.verify import verify
 
-        standing = self._standing()
+        standing, unnamed = self._standing(), ledgers_without_a_commit(index.state)
         snapshot = self._covered_snapshot(standing)
         report = verify(
             index.state,
@@ -87,6 +89,10 @@ class MaintainedTable(DefinedTable):
             **sampling,
         )
         report.version = self._table.name_of(snapshot.version)
+        if unnamed:
+            now = self._apart()
+            now._refresh()
+            report.notes += [] if now._index is None else lost_commits(now._index.state, unnamed)
         return report
 
     def repair(
@@ -111,16 +117,33 @@ class MaintainedTable(DefinedTable):
         >>> flights.repair().problems
         ()
         """
+        wanted, report = self._checked_for_repair(samples, seed, progress, columns)
+        return self._repaired(report, wanted)
+
+    def _checked_for_repair(
+        self,
+        samples: int,
+        seed: int,
+        progress: Callable[[int, int], None] | None,
+        columns: Iterable[str] | None,
+    ) -> tuple[Sequence[Definition] | None, Report]:
+        """Return the columns that the index must have, None for any, and what `verify` finds."""
         from tailbit.index.maintenance.create import indexed_columns
-        from tailbit.upkeep.repairs import made_anew, repair
 
         wanted = None if columns is None else indexed_columns(self._table, names("columns", columns))
-        report = self.verify(samples=samples, seed=seed, progress=progress)
+        return wanted, self.verify(samples=samples, seed=seed, progress=progress)
+
+    def _repaired(
+        self, report: Report, wanted: Sequence[Definition] | None, builds: Builds | None = None
+    ) -> Repaired:
+        """Build again what a report names. `builds`: gets the record of the build."""
+        from tailbit.upkeep.repairs import made_anew, repair
+
         seen = self._apart()
         seen._refresh()
         if seen._index is None:
-            return made_anew(self._table, self.index_path, wanted, report.problems)
-        return repair(self._table, seen._index, report.problems, wanted)
+            return made_anew(self._table, self.index_path, wanted, report.problems, builds=builds)
+        return repair(self._table, seen._index, report.problems, wanted, builds)
 
     def advise(
         self,

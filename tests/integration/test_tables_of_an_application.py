@@ -61,7 +61,7 @@ def follow(spark: Any, tmp_path: Path, told: list[str]) -> Iterator[Follow]:
 
     def started(*entries: TableEntry) -> Tables:
         shared = Shared(
-            spark, lease, threading.Lock(), life, told.append, None, str, str(tmp_path / "at work")
+            spark, lease, threading.Lock(), life, told.append, None, str, str(tmp_path / "at work"), place
         )
         followed.append(Tables(entries, shared, 2))
         return followed[-1]

@@ -12,7 +12,7 @@ from typing import Any
 import click
 import orjson
 
-from tailbit.cli.config.status import in_words, status_of_config
+from tailbit.cli.config.status import in_words, lost_in_words, status_of_config
 from tailbit.cli.options import emit
 from tailbit.errors import ConfigError
 from tailbit.streaming.config.read import read_config
@@ -86,6 +86,7 @@ def _accounts_at(address: str, lease: str, file: str) -> Sequence[Mapping[str, A
 
 def _print_live(accounts: Sequence[Mapping[str, Any]], max_lag: float | None, as_json: bool) -> None:
     from tailbit.cli.render import print_table
+    from tailbit.cli.status_page import in_short
 
     lines = []
     for account in accounts:
@@ -98,7 +99,9 @@ def _print_live(accounts: Sequence[Mapping[str, Any]], max_lag: float | None, as
             continue
         word = "paused" if account["state"] == "paused" else "ok" if within else "LATE"
         behind = "-" if lag is None else f"{lag['versions']} versions, {lag['seconds']:.1f} s"
-        trouble = in_words(account) if account["reason"] else ""
-        lines.append([word, account["id"], account["table"], account["state"], behind, trouble])
+        troubles = [in_words(account) if account["reason"] else "", lost_in_words(account)]
+        trouble = "; ".join(filter(None, troubles))
+        state = f"{account['state']}{in_short(account)}"
+        lines.append([word, account["id"], account["table"], state, behind, trouble])
     if not as_json:
         print_table(["", "id", "table", "state", "behind", "trouble"], lines)

@@ -373,6 +373,7 @@ def test_status_and_verify_print_facts_or_json(table: str) -> None:
         "derived": 0,
         "files_read": 5,
         "problems": [],
+        "notes": [],
     }
 
 
@@ -688,8 +689,8 @@ def test_an_output_that_can_be_no_file_is_wrong_use(
 def test_a_terminated_read_leaves_no_unfinished_file(odd_texts: str, tmp_path: Path) -> None:
     """The read waits for a data file, a pipe, when it is terminated."""
     os.mkfifo(tmp_path / "pipe")
-    script = "import signal, time; from tailbit.cli.render import _finished\n"
-    script += f"with _finished({str(tmp_path / 'out')!r}) as path:\n"
+    script = "import signal, time; from tailbit.cli.render import finished\n"
+    script += f"with finished({str(tmp_path / 'out')!r}) as path:\n"
     script += f"    open(path, 'w').close(); open({str(tmp_path / 'pipe')!r}).read()\n"
     with subprocess.Popen([sys.executable, "-c", script]) as process:
         writer = opened_by_its_reader(tmp_path / "pipe", process)

@@ -50,7 +50,7 @@ def on_a_terminal(width: int, *arguments: str) -> str:
 
 def states(output: str, name: str) -> list[str]:
     """The states of the bar of an index, each once and in order."""
-    drawn = re.findall(rf"\x1b\[2K(index {name}[^\r\n\x1b]*)", output)
+    drawn = re.findall(rf"\x1b\[2K(t +━+ {name}[^\r\n\x1b]*)", output)
     return list(dict.fromkeys(line.rstrip() for line in drawn))
 
 
@@ -63,16 +63,17 @@ def path(tmp_path: Path) -> str:
     return table
 
 
-def test_a_build_draws_one_line_with_rows_left_and_leaves_only_the_result(path: str) -> None:
+def test_a_build_draws_one_line_with_files_and_rows_done_and_leaves_only_the_result(path: str) -> None:
     name = "remainders_of_seven"
     output = on_a_terminal(80, "sql", f"CREATE INDEX {name} ON '{path}' (k % 7)")
     drawn = states(output, name)
     # How many states between are drawn depends on how quick the build is.
-    assert all(re.search(r"━+( +\d+% \d+ rows left)?$", line) for line in drawn), drawn
-    assert re.search(r"━+ 100% 0 rows left$", drawn[-1])
-    assert max(map(len, drawn)) < 80
+    shown = r"━+ remainders_of_seven \d+ %(, some \d+ s left)?: \d+ of 4 files, \d+ of"
+    assert all(re.search(shown, line) for line in drawn), drawn
+    assert "100 %: 4 of 4 files, 40 of 40" in drawn[-1]
+    assert max(map(len, drawn)) <= 80
     # The last line of the bar is cleared, and what follows stands where it was.
-    assert re.search(rf"\x1b\[1A\x1b\[2Kname +{name}", output)
+    assert re.search(rf"\x1b\[2K(\x1b\[\?25h)?\rname +{name}", output)
 
 
 def test_a_narrow_terminal_cuts_the_line_off_and_never_wraps_it(path: str) -> None:

@@ -9,9 +9,14 @@ import re
 import sys
 
 import pytest
+from rich.text import Text
 
+from support.waiting import wait_until
+from tailbit.checkpoints.builds import Builds
 from tailbit.checkpoints.lag import Lag
+from tailbit.cli.building import BuildLines
 from tailbit.cli.render import notice_lines, progress_lines
+from tailbit.index.maintenance.build_extent import BuildExtent, Extent
 from tailbit.streaming.metrics import Progress
 
 
@@ -32,14 +37,14 @@ def test_a_line_that_cannot_be_written_is_lost(as_json: bool, monkeypatch: pytes
     for name in ("stdout", "stderr"):
         monkeypatch.setattr(sys, name, FullDisk())
     notice_lines(as_json)("a notice")
-    progress_lines(as_json)(progress("partner_visits"))
+    progress_lines(as_json, Text)(progress("partner_visits"))
 
 
 def test_lines_begin_with_the_id_of_the_table_or_the_last_part_of_its_path(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     for id_ in ("partner_visits", ""):
-        progress_lines(False)(progress(id_))
+        progress_lines(False, Text)(progress(id_))
     assert [line.partition(":")[0] for line in capsys.readouterr().err.splitlines()] == [
         "partner_visits",
         "visits",
@@ -47,11 +52,35 @@ def test_lines_begin_with_the_id_of_the_table_or_the_last_part_of_its_path(
 
 
 def test_lines_of_json_have_id_and_time(capsys: pytest.CaptureFixture[str]) -> None:
-    progress_lines(True)(progress("partner_visits"))
-    progress_lines(True)(progress(""))
+    progress_lines(True, Text)(progress("partner_visits"))
+    progress_lines(True, Text)(progress(""))
     notice_lines(True)("a notice")
     batch, single, notice = map(json.loads, capsys.readouterr().out.splitlines())
     assert (batch["id"], batch["table"], "id" in single) == ("partner_visits", "/lake/visits", False)
     assert notice["notice"] == "a notice"
     for line in (batch, single, notice):
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line["time"])
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_a_build_has_a_line_again_and_again_until_it_ends(
+    as_json: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    builds, out = Builds(), list[str]()
+    build = builds.build("id", "batches", "visits")
+    build.begin(1, lambda: BuildExtent(Extent(10, 1000, 5000), Extent(4, 400, 2000)))
+    lines = BuildLines(builds, as_json=as_json, every_s=0.02)
+    lines.start()
+
+    def two_lines() -> bool:
+        out.extend("".join(capsys.readouterr()).splitlines())
+        return len(out) > 1
+
+    wait_until(two_lines)
+    build.end()
+    lines.stop()
+    if as_json:
+        line = json.loads(out[0])
+        assert (line["name"], line["build"]["files_done"], line["build"]["rows"]) == ("visits", 4, 1000)
+    else:
+        assert out[0].startswith("visits: 40 %: 4 of 10 files, 400 of 1,000 rows")

@@ -122,3 +122,67 @@ def test_status_lists_indexes_that_are_no_columns_by_name(tables: tuple[str, str
         ("carrier", ["carrier"]),
         ("by_place", ["lower(dest)"]),
     ]
+
+
+def beats(index: str, place: str) -> None:
+    """Leave the mark of an application that was killed on an index."""
+    from tailbit.checkpoints.lease import Lease
+    from tailbit.checkpoints.liveness import Liveness
+    from tailbit.checkpoints.mark import Mark
+    from tailbit.tables.storage import open_storage
+
+    storage = open_storage(place)
+    storage.make_root()
+    lease = Lease(storage, Liveness())
+    lease.claim()
+    Mark(open_storage(index), lease).claim()
+    lease.release()
+
+
+def test_a_table_that_an_application_kept_is_never_told_to_be_run_by_itself(
+    tables: tuple[str, str], tmp_path: Path
+) -> None:
+    beats(f"{tables[0]}/_tailbit", str(tmp_path / "lease"))
+    text = run("status", tables[0])[1]
+    assert "start the application that kept it again, tailbit run --config FILE\n" in text
+    assert f"tailbit run {tables[0]}" not in text
+
+
+def test_a_table_that_an_application_at_work_has_not_opened_yet_is_its_application_s(
+    tables: tuple[str, str], tmp_path: Path
+) -> None:
+    from tailbit.checkpoints.lease import Lease
+    from tailbit.checkpoints.liveness import Liveness
+    from tailbit.tables.storage import open_storage
+
+    new = str(tmp_path / "new")
+    deltalake.write_deltalake(new, pa.table({"k": [1]}))
+    file = tmp_path / "tailbit.toml"
+    sections = "".join(f'[[table]]\npath = "{path}"\ncolumns = ["k"]\n' for path in (tables[1], new))
+    file.write_text(f'[application]\nlease = "{tmp_path}/lease"\n{sections}')
+    storage = open_storage(str(tmp_path / "lease"))
+    storage.make_root()
+    assert "the application makes it: tailbit run --config" in run("status", "--config", str(file))[1]
+    lease = Lease(storage, Liveness())
+    lease.claim()
+    try:
+        _, made, unmade = (line.split("\t") for line in run("status", "--config", str(file))[1].splitlines())
+    finally:
+        lease.release()
+    assert made[5] == unmade[5] == lease.beat.owner
+    assert unmade[4] == "no index yet: the application makes it"
+
+
+def test_status_shows_how_far_an_index_is_built(tmp_path: Path) -> None:
+    from tailbit.streaming.settings import StreamSettings
+
+    path = str(tmp_path / "t")
+    for number in range(4):
+        deltalake.write_deltalake(path, pa.table({"k": [number], "s": ["a"]}), mode="append")
+    drive = Drive(path, f"{path}/_tailbit", ["k", "s"], StreamSettings(files=1))
+    drive.step()
+    text = run("status", path)[1]
+    assert "built             " in text
+    assert "1 of 4 files, 1 of 4 rows\n" in text
+    line = run("status", path, path)[1].splitlines()[1]
+    assert "1 of 4 files" in line.split("\t")[2]

@@ -11,7 +11,7 @@ import pytest
 from deltalake import write_deltalake
 
 import tailbit
-from tailbit.errors import ColumnTypeError
+from tailbit.errors import ColumnTypeError, PredicateError
 
 ARRAY = {"type": "array", "elementType": "interval day to second", "containsNull": True}
 MAP = {"type": "map", "keyType": "string", "valueType": "geometry(4326)", "valueContainsNull": True}
@@ -81,6 +81,57 @@ def test_is_null_is_answered_of_every_type(tmp_path: Path, name: str) -> None:
     assert table.where("x IS NULL").to_arrow(columns=["k"])["k"].to_pylist() == [2]
 
 
+ORDERED = [name for name in TYPES if name not in ("variant", "map", "map of geometries")]
+"""The types whose values Spark compares, or is not known not to."""
+
+
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize(
+    ("sql", "rows"),
+    [
+        ("isnull(x)", 1),
+        ("isnotnull(x) AND k < 3", 1),
+        ("NOT isnull(x) = false", 1),
+        ("nvl2(x, 1, 0) = 0", 1),
+        ("CASE WHEN x IS NULL THEN k ELSE 7 END = 2", 1),
+        ("if(isnull(x), k, k + 1) = 2", 2),
+        ("isnull(x) OR x IS NOT NULL", 3),
+    ],
+)
+def test_whether_a_value_is_there_is_answered_in_every_form(
+    tmp_path: Path, name: str, sql: str, rows: int
+) -> None:
+    assert table_of(tmp_path / "t", *TYPES[name]).where(sql).count() == rows
+
+
+@pytest.mark.parametrize("name", ORDERED)
+@pytest.mark.parametrize(
+    ("sql", "rows"),
+    [
+        ("x <=> NULL", 1),
+        ("NULL <=> x", 1),
+        ("NOT (x <=> (NULL))", 2),
+        ("x IS NOT DISTINCT FROM NULL", 1),
+        ("x IS DISTINCT FROM NULL", 2),
+        ("equal_null(x, NULL)", 1),
+        ("equal_null(NULL, x) = false", 2),
+        ("(x <=> NULL) <=> true OR k = 3", 2),
+    ],
+)
+def test_a_null_safe_comparison_with_null_is_answered_of_every_type_that_spark_compares(
+    tmp_path: Path, name: str, sql: str, rows: int
+) -> None:
+    assert table_of(tmp_path / "t", *TYPES[name]).where(sql).count() == rows
+
+
+@pytest.mark.parametrize("name", [name for name in TYPES if name not in ORDERED])
+def test_a_null_safe_comparison_of_a_type_without_an_order_is_refused_as_in_spark(
+    tmp_path: Path, name: str
+) -> None:
+    with pytest.raises((ColumnTypeError, PredicateError)):
+        table_of(tmp_path / "t", *TYPES[name]).where("x <=> NULL").count()
+
+
 @pytest.mark.parametrize("name", [name for name in TYPES if name not in ("long", "array", "map", "struct")])
 def test_a_comparison_of_a_type_that_has_none_says_what_may_be_asked(tmp_path: Path, name: str) -> None:
     table = table_of(tmp_path / "t", *TYPES[name])
@@ -99,3 +150,14 @@ def test_rows_with_a_column_that_cannot_be_decoded_are_refused_with_what_to_name
     with pytest.raises(ColumnTypeError, match="cannot be decoded") as refused:
         table.where().to_arrow()
     assert "Name the other columns, without x" in refused.value.hint
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_whether_a_value_is_there_is_indexed_of_every_type(tmp_path: Path, name: str) -> None:
+    path = str(tmp_path / "t")
+    table = table_of(tmp_path / "t", *TYPES[name])
+    described = table.create_index("absent", "isnull(x)")
+    assert (described.state, described.changed) == ("complete", "")
+    answer = tailbit.open(path).where("isnull(x)")
+    assert (answer.count(), answer.files_scanned) == (1, 0)
+    assert tailbit.open(path).verify().problems == []

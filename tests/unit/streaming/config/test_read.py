@@ -79,7 +79,7 @@ indexes = [
         "tailbit.toml:9: a table is given by its path or by its name in the catalog, one of them",
         "tailbit.toml:13: max_files: input should be a valid integer, unable to parse string as an integer,"
         " and not 'many'",
-        "tailbit.toml:14: the key on is missing",
+        "tailbit.toml:15: the key on is missing",
     ]
 
 
@@ -253,3 +253,70 @@ def test_what_changed_between_two_configurations_is_told_by_id() -> None:
     before = read(TWO).config.table
     after = read(TWO.replace("5 minutes", "6 minutes").replace("/lake/orders", "/lake/returns")).config.table
     assert changed(before, after) == (["returns"], ["customers"], ["orders"])
+
+
+def test_each_element_of_a_list_of_several_lines_has_its_own_line() -> None:
+    text = """[[table]]
+columns = [ "a", "b",
+    # a comment, with ]
+    "c",
+
+    { name = "[d]", on = ["x",
+              "y"] }, "e",
+    "f"]
+path = "/t"
+"""
+    lines = lines_of(text)
+    assert [lines["table", 0, "columns", n] for n in range(6)] == [2, 2, 4, 6, 6, 8]
+    assert lines["table", 0, "path"] == 9
+
+
+STATED = """[[table]]
+path = "/lake/orders"
+indexes = [
+    "CREATE INDEX by_mail ON orders (lower(email))",
+    "SET TIME ZONE 'Asia/Tokyo'; CREATE INDEX day ON delta.`/lake/orders` (date(ts)) WITH DEFERRED REBUILD",
+    { name = "keyed", on = ["k"], using = "record_key", options = { keys = "hash" } },
+    "CREATE INDEX old ON '/lake/orders' USING record_key (id, k) WHERE region = 'eu' COMMENT 'by hand'",
+]
+"""
+
+
+def test_indexes_are_declared_by_statements_and_by_keys_in_one_list() -> None:
+    mail, day, keyed, old = read(STATED).config.table[0].indexes
+    assert (mail.name, mail.on, mail.using, mail.zone) == ("by_mail", ("lower(email)",), "bitmap", "UTC")
+    assert (day.zone, day.deferred) == ("Asia/Tokyo", True)
+    assert keyed.options == {"keys": "hash"}
+    assert (old.using, old.on, old.where, old.comment) == (
+        "record_key",
+        ("id", "k"),
+        "region = 'eu'",
+        "by hand",
+    )
+
+
+@pytest.mark.parametrize(
+    ("statement", "told"),
+    [
+        ("DROP INDEX by_mail ON orders", "it makes no index"),
+        ("CREATE INDEX by_mail ON orders (lower(email)", "expected"),
+        ("CREATE INDEX a ON orders (a); CREATE INDEX b ON orders (b)", "one CREATE INDEX statement"),
+        ("ALTER INDEX a ON orders REBUILD", "one CREATE INDEX statement"),
+        ("CREATE INDEX a ON customers (a)", "index a is of customers, and this table is /lake/orders"),
+        ("CREATE INDEX a ON delta.`/lake/order` (a)", "index a is of /lake/order, and"),
+        ("SET TIME ZONE 'Mars'; CREATE INDEX a ON orders (a)", "no time zone"),
+        ("CREATE INDEX a ON orders USING tree (a)", "no kind of index"),
+    ],
+)
+def test_a_statement_that_is_wrong_is_told_with_its_own_line(statement: str, told: str) -> None:
+    text = STATED.replace("CREATE INDEX by_mail ON orders (lower(email))", statement)
+    (line,) = refused(text)
+    assert line.startswith("tailbit.toml:4: ")
+    assert told in line
+
+
+def test_a_table_of_a_catalog_is_named_in_statements_by_any_end_of_its_name() -> None:
+    text = '[[table]]\nname = "spark_catalog.sales.orders"\nindexes = ["CREATE INDEX a ON {} (a)"]\n'
+    for name in ("orders", "sales.orders", "Spark_Catalog.sales.`orders`"):
+        assert read(text.format(name)).config.table[0].indexes[0].name == "a"
+    assert "is of other.orders" in refused(text.format("other.orders"))[0]

@@ -9,9 +9,11 @@ from urllib.request import urlopen
 import pytest
 
 from support.hudi import unpack
+from tailbit.checkpoints.builds import Build
 from tailbit.checkpoints.lag import Lag
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.errors import StorageError
+from tailbit.index.maintenance.build_extent import BuildExtent, Extent
 from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.many.member import Member, TableLife
 from tailbit.streaming.seen.page import ORDER, status_page
@@ -150,3 +152,32 @@ def test_the_page_allows_no_script_and_loads_nothing() -> None:
     assert policy == "default-src 'none'; style-src 'unsafe-inline'"
     assert ">orders<" in text
     assert not re.search(r"https?://|src=|<link", text)
+
+
+def with_build(name: str, files_done: int, rows_exact: bool = True) -> dict[str, object]:
+    """The account of a table that is being built, by an application at work for ten seconds."""
+    now = [0.0]
+    build = Build(name, clock=lambda: now[0])
+    whole = Extent(20_000, 400_000_000, 1 << 40)
+    build.begin(1, lambda: BuildExtent(whole, Extent(), rows_exact))
+    now[0] = 10.0
+    build.add(Extent(files_done, 20_000 * files_done, (1 << 40) // 20_000 * files_done))
+    progress = build.progress()
+    assert progress is not None
+    return {**table(name).account(), "state": TableState.BUILDING.value, "build": progress.account()}
+
+
+def test_a_table_that_is_built_shows_files_rows_rate_and_time_left() -> None:
+    view = View(Liveness("batch 7"), tables=lambda: [with_build("orders", 5000)])
+    row = row_of(status_page(view), "orders")
+    for told in ('<progress value="0.250">', "25 %", "some 30 s left", "5,000 of 20,000 files"):
+        assert told in row
+    for told in ("100,000,000 of 400,000,000 rows", "10,000,000 rows/s"):
+        assert told in row
+    assert "<progress" not in page_of(table("orders"))
+
+
+def test_indexes_that_were_lost_are_shown_until_the_table_has_a_trouble_of_its_own() -> None:
+    lost = {**table("orders").account(), "lost_indexes": ["by_<b>mail</b>", "by_day"]}
+    page = status_page(View(Liveness(), tables=lambda: [lost]))
+    assert "lost with an earlier index: by_&lt;b&gt;mail&lt;/b&gt;, by_day" in row_of(page, "orders")

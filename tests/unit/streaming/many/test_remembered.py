@@ -1,0 +1,101 @@
+"""What was lost with the folder of an index is known to the application, told, and can be had again."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+import tailbit
+from support.tables import index_of, three_commits
+from tailbit.index.sql.ddl.script import parse_script
+from tailbit.index.store.table import MetadataTable
+from tailbit.streaming.many.remembered import Remembered
+from tailbit.tables import open_table
+from tailbit.tables.storage import Storage, open_storage
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    table = three_commits(str(tmp_path / "t"))
+    index_of(table, ["v"])
+    return table
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Storage:
+    lease = open_storage(str(tmp_path / "lease"))
+    lease.make_root()
+    return lease
+
+
+def remembered(path: str, place: Storage) -> Remembered:
+    """The memory after a look at the index, as of an application that has started anew."""
+    memory = Remembered(place, "t", open_table(path))
+    memory.note(MetadataTable.open(f"{path}/_tailbit").state.settings)
+    return memory
+
+
+def made_anew(path: str) -> None:
+    """Delete the folder of the index, and make it from the columns alone."""
+    shutil.rmtree(f"{path}/_tailbit")
+    index_of(path, ["v"])
+
+
+def test_an_index_made_anew_from_columns_tells_what_it_lacks_and_the_file_gives_it_back(
+    path: str, place: Storage
+) -> None:
+    tailbit.sql(f"CREATE INDEX low ON '{path}' (lower(v))")
+    assert remembered(path, place).told == ""
+    made_anew(path)
+    memory = remembered(path, place)
+    assert memory.lost == ("low",)
+    assert "low" in memory.told
+    assert f"--from {memory.file}" in memory.told
+    # An application that is started again still knows.
+    assert remembered(path, place).lost == ("low",)
+    tailbit.open(path)._created_by(parse_script(Path(memory.file).read_text()), None)
+    assert remembered(path, place).lost == ()
+    assert tailbit.open(path).where("lower(v) = 'x'").files_scanned == 0
+
+
+def test_an_index_that_is_dropped_is_not_lost(path: str, place: Storage) -> None:
+    tailbit.sql(f"CREATE INDEX low ON '{path}' (lower(v))")
+    remembered(path, place)
+    tailbit.sql(f"DROP INDEX low ON '{path}'")
+    assert remembered(path, place).lost == ()
+    made_anew(path)
+    assert remembered(path, place).lost == ()
+
+
+def test_what_was_lost_twice_is_told_as_a_whole(path: str, place: Storage) -> None:
+    tailbit.sql(f"CREATE INDEX low ON '{path}' (lower(v))")
+    remembered(path, place)
+    made_anew(path)
+    remembered(path, place)
+    tailbit.sql(f"CREATE INDEX day ON '{path}' (upper(v))", zone="Asia/Tokyo")
+    remembered(path, place)
+    made_anew(path)
+    assert set(remembered(path, place).lost) == {"low", "day"}
+
+
+def test_a_column_that_alter_added_is_lost_too(path: str, place: Storage) -> None:
+    other = next(c.label for c in open_table(path).snapshot().schema.columns if c.label != "v")
+    tailbit.open(path).alter(add=[other])
+    remembered(path, place)
+    made_anew(path)
+    assert remembered(path, place).lost == (other,)
+
+
+def test_a_memory_that_is_deleted_or_damaged_is_forgotten(path: str, place: Storage) -> None:
+    tailbit.sql(f"CREATE INDEX low ON '{path}' (lower(v))")
+    file = Path(remembered(path, place).file)
+    file.write_bytes(b"\xff\x00 no script")
+    made_anew(path)
+    assert remembered(path, place).lost == ()
+
+
+def test_a_place_that_cannot_be_written_is_no_trouble_of_the_index(path: str, tmp_path: Path) -> None:
+    (tmp_path / "lease").write_text("a file in place of the folder")
+    assert remembered(path, open_storage(str(tmp_path / "lease"))).told == ""
