@@ -197,14 +197,15 @@ def declared_arrow_type(column: Column) -> pa.DataType:
     return pa.timestamp(column.unit, type_.tz) if column.unit else type_
 
 
-def presence_of(column: Column) -> Column:
+def presence_of(column: Column, may_be_read: bool = True) -> Column:
     """Return the column as it is read for IS NULL; of values not decoded, only whether they are there.
 
     A type that is not known, such as an interval, is no reason to refuse that question, at any depth.
+    `may_be_read`: whether the values serve for more than that, if they are decoded.
     """
     try:
         arrow_type(column.type, column.label)
-        decodes = column.type.name != "variant"
+        decodes = may_be_read and column.type.name != "variant"
     except ColumnTypeError:
         decodes = False
     return column if decodes else replace(column, type=DataType(PRESENCE, raw=column.type.raw))

@@ -7,8 +7,10 @@ from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from tailbit.errors import ColumnTypeError
 from tailbit.imports.lazy import lazy
 from tailbit.index.functions.tree import CONDITIONAL, Call, Expression, Ref, columns_in
+from tailbit.index.keys import posting_type_of
 from tailbit.index.values.literals import BOOLEAN, VOID, Literal
 from tailbit.index.values.refusals import NotRead, Unsupported, mismatch
 from tailbit.tables.model import DataType
@@ -148,7 +150,7 @@ def is_null(value: Expression) -> Expression:
     """Build IS NULL of an expression, which may be a column of any type."""
     source = (value.null_as if isinstance(value, Call) else None) or value
     if isinstance(source, Ref):
-        source = Ref(presence_of(source.column))
+        source = Ref(presence_of(source.column, has_key_type(source.type)))
     return call("is null", [source], BOOLEAN)
 
 
@@ -158,6 +160,15 @@ def is_null_alone(a: Expression, b: Expression) -> Expression | None:
         if isinstance(side, Literal) and side.type == VOID and is_orderable(other.type):
             return is_null(other)
     return None
+
+
+def has_key_type(type_: DataType) -> bool:
+    """Return whether values of a type, or those inside, have keys, so that expressions compute with them."""
+    try:
+        posting_type_of(type_)
+    except ColumnTypeError:
+        return type_.name in ("array", "map", "struct")
+    return True
 
 
 def is_orderable(type_: DataType) -> bool:

@@ -96,7 +96,10 @@ class ConditionReader:
             return self.condition(self.expressions.read(e), e)
         a, b = self.expressions.read(left(e)), self.expressions.read(right(e))
         alone = is_null_alone(a, b) if e.text == "<=>" else None
-        return self.compare(e, a, e.text, b) if alone is None else self.condition(alone, e)
+        if alone is None:
+            return self.compare(e, a, e.text, b)
+        asked = alone.args[0] if isinstance(alone, Call) else alone
+        return leaf_of_null(asked.column) if isinstance(asked, Ref) else self.condition(alone, e)
 
     def condition(self, expression: Expression, e: Tree) -> Node:
         """Convert an expression to a condition."""
