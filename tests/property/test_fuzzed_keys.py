@@ -21,13 +21,14 @@ def test_keys_are_located_where_a_join_finds_them(seed: int, writer: str) -> Non
 
 
 @pytest.mark.parametrize("seed", seeds(2))
-@pytest.mark.parametrize("cost_of_a_page", [0, 1, 4], ids=["by page", "mixed", "soon whole"])
+@pytest.mark.parametrize("cost_of_a_page", [0, 1, 9], ids=["by page", "mixed", "whole"])
 def test_record_keys_of_many_small_pages_are_located_where_a_join_finds_them(
     seed: int, cost_of_a_page: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in (postings, places):
         monkeypatch.setattr(module, "PAGE_ROWS", 2)
-    monkeypatch.setattr(places, "_A_PAGE", cost_of_a_page)
+    for name in ("_A_PAGE", "_OFTEN"):
+        monkeypatch.setattr(places, name, cost_of_a_page)
     monkeypatch.setattr(postings, "PAGED_GROUP_ROWS", 7)
     report = run_keys(seed + 200, 60)
     assert report.findings == []

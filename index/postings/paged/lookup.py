@@ -1,10 +1,10 @@
 """Lookups of many keys in a segment: by tables of whole row groups, or by those pages that may hold a key.
 
-A row group becomes a table of sorted keys, which is cached, once lookups have asked for as many of its pages
-as cost as much. Until then the pages that may hold wanted keys, of neighbouring
-row groups together, are joined to one small Parquet file in memory, which pyarrow decodes at once; and after
-that the positions in those pages in which keys were found. No step is taken key by key. Only segments of
-record keys have small pages; of other segments, every row group that may hold a key becomes a table.
+A row group becomes a table of sorted keys, which is cached, if a lookup asks for most of its pages, or once
+lookups have asked for some of them before. Otherwise the pages that may hold wanted keys, of neighbouring row
+groups together, are joined to one small Parquet file in memory, which pyarrow decodes at once; and after that
+the positions in those pages in which keys were found. No step is taken key by key. Only segments of record
+keys have small pages; of other segments, every row group that may hold a key becomes a table.
 
 Worked example: two row groups with pages of two keys, and the wanted keys 3, 8 and 9.
 
@@ -28,7 +28,7 @@ from tailbit.errors import CorruptIndexError
 from tailbit.imports.dataclass import dataclass
 from tailbit.index.postings.key_table import KeyTable, Placed, PositionLists
 from tailbit.index.postings.paged.places import Group, Pages
-from tailbit.index.postings.segment import POSTINGS, Segment
+from tailbit.index.postings.segment import CACHE_BYTES, POSTINGS, Segment
 from tailbit.index.postings.sorted_keys import SortedKeys, Wanted
 from tailbit.index.roaring.containers import ranges
 from tailbit.tables import compute as pc
@@ -47,6 +47,9 @@ _TOGETHER = 1 << 9
 
 _NEAR = 1 << 14
 """Up to this many bytes between wanted pages are read with them, which costs no more than another read."""
+
+_A_KEY = 16
+"""Bytes of memory that a key with its positions takes in a table, about."""
 
 _FEW = 1 << 16
 """Wanted keys that are found in cached tables sooner than by several threads."""
@@ -102,8 +105,9 @@ def _parts(segment: Segment, column: str, spans: Sequence[_Span], wanted: Wanted
         with segment.source() as source:
             picked = [_picked(item, source, wanted) for item in chosen]
             by_pages = list[_Chosen]()
+            roomy = segment.weight(column)[0] * _A_KEY <= CACHE_BYTES // 2
             for item in picked:
-                if item.group.pays_whole(len(item.pages)):
+                if item.group.pays_whole(len(item.pages), roomy):
                     whole.append(item.span)
                 else:
                     by_pages.append(item)

@@ -218,15 +218,16 @@ class Group:
         """Return the pages of the keys, which have been read."""
         return self._pages[self.name]
 
-    def pays_whole(self, pages: int) -> bool:
+    def pays_whole(self, pages: int, roomy: bool) -> bool:
         """Return whether to decode the row group whole rather than some of its pages, and count these.
 
-        It is decoded whole if that costs less, or as soon as the pages of all lookups have cost as much. Then
-        the count begins anew, should the cache not keep the row group, and must reach twice as far: where
-        the cache has no room, lookups soon cost what they cost by pages alone.
+        It is decoded whole if that costs less; or, if the cache has room for it (`roomy`), as soon as earlier
+        lookups have asked for some of its pages, since more lookups will. Then the count begins anew, should
+        the cache not keep the row group, and must reach twice as far.
         """
-        self._decoded += pages
-        if pages * _A_PAGE <= self.many and self._decoded * _A_PAGE <= self._due:
+        often = roomy and self._decoded * _OFTEN > self._due
+        if not often and pages * _A_PAGE <= self.many:
+            self._decoded += pages
             return False
         self._decoded, self._due = 0, 2 * self._due
         return True
@@ -242,8 +243,11 @@ class Group:
         return _PLACE_BYTES * self.many
 
 
-_A_PAGE = 4
-"""A page that is read by itself costs as much as four of a row group that is decoded whole."""
+_A_PAGE = 2
+"""More pages than half of a row group cost more by themselves than the row group as a whole."""
+
+_OFTEN = 16
+"""A row group of which lookups have asked for more than a sixteenth is decoded whole and cached."""
 
 _PLACE_BYTES = 200
 """Bytes of memory that the places of one page of each column take, about."""

@@ -30,15 +30,19 @@ def group(path: str) -> Group:
 
 
 def test_a_lookup_in_many_pages_decodes_the_row_group_whole(group: Group) -> None:
-    assert not group.pays_whole(PAGES // 4)
-    assert group.pays_whole(PAGES // 4 + 1)
+    assert not group.pays_whole(PAGES // 2, False)
+    assert group.pays_whole(PAGES // 2 + 1, False)
 
 
 def test_many_lookups_decode_a_row_group_whole_and_seldom_again_if_the_cache_does_not_keep_it(
     group: Group,
 ) -> None:
-    whole = [lookup for lookup in range(200) if group.pays_whole(1)]
-    assert whole == [10, 31, 72, 153]
+    whole = [lookup for lookup in range(200) if group.pays_whole(1, True)]
+    assert whole == [3, 10, 22, 44, 86, 168]
+
+
+def test_lookups_of_few_keys_go_by_page_if_the_cache_has_no_room_for_row_groups(group: Group) -> None:
+    assert not any(group.pays_whole(1, False) for _ in range(200))
 
 
 def test_positions_of_keys_are_found_by_page_and_by_row_group_with_one_answer(path: str) -> None:
