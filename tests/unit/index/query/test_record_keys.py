@@ -238,8 +238,8 @@ def test_damaged_pages_are_set_aside_and_the_data_is_read(tmp_path: Path) -> Non
     written(path, ("id", "name", "uuid"))
     keys = {name: keys_of(path, [name], 50, 2) for name in ("id", "name", "uuid")}
     expected = {name: joined(path, keys[name]) for name in keys}
-    for segment in index_files(path, "bitmap_index"):
-        flipped_pages(segment)
+    for file in index_files(path, "bitmap_index"):
+        flipped_pages(file)
     assert {name: located(path, keys[name]) for name in keys} == expected
 
 
