@@ -1,7 +1,8 @@
 """Location of rows by key: for each key, the file and position of every row that has the key.
 
 A key is a value of one column, or a tuple of values of several, none of them NULL. Where the key column, or a
-tuple of exactly the key columns, has postings, the rows are found by these. All other rows are found by the
+tuple of exactly the key columns, has postings, the rows are found by these; rows of long texts, whose bytes in
+postings are truncated, are read and compared. All other rows are found by the
 condition `IN` over each key column. For keys of several columns it also holds for rows that have no key, so
 the key columns of the found rows are read and compared. So the result is right at any lag of the index.
 
@@ -18,11 +19,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field, replace
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from tailbit.arrays import Longs
+from tailbit.arrays import Longs, Mask
 from tailbit.errors import CorruptIndexError
 from tailbit.imports.dataclass import dataclass
 from tailbit.index.evaluation.row_space import SpaceView
@@ -38,7 +40,7 @@ from tailbit.index.tuple_keys import join_parts, tuple_of
 from tailbit.index.values.given_keys import converted
 from tailbit.once import once
 from tailbit.tables import compute as pc
-from tailbit.tables.arrow import arrow_array, filled, numpy_of
+from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, numpy_of
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.rows import fetch_files
 from tailbit.tables.partition_values import partition_array
@@ -65,6 +67,17 @@ def place_names(keys: Iterable[str]) -> tuple[str, str]:
     return prefix + _PATH, prefix + _POSITION
 
 
+class _Ascending(NamedTuple):
+    """Keys in ascending order of their bytes, and the number of each.
+
+    `truncated`: mask, by number, of the keys whose bytes other keys may have; None if there are none.
+    """
+
+    keys: Wanted
+    numbers: Longs
+    truncated: Mask | None
+
+
 @dataclass(frozen=True, eq=False)
 class Keys:
     """Distinct keys to locate, in the order in which the caller first gave each of them.
@@ -78,7 +91,7 @@ class Keys:
     given: pa.Table
     values: Sequence[pa.Array]
     _order: Longs | None = None
-    _orders: dict[tuple[int, ...], tuple[Wanted, Longs] | None] = field(default_factory=dict)
+    _orders: dict[tuple[int, ...], _Ascending] = field(default_factory=dict)
 
     @staticmethod
     def of(columns: Sequence[Column], given: pa.Table) -> Keys:
@@ -146,12 +159,20 @@ class Keys:
             segments = space.serving(posted)
             same = all(segment.columns[posted.id] == key_type for segment in segments)
             if segments and same and space.unposted(posted.id) is None:
-                codes = self._ascending_in(order)
-                if codes is None:
-                    break
-                return places_of(space, posted.id, segments, *codes)
+                wanted = self._ascending_in(order)
+                places = places_of(space, posted.id, segments, wanted.keys, wanted.numbers)
+                return self._whole_keys(places, wanted.truncated, selection)
         hashed = by_hash(space, self.columns, self.values)
         return None if hashed is None else rechecked(hashed, selection, self.columns, self._owners)
+
+    def _whole_keys(self, places: Places, truncated: Mask | None, selection: Selection) -> Places:
+        """Return the rows that hold a key; rows of keys that `truncated` marks are read and compared."""
+        if truncated is None:
+            return places
+        some = truncated[places.keys]
+        sure, maybe = (Places(*(part[which] for part in places)) for which in (~some, some))
+        read = rechecked(maybe, selection, self.columns, self._owners)
+        return Places(*(np.concatenate(parts) for parts in zip(sure, read, strict=True)))
 
     def _terms(self, space: SpaceView) -> Iterator[tuple[Column, tuple[int, ...]]]:
         """Yield columns and tuples that may have postings of the keys, with the order of the key columns."""
@@ -210,26 +231,29 @@ class Keys:
         owners[known] = self._owners([pc.filter(array, arrow_array(known)) for array in arrays])
         return owners
 
-    def _ascending_in(self, order: tuple[int, ...]) -> tuple[Wanted, Longs] | None:
+    def _ascending_in(self, order: tuple[int, ...]) -> _Ascending:
         """Return the result of `_ascending`, cached: all row spaces look for the same keys."""
         if order not in self._orders:
             self._orders[order] = self._ascending(order)
         return self._orders[order]
 
-    def _ascending(self, order: tuple[int, ...]) -> tuple[Wanted, Longs] | None:
-        """Return the keys, ascending, and the number of each; None if one is truncated.
+    def _ascending(self, order: tuple[int, ...]) -> _Ascending:
+        """Return the keys in ascending order of their bytes.
 
         `order`: the numbers of the key columns in the order of the parts of the key.
         """
         columns, values = [self.columns[at] for at in order], [self.values[at] for at in order]
-        types = [key_type_of(column.type) for column in columns]
-        for array, key_type in zip(values, types, strict=True):
-            if is_textual(key_type) and (pc.max(pc.binary_length(array)).as_py() or 0) > MAX_KEY:
-                return None
+        long = [
+            numpy_of(pc.greater(pc.binary_length(array), arrow_scalar(MAX_KEY)))
+            for column, array in zip(columns, values, strict=True)
+            if is_textual(key_type_of(column.type))
+        ]
+        truncated = np.logical_or.reduce(long) if long else None
         codes = _codes(columns, values)
         known = self._order if order == tuple(range(len(order))) else None
         numbers = ascending(codes)[0] if known is None else known
-        return Wanted(pc.take(codes, arrow_array(numbers))), numbers
+        keys = Wanted(pc.take(codes, arrow_array(numbers)))
+        return _Ascending(keys, numbers, truncated if truncated is not None and truncated.any() else None)
 
     def _read(self, selection: Selection) -> Places:
         """Return the rows of a selection that hold one of the keys; the key columns are read from data."""

@@ -37,6 +37,8 @@ SHAPES = (
     "day, second",
     "varied",
     "long_link",
+    "page",
+    "four, page",
 )
 """Columns of keys: several rows a key, a few keys of most rows, NULLs, texts, and tuples of any of these."""
 
@@ -61,6 +63,7 @@ def rows_of(first: int, count: int) -> pa.Table:
             "day": pa.array((four % 90).astype(np.int32), pa.date32()),
             "second": pa.array(four * 1_000_000, pa.timestamp("us", "UTC")),
             "varied": [str(number) * (30 if number % 40 == 0 else 1) for number in listed],
+            "page": ["<html>" * 45 + str(number) * (number % 3) for number in listed],
             "long_link": ["x" * 180 + str(number) for number in listed],
         }
     )
