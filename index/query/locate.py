@@ -1,10 +1,10 @@
 """Location of rows by key: for each key, the file and position of every row that has the key.
 
 A key is a value of one column, or a tuple of values of several, none of them NULL. Where the key column, or a
-tuple of exactly the key columns, has postings, the rows are found by these; rows of long texts, whose bytes in
-postings are truncated, are read and compared. All other rows are found by the
-condition `IN` over each key column. For keys of several columns it also holds for rows that have no key, so
-the key columns of the found rows are read and compared. So the result is right at any lag of the index.
+tuple of exactly the key columns, has postings, the rows are found by these; those of long texts, which
+postings truncate, are read and compared. All other rows are found by the condition `IN` over each key column.
+For keys of several columns it also holds for rows that have no key, so the key columns of the found rows are
+read and compared. So the result is right at any lag of the index.
 
 Worked example: three keys of (carrier, flight): no row has the second, and two rows have the third.
 
