@@ -191,22 +191,27 @@ def _progress(table: MaintainedTable, index: MetadataTable, sign: LastSign | Non
         "round": None if ledger is None else ledger.round,
         "uncounted_files": 0 if ledger is None else ledger.uncounted,
         "set_aside": snapshot.set_aside(range(min(_FILES, len(snapshot.files)))),
-        **_build(table, index, sign),
+        **_build(table, index, sign, lag["versions"]),
     }
 
 
-def _build(table: MaintainedTable, index: MetadataTable, sign: LastSign | None) -> dict[str, Any]:
+def _build(
+    table: MaintainedTable, index: MetadataTable, sign: LastSign | None, behind: int
+) -> dict[str, Any]:
     """Return what is built of an index that is not yet whole: as its indexer says, else by its records.
 
-    Nothing is returned if the records cannot be read, which `damage` says.
+    `behind`: versions that are not covered. Nothing is returned if the records cannot be read, which `damage`
+    says, and if nothing is left, of which the last beat may not know yet.
     """
-    running = sign.beat.builds if sign is not None and sign.state is State.ALIVE else {}
-    if index.state.index_id in running:
-        return {"build": dict(running[index.state.index_id])}
     try:
         extent = build_extent_of(index.state, _snapshot_built(table, index))
     except CorruptIndexError:
         return {}
+    if not extent.left.files and not behind:
+        return {}
+    running = sign.beat.builds if sign is not None and sign.state is State.ALIVE else {}
+    if index.state.index_id in running:
+        return {"build": dict(running[index.state.index_id])}
     return {"build": BuildProgress("", extent).account()} if extent.left.files else {}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ import tailbit
 from support.drive import Drive
 from support.hudi import unpack
 from support.tables import index_of
-from tailbit.checkpoints.builds import Build, Builds
+from support.waiting import wait_until
+from tailbit.checkpoints.builds import SHOWN_S, Build, Builds
+from tailbit.checkpoints.heartbeat import Heartbeat
 from tailbit.index.maintenance.alter import alter
-from tailbit.index.maintenance.build_extent import build_extent_of
+from tailbit.index.maintenance.build_extent import Extent, build_extent_of
 from tailbit.index.maintenance.definitions import define
 from tailbit.index.model import Definition
 from tailbit.index.sql.ddl.parser import parse_statement
@@ -200,3 +203,23 @@ def test_an_index_by_name_is_not_complete_before_its_first_build_is(tmp_path: Pa
     assert [states[0][2] for states in told] == [4, 3, 2, 1]
     drive.drain()
     assert {index.state for index in tailbit.open(table).indexes()} == {"complete", "deferred"}
+
+
+def test_status_tells_what_the_indexer_at_work_says_until_nothing_is_left(path: str) -> None:
+    drive = Drive(path, f"{path}/_tailbit", ["k"], ONE)
+    drive.step()
+    heartbeat = Heartbeat(drive.index.storage)
+    build = heartbeat.builds.build(drive.index.state.index_id, "batches", "t")
+    begun = time.monotonic()
+    build.begin(1, lambda: build_extent_of(drive.index.state, drive.table.snapshot()))
+    wait_until(lambda: time.monotonic() - begun > SHOWN_S)
+    build.add(Extent(2, 20, build.progress().extent.whole.bytes // 3))  # type: ignore[union-attr]
+    heartbeat.claim()
+    try:
+        told = status_of(path)["build"]
+        assert (told["files_done"], told["files"]) == (3, 5)
+        assert told["seconds_left"] > 0
+        drive.drain()
+        assert "build" not in status_of(path)
+    finally:
+        heartbeat.release()
