@@ -12,6 +12,8 @@ from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from typing import Any, Generic, TypeVar
 
+from tailbit.tables.storage.looks import SEEN
+
 T = TypeVar("T")
 
 _MOST = 8
@@ -69,12 +71,14 @@ class _Piece(Generic[T]):
     """A piece of work; `done` is a lock that is free once a thread has run the piece."""
 
     def __init__(self, work: Callable[[bool], T]) -> None:
-        self._work = work
+        self._work, self._look = work, SEEN.stats
         self._error: BaseException | None = None
         self.done = Lock()
         self.done.acquire()
 
     def run(self) -> None:
+        """Run the work in this thread, within the look of the thread that made the piece."""
+        SEEN.stats = self._look
         try:
             self._value = self._work(False)
         except BaseException as error:

@@ -262,7 +262,7 @@ class IndexedTable(MaintainedTable):
     ) -> Answer:
         """Bind an answer as `where` does, while no other thread binds one or refreshes the index."""
         self._refresh()
-        snapshot = self._table.snapshot(self._version(version, as_of, zone))
+        snapshot = self._snapshot(self._version(version, as_of, zone))
         ledger = self._trusted_ledger()
         covered = None if ledger is None else ledger.covered
         self._freshness.check(self._table, snapshot.version, covered)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from tailbit.arguments.values import path_text, seconds, texts_by_name, whole
 from tailbit.errors import (
@@ -14,6 +16,7 @@ from tailbit.errors import (
     CorruptIndexError,
     IndexFormatError,
     NoIndexError,
+    TailbitError,
     VersionNotFoundError,
 )
 from tailbit.freshness import Freshness, wait_until_covered
@@ -24,7 +27,7 @@ from tailbit.index.store.place import index_path, refuse_index_as_table
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables import check_alone, open_table
 from tailbit.tables.snapshot import Snapshot
-from tailbit.tables.storage import StorageOptions, forget, one_look
+from tailbit.tables.storage import StorageOptions, at_once, forget, one_look, open_storage
 from tailbit.tables.table import Table
 
 if TYPE_CHECKING:
@@ -49,6 +52,7 @@ class Handle:
     older_format: bool = False
     _coverage: Coverage | None = field(default=None, repr=False)
     _stale: bool = field(default=True, repr=False)
+    _opening: Callable[[], MetadataTable] | None = field(default=None, repr=False)
     _trust: tuple[Any, bool] | None = field(default=None, repr=False)
     _freshness: Freshness = field(default=Freshness(), repr=False)
     _lock: threading.RLock = field(default_factory=threading.RLock, repr=False, compare=False)
@@ -144,7 +148,12 @@ class Handle:
             IndexFormatError: a newer release wrote the index.
         """
         with self._lock, one_look():
-            self._look()
+            if self._table.storage.remote:
+                # The store is asked for the newest commits of table and index at once.
+                for _ in at_once(self._table.storage, [self._look, self._table.head]):
+                    pass
+            else:
+                self._look()
             ledger = None if self._index is None or not self._stale else self._index.state.ledger
             if ledger is not None and ledger.fingerprint is not None:
                 if ledger.fingerprint.version > self._table.head():
@@ -154,8 +163,7 @@ class Handle:
         self.damage, self.older_format = None, False
         try:
             if self._index is None:
-                options = self._table.storage.options
-                self._index, self._stale = MetadataTable.open(self.index_path, options=options), True
+                self._index, self._stale = self._open_index(), True
             elif self._index.refresh():
                 self._stale = True
         except NoIndexError:
@@ -168,6 +176,31 @@ class Handle:
             self._index, self._stale, self.older_format = None, True, True
             reason = f"it has format {other.fields['found']}, which an older release wrote"
             self.damage = CorruptIndexError(file=self.index_path, reason=reason, hint=other.hint)
+
+    def _snapshot(self, version: int | None) -> Snapshot:
+        """Return the snapshot of a version, or of the head.
+
+        A store is asked at once for what the index records of data files: any question needs it.
+        """
+        state = None if self._index is None else self._index.state
+        if state is None or state.ledger is None or not state.storage.remote:
+            return self._table.snapshot(version)
+
+        def read_records() -> None:
+            # Damage is met again, and noted, when the records are needed.
+            with suppress(CorruptIndexError):
+                _ = state.recorded
+
+        steps: list[Callable[[], Any]] = [partial(self._table.snapshot, version), read_records]
+        snapshot, _ = at_once(state.storage, steps)
+        assert isinstance(snapshot, Snapshot)
+        return snapshot
+
+    def _open_index(self) -> MetadataTable:
+        opening, self._opening = self._opening, None
+        if opening is not None:
+            return opening()
+        return MetadataTable.open(self.index_path, options=self._table.storage.options)
 
     def _trusted(self) -> bool:
         """Return whether the ledger's commit is still in the source log, unchanged, or was rolled back there.
@@ -235,6 +268,29 @@ def table_name(path: str) -> str:
     return path.rstrip("/").rpartition("/")[2]
 
 
+def _both(path: str, index: str | None, options: StorageOptions) -> tuple[Table, Callable[[], MetadataTable]]:
+    """Open the table at a path and its index, in a store at once; return a function that returns the index.
+
+    The function raises what opening the index raised.
+    """
+    storage = open_storage(path, options)
+
+    def open_index() -> Callable[[], MetadataTable]:
+        try:
+            opened_index = MetadataTable.open(index_path(storage.root, index), options=options)
+        except TailbitError as refused:
+            return partial(_raise, refused)
+        return lambda: opened_index
+
+    steps: list[Callable[[], Any]] = [partial(open_table, path, options, alone=False), open_index]
+    table, opening = at_once(storage, steps)
+    return table, opening
+
+
+def _raise(error: TailbitError) -> NoReturn:
+    raise error
+
+
 H = TypeVar("H", bound=Handle)
 
 
@@ -257,9 +313,13 @@ def opened(
     options = StorageOptions.of(texts_by_name("storage_options", storage_options))
     with one_look():
         given = isinstance(path, Table)
-        table = path if isinstance(path, Table) else open_table(path_text("path", path), options, alone=False)
         named = None if index is None else path_text("index", index)
-        handle = kind(table, index_path(table.root, named))
+        opening: Callable[[], MetadataTable] | None = None
+        if isinstance(path, Table):
+            table = path
+        else:
+            table, opening = _both(path_text("path", path), named, options)
+        handle = kind(table, index_path(table.root, named), _opening=opening)
         handle._freshness = Freshness.of(at_least, max_staleness)
         handle._refresh()
         # Of two tables in one folder, an index that fits the opened table tells that it is the one meant.

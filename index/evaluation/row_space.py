@@ -22,6 +22,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,6 +45,7 @@ from tailbit.tables.cache import Cache
 from tailbit.tables.file_list import FileList
 from tailbit.tables.model import Column
 from tailbit.tables.positions import BitPositions, positions_in
+from tailbit.tables.storage import at_once
 
 if TYPE_CHECKING:
     from tailbit.index.predicate import truth
@@ -209,8 +211,10 @@ class SpaceView:
         return bits
 
     def _hide(self, bits: BitMap, orders: Longs) -> None:
-        for order in orders.tolist():
-            hidden = self.hidden_of(int(self.files[order]))
+        reads = (partial(self.hidden_of, number) for number in self.files[orders].tolist())
+        # A store is asked for the hidden rows of several files at once.
+        several = at_once(self.segments[0].storage, reads) if self.segments else (read() for read in reads)
+        for order, hidden in zip(orders.tolist(), several, strict=True):
             if hidden:
                 bits -= hidden.shift(int(self.bases[order]))
 

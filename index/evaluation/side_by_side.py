@@ -17,6 +17,7 @@ from tailbit.index.predicate.tree import Leaf, Node, key_ranges
 from tailbit.index.predicate.walks import nodes_of
 from tailbit.tables.ahead import in_order
 from tailbit.tables.model import Column
+from tailbit.tables.storage import Storage, at_once
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -26,16 +27,29 @@ _WORTH_A_THREAD = 3 << 19
 
 
 def each_space(
-    spaces: Sequence[S], work: Callable[[S], T], unread: Callable[[S], int]
+    spaces: Sequence[S],
+    work: Callable[[S], T],
+    unread: Callable[[S], int],
+    views: Sequence[SpaceView] = (),
 ) -> Iterator[T | CorruptIndexError]:
     """Yield the result of `work` for each row space, in order, or the index damage met there.
 
-    `S`: a row space and further input of `work`. `unread`: bytes of postings that `work` has to read.
+    `S`: a row space and further input of `work`; `views`: these row spaces. `unread`: bytes of postings that
+    `work` has to read. An object store is asked for what several row spaces have to read at once.
     """
-    if len(spaces) > 1 and _is_much(map(unread, spaces)):
+    afar = remote_of(views) if len(spaces) > 1 else None
+    if afar is not None:
+        yield from at_once(afar, [partial(_tried, work, space) for space in spaces])
+    elif len(spaces) > 1 and _is_much(map(unread, spaces)):
         yield from in_order(partial(_tried, work, space) for space in spaces)
     else:
         yield from (_tried(work, space) for space in spaces)
+
+
+def remote_of(views: Sequence[SpaceView]) -> Storage | None:
+    """Return the object store of the segments of row spaces; None if they are on local disk."""
+    stores = (segment.storage for view in views[:1] for segment in view.segments[:1])
+    return next((storage for storage in stores if storage.remote), None)
 
 
 def _tried(work: Callable[[S], T], space: S, alone: bool = True) -> T | CorruptIndexError:

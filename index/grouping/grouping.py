@@ -87,7 +87,10 @@ class Grouping(ABC, Generic[Part]):
         """Yield the grouped rows of each row space, then those read from data."""
         left, spaces = list[Read](), self.rows.spaces
         grouped_spaces = each_space(
-            spaces, lambda work: self._in_space(*work), lambda work: unread_of(self.stored, work[0])
+            spaces,
+            lambda work: self._in_space(*work),
+            lambda work: unread_of(self.stored, work[0]),
+            [space for space, _ in spaces],
         )
         for (space, bits), outcome in zip(spaces, grouped_spaces, strict=True):
             if isinstance(outcome, CorruptIndexError):

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from enum import Enum
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
@@ -25,7 +26,7 @@ from tailbit.index.model import Definition, IndexFile, Settings
 from tailbit.index.parquet.index_file import open_index_file, write_index_file, write_parquet
 from tailbit.index.parquet.sorted_rows import aligned, regrouped, sort
 from tailbit.tables.model import Column, FileSlice
-from tailbit.tables.storage import Storage
+from tailbit.tables.storage import Storage, at_once
 
 if TYPE_CHECKING:
     from tailbit.arrays import Mask
@@ -261,6 +262,15 @@ class Kind(ABC, Generic[R]):
         """
         with reading(path), open_index_file(storage, path, end=_IN_ONE_REQUEST) as file:
             return conform(file.read(use_threads=file.metadata.num_rows > _MANY_ROWS), self.schema)
+
+    def read_all(self, view: View) -> list[pa.Table]:
+        """Return the rows of each live file of this kind; a store is asked for all files at once.
+
+        Raises:
+            CorruptIndexError: a file is missing, truncated, altered or not of this kind.
+        """
+        reads = [partial(self.read, view.storage, file.path) for file in view.files_of(self)]
+        return list(at_once(view.storage, reads))
 
     def batches(self, storage: Storage, path: str, column: str | None = None) -> Iterator[pa.Table]:
         """Yield the row groups of one file; with the id `column`, only those that may hold its rows.

@@ -44,7 +44,7 @@ class LedgerKind(Kind["Ledger | None"]):
 
     def reader(self, view: View) -> Ledger | None:
         """Return the newest record. Cost: reads the live file, which has few rows."""
-        parts = [self.read(view.storage, file.path) for file in view.files_of(self)]
+        parts = self.read_all(view)
         return ledger_from_arrow(pa.concat_tables([no_rows(self.schema), *parts]))
 
     def due(self, view: View, earliest: int | None) -> Iterator[MergeGroup]:

@@ -89,7 +89,7 @@ class SettingsKind(Kind[pa.Table]):
 
     def reader(self, view: View) -> pa.Table:
         """Return all rows; none if the table is not an index."""
-        parts = [self.read(view.storage, file.path) for file in view.files_of(self)]
+        parts = self.read_all(view)
         return pa.concat_tables([no_rows(self.schema), *parts])
 
     def due(self, view: View, earliest: int | None) -> Iterator[MergeGroup]:

@@ -132,7 +132,7 @@ def open_index_file(storage: Storage, path: str, end: int = 0) -> ParquetFile:
         raise CorruptIndexError(file=path, reason="its path leaves the index")
     try:
         wanted_length, wanted_hash = path.rsplit(".", 3)[1:3]
-        source = _at_hand(storage.open(path, end))
+        source = _at_hand(storage.open_fixed(path, end))
         _check_footer(source, path, int(wanted_length), wanted_hash)
     except FileNotFoundError as gone:
         raise CorruptIndexError(file=path, reason="it is missing") from gone
@@ -158,7 +158,7 @@ def reopen_index_file(storage: Storage, path: str, footer: pq.FileMetaData | Non
         StorageError: the store refuses, as a busy one does.
     """
     try:
-        source = storage.open(path)
+        source = storage.open_fixed(path)
     except FileNotFoundError as gone:
         raise CorruptIndexError(file=path, reason="it is missing") from gone
     return _parsed(source, path, footer)

@@ -76,6 +76,11 @@ class Segment:
         self._sizes: dict[int, GroupSize] = {}
 
     @property
+    def storage(self) -> Storage:
+        """Return the store of the index."""
+        return self._storage
+
+    @property
     def name(self) -> str:
         """Return the name of the file, unique among all indexes: the key for caches of derived values."""
         return self._name
@@ -322,7 +327,7 @@ class Segment:
             CorruptIndexError: it is missing.
         """
         try:
-            return self._storage.open(self.path)
+            return self._storage.open_fixed(self.path)
         except FileNotFoundError as gone:
             raise CorruptIndexError(file=self.path, reason="it is missing") from gone
 

@@ -49,6 +49,11 @@ else:
     side_by_side = lazy("tailbit.index.evaluation.side_by_side")
 
 
+def _nothing(_: SpaceQuestion) -> int:
+    """Return 0: counting reads little of each row space."""
+    return 0
+
+
 class HitSource(enum.Enum):
     """The source by which the matching positions of a file are determined."""
 
@@ -131,6 +136,7 @@ class Selection:
             self._questions,
             attrgetter("bounds"),
             lambda question: side_by_side.unread_by(question.node, question.space),
+            self.coverage.spaces,
         )
         out = []
         for question, bounds in zip(self._questions, bounds_of_spaces, strict=True):
@@ -269,12 +275,8 @@ class Selection:
         if len(self.coverage.uncovered):
             return None
         total = 0
-        for question in self._questions:
-            try:
-                counted = count_true(question)
-            except CorruptIndexError:
-                return None
-            if counted is None:
+        for counted in side_by_side.each_space(self._questions, count_true, _nothing, self.coverage.spaces):
+            if counted is None or isinstance(counted, CorruptIndexError):
                 return None
             total += counted
         return total

@@ -40,12 +40,15 @@ from tailbit.tables.parquet.value_search.by_arrow import is_testable
 from tailbit.tables.parquet.value_search.condition import Condition
 from tailbit.tables.parquet.value_search.find import Sought, count_passing, find
 from tailbit.tables.parquet.value_search.needles import narrowed
-from tailbit.tables.storage import Storage
+from tailbit.tables.storage import Storage, at_once, one_look
 
 if TYPE_CHECKING:
     from tailbit.index.predicate import truth
 else:
     truth = lazy("tailbit.index.predicate.truth")
+
+_Asked = tuple[int, Sought, Node]
+"""Number of a scan, its search over stored values, and the residual filter."""
 
 _TRUE = Constant(True)
 _NONE: Positions = np.zeros(0, np.uint64)
@@ -78,8 +81,9 @@ def scan(storage: Storage, scans: Sequence[Scan], by_polars: bool | None = None)
         DataFileError: a file is missing or is not Parquet.
         EvaluationError: the answer for a visible row depends on an expression that raises there.
     """
-    left, searches, polars = _prepared(storage, scans, by_polars)
-    return _found(storage, left, searches, polars)
+    with one_look():
+        left, searches, polars = _prepared(storage, scans, by_polars)
+        return _found(storage, left, searches, polars)
 
 
 def count(storage: Storage, scans: Sequence[Scan], by_polars: bool | None = None) -> int:
@@ -91,17 +95,18 @@ def count(storage: Storage, scans: Sequence[Scan], by_polars: bool | None = None
         DataFileError: a file is missing or is not Parquet. EvaluationError: a visible row depends on an
             expression that raises.
     """
-    left, searches, polars = _prepared(storage, scans, by_polars)
+    with one_look():
+        return _counted(storage, *_prepared(storage, scans, by_polars))
+
+
+def _counted(storage: Storage, left: list[Scan], searches: list[_Asked], polars: bool) -> int:
+    """Return the number of matching rows of prepared scans."""
     whole = {at: search for at, search, rest in searches if rest == _TRUE and not left[at].hidden}
     total = count_passing(storage, list(whole.values()), polars) if whole else None
     if total is not None:
         left = [replace(scan, among=_NONE) if at in whole else scan for at, scan in enumerate(left)]
         searches = [scan for scan in searches if scan[0] not in whole]
     return (total or 0) + sum(len(at) for at in _found(storage, left, searches, polars))
-
-
-_Asked = tuple[int, Sought, Node]
-"""Number of a scan, its search over stored values, and the residual filter."""
 
 
 def _prepared(
@@ -111,7 +116,9 @@ def _prepared(
 
     Searches are returned if they are quicker than decoding values, and with `by_polars` always.
     """
-    left = [_narrowed(storage, scan) for scan in scans]
+    if storage.remote:
+        storage.look_at([storage.resolve(scan.slice_.path) for scan in scans])
+    left = list(at_once(storage, [partial(_narrowed, storage, scan) for scan in scans]))
     if by_polars is False:
         return left, [], False
     asked = _searches(storage, left, bool(by_polars))

@@ -33,12 +33,12 @@ class MovingState(IndexState):
         self._swap(added, removed)
         if self.paths_of(SETTINGS) != before[SETTINGS]:
             identity = self.index_id
-            self._read_settings()
+            self._take_settings(SETTINGS.reader(self))
             if self.index_id != identity:
                 # The index was emptied and created again in place, so every cached record is void.
                 self._readers.clear()
         if self.paths_of(LEDGER) != before[LEDGER]:
-            self._read_ledger()
+            self._take_ledger(LEDGER.reader(self))
         check_files((file.path for file in added), self.ledger, self._number)
         self._renew(self._readers, added, removed)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, cast
 
 from pyroaring import BitMap
@@ -26,7 +27,7 @@ from tailbit.index.model import IndexFile, Ledger, Settings
 from tailbit.index.postings.layout import NAME as POSTINGS
 from tailbit.index.postings.segment import Segment
 from tailbit.index.store.own_files import check_files, held, number_of
-from tailbit.tables.storage import Storage
+from tailbit.tables.storage import Storage, at_once
 
 _NO_SETTINGS = "it is a Delta table without the settings of an index"
 
@@ -60,8 +61,9 @@ class IndexState:
         self.settings: Settings
         self.ledger: Ledger | None
         self.seq: int
-        self._read_settings()
-        self._read_ledger()
+        heads = at_once(storage, [partial(SETTINGS.reader, self), partial(LEDGER.reader, self)])
+        for take, rows in zip((self._take_settings, self._take_ledger), heads, strict=True):
+            take(rows)
         check_files(self.files, self.ledger, self._number)
 
     def files_of(self, kind: Kind[Any]) -> list[IndexFile]:
@@ -133,12 +135,11 @@ class IndexState:
                 self._number ^= number_of([file.path])
             self.files[file.path] = self._of_kind[kind_of(file.path)][file.path] = file
 
-    def _read_settings(self) -> None:
-        rows = SETTINGS.reader(self)
+    def _take_settings(self, rows: Any) -> None:
         if not len(rows):
             raise ForeignIndexError(path=self.path, reason=_NO_SETTINGS)
         self.settings, self.seq = settings_from_arrow(rows, self.path)
 
-    def _read_ledger(self) -> None:
-        self.ledger = LEDGER.reader(self)
+    def _take_ledger(self, ledger: Any) -> None:
+        self.ledger = ledger
         self.seq = max(self.seq, -1 if self.ledger is None else self.ledger.seq)

@@ -26,8 +26,8 @@ def read_changes(clock: Clock, first: Version, last: Version) -> Changes:
     old: dict[str, FileSlice | None] = {}
     infos = []
     schema_changed = False
-    for version in range(first, last + 1):
-        actions = clock.log.commit(version)
+    commits = clock.log.commits(first, last)
+    for version, actions in zip(range(first, last + 1), commits, strict=True):
         outcomes.update(actions.outcome())
         for slice_ in actions.removes.values():
             old.setdefault(slice_.path, slice_)

@@ -7,11 +7,12 @@ checkpoint are not read. An unreadable checkpoint is skipped if an older base an
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache, partial
+from itertools import chain
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
@@ -20,7 +21,7 @@ from tailbit.imports.dataclass import dataclass
 from tailbit.imports.lazy import lazy
 from tailbit.tables.arrow import no_rows
 from tailbit.tables.delta.files import STORED, DeltaFiles
-from tailbit.tables.delta.log.actions import LogicalFile, Metadata, logical_file
+from tailbit.tables.delta.log.actions import Actions, LogicalFile, Metadata, logical_file
 from tailbit.tables.delta.log.commits import DeltaLog
 from tailbit.tables.delta.log.listing import LOG, LogCheckpoint, commit_name
 from tailbit.tables.delta.log.protocol import (
@@ -34,6 +35,7 @@ from tailbit.tables.delta.schema import parse_schema
 from tailbit.tables.model import FileSlice, Version
 from tailbit.tables.schema import Schema
 from tailbit.tables.snapshot import Snapshot
+from tailbit.tables.storage import at_once
 
 if TYPE_CHECKING:
     from tailbit.tables.delta.log import checkpoint as log_checkpoint
@@ -134,12 +136,19 @@ def _from_base(log: DeltaLog, version: Version, files: bool) -> _State:
     for base in log.listing.bases(version):
         if log.listing.gap(base, version) is not None:
             continue
+        first = 0 if base is None else base.version + 1
+        steps: Iterator[Callable[[], Any]] = chain(
+            [partial(_base_state, log, base, files)], log.reads(first, version)
+        )
+        # A store is asked for the log checkpoint and the commits after it at once.
+        replies = at_once(log.storage, steps)
         try:
-            state = _base_state(log, base, files)
+            state = next(replies)
         except MalformedLogError as wrong:
             damaged = damaged or wrong
             continue
-        return _replay(log, state, version, files)
+        commits = (log.commit(at, read) for at, read in zip(range(first, version + 1), replies, strict=True))
+        return _replay(state, version, files, commits)
     if damaged is not None:
         raise damaged
     raise _unreachable(log, version)
@@ -184,12 +193,11 @@ def _base_state(log: DeltaLog, base: LogCheckpoint | None, files: bool) -> _Stat
     return _State(base.version, checkpoint.protocol, checkpoint.metadata, listed, twice=outcomes)
 
 
-def _replay(log: DeltaLog, state: _State, version: Version, files: bool) -> _State:
+def _replay(state: _State, version: Version, files: bool, commits: Iterable[Actions]) -> _State:
     """Replay the commits after a state up to a version; the newest commit decides per logical file."""
     outcomes: dict[LogicalFile, FileSlice | None] = dict(state.twice)
     protocol, metadata, blank = state.protocol, state.metadata, list(state.blank)
-    for at in range(state.version + 1, version + 1):
-        actions = log.commit(at)
+    for at, actions in zip(range(state.version + 1, version + 1), commits, strict=True):
         protocol, metadata = actions.protocol or protocol, actions.metadata or metadata
         if actions.unvalued and metadata is not None and metadata.partition_columns:
             reason = f"the add of {actions.unvalued!r} has no partitionValues, the table is partitioned"
@@ -261,7 +269,7 @@ def extend_snapshot(log: DeltaLog, before: DeltaSnapshot, version: Version) -> D
     """
     assert isinstance(before.files, DeltaFiles)
     state = _State(before.version, before.protocol, before.metadata, before.files, before.blank_commits)
-    replayed = _replay(log, state, version, True)
+    replayed = _replay(state, version, True, log.commits(before.version + 1, version))
     metadata, protocol = _in_force(log, replayed)
     if metadata != before.metadata or protocol.generates_columns != before.protocol.generates_columns:
         return _snapshot(log, replayed)

@@ -59,11 +59,15 @@ def open_data_file(
         UnsafePathError: the path leaves the table.
     """
     with named_file(storage, slice_path):
-        path, _ = _located(storage, slice_path, expect_size)
-        file, shape = open_shaped(storage.open(path), DataFile, coerce_int96_timestamp_unit="us")
-        file.path, file.tree, file.head = slice_path, shape.tree, shape.head
-        file = _coding(storage.open(path), file, coded) if coded else file
-        file.reopen = partial(storage.open, path)
+        return _opened(storage, _located(storage, slice_path, expect_size)[0], slice_path, coded)
+
+
+def _opened(storage: Storage, path: str, slice_path: str, coded: Sequence[Column] = ()) -> DataFile:
+    """Open the data file of a name in its store; `slice_path`: its path in the log."""
+    file, shape = open_shaped(storage.open(path), DataFile, coerce_int96_timestamp_unit="us")
+    file.path, file.tree, file.head = slice_path, shape.tree, shape.head
+    file = _coding(storage.open(path), file, coded) if coded else file
+    file.reopen = partial(storage.open, path)
     return file
 
 
@@ -83,7 +87,7 @@ def open_layout(
         path, stat = _located(storage, slice_path, expect_size)
         known = known_layout(storage, path, stat)
         if known is None:
-            file = open_data_file(storage, slice_path, expect_size)
+            file = _opened(storage, path, slice_path)
             footer = (file.metadata, file.tree, file.head)
             known = keep_layout(storage, path, stat, *footer) if cached else layout_of(*footer)
         return known

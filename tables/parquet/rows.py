@@ -26,7 +26,7 @@ from tailbit.tables.parquet.layout import Layout
 from tailbit.tables.parquet.row_selection.ways import Group, Way, batched, is_loaded, load_for, planned
 from tailbit.tables.partition_values import partition_array
 from tailbit.tables.positions import positions_in
-from tailbit.tables.storage import Storage
+from tailbit.tables.storage import Storage, at_once
 
 if TYPE_CHECKING:
     from tailbit.tables.parquet.row_selection import rows as picked_rows
@@ -70,7 +70,10 @@ def row_counts(storage: Storage, slices: Sequence[FileSlice]) -> list[int]:
     keys = [(storage, slice_.path, slice_.size, slice_.mtime) for slice_ in slices]
     counts = [_COUNTS.held(key) for key in keys]
     unknown = [n for n, rows in enumerate(counts) if rows is None]
-    read = in_order(partial(_count, storage, slices[n].path) for n in unknown)
+    if storage.remote:
+        read = at_once(storage, [partial(_count, storage, slices[n].path, True) for n in unknown])
+    else:
+        read = in_order(partial(_count, storage, slices[n].path) for n in unknown)
     for n, rows in zip(unknown, read, strict=True):
         counts[n] = _COUNTS.hold(keys[n], rows)
     return [rows for rows in counts if rows is not None]
@@ -143,13 +146,15 @@ def _plans(
     """Yield the plan of each file; the first files together decide whether to load Polars, if it is not."""
     files = iter(wanted)
     first = [] if method or is_loaded() else list(islice(files, _WEIGHED))
-    plans = [_planned(storage, slice_, stored, at, cached=cached) for slice_, at in first]
+    weighed = [partial(_planned, storage, slice_, stored, at, None, cached) for slice_, at in first]
+    plans = list(at_once(storage, weighed))
     if load_for(groups for _, _, groups in plans):
         files = chain(first, files)
     else:
         yield from plans
-    for slice_, at in files:
-        yield _planned(storage, slice_, stored, at, method, cached)
+    yield from at_once(
+        storage, (partial(_planned, storage, slice_, stored, at, method, cached) for slice_, at in files)
+    )
 
 
 def _planned(

@@ -4,7 +4,8 @@ The layers above read, write, list and delete only through `Storage`. A new kind
 to `local` and a line in `stores`.
 """
 
-from tailbit.tables.storage.door import SMALL, Entry, Stat, Storage, Unfinished
+from tailbit.tables.storage.at_once import at_once
+from tailbit.tables.storage.door import SMALL, WHOLE, Entry, Stat, Storage, Unfinished
 from tailbit.tables.storage.local import LocalStorage, local_name
 from tailbit.tables.storage.looks import forget, one_look
 from tailbit.tables.storage.options import NO_OPTIONS, StorageOptions, may_be_secret
@@ -13,12 +14,14 @@ from tailbit.tables.storage.stores import open_storage
 __all__ = [
     "NO_OPTIONS",
     "SMALL",
+    "WHOLE",
     "Entry",
     "LocalStorage",
     "Stat",
     "Storage",
     "StorageOptions",
     "Unfinished",
+    "at_once",
     "forget",
     "local_name",
     "may_be_secret",

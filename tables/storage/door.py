@@ -127,10 +127,10 @@ class Storage(ABC):
             MalformedLogError: the file has more than `limit` bytes; none of them is read.
         """
 
-    def read_stated(self, rel: str) -> tuple[bytes, Stat | None]:
-        """Return all bytes of a file and its stat; the stat may be older than the bytes, never newer."""
+    def read_stated(self, rel: str, limit: int = WHOLE) -> tuple[bytes, Stat | None]:
+        """Return what `read` does, and the file's stat; the stat may be older than the bytes, never newer."""
         stat = self.stat(rel)
-        return self.read(rel), stat
+        return self.read(rel, limit), stat
 
     @abstractmethod
     def read_range(self, rel: str, offset: int, length: int) -> bytes:
@@ -172,6 +172,9 @@ class Storage(ABC):
     def stat(self, rel: str) -> Stat | None:
         """Return a file's stat, which differs between any two states of it; None if there is no file."""
 
+    def look_at(self, names: Collection[str]) -> None:  # noqa: B027 - most stores answer at once
+        """Within a look, request the stats of these names at once; later calls of `stat` have them."""
+
     @abstractmethod
     def exists(self, rel: str) -> bool:
         """Return whether there is a file or folder of that name."""
@@ -182,6 +185,10 @@ class Storage(ABC):
 
         `end`: how many of the last bytes the caller will read; an object store fetches them at once.
         """
+
+    def open_fixed(self, rel: str, end: int = 0) -> pa.NativeFile:
+        """Return what `open` does, of a file that never changes under its name; its end may be cached."""
+        return self.open(rel, end)
 
     @abstractmethod
     def create(self, folder: str, stem: str) -> AbstractContextManager[Unfinished]:

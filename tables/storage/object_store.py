@@ -14,12 +14,14 @@ import pyarrow as pa
 
 from tailbit.errors import StorageError
 from tailbit.imports.dataclass import dataclass
+from tailbit.tables.cache import Cache, share
+from tailbit.tables.storage.at_once import at_once
 from tailbit.tables.storage.conditional_puts import check_conditional_puts, put_once, repeated
 from tailbit.tables.storage.door import WHOLE, Entry, Stat, Storage, Unfinished
 from tailbit.tables.storage.locations import Location, connect, location_of, name_of, no_store, one_key
 from tailbit.tables.storage.looks import SEEN, forget
 from tailbit.tables.storage.options import NO_OPTIONS, StorageOptions
-from tailbit.tables.storage.ranges import TAIL, Ranges, end_of, entry_of, stat_of, tag_of, whole
+from tailbit.tables.storage.ranges import TAIL, End, Ranges, end_of, entry_of, stat_of, tag_of, whole
 from tailbit.tables.storage.refusals import DENIED, is_without_bucket, refusal, status_of
 from tailbit.tables.storage.spooled import Spooled
 
@@ -28,6 +30,12 @@ _AT_ONCE = 16 << 20
 
 _IN_MEMORY = 64 << 20
 """Most bytes of an unfinished object in memory; a larger one goes to a private temporary file."""
+
+_AN_END = 500
+"""Bytes of memory of the end of an object, without its bytes."""
+
+_ENDS: Cache[tuple[Storage, str, Stat | None], End] = Cache(share(1 / 64))
+"""The ends of objects in one state, at most `TAIL` bytes of each, by store, name and stat."""
 
 R = TypeVar("R")
 
@@ -107,12 +115,12 @@ class ObjectStorage(Storage):
         """Read all bytes of an object, at most `limit`, in one request."""
         return self._requested(rel, lambda: whole(_obstore().get(self._store, self._key(rel)), rel, limit))
 
-    def read_stated(self, rel: str) -> tuple[bytes, Stat | None]:
-        """Return all bytes of an object and its stat, in one request."""
+    def read_stated(self, rel: str, limit: int = WHOLE) -> tuple[bytes, Stat | None]:
+        """Return all bytes of an object, at most `limit`, and its stat, in one request."""
 
         def get() -> tuple[bytes, Stat]:
             reply = _obstore().get(self._store, self._key(rel))
-            return whole(reply, rel, WHOLE), stat_of(reply.meta)
+            return whole(reply, rel, limit), stat_of(reply.meta)
 
         data, stat = self._requested(rel, get)
         if SEEN.stats is not None:
@@ -206,6 +214,12 @@ class ObjectStorage(Storage):
             seen[key] = None if folder in seen else self._head(rel)
         return cast("Stat | None", seen[key])
 
+    def look_at(self, names: Collection[str]) -> None:
+        """Request the stats of names that the look does not have yet, at once."""
+        if SEEN.stats is not None:
+            for _ in at_once(self, [partial(self.stat, name) for name in names]):
+                pass
+
     def _head(self, rel: str) -> Stat | None:
         try:
             head = self._requested(rel, lambda: _obstore().head(self._store, self._key(rel)))
@@ -217,7 +231,10 @@ class ObjectStorage(Storage):
                 with suppress(FileNotFoundError):
                     self.read_range(rel, 0, 1)
             raise
-        return stat_of(head)
+        stat = stat_of(head)
+        if self._location.kind == "az":
+            _ENDS.hold((self, rel, stat), (stat.size, tag_of(head), b""), _AN_END)
+        return stat
 
     def exists(self, rel: str) -> bool:
         """Return whether there is an object of that name, or one below it. Cost: one or two requests."""
@@ -229,11 +246,33 @@ class ObjectStorage(Storage):
         return self._requested(rel, any_below) or (bool(rel) and self.stat(rel) is not None)
 
     def open(self, rel: str, end: int = 0) -> pa.NativeFile:
-        """Open the object for random access; the first request fetches its end."""
+        """Open the object for random access; the first request fetches its end.
+
+        Within a look that has seen its stat, an object is in one state: its end is cached.
+        """
+        stat = None if SEEN.stats is None else SEEN.stats.get((self, rel))
+        return self._opened(rel, self._end(rel, end) if stat is None else self._known_end(rel, end, stat))
+
+    def open_fixed(self, rel: str, end: int = 0) -> pa.NativeFile:
+        """Open the object for random access; its end is cached, so that opening it again is no request."""
+        return self._opened(rel, self._known_end(rel, end, None))
+
+    def _known_end(self, rel: str, end: int, stat: Stat | None) -> End:
+        """Return the end of an object in one state, cached; `stat`: None if it has only one."""
+        known = _ENDS.held((self, rel, stat))
+        if known is None:
+            size, tag, tail = known = self._end(rel, end)
+            _ENDS.hold((self, rel, stat), (size, tag, tail[-TAIL:]), _AN_END + min(len(tail), TAIL))
+        return known
+
+    def _end(self, rel: str, end: int) -> End:
+        """Return size, tag and last bytes of an object: at least `end` of them, except in Azure."""
         if self._location.kind == "az":
-            size, tag, tail = self._size(rel)
-        else:
-            size, tag, tail = self._ranged(rel, {"range": {"suffix": max(TAIL, end)}}, end_of, (0, "", b""))
+            return self._size(rel)
+        return self._ranged(rel, {"range": {"suffix": max(TAIL, end)}}, end_of, (0, "", b""))
+
+    def _opened(self, rel: str, known: End) -> pa.NativeFile:
+        size, tag, tail = known
 
         def fetch(start: int, end: int) -> bytes:
             options: dict[str, Any] = {"range": (start, end)}
@@ -243,7 +282,7 @@ class ObjectStorage(Storage):
 
         return pa.PythonFile(Ranges(size, tail, fetch), mode="r")
 
-    def _size(self, rel: str) -> tuple[int, str, bytes]:
+    def _size(self, rel: str) -> End:
         """Return size, tag and no bytes: Azure has no ranges from the end."""
         head = self._requested(rel, lambda: _obstore().head(self._store, self._key(rel)))
         return int(head["size"]), tag_of(head), b""

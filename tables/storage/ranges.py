@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import zlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from tailbit.tables.storage.door import Entry, Stat, refuse_oversized
 
@@ -23,6 +23,9 @@ fetch, the read-ahead doubles, up to the second number."""
 _KEPT = 4
 
 Fetch = Callable[[int, int], bytes]
+
+End: TypeAlias = tuple[int, str, bytes]
+"""Size, tag and last bytes of an object."""
 
 
 class Ranges(io.RawIOBase):
@@ -84,7 +87,7 @@ class Ranges(io.RawIOBase):
         return kept[start - at :] if at <= start <= at + len(kept) else None
 
 
-def end_of(reply: Any) -> tuple[int, str, bytes]:
+def end_of(reply: Any) -> End:
     """Return size, tag and last bytes from obstore's reply to a request for the end of an object."""
     return int(reply.meta["size"]), tag_of(reply.meta), bytes(reply.bytes())
 

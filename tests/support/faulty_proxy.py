@@ -52,7 +52,7 @@ Rule = Callable[[Request], Fault | None]
 class Proxy:
     """The proxy at work: `seen` are the requests so far, `rule` says what happens to the next.
 
-    `behind_s`: how far the clock of the store seems to be behind.
+    `behind_s`: how far the clock of the store seems to be behind. `delay_s`: how long each answer takes.
     """
 
     port: int
@@ -61,12 +61,35 @@ class Proxy:
     rule: Rule = lambda request: None
     slow_s: float = 1.5
     behind_s: float = 0.0
+    delay_s: float = 0.0
+    spans: list[tuple[float, float]] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
     handled: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
 
     def since(self, mark: int) -> list[str]:
         """The requests since `len(seen)` was `mark`."""
         return [str(request) for request in self.seen[mark:]]
+
+    def rounds(self) -> int:
+        """The longest chain of requests of which each began after the answer to the one before."""
+        longest: list[tuple[float, int]] = []
+        for begin, end in sorted(self.spans):
+            longest.append((end, 1 + max((n for other, n in longest if other <= begin), default=0)))
+        return max((n for _, n in longest), default=0)
+
+    def most_at_once(self) -> int:
+        """Of how many requests the answers were awaited at the same time, at most."""
+        return max(sum(b < end and begin < e for b, e in self.spans) for begin, end in self.spans)
+
+    @contextmanager
+    def slow(self, delay_s: float) -> Iterator[None]:
+        """Each answer takes this long; `spans` are those of the context."""
+        self.spans.clear()
+        self.delay_s = delay_s
+        try:
+            yield
+        finally:
+            self.delay_s = 0.0
 
     @contextmanager
     def failing(self, fault: Fault, times: int, wanted: Callable[[Request], bool]) -> Iterator[list[Request]]:
@@ -93,11 +116,17 @@ class Proxy:
                 assert self.handled.acquire(timeout=HANG_S)
 
 
+class _Server(ThreadingHTTPServer):
+    """Many connections may be opened at once."""
+
+    daemon_threads = True
+    request_queue_size = 256
+
+
 @contextmanager
 def proxy_to(upstream: int) -> Iterator[Proxy]:
     """A proxy to a port of this machine, for the context."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    server.daemon_threads = True
+    server = _Server(("127.0.0.1", 0), _Handler)
     proxy = server.proxy = Proxy(server.server_address[1], upstream)  # type: ignore[attr-defined]
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
@@ -130,10 +159,13 @@ class _Handler(BaseHTTPRequestHandler):
         path, _, query = self.path.partition("?")
         request = Request(self.command, unquote(path), query, "If-None-Match" in self.headers)
         proxy.seen.append(request)
+        begin = time.monotonic()
+        time.sleep(proxy.delay_s)
         fault = proxy.rule(request)
         try:
             self._meet(fault, proxy, body)
         finally:
+            proxy.spans.append((begin, time.monotonic()))
             if fault is not None:
                 proxy.handled.release()
 

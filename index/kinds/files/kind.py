@@ -29,7 +29,7 @@ class FilesKind(Kind[RecordedFiles]):
 
     def reader(self, view: View) -> RecordedFiles:
         """Return the newest record of every file. Cost: reads all live files of this kind."""
-        parts = [self.read(view.storage, file.path) for file in view.files_of(self)]
+        parts = self.read_all(view)
         return RecordedFiles(pa.concat_tables([no_rows(SCHEMA), *parts]))
 
     def renewed(

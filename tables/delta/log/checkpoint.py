@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from typing import TypeVar
 
 import numpy as np
@@ -28,7 +28,7 @@ from tailbit.tables.file_list import LateStats
 from tailbit.tables.model import UNKNOWN_SIZE
 from tailbit.tables.parquet.file import ParquetFile, open_parquet, read_leaves
 from tailbit.tables.parquet.leaves import ParquetNode, parquet_tree
-from tailbit.tables.storage import Storage
+from tailbit.tables.storage import Storage, at_once
 
 _END = 4 << 20
 """Bytes fetched first, at the end of a log checkpoint: a checkpoint of 10,000 files takes one request."""
@@ -69,10 +69,12 @@ def read_checkpoint(storage: Storage, checkpoint: LogCheckpoint, files: bool = T
         MalformedLogError: a file of the checkpoint cannot be read or lacks a column, or a sidecar is missing.
         FileNotFoundError: the checkpoint itself is gone.
     """
-    parts = [_read(storage, name, files) for name in checkpoint.files]
+    parts = list(at_once(storage, [partial(_read, storage, name, files) for name in checkpoint.files]))
     if files:
         names = [(side, part.name) for part in parts for side in part.sidecars]
-        parts += [_read_sidecar(storage, side, manifest) for side, manifest in names]
+        parts += at_once(
+            storage, [partial(_read_sidecar, storage, side, manifest) for side, manifest in names]
+        )
     stored = [part for part in parts if part.stats is not None]
     return CheckpointState(
         pa.concat_tables(_numbered(parts)),

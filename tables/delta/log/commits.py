@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import field
+from functools import partial
+from typing import TypeAlias
 
 from tailbit.errors import CommitGapError, MalformedLogError, NotATableError
 from tailbit.imports.dataclass import dataclass
@@ -19,7 +21,7 @@ from tailbit.tables.delta.log.actions import Actions, parse_actions
 from tailbit.tables.delta.log.listing import LOG, Listing, commit_name
 from tailbit.tables.delta.log.protocol import check_configuration, check_protocol
 from tailbit.tables.model import Version
-from tailbit.tables.storage import Stat, Storage
+from tailbit.tables.storage import WHOLE, Stat, Storage, at_once
 
 _FIRST_LINE = 1 << 16
 _LISTED_AFTER = 4
@@ -27,6 +29,23 @@ _LISTED_AFTER = 4
 _KEPT_COMMITS, _KEPT_STAMPS = 16, 128
 _KEPT_COMMIT_BYTES = 1 << 20
 """Size in bytes up to which parsed commits are cached: planner, batch and snapshot read the same few."""
+_READ_AHEAD = 4 << 20
+"""Size in bytes up to which commits are read beside others in an object store: many are in memory at once."""
+
+_Read: TypeAlias = tuple[bytes, Stat | None] | None
+"""The bytes and the stat of a commit; None if it has not been read."""
+
+
+def _no_read() -> _Read:
+    return None
+
+
+def _read_ahead(storage: Storage, name: str) -> _Read:
+    """Read a commit that others follow; None if it is missing or too large to be held beside them."""
+    try:
+        return storage.read_stated(name, _READ_AHEAD if storage.remote else WHOLE)
+    except (FileNotFoundError, MalformedLogError):
+        return None
 
 
 @dataclass
@@ -54,6 +73,8 @@ class DeltaLog:
         Raises:
             NotATableError: there is no commit and no checkpoint.
         """
+        if self._listing is not None:
+            self.storage.look_at((commit_name(self._head), commit_name(self._head + 1)))
         if self._listing is None or self._head_stat is None or self._stat(self._head) != self._head_stat:
             self._list()
         self._probe()
@@ -130,8 +151,29 @@ class DeltaLog:
         self._listing = self._listed()
         return self._listing
 
-    def commit(self, version: Version) -> Actions:
+    def reads(self, first: Version, last: Version) -> Iterator[Callable[[], _Read]]:
+        """Yield a read of each commit from `first` to `last`, for `commit`; commits in the cache have none.
+
+        A commit that is missing, or too large to be read beside others, is read by `commit` itself.
+        """
+        for version in range(first, last + 1):
+            held = self._commits.held(version) is not None
+            yield _no_read if held else partial(_read_ahead, self.storage, commit_name(version))
+
+    def commits(self, first: Version, last: Version) -> Iterator[Actions]:
+        """Yield the actions of the commits from `first` to `last`, which a store is asked for at once.
+
+        Raises:
+            CommitGapError, MalformedLogError, UnsupportedFeatureError: as `commit` does.
+        """
+        reads = at_once(self.storage, self.reads(first, last))
+        for version, read in zip(range(first, last + 1), reads, strict=True):
+            yield self.commit(version, read)
+
+    def commit(self, version: Version, read: _Read = None) -> Actions:
         """Return the actions of one commit; its protocol and properties are checked. Cost: reads the commit.
+
+        `read`: what a read of the commit has returned.
 
         Raises:
             CommitGapError: the commit is not in the log.
@@ -141,7 +183,7 @@ class DeltaLog:
         known = self._commits.held(version)
         if known is not None and known[0] == self._stat(version):
             return known[1]
-        data, stat = self._read(version)
+        data, stat = self._read(version) if read is None else read
         actions = parse_actions(data, commit_name(version))
         if actions.protocol is not None:
             check_protocol(actions.protocol, self.storage.root, version)

@@ -90,9 +90,13 @@ class HudiStorage(Storage):
         name = slice_name(rel)
         return self.inner.read(rel, limit) if name is None else bytes(self._parquet(name))
 
-    def read_stated(self, rel: str) -> tuple[bytes, Stat | None]:
+    def read_stated(self, rel: str, limit: int = WHOLE) -> tuple[bytes, Stat | None]:
         """Return all bytes of a file and its stat."""
-        return self.inner.read_stated(rel)
+        return self.inner.read_stated(rel, limit)
+
+    def look_at(self, names: Collection[str]) -> None:
+        """Within a look, request the stats of files at once; a block is a part of a file."""
+        self.inner.look_at([name for name in names if slice_name(name) is None])
 
     def read_range(self, rel: str, offset: int, length: int) -> bytes:
         """Read at most `length` bytes of a file or a block from `offset`."""

@@ -1,0 +1,138 @@
+"""Requests that do not need each other's replies are made at once: a bounded number in the whole process.
+
+On local disk a read is a system call, so pieces of work run one after the other in the caller's thread. In an
+object store each waits for a reply: the time of many is that of few, if they wait together.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from itertools import islice
+from queue import Empty, SimpleQueue
+from threading import Lock, Thread
+from typing import Any, Generic, TypeVar
+
+from tailbit.tables.storage.door import Storage
+from tailbit.tables.storage.looks import SEEN
+
+T = TypeVar("T")
+
+MOST = 64
+"""Most pieces of work that wait for a store at the same time, however calls are nested."""
+
+
+def at_once(storage: Storage, work: Iterable[Callable[[], T]]) -> Iterator[T]:
+    """Yield the results of pieces of work that read a store, in their order.
+
+    In an object store up to `MOST` pieces run ahead of the caller, within the caller's look; on local disk
+    each runs when its result is wanted. A piece may itself call `at_once`: a caller that waits for a piece
+    that no thread has begun runs it itself. If the caller stops iterating, pieces that have not begun are
+    cancelled. Memory: `MOST` results.
+    """
+    if not storage.remote:
+        for piece in work:
+            yield piece()
+        return
+    pieces = iter(work)
+    first = next(pieces, None)
+    if first is None:
+        return
+    second = next(pieces, None)
+    if second is None:
+        yield first()
+        return
+    waiting = deque[_Piece[T]]()
+    with _THREADS:
+        try:
+            waiting.extend(map(_THREADS.started, (first, second)))
+            waiting.extend(map(_THREADS.started, islice(pieces, MOST - 2)))
+            while waiting:
+                result = waiting.popleft().result()
+                waiting.extend(map(_THREADS.started, islice(pieces, 1)))
+                yield result
+        finally:
+            for piece in waiting:
+                piece.cancel()
+
+
+class _Piece(Generic[T]):
+    """A piece of work; `_begun` is held from its begin on, `_done` is free after its end."""
+
+    def __init__(self, work: Callable[[], T]) -> None:
+        self._work, self._look = work, SEEN.stats
+        self._error: BaseException | None = None
+        self._begun, self._done = Lock(), Lock()
+        self._done.acquire()
+
+    def run(self) -> None:
+        """Run the piece, unless another thread has begun it."""
+        if not self._begun.acquire(blocking=False):
+            return
+        outer, SEEN.stats = SEEN.stats, self._look
+        try:
+            self._value = self._work()
+        except BaseException as error:
+            self._error = error
+        finally:
+            SEEN.stats = outer
+            self._done.release()
+
+    def result(self) -> T:
+        """Return what the piece returns, or raise what it raises; run it here if no thread has begun it."""
+        self.run()
+        self._done.acquire()
+        if self._error is not None:
+            raise self._error
+        return self._value
+
+    def cancel(self) -> None:
+        """Keep the piece from beginning, or wait until it ends."""
+        if not self._begun.acquire(blocking=False):
+            self._done.acquire()
+
+
+class _Threads:
+    """The threads of all calls in progress; they end with the last call, so none keeps the process alive."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._calls = self._threads = 0
+        self._queue: SimpleQueue[_Piece[Any] | None] = SimpleQueue()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._calls += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._calls -= 1
+            if self._calls:
+                return
+            with suppress(Empty):
+                while True:
+                    self._queue.get_nowait()
+            for _ in range(self._threads):
+                self._queue.put(None)
+            self._threads, self._queue = 0, SimpleQueue()
+
+    def started(self, work: Callable[[], T]) -> _Piece[T]:
+        """Return a piece of work that a thread runs as soon as one is free."""
+        piece = _Piece(work)
+        with self._lock:
+            self._queue.put(piece)
+            starts = self._threads < MOST
+            self._threads += starts
+            queue = self._queue
+        if starts:
+            Thread(target=_run, args=(queue,), daemon=True).start()
+        return piece
+
+
+def _run(queue: SimpleQueue[_Piece[Any] | None]) -> None:
+    while (piece := queue.get()) is not None:
+        piece.run()
+
+
+_THREADS = _Threads()
