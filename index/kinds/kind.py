@@ -263,13 +263,14 @@ class Kind(ABC, Generic[R]):
         with reading(path), open_index_file(storage, path, end=_IN_ONE_REQUEST) as file:
             return conform(file.read(use_threads=file.metadata.num_rows > _MANY_ROWS), self.schema)
 
-    def read_all(self, view: View) -> list[pa.Table]:
-        """Return the rows of each live file of this kind; a store is asked for all files at once.
+    def read_all(self, view: View, files: Sequence[IndexFile] | None = None) -> list[pa.Table]:
+        """Return the rows of each live file of this kind, or of `files`; a store is asked for all at once.
 
         Raises:
             CorruptIndexError: a file is missing, truncated, altered or not of this kind.
         """
-        reads = [partial(self.read, view.storage, file.path) for file in view.files_of(self)]
+        live = view.files_of(self) if files is None else files
+        reads = [partial(self.read, view.storage, file.path) for file in live]
         return list(at_once(view.storage, reads))
 
     def batches(self, storage: Storage, path: str, column: str | None = None) -> Iterator[pa.Table]:

@@ -34,7 +34,7 @@ from tailbit.index.model import FileRecord, IndexFile, Ledger, Settings
 from tailbit.index.store.moving_state import MovingState
 from tailbit.index.store.place import is_made, log_of, refuse_foreign
 from tailbit.index.store.state import IndexState
-from tailbit.index.store.stored_checkpoints import LOG_CHECKPOINT_EVERY
+from tailbit.index.store.stored_checkpoints import LOG_CHECKPOINT_EVERY, commit_name
 from tailbit.index.store.stored_log import StoredLog
 from tailbit.tables.model import FileSlice, Version
 from tailbit.tables.open import open_index_log
@@ -135,6 +135,7 @@ class MetadataTable:
 
     def _refresh(self) -> bool:
         now = self._now
+        self.storage.look_at([commit_name(version) for version in (now.version, now.version + 1)])
         if now.log.fingerprint_stat(now.version) != now.seen:
             # The index was deleted, restored from a backup, built again, or is so far ahead that our commit
             # was cleaned up.

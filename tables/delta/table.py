@@ -230,12 +230,12 @@ class DeltaTable(Table):
 
     def _carried(self, near: Version, table_id: str, version: Version) -> str | None:
         """Derive the id at `version` from the id at `near`; None if the commits between do not tell it."""
+        first, last = sorted((near, version))
         try:
-            between = range(version, near, -1) if near < version else range(near, version, -1)
-            for at in between:
-                metadata = self.log.commit(at).metadata
-                if metadata is not None:
-                    return metadata.id if near < version else None
+            for actions in self.log.commits(first + 1, last):
+                if actions.metadata is not None and near > version:
+                    return None
+                table_id = table_id if actions.metadata is None else actions.metadata.id
         except CommitGapError:
             return None
         return table_id

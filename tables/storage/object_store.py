@@ -237,13 +237,16 @@ class ObjectStorage(Storage):
         return stat
 
     def exists(self, rel: str) -> bool:
-        """Return whether there is an object of that name, or one below it. Cost: one or two requests."""
+        """Return whether there is an object of that name, or one below it. Cost: two requests at once."""
         key = self._key(rel)
 
         def any_below() -> bool:
             return any(len(page) for page in _obstore().list(self._store, key or None))
 
-        return self._requested(rel, any_below) or (bool(rel) and self.stat(rel) is not None)
+        probes: list[Callable[[], bool]] = [partial(self._requested, rel, any_below)]
+        if rel:
+            probes.append(lambda: self.stat(rel) is not None)
+        return any(list(at_once(self, probes)))
 
     def open(self, rel: str, end: int = 0) -> pa.NativeFile:
         """Open the object for random access; the first request fetches its end.

@@ -36,9 +36,10 @@ class FilesKind(Kind[RecordedFiles]):
         self, reader: RecordedFiles, view: View, added: Sequence[IndexFile], removed: Sequence[str]
     ) -> RecordedFiles:
         """Return the same reader, extended by the added rows."""
-        for file in added:
-            if file.path.startswith(f"kind={self.name}/"):
-                reader.extend_rows(self.read(view.storage, file.path))
+        for rows in self.read_all(
+            view, [file for file in added if file.path.startswith(f"kind={self.name}/")]
+        ):
+            reader.extend_rows(rows)
         return reader
 
     def merge(self, view: View, group: merging.MergeGroup, earliest: int | None) -> merging.Merged:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field
+from functools import partial
 from typing import Any
 
 from tailbit.errors import MalformedLogError
@@ -14,7 +15,7 @@ from tailbit.tables.hudi.log.history import MANIFEST_NUMBER, list_history, read_
 from tailbit.tables.hudi.log.instants import Instant, list_active
 from tailbit.tables.hudi.log.metadata import decode_metadata
 from tailbit.tables.hudi.log.properties import FILE, TableProperties, read_properties
-from tailbit.tables.storage import Entry, Stat, Storage
+from tailbit.tables.storage import Entry, Stat, Storage, at_once
 from tailbit.tables.storage.looks import SEEN
 
 
@@ -44,7 +45,7 @@ class Timeline:
             MalformedLogError: the history is damaged.
         """
         if instant.row < 0:
-            return self.storage.read(instant.file)
+            return _content(self.storage, instant.file)
         return read_archived(self.storage, instant) if self.properties.has_completion_times else None
 
     def metadata(self, instant: Instant) -> dict[str, Any] | None:
@@ -58,6 +59,18 @@ class Timeline:
         if content is None:
             return read_archived_record(self.storage, instant)
         return decode_metadata(content, instant.file)
+
+
+def _content(storage: Storage, file: str) -> bytes:
+    """Read the file of an instant; the newest one that a look has read is not requested again."""
+    newest, mine = ("content", storage), SEEN.stats
+    known = None if mine is None else mine.get(newest)
+    if known is not None and known[0] == file:
+        return bytes(known[1])
+    data = storage.read(file)
+    if mine is not None:
+        mine[newest] = (file, data)
+    return data
 
 
 _QUIET_NS = 2_000_000_000
@@ -104,7 +117,17 @@ class TimelineReader:
         return timeline
 
     def _read(self) -> Timeline:
-        known, properties = self._timeline, self._read_properties()
+        if self._properties is None or not self.storage.remote:
+            return self._read_timeline(self._read_properties(), None)
+        # A store is asked at once for the stat of the properties and for the folder that they named before.
+        folder = self._properties[1].active
+        steps: list[Callable[[], Any]] = [self._read_properties, partial(self.storage.list, folder)]
+        properties, listed = at_once(self.storage, steps)
+        return self._read_timeline(properties, listed if properties.active == folder else None)
+
+    def _read_timeline(self, properties: TableProperties, listed: list[Entry] | None) -> Timeline:
+        """Return the timeline; `listed`: what its folder holds, if that has just been listed."""
+        known = self._timeline
         is_same = known is not None and known.properties is properties
         folder = None if self.storage.remote else self.storage.stat(properties.active)
         if known is not None and is_same and folder is not None and folder == self._folder:
@@ -112,7 +135,9 @@ class TimelineReader:
         began = time.time_ns()
         named = properties.has_completion_times
         # In table version 6 modification times are completion times, so all entries are read again.
-        entries = self.storage.list_again(properties.active, self._entries if named and is_same else ())
+        if listed is None:
+            listed = self.storage.list_again(properties.active, self._entries if named and is_same else ())
+        entries = listed
         changed = max([0 if folder is None else folder.mtime_ns, *(e.mtime_ms * 1_000_000 for e in entries)])
         quiet = folder if began - changed > _QUIET_NS else None
         if known is not None and is_same and entries == self._entries:

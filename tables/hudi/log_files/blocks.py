@@ -14,14 +14,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field
 from enum import IntEnum
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from pyroaring import BitMap64
 
 from tailbit.errors import LogBlockError
 from tailbit.imports.dataclass import dataclass
 from tailbit.tables.cache import Cache
-from tailbit.tables.storage import Stat, Storage
+from tailbit.tables.storage import Stat, Storage, at_once
 
 MAGIC = b"#HUDI#"
 _FIRST, _LAST = struct.Struct(">qiii"), struct.Struct(">q")
@@ -32,7 +32,6 @@ AHEAD = 1 << 14
 """Number of bytes read at once in search of headers."""
 WHOLE = 1 << 18
 """Size in bytes up to which a log file is read in one piece, since each piece may be a request."""
-_AT_ONCE = 16
 _MOST_HEADERS = 64
 _LARGEST_TEXT = 64
 """Size in bytes up to which a header is cached (instants, flags); larger headers are read on demand."""
@@ -151,18 +150,18 @@ def list_blocks(storage: Storage, path: str) -> tuple[LogBlock, ...]:
 
 
 def look_ahead(storage: Storage, paths: Sequence[str]) -> None:
-    """List the blocks of log files in parallel if the store is remote, so that `list_blocks` has them cached.
+    """List the blocks of log files at once if the store is remote, so that `list_blocks` has them cached.
 
     A missing or damaged file is passed over: `list_blocks` raises the error when it is called.
     """
-    if not storage.remote or len(paths) < 2:
-        return
-    from concurrent.futures import ThreadPoolExecutor
 
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        for listed in [pool.submit(list_blocks, storage, path) for path in paths]:
-            with suppress(FileNotFoundError, LogBlockError):
-                listed.result()
+    def look(path: str) -> None:
+        with suppress(FileNotFoundError, LogBlockError):
+            list_blocks(storage, path)
+
+    if storage.remote and len(paths) > 1:
+        for _ in at_once(storage, [partial(look, path) for path in paths]):
+            pass
 
 
 def read_span(storage: Storage, path: str, span: Span, offset: int) -> bytes:

@@ -25,7 +25,7 @@ from tailbit.tables.parquet.row_assembly.footer import (
     written_row_group,
     written_values,
 )
-from tailbit.tables.storage import Storage
+from tailbit.tables.storage import Storage, at_once
 
 _unset_bytes = ctypes.pythonapi.PyBytes_FromStringAndSize
 """An allocator of uninitialised bytes, all of which are overwritten: zeroing costs half as much as copying.
@@ -34,10 +34,6 @@ Source: Python/C API, Bytes Objects.
 """
 _unset_bytes.restype = ctypes.py_object
 _unset_bytes.argtypes = (ctypes.c_char_p, ctypes.c_ssize_t)
-
-
-_AT_ONCE = 8
-"""Most remote files read at the same time."""
 
 
 @dataclass(slots=True)
@@ -127,15 +123,8 @@ class Assembly:
         whole = io.BytesIO(_unset_bytes(None, self._size + len(end)))
         with whole.getbuffer() as view:
             view[self._size :] = end
-            fill = partial(_fill, storage, view)
-            if storage.remote and len(by_file) > 1:
-                from concurrent.futures import ThreadPoolExecutor
-
-                with ThreadPoolExecutor(min(len(by_file), _AT_ONCE)) as pool:
-                    list(pool.map(fill, by_file))
-            else:
-                for pieces in by_file:
-                    fill(pieces)
+            for _ in at_once(storage, [partial(_fill, storage, view, pieces) for pieces in by_file]):
+                pass
         return whole.getvalue()
 
 
