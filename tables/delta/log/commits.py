@@ -32,12 +32,14 @@ _KEPT_COMMIT_BYTES = 1 << 20
 _READ_AHEAD = 4 << 20
 """Size in bytes up to which commits are read beside others in an object store: many are in memory at once."""
 
-_Read: TypeAlias = tuple[bytes, Stat | None] | None
-"""The bytes and the stat of a commit; None if it has not been read."""
+_Read: TypeAlias = tuple[bytes | Actions, Stat | None] | None
+"""The bytes of a commit, or its actions as they were in the cache, and its stat; None if it was not read."""
 
 
-def _no_read() -> _Read:
-    return None
+def _look_at_held(storage: Storage, name: str, held: tuple[Stat | None, Actions]) -> _Read:
+    """Return a commit that was in the cache, and request its stat if the look lacks it."""
+    storage.look_at((name,))
+    return held[1], held[0]
 
 
 def _read_ahead(storage: Storage, name: str) -> _Read:
@@ -152,13 +154,16 @@ class DeltaLog:
         return self._listing
 
     def reads(self, first: Version, last: Version) -> Iterator[Callable[[], _Read]]:
-        """Yield a read of each commit from `first` to `last`, for `commit`; commits in the cache have none.
+        """Yield a read of each commit from `first` to `last`, for `commit`.
 
         A commit that is missing, or too large to be read beside others, is read by `commit` itself.
         """
         for version in range(first, last + 1):
-            held = self._commits.held(version) is not None
-            yield _no_read if held else partial(_read_ahead, self.storage, commit_name(version))
+            held, name = self._commits.held(version), commit_name(version)
+            if held is None:
+                yield partial(_read_ahead, self.storage, name)
+            else:
+                yield partial(_look_at_held, self.storage, name, held)
 
     def commits(self, first: Version, last: Version) -> Iterator[Actions]:
         """Yield the actions of the commits from `first` to `last`, which a store is asked for at once.
@@ -181,9 +186,13 @@ class DeltaLog:
             UnsupportedFeatureError: the commit demands a feature that this reader does not support.
         """
         known = self._commits.held(version)
+        data, stat = (None, None) if read is None else read
+        if isinstance(data, Actions):
+            known, data = (stat, data), None
         if known is not None and known[0] == self._stat(version):
             return known[1]
-        data, stat = self._read(version) if read is None else read
+        if data is None:
+            data, stat = self._read(version)
         actions = parse_actions(data, commit_name(version))
         if actions.protocol is not None:
             check_protocol(actions.protocol, self.storage.root, version)
