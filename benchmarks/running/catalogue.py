@@ -167,6 +167,13 @@ BENCHMARKS = (
             Target("requests a day and table", most=11_000),
         ),
     ),
+    Benchmark(
+        "cold_store",
+        "First questions over an object store that answers after 0.2 s",
+        ("table", "index", "question"),
+        (Target("s", most=3, of={"index": "of v"}, quick=30),),
+        quick=("--commits", "10", "--delay", "0.02"),
+    ),
     Benchmark("many_live", "Many tables with commits, and one that fails", ("tables",), ()),
     Benchmark("capacity", "What an index costs to build and to keep, in CPU time", ("rows",), ()),
     Benchmark("five_columns", "What a first build of five columns costs, in CPU time", ("rows",), ()),

@@ -32,18 +32,18 @@ def each_space(
     unread: Callable[[S], int],
     views: Sequence[SpaceView] = (),
 ) -> Iterator[T | CorruptIndexError]:
-    """Yield the result of `work` for each row space, in order, or the index damage met there.
+    """Return the results of `work` for each row space, in order, or the index damage met there.
 
     `S`: a row space and further input of `work`; `views`: these row spaces. `unread`: bytes of postings that
     `work` has to read. An object store is asked for what several row spaces have to read at once.
     """
-    afar = remote_of(views) if len(spaces) > 1 else None
-    if afar is not None:
-        yield from at_once(afar, [partial(_tried, work, space) for space in spaces])
-    elif len(spaces) > 1 and _is_much(map(unread, spaces)):
-        yield from in_order(partial(_tried, work, space) for space in spaces)
-    else:
-        yield from (_tried(work, space) for space in spaces)
+    if len(spaces) > 1:
+        afar = remote_of(views)
+        if afar is not None:
+            return at_once(afar, [partial(_tried, work, space) for space in spaces])
+        if _is_much(map(unread, spaces)):
+            return in_order(partial(_tried, work, space) for space in spaces)
+    return map(partial(_tried, work), spaces)
 
 
 def remote_of(views: Sequence[SpaceView]) -> Storage | None:

@@ -135,7 +135,8 @@ class MetadataTable:
 
     def _refresh(self) -> bool:
         now = self._now
-        self.storage.look_at([commit_name(version) for version in (now.version, now.version + 1)])
+        if self.storage.remote:
+            self.storage.look_at([commit_name(version) for version in (now.version, now.version + 1)])
         if now.log.fingerprint_stat(now.version) != now.seen:
             # The index was deleted, restored from a backup, built again, or is so far ahead that our commit
             # was cleaned up.

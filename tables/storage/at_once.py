@@ -53,8 +53,8 @@ def at_once(storage: Storage, work: Iterable[Callable[[], T]]) -> Iterator[T]:
                 waiting.extend(map(_THREADS.started, islice(pieces, 1)))
                 yield result
         finally:
-            for piece in waiting:
-                piece.cancel()
+            for begun in waiting:
+                begun.cancel()
 
 
 class _Piece(Generic[T]):
@@ -105,7 +105,7 @@ class _Threads:
         with self._lock:
             self._calls += 1
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *exception: object) -> None:
         with self._lock:
             self._calls -= 1
             if self._calls:

@@ -75,7 +75,7 @@ class DeltaLog:
         Raises:
             NotATableError: there is no commit and no checkpoint.
         """
-        if self._listing is not None:
+        if self._listing is not None and self.storage.remote:
             self.storage.look_at((commit_name(self._head), commit_name(self._head + 1)))
         if self._listing is None or self._head_stat is None or self._stat(self._head) != self._head_stat:
             self._list()
