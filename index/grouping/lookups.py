@@ -64,7 +64,7 @@ class _Counted(NamedTuple):
         return _Counted(self.numbers[some], counts[some], self.short - others.short)
 
 
-KEPT: Cache[AllRows, _Counted] = Cache(share(1 / 32))
+KEPT: Cache[AllRows, _Counted] = Cache(share(1 / 64))
 """Combinations of all positions of row spaces."""
 
 

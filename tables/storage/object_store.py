@@ -217,8 +217,13 @@ class ObjectStorage(Storage):
     def look_at(self, names: Collection[str]) -> None:
         """Request the stats of names that the look does not have yet, at once."""
         if SEEN.stats is not None:
-            for _ in at_once(self, [partial(self.stat, name) for name in names]):
+            for _ in at_once(self, [partial(self._look, name) for name in names]):
                 pass
+
+    def _look(self, rel: str) -> None:
+        # Who needs the stat asks again, and says of which file the store refuses it.
+        with suppress(StorageError):
+            self.stat(rel)
 
     def _head(self, rel: str) -> Stat | None:
         try:
