@@ -148,7 +148,7 @@ def _from_base(log: DeltaLog, version: Version, files: bool) -> _State:
             damaged = damaged or wrong
             continue
         commits = (log.commit(at, read) for at, read in zip(range(first, version + 1), replies, strict=True))
-        return _replay(state, version, files, commits)
+        return _replay(log, state, version, files, commits)
     if damaged is not None:
         raise damaged
     raise _unreachable(log, version)
@@ -193,7 +193,9 @@ def _base_state(log: DeltaLog, base: LogCheckpoint | None, files: bool) -> _Stat
     return _State(base.version, checkpoint.protocol, checkpoint.metadata, listed, twice=outcomes)
 
 
-def _replay(state: _State, version: Version, files: bool, commits: Iterable[Actions]) -> _State:
+def _replay(
+    log: DeltaLog, state: _State, version: Version, files: bool, commits: Iterable[Actions]
+) -> _State:
     """Replay the commits after a state up to a version; the newest commit decides per logical file."""
     outcomes: dict[LogicalFile, FileSlice | None] = dict(state.twice)
     protocol, metadata, blank = state.protocol, state.metadata, list(state.blank)
@@ -269,7 +271,7 @@ def extend_snapshot(log: DeltaLog, before: DeltaSnapshot, version: Version) -> D
     """
     assert isinstance(before.files, DeltaFiles)
     state = _State(before.version, before.protocol, before.metadata, before.files, before.blank_commits)
-    replayed = _replay(state, version, True, log.commits(before.version + 1, version))
+    replayed = _replay(log, state, version, True, log.commits(before.version + 1, version))
     metadata, protocol = _in_force(log, replayed)
     if metadata != before.metadata or protocol.generates_columns != before.protocol.generates_columns:
         return _snapshot(log, replayed)
