@@ -45,15 +45,16 @@ class Sampled:
     `answers`: returns a value that changes with each answer of the planner, if these give no sign of life by
     themselves. `thread`: returns the native id of the thread of this process in which a batch runs, 0 for
     none. `others`: returns the ids of the processes that work for something else than the query's own
-    batches. `is_well`: returns whether the parts of this process are at work without which the query does
-    nothing; while False there is no sign of life.
+    batches, and are ended by others if they hang; None if there are none of these. `is_well`: returns whether
+    the parts of this process are at work without which the query does nothing; while False there is no sign
+    of life.
     """
 
     query: StreamingQuery
     spark: SparkSession
     answers: Callable[[], object] = lambda: None
     thread: Callable[[], int] = lambda: 0
-    others: Callable[[], Collection[int]] = tuple
+    others: Callable[[], Collection[int]] | None = None
     is_well: Callable[[], bool] = lambda: True
 
     @classmethod
@@ -117,7 +118,7 @@ class Sampler:
 
     def _worked(self, query: Sampled | None) -> bool:
         """Return whether the processes consume CPU time; Java's counts only before there is a query."""
-        others = () if query is None else query.others()
+        others = () if query is None or query.others is None else query.others()
         counted = [p for p in below_this() if p.pid not in others and (query is None or not p.is_java)]
         cpu_of = {process.pid: process.cpu for process in counted}
         if query is not None and query.thread():
@@ -141,8 +142,7 @@ class Sampler:
         if changed or (java and not others) or not status["isTriggerActive"]:
             self._unchanged_since = time.monotonic()
             self._life.sign()
-        elif own and not _at_work(own) and _at_work(others):
-            # Those who watch that work end it if it hangs.
+        elif query.others is not None and own and not _at_work(own) and _at_work(others):
             self._life.wait_for("waiting for Spark's workers, which work beside the batches has")
         elif own and not on_one_machine(query.spark.sparkContext.master):
             self._wait_for_cluster(query, _at_work(own))
