@@ -26,7 +26,7 @@ from tailbit.index.predicate.key_ranges import KeyRanges
 from tailbit.index.predicate.tree import Computed, Leaf, Node, key_ranges
 from tailbit.tables.cache import Cache
 from tailbit.tables.model import Column
-from tailbit.tables.positions import BitPositions, bitmap_of, positions_in
+from tailbit.tables.positions import BitPositions, positions_in
 
 if TYPE_CHECKING:
     from tailbit.index.evaluation import costs, unions
@@ -59,7 +59,7 @@ def covering(segment: Segment, column: str, ranges: KeyRanges) -> list[BitMap]:
     Raises:
         CorruptIndexError: the segment is damaged.
     """
-    if segment.sparse_positions(column):
+    if segment.is_paged or segment.sparse_positions(column):
         return matching(segment, column, ranges)
     return segment.cover(column, ranges.sure)
 
@@ -74,7 +74,7 @@ def matching(segment: Segment, column: str, ranges: KeyRanges) -> list[BitMap]:
     """
     if ranges.points is not None and _are_looked_up(segment, column, len(ranges.points)):
         wanted = sorted_keys.Wanted(ranges.points)
-        return [bitmap_of(lookup.placed(segment, column, wanted)[1])]
+        return lookup.covered(segment, column, wanted)
     many = united(segment, column, ranges.sure)
     return segment.cover(column, ranges.sure) if many is None else [many]
 

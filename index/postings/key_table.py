@@ -18,15 +18,19 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from pyroaring import BitMap
 
 from tailbit.arrays import Longs
 from tailbit.index.postings.gaps import FIRST, Gaps
-from tailbit.index.postings.sorted_keys import SortedKeys, Wanted
+from tailbit.index.postings.sorted_keys import SortedKeys
 from tailbit.index.roaring.containers import ranges
 from tailbit.index.roaring.decode import positions_of
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, filled, numpy_of
-from tailbit.tables.positions import BitPositions
+from tailbit.tables.positions import BitPositions, bitmap_of
+
+_LARGE = 4096
+"""Bitmaps of more positions are united sooner than their positions."""
 
 Placed = tuple[Longs, BitPositions]
 """Keys and positions, an entry per pair of them; a key is given by its index among the wanted keys."""
@@ -99,6 +103,26 @@ class PositionLists(NamedTuple):
         decoded = positions_of(data, many, self.rows)
         return np.concatenate([listed, np.repeat(owners[dense], many)]), np.concatenate([positions, decoded])
 
+    def covered(self, _: Longs, at: Longs) -> list[BitMap]:
+        """Return bitmaps whose union is that of the keys with the numbers `at`.
+
+        Raises:
+            ValueError: a bitmap is damaged.
+        """
+        large = np.zeros(len(at), dtype=np.bool_)
+        if self.bitmaps is not None:
+            numbers = self.bitmaps.of[at]
+            large = (numbers >= 0) & (self.bitmaps.counts[numbers] > _LARGE)
+        bitmaps = [self._bitmap(number) for number in numbers[large].tolist()] if large.any() else []
+        return [*bitmaps, bitmap_of(self.placed(at[~large], at[~large])[1])]
+
+    def _bitmap(self, number: int) -> BitMap:
+        assert self.bitmaps is not None
+        bits = BitMap.deserialize(self.bitmaps.data[number].as_py())
+        if len(bits) != self.bitmaps.counts[number] or bits.max() >= self.rows:
+            raise ValueError("a bitmap has other positions than are recorded")
+        return bits
+
 
 class KeyTable(NamedTuple):
     """The keys of a row group and their positions; NULL's posting is left out."""
@@ -122,14 +146,6 @@ class KeyTable(NamedTuple):
     def size(self) -> int:
         """Return the bytes of memory that the table takes."""
         return self.keys.size + self.lists.size
-
-    def placed(self, wanted: Wanted, low: int, high: int) -> Placed:
-        """Return the positions of those of the wanted keys `[low, high)` that are in the table.
-
-        Raises:
-            ValueError: a bitmap is damaged.
-        """
-        return self.lists.placed(*self.keys.find(wanted, low, high))
 
 
 def _bitmaps(postings: pa.Table, gaps: Gaps, cardinality: Longs) -> _Bitmaps:

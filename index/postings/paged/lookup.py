@@ -15,13 +15,15 @@ Worked example: two row groups with pages of two keys, and the wanted keys 3, 8 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import groupby, pairwise
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import chain, groupby, pairwise
 from threading import Lock
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
+from pyroaring import BitMap
 
 from tailbit.arrays import Longs
 from tailbit.errors import CorruptIndexError
@@ -53,6 +55,8 @@ _A_KEY = 16
 
 _FEW = 1 << 16
 """Wanted keys that are found in cached tables sooner than by several threads."""
+
+T = TypeVar("T")
 
 _NOTHING: Placed = (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.uint32))
 
@@ -86,14 +90,42 @@ def placed(segment: Segment, column: str, wanted: Wanted) -> Placed:
     Raises:
         CorruptIndexError: the segment is damaged.
     """
+    owners, positions = zip(_NOTHING, *_looked_up(segment, column, wanted, PositionLists.placed), strict=True)
+    return np.concatenate(owners), np.concatenate(positions)
+
+
+def covered(segment: Segment, column: str, wanted: Wanted) -> list[BitMap]:
+    """Return bitmaps whose union is that of the postings of some keys.
+
+    Cost: that of `placed`; bitmaps of many positions are not decoded to positions.
+
+    Raises:
+        CorruptIndexError: the segment is damaged.
+    """
+    return list(chain.from_iterable(_looked_up(segment, column, wanted, PositionLists.covered)))
+
+
+def _looked_up(
+    segment: Segment, column: str, wanted: Wanted, answer: Callable[[PositionLists, Longs, Longs], T]
+) -> list[T]:
+    """Return what `answer` makes of the positions of the keys that are found, some row groups at a time.
+
+    `answer`: a function of lists, the indices of wanted keys, and the numbers of their lists.
+    """
     spans = [_Span(*span) for span in segment.spans(column, wanted.codes)]
     try:
-        return _joined(_parts(segment, column, spans, wanted))
+        return list(_parts(segment, column, spans, wanted, answer))
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, IndexError) as damage:
         raise CorruptIndexError(file=segment.path, reason=str(damage)) from damage
 
 
-def _parts(segment: Segment, column: str, spans: Sequence[_Span], wanted: Wanted) -> Iterator[Placed]:
+def _parts(
+    segment: Segment,
+    column: str,
+    spans: Sequence[_Span],
+    wanted: Wanted,
+    answer: Callable[[PositionLists, Longs, Longs], T],
+) -> Iterator[T]:
     """Yield what is found in cached tables, in row groups that are decoded whole, and in single pages."""
     whole, chosen = list[_Span](), list[_Chosen]()
     for span in spans:
@@ -111,23 +143,19 @@ def _parts(segment: Segment, column: str, spans: Sequence[_Span], wanted: Wanted
                     whole.append(item.span)
                 else:
                     by_pages.append(item)
-            yield from _by_pages(segment, source, by_pages, wanted)
+            for lists, owners, at in _by_pages(segment, source, by_pages, wanted):
+                yield answer(lists, owners, at)
 
-    def found(spans: Sequence[_Span]) -> Callable[[bool], Placed]:
-        return lambda _: _joined(
-            _table_of(segment, column, number).placed(wanted, low, high) for number, low, high in spans
-        )
+    def found(span: _Span, _: bool) -> T:
+        table = _table_of(segment, column, span.number)
+        return answer(table.lists, *table.keys.find(wanted, span.low, span.high))
 
-    few = sum(high - low for _, low, high in whole) < _FEW
-    if few and all(_holds_table(segment, span.number) for span in whole):
-        yield found(whole)(True)
+    if sum(high - low for _, low, high in whole) < _FEW and all(
+        _holds_table(segment, span.number) for span in whole
+    ):
+        yield from (found(span, True) for span in whole)
     else:
-        yield from in_order(found([span]) for span in whole)
-
-
-def _joined(parts: Iterable[Placed]) -> Placed:
-    owners, positions = zip(*[_NOTHING, *parts], strict=True)
-    return np.concatenate(owners), np.concatenate(positions)
+        yield from in_order(partial(found, span) for span in whole)
 
 
 def _holds_table(segment: Segment, number: int) -> bool:
@@ -168,8 +196,8 @@ def _picked(item: _Chosen, source: pa.NativeFile, wanted: Wanted) -> _Chosen:
 
 def _by_pages(
     segment: Segment, source: pa.NativeFile, chosen: Sequence[_Chosen], wanted: Wanted
-) -> Iterator[Placed]:
-    """Yield what is found in single pages, some pages at a time; on all cores if there are many pages."""
+) -> Iterator[_Found]:
+    """Yield the keys that are found in single pages, some pages at a time; on all cores if they are many."""
     reading = Lock()  # Not every source may be read by two threads at once.
     chosen = sorted((item for item in chosen if len(item.pages)), key=lambda item: str(item.kind))
     lookups = [
@@ -177,7 +205,7 @@ def _by_pages(
         for _, items in groupby(chosen, key=lambda item: item.kind)
         for batch in _batches(list(items))
     ]
-    return in_order(lookup.found for lookup in lookups)
+    return (found for found in in_order(lookup.found for lookup in lookups) if found is not None)
 
 
 def _batches(chosen: Sequence[_Chosen]) -> Iterator[list[_Chosen]]:
@@ -191,6 +219,14 @@ def _batches(chosen: Sequence[_Chosen]) -> Iterator[list[_Chosen]]:
             batch, size = [], 0
     if batch:
         yield batch
+
+
+class _Found(NamedTuple):
+    """Keys that are found: `owners`, their indices among the wanted; `at`, the numbers of their lists."""
+
+    lists: PositionLists
+    owners: Longs
+    at: Longs
 
 
 class _Part(NamedTuple):
@@ -216,8 +252,8 @@ class _Lookup:
     wanted: Wanted
     rows: int
 
-    def found(self, _: bool) -> Placed:
-        """Return the wanted keys that are in the pages, with their positions.
+    def found(self, _: bool) -> _Found | None:
+        """Return the wanted keys that are in the pages, with their positions; None if there are none.
 
         Raises:
             ValueError, pyarrow.ArrowException: pages are damaged.
@@ -229,9 +265,9 @@ class _Lookup:
         low, high = self.chosen[0].span.low, self.chosen[-1].span.high
         owners, at = SortedKeys.of(keys.slice(begin)).find(self.wanted, low, high)
         if not len(owners):
-            return _NOTHING
+            return None
         hit, rows = self._hit(pages, at + begin)
-        return PositionLists.of(self._decoded(group.columns, hit), self.rows).placed(owners, rows)
+        return _Found(PositionLists.of(self._decoded(group.columns, hit), self.rows), owners, rows)
 
     def _hit(self, pages: Sequence[Longs], at: Longs) -> tuple[list[Longs], Longs]:
         """Return those of the pages that hold some rows, and the numbers of the rows in these pages alone.
