@@ -1,10 +1,11 @@
 """Choice of the indexes that serve a condition in a row space.
 
-The postings of a condition's own column come first: they are exact. Where a row space has none, the postings
-of another definition may decide an equivalent condition, which replaces the condition in the tree. Of several
-equivalents of an AND, the one that leaves fewest conditions open is chosen, and among these the one whose
-postings are united quickest. Without an equivalent, definitions may still bound the rows where the condition
-is TRUE: all their bounds are intersected. Rows left open are rechecked with the original condition.
+The postings of a condition's own column come first: they are exact. Where a row space has none, or where the
+condition computes values of that column, the postings of another definition may decide an equivalent
+condition, which replaces the condition in the tree. Of several equivalents, the one that leaves fewest
+conditions open is chosen, and among these the one whose postings are read and united quickest, as if nothing
+were cached. Without an equivalent, definitions may still bound the rows where the condition is TRUE: all
+their bounds are intersected. Rows left open are rechecked with the original condition.
 
 Example: `lower(city)` and `(country, zip)` are indexed, no column alone is.
 
@@ -82,6 +83,8 @@ class _Choosing:
         self.space = space
         self.bounding: dict[int, Sequence[Bounding]] = {}
         self._known: dict[int, tuple[Node, Node]] = {}
+        self._weighed: list[Node] = []
+        """Conditions that were weighed, so that no later one gets the identity of one that was noted."""
 
     def best(self, node: Node) -> Node:
         """Return the best equivalent of a condition and its parts; note the accesses that bound them."""
@@ -97,15 +100,29 @@ class _Choosing:
         best = node if same else And(children) if isinstance(node, And) else Or(children)
         if not isinstance(node, And):
             return best
-        others = list(self._alternatives(node))
+        others = [self._completed(other) for other in self._alternatives(node)]
         whole = min([*others, best], key=self._cost) if others else best
-        if whole is not best:
-            return self.best(whole) if isinstance(whole, (And, Or)) else whole
-        self._note(best, node)
-        return best
+        if whole is best:
+            self._note(best, node)
+        return whole
+
+    def _completed(self, node: Node) -> Node:
+        """Replace further parts of an AND by their equivalents, the cheapest first, while that is cheaper.
+
+        So two indexes of several columns that share one are weighed with what each leaves to others.
+        """
+        while isinstance(node, And):
+            best = And(tuple(map(self.best, node.children)))
+            cheapest = min([*self._alternatives(node), best], key=self._cost)
+            self._weighed += (node, best)
+            if cheapest is best:
+                self._note(best, node)
+                return best
+            node = cheapest
+        return self.best(node)
 
     def _cost(self, node: Node) -> tuple[int, float]:
-        """Return the number of conditions that postings leave open, and the ms to unite the postings."""
+        """Return the number of conditions that postings leave open, and the ms to read and unite postings."""
         if isinstance(node, (And, Or)):
             costs = [self._cost(self.best(child)) for child in node.children]
             return sum(open_ for open_, _ in costs), sum(ms for _, ms in costs)
@@ -114,15 +131,14 @@ class _Choosing:
         return 0, reading(node, self.space) if isinstance(node, (Leaf, Computed)) else 0.0
 
     def _single(self, node: Node) -> Node:
-        if self._is_posted(node):
+        posted = self._is_posted(node)
+        if posted and not isinstance(node, Computed):
             return node
-        instead = self._instead(node)
-        if instead is None:
+        # A computed condition reads all postings of its column, those of a term only its own.
+        best = min([*self._alternatives(node), node], key=self._cost)
+        if best is node and not posted:
             self._note(node, node)
-        return instead or node
-
-    def _instead(self, node: Node) -> Node | None:
-        return next(self._alternatives(node), None)
+        return best
 
     def _alternatives(self, node: Node) -> Iterator[Node]:
         """Yield the equivalent conditions on definitions whose postings cover all rows of the row space."""

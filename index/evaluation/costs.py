@@ -10,6 +10,7 @@ methods.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -143,6 +144,19 @@ def uniting(segment: Segment, column: str, share: float) -> float:
     shape = _Shape.of(segment, column)
     cold = 0.0 if segment.is_held(column) else shape.reading
     return share * (_UNITED * shape.containers + _UNITED_POSITION * shape.sparse + cold)
+
+
+def reading(segment: Segment, column: str, ranges: Sequence[KeyRange] | None, share: float) -> float:
+    """Estimate the ms to read and unite the postings of some ranges of keys, as if none were cached.
+
+    `ranges`: None for all keys. `share`: the share of the column's keys that lie in them. Row groups are read
+    as a whole, however few of their keys are wanted.
+    """
+    shape = _Shape.of(segment, column)
+    decoded = _DECODED * shape.containers + _DECODED_KEY * shape.keys + _LISTED * shape.sparse
+    united = _UNITED * shape.containers + _UNITED_POSITION * shape.sparse
+    size = segment.touched(column, ranges)
+    return (_READ_BYTE + _COPIED_BYTE) * size + share * (decoded + united)
 
 
 def making(segment: Segment, column: str) -> float:

@@ -9,7 +9,7 @@ are read, and their postings united.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -119,9 +119,10 @@ def _made(segment: Segment, column: str, ranges: Sequence[KeyRange], spans: list
 
 
 def reading(node: Leaf | Computed, space: SpaceView) -> float:
-    """Estimate the ms to unite the postings of a condition on one column or term.
+    """Estimate the ms to read and unite the postings of a condition on one column or term.
 
-    Cost: for a range, one read of the column's keys, unless these are very many.
+    Caches do not count, so the estimate is the same whatever was asked before. Cost: for a range, one read of
+    the column's keys, unless these are very many.
 
     Raises:
         CorruptIndexError: a segment is damaged.
@@ -129,23 +130,20 @@ def reading(node: Leaf | Computed, space: SpaceView) -> float:
     column = node.column
     if column is None or column.partition:
         return 0.0
-    share = _share_of_keys(node, column)
-    return sum(costs.uniting(segment, column.id, share(segment)) for segment in space.serving(column))
+    return sum(_reading_of(node, column, segment) for segment in space.serving(column))
 
 
-def _share_of_keys(node: Leaf | Computed, column: Column) -> Callable[[Segment], float]:
-    """Return a function that estimates the share of a segment's keys that a condition reads."""
-
-    def share(segment: Segment) -> float:
-        if isinstance(node, Computed):
-            return 1.0
-        of_keys = key_ranges(node.true, posting_type_of(column.type), segment.columns[column.id])
-        ranges = [*of_keys.sure, *of_keys.maybe]
-        if _are_points(node) or segment.weight(column.id)[0] > _VERY_MANY:
-            return costs.share_of(segment, column.id, ranges)
-        return _share(segment, column.id, row_codes.spans_of(segment.keys(column.id)[0], ranges))
-
-    return share
+def _reading_of(node: Leaf | Computed, column: Column, segment: Segment) -> float:
+    """Estimate the ms to read and unite the postings of a condition in one segment."""
+    if isinstance(node, Computed):
+        return costs.reading(segment, column.id, None, 1.0)
+    of_keys = key_ranges(node.true, posting_type_of(column.type), segment.columns[column.id])
+    ranges = [*of_keys.sure, *of_keys.maybe]
+    if _are_points(node) or segment.weight(column.id)[0] > _VERY_MANY:
+        share = costs.share_of(segment, column.id, ranges)
+    else:
+        share = _share(segment, column.id, row_codes.spans_of(segment.keys(column.id)[0], ranges))
+    return costs.reading(segment, column.id, ranges, share)
 
 
 def key_cardinalities(node: Node, space: SpaceView) -> int | None:

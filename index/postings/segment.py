@@ -304,6 +304,14 @@ class Segment:
         numbers = {number for number, _ in self._numbers(column, ranges)}
         return sum(self._size(n).unpacked for n in numbers if POSTINGS.held((self._name, n)) is None)
 
+    def touched(self, column: str, ranges: Sequence[KeyRange] | None = None) -> int:
+        """Return the uncompressed bytes of the row groups that overlap the ranges; None: of all of them."""
+        if ranges is None:
+            numbers = {place.number for place in self._places(column)[0]}
+        else:
+            numbers = {number for number, _ in self._numbers(column, ranges)}
+        return sum(self._size(number).unpacked for number in numbers)
+
     def is_held(self, column: str) -> bool:
         """Return whether the postings of a column are cached; the last row group stands for all."""
         places = self._places(column)[0]

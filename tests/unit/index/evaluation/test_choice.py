@@ -60,3 +60,45 @@ def test_an_index_that_leaves_no_condition_open_is_taken_before_a_cheaper_one(ta
     define_tuples(table, "a", "b")
     define_tuples(table, "a", "c")
     assert chosen(table, "a = 1 AND b <> 5 AND c > 7") == {"a, c", "b"}
+
+
+def test_an_index_of_both_columns_is_taken_also_while_the_postings_of_each_are_cached(table: str) -> None:
+    """What was read before the choice does not count: the index of both would never come into the cache."""
+    index_of(table, ["a", "b", "c"])
+    define_tuples(table, "c", "b")
+    opened = tailbit.open(table)
+    for column in ("b", "c"):
+        opened.where(f"{column} IS NOT NULL").facets(column)
+    condition = "c = 7 AND b = 40"
+    assert chosen(table, condition) == {"c, b"}
+    assert opened.where(condition).explain()["conditions"][0]["by"] == ["c+b"]
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "lower(s) = 's3' AND upper(u) = 'U7'",
+        "lower(s) IN ('s3', 's4') AND upper(u) = 'U7'",
+        "upper(u) = 'U7' AND lower(s) BETWEEN 's3' AND 's5'",
+        "(lower(s) = 's3' AND upper(u) = 'U7') OR (lower(s) = 's1' AND upper(u) = 'U2')",
+    ],
+)
+def test_an_index_of_two_expressions_is_taken_before_indexes_of_each(table_path: str, condition: str) -> None:
+    numbers = np.random.default_rng(2).integers(0, 1 << 30, 100_000)
+    texts = {"s": [f"S{n % 40}" for n in numbers], "u": [f"u{n // 40 % 50}" for n in numbers]}
+    write_deltalake(table_path, pa.table(texts))
+    index_of(table_path, ["s", "u"])
+    for terms in (["lower(s)"], ["upper(u)"], ["upper(u)", "lower(s)"]):
+        define_tuples(table_path, *terms)
+    assert chosen(table_path, condition) == {"upper(u), lower(s)"}
+
+
+def test_indexes_of_several_columns_that_share_one_are_weighed_with_what_each_leaves(table: str) -> None:
+    index_of(table, ["a", "b", "c"])
+    for terms in (["a", "b"], ["b", "c"]):
+        define_tuples(table, *terms)
+    assert chosen(table, "a = 1 AND b = 7 AND c = 3") in ({"a, b", "c"}, {"a", "b, c"})
+    for terms in (["c", "b", "a"],):
+        define_tuples(table, *terms)
+    assert chosen(table, "a = 1 AND b = 7 AND c = 3") == {"c, b, a"}
+    assert chosen(table, "a = 1 AND b = 7") == {"a, b"}
