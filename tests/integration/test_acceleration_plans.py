@@ -276,11 +276,11 @@ def test_whatever_a_frame_is_asked_for_it_gives_as_without_the_index(
 
 
 JOINS = {
-    "reused": "SELECT x.k, y.n FROM (SELECT k, sum(id) n FROM {t} WHERE {w} GROUP BY k) x"
+    "reused": "SELECT x.k, x.n, y.n FROM (SELECT k, sum(id) n FROM {t} WHERE {w} GROUP BY k) x"
     " JOIN (SELECT k, sum(id) n FROM {t} WHERE {w} GROUP BY k) y ON x.k = y.k",
-    "not reused": "SELECT x.k, y.n FROM (SELECT k, sum(id) n FROM {t} WHERE k = 'k7' GROUP BY k) x"
+    "not reused": "SELECT x.k, x.n, y.n FROM (SELECT k, sum(id) n FROM {t} WHERE k = 'k7' GROUP BY k) x"
     " FULL JOIN (SELECT k, sum(id) n FROM {t} WHERE k = 'k19' GROUP BY k) y ON x.k = y.k",
-    "of other columns": "SELECT x.k, y.n FROM (SELECT k, sum(id) n FROM {t} WHERE {w} GROUP BY k) x"
+    "of other columns": "SELECT x.k, x.n, y.n FROM (SELECT k, sum(id) n FROM {t} WHERE {w} GROUP BY k) x"
     " JOIN (SELECT k, sum(i + 1) n FROM {t} WHERE {w} GROUP BY k) y ON x.k = y.k",
     "of subqueries": "SELECT (SELECT count(*) FROM {t} WHERE {w}), (SELECT count(*) FROM {t} WHERE {w}),"
     " (SELECT count(*) FROM {t} WHERE k = 'k7')",
@@ -298,10 +298,13 @@ def test_what_two_scans_answer_alike_is_computed_once_and_nothing_else_is(
     ):
         assert rows_of(spark, text) == rows_of(spark, text, enabled=False)
         assert {scan.served for scan in accelerated.last()} <= {"rows", "counts", "groups"}
-        frame = spark.sql(text)
-        frame.collect()
-        plan = frame._jdf.queryExecution().executedPlan().toString()
-    assert ("ReusedExchange" in plan) == (name == "reused")
+        reused = []
+        for enabled in ("false", "true"):
+            spark.conf.set("spark.tailbit.enabled", enabled)
+            frame = spark.sql(text)
+            frame.collect()
+            reused.append("ReusedExchange" in frame._jdf.queryExecution().executedPlan().toString())
+    assert reused == [name == "reused"] * 2
 
 
 def test_a_cached_frame_is_used_by_queries_that_ask_the_same(accelerated: Acceleration, table: str) -> None:
