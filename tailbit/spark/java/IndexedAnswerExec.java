@@ -104,8 +104,8 @@ public final class IndexedAnswerExec extends SparkPlan implements LeafExecNode {
     return Arrays.copyOfRange(rows, Math.max(0, rows.length - most), rows.length);
   }
 
-  /** Evaluates rows until some are there. */
-  private InternalRow[] evaluated(int most) {
+  /** Evaluates rows until some are there: one thread at a time, since expressions may keep what they did last. */
+  private synchronized InternalRow[] evaluated(int most) {
     Seq<Attribute> columns = filtered.output();
     var passes = condition == null ? null : new InterpretedMutableProjection(IndexedAnswer.seq(List.of(condition)), columns);
     var projected = new InterpretedMutableProjection(expressions(shown), columns);
