@@ -34,7 +34,7 @@ _COUNTED = "monotonically_increasing_id() & ((1L << 33) - 1)"
 """The row's number in its Spark partition. Delta shows `_metadata.row_index` only where deletion vectors or
 row tracking may occur; in other tables no row is hidden, and with a file a partition both are the same."""
 
-MODES = ("files,counts,groups,rows,positions", "files", "positions", "rows")
+MODES = ("files,counts,groups,rows", "files", "rows")
 """What is served of plain SQL, version by version."""
 
 ENOUGH = 500
@@ -296,7 +296,7 @@ class JudgedTable:
 
 def check_served() -> None:
     """Check, after many scans of plain SQL, that each mode has served some: else nothing is proven of it."""
-    missing = {"files", "counts", "rows", "positions"} - SERVED.keys()
+    missing = {"files", "counts", "rows"} - SERVED.keys()
     assert not missing or sum(SERVED.values()) < ENOUGH, f"never served: {missing}"
 
 

@@ -92,7 +92,6 @@ def test_a_first_count_imports_few_modules_and_none_that_it_does_not_use(
 ASKED_BY_SPARK = (
     {"want": "known"},
     {"want": "files", "where": ["k = 8"]},
-    {"want": "positions", "where": ["k = 8"], "columns": ["k", "v"]},
     {"want": "rows", "where": ["k = 8"], "columns": ["k", "v"]},
     {"want": "count", "where": ["v = 'v1'"]},
     {"want": "groups", "where": ["k < 50"], "by": ["v"], "measures": [["min", "v"]]},
