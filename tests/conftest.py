@@ -40,9 +40,9 @@ COMPUTING = ("unit", "property")
 take turns, so that of the other workers one waits while one computes, and a plain mistake shows soon."""
 
 LONGEST = (
-    *("test_many_tables.py", "test_kill_points.py", "test_hangs.py", "test_demo.py"),
+    *("test_many_tables.py", "test_kill_points.py", "test_hangs.py", "test_hangs_many.py"),
     *("test_spark_deployments.py", "test_spark_releases.py", "test_kill_spark.py", "test_silent_cluster.py"),
-    *("test_packed_hudi_tables.py", "test_fuzzed_histories.py", "test_fuzzed_keys.py"),
+    *("test_demo.py", "test_packed_hudi_tables.py", "test_fuzzed_histories.py", "test_fuzzed_keys.py"),
 )
 """Files that take longest of their kind. They start first, so that no worker idles in the end."""
 

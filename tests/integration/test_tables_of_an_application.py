@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from support.tables import rows, three_commits
 from support.waiting import HANG_S, wait_until
 from tailbit.checkpoints.lease import Lease
 from tailbit.checkpoints.liveness import Liveness
-from tailbit.checkpoints.signs import read_heartbeat
+from tailbit.checkpoints.signs import NAME, Beat, read_heartbeat
 from tailbit.errors import ClusterError
 from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.life.crew import Crew
@@ -91,6 +92,17 @@ def test_what_a_table_gained_while_nobody_was_at_work_is_indexed_before_there_is
     tables = follow(TableEntry(path=table, id="orders"))
     wait_until(lambda: covered(table) == DeltaTable(table).version())
     wait_until(lambda: account(tables)["state"] == "following")
+
+
+def test_a_table_whose_index_cannot_be_claimed_has_the_lag_of_that_index(follow: Follow, table: str) -> None:
+    beat = Beat("run", "another-host", "another machine", 1, limit=HANG_S)
+    open_storage(f"{table}/_tailbit").put(NAME, orjson.dumps(asdict(beat)))
+    tables = follow(TableEntry(path=table, id="orders", max_lag=1.0))
+    wait_until(lambda: account(tables)["failures"] > 0)
+    seen = account(tables)
+    assert seen["state"] == "waiting"
+    assert (seen["lag"]["versions"], seen["covered"], seen["head"]) == (1, 2, 3)
+    wait_until(lambda: account(tables)["lag"]["seconds"] > 1.0)
 
 
 def test_a_table_by_path_and_by_name_is_followed_once(follow: Follow, table: str, told: list[str]) -> None:
