@@ -302,12 +302,19 @@ def _codes(columns: Sequence[Column], values: Sequence[pa.Array | pa.ChunkedArra
     return parts[0] if len(parts) == 1 else join_parts(parts, key_type_of(tuple_of(types)))
 
 
-def _order(keys: Longs, files: Longs, positions: Longs) -> Longs:
-    """Return the order of rows by key, file and position, none negative."""
+def _ordered(keys: Longs, files: Longs, positions: Longs) -> tuple[Longs, Longs, Longs]:
+    """Return rows ordered by key, file and position, none negative. Cost: numbers are sorted, not rows."""
     widths = [int(numbers.max(initial=0)).bit_length() for numbers in (keys, files, positions)]
-    if sum(widths) < 64:
-        return np.argsort((keys << widths[1] | files) << widths[2] | positions)
-    return np.lexsort((positions, files, keys))
+    if sum(widths) > _LONG_BITS:
+        order = np.lexsort((positions, files, keys))
+        return keys[order], files[order], positions[order]
+    rows = np.sort((keys << widths[1] | files) << widths[2] | positions)
+    both = rows >> widths[2]
+    return both >> widths[1], both & ((1 << widths[1]) - 1), rows & ((1 << widths[2]) - 1)
+
+
+_LONG_BITS = 63
+"""Bits of a number in an int64 that is not negative."""
 
 
 def _beside(keys: pa.Table, paths: pa.StringArray, places: Sequence[Places]) -> pa.Table:
@@ -318,14 +325,16 @@ def _beside(keys: pa.Table, paths: pa.StringArray, places: Sequence[Places]) -> 
     used = np.flatnonzero(np.bincount(files))
     ranks = np.searchsorted(used, files)
     used_paths = pc.take(paths, arrow_array(used))
-    by_path = np.argsort(numpy_of(pc.sort_indices(used_paths)))
+    in_order_of_paths = pc.sort_indices(used_paths)
+    by_path = np.argsort(numpy_of(in_order_of_paths))
     absent = np.flatnonzero(np.bincount(numbers, minlength=len(keys)) == 0)
     nowhere = np.full(len(absent), -1)
-    every = np.r_[numbers, absent]
-    order = _order(every, np.r_[by_path[ranks], nowhere] + 1, np.r_[positions, nowhere] + 1)
-    none = order >= len(numbers)
-    path = pc.take(used_paths, arrow_array(np.r_[ranks, nowhere][order], mask=none))
-    position = arrow_array(np.r_[positions, nowhere][order], mask=none)
-    located = pc.take(keys, arrow_array(every[order]))
+    every, files, rows = _ordered(
+        np.r_[numbers, absent], np.r_[by_path[ranks], nowhere] + 1, np.r_[positions, nowhere] + 1
+    )
+    none = files == 0
+    path = pc.take(pc.take(used_paths, in_order_of_paths), arrow_array(files - 1, mask=none))
+    position = arrow_array(rows - 1, mask=none)
+    located = pc.take(keys, arrow_array(every))
     names = place_names(keys.column_names)
     return located.append_column(names[0], path).append_column(names[1], position)
