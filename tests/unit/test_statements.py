@@ -336,7 +336,7 @@ def test_the_command_line_carries_out_statements_of_standard_input(here: Path) -
         (("--on", "dest", "--option", "counts"), "write --option as KEY=VALUE"),
         (("--on", "dest", "--option", "fpp=1"), "takes no option fpp"),
         (("--on", "rand()"), "rand is not read"),
-        ((), "Missing option '--on'"),
+        ((), "name the index and its terms: NAME --on TERM; or --from FILE"),
     ],
 )
 def test_wrong_words_of_the_command_line_have_status_2_and_change_nothing(
