@@ -77,7 +77,7 @@ def _no_files() -> pa.Table:
 @lru_cache(maxsize=64)
 def _schema(text: str, partition_columns: tuple[str, ...], mode: str, generates: bool, file: str) -> Schema:
     schema = parse_schema(text, partition_columns, {"delta.columnMapping.mode": mode}, file)
-    if generates:
+    if generates or not schema.generated:
         return schema
     return Schema(tuple(replace(column, generated="") for column in schema.columns))
 

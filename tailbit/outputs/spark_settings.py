@@ -32,9 +32,17 @@ SAME_SQL = {
 """Settings under which a condition of Spark means the same as that of an answer, of the same values."""
 
 
+_OWN_LETTERS = frozenset(("az", "el", "hy", "lt", "tr"))
+"""Languages whose upper or lower case of a letter is another one, in Java's String or in ICU."""
+
+
 def otherwise_set(spark: Any, settings: Mapping[str, str]) -> str | None:
-    """Return the first of some settings that a session has otherwise, as name=value; None if none is."""
+    """Return the first of some settings that a session has otherwise, as name=value; None if none is.
+
+    The language of its JVM counts as a setting where `lower` or `upper` go by it.
+    """
     for name, wanted in settings.items():
         if (given := spark.conf.get(name, wanted) or wanted).lower() != wanted.lower():
             return f"{name}={given}"
-    return None
+    language = str(spark._jvm.java.util.Locale.getDefault().getLanguage())
+    return f"user.language={language}" if language in _OWN_LETTERS else None

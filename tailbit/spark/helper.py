@@ -1,13 +1,17 @@
 """The process beside Spark's driver that answers from the index: `python -m tailbit.spark.helper`.
 
-A request is a line of JSON on standard input: `id`, `want` (ready, known, files, count, groups, rows),
-`root`, `table` (the table's id), `version`, `where` (texts of conjuncts), `by` (names of columns),
+A request is a line of JSON on standard input: `id`, `want` (ready, letters, known, files, count, groups,
+rows), `root`, `table` (the table's id), `version`, `where` (texts of conjuncts), `by` (names of columns),
 `measures` (pairs of a function and a name), `columns` (names of columns to read), `most` (groups or
 rows), `options` (of the stores), `budget_ms` (how long the driver waits). The reply is a line of JSON with
-that `id` on standard output, as soon as there is one: replies need not come in the order of requests. That
-to `ready` comes at once, whatever else is being answered: so the driver knows that the process lives. Where
-it has `arrow`, that number of bytes of an Arrow IPC stream follow. An answer is of the requested version,
-which it names, and only of a table whose id the index and the log of that version have.
+that `id` on standard output, as soon as there is one: replies need not come in the order of requests. That to
+`ready` comes at once, whatever else is being answered: so the driver knows that the process lives. Where it
+has `arrow`, that number of bytes of an Arrow IPC stream follow. An answer is of the requested version, which
+it names, and only of a table whose id the index and the log of that version have.
+
+A request of `letters` is of no table: it has a `function` (lower or upper) and, in `letters`, every character
+below `most` that the session gives another case, with that; the reply's `differs` is empty where tailbit has
+the same.
 
 A request that cannot be answered from the index alone is declined with a reason, and never ends the process:
 Spark then runs the query as it would without tailbit.
@@ -37,6 +41,7 @@ from tailbit.errors import (
 )
 from tailbit.imports.dataclass import dataclass
 from tailbit.spark.answering.answers import check_table, count, files, groups, known, rows
+from tailbit.spark.answering.letters import compared
 from tailbit.spark.answering.request import OF_CONDITIONS, Declined, Request
 from tailbit.spark.jar import digest
 
@@ -83,6 +88,8 @@ class Helper:
             if given.get("want") == "ready":
                 _check_release(given.get("sources"))
                 return {**head, "ready": True}, b""
+            if given.get("want") == "letters":
+                return {**head, **compared(given)}, b""
             budget = given.get("budget_ms")
             if isinstance(budget, int) and time.monotonic() - arrived > budget / 1000:
                 raise Declined("late")

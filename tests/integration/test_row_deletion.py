@@ -166,6 +166,17 @@ def test_tables_whose_deletes_are_more_than_vectors_are_left_to_delta(
     assert ids(spark, orders) == ids(spark, twin)
 
 
+def test_where_the_jvm_has_letters_of_another_language_delta_deletes(spark: Any, orders: str) -> None:
+    locales = spark._jvm.java.util.Locale
+    before = locales.getDefault()
+    locales.setDefault(spark._jvm.java.util.Locale("tr"))
+    try:
+        plan = tailbit.spark.delete(orders, "id = 1", spark=spark, dry_run=True)
+    finally:
+        locales.setDefault(before)
+    assert (plan.by, plan.reason) == ("delta", "the session has user.language=tr")
+
+
 @pytest.mark.parametrize(
     ("setting", "condition"),
     [

@@ -13,6 +13,7 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.IsNotNull;
 import org.apache.spark.sql.delta.SnapshotDescriptor;
 import org.apache.spark.sql.delta.stats.PreparedDeltaFileIndex;
+import org.apache.spark.sql.internal.SQLConf;
 
 /** What is asked about a scan: its filters in words, its table and its version. */
 final class Question {
@@ -147,6 +148,9 @@ final class Question {
 
   /** Returns a question that only all filters answer. */
   private ObjectNode exact(String want) throws Declined {
+    if (SQLConf.get().ignoreMissingFiles() || SQLConf.get().ignoreCorruptFiles()) {
+      throw new Declined("not-served", "the session ignores files that it cannot read");
+    }
     checkExact();
     return withFilters(want);
   }
