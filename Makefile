@@ -85,8 +85,7 @@ proof: $(VENV)/.test-installed java
 # Spark's answers to the constant questions of tests, recorded anew: review the difference before it is committed.
 verdicts: $(VENV)/.test-installed java
 	rm -rf tests/verdicts
-	TAILBIT_RECORD_VERDICTS=1 $(BIN)/pytest -q tests/integration/test_functions.py tests/integration/test_random_conditions.py \
-		tests/integration/test_error_classes.py tests/integration/test_grammar_of_spark.py tests/integration/test_spark_semantics.py
+	TAILBIT_RECORD_VERDICTS=1 $(BIN)/pytest -q $(shell grep -lE "verdicts|replayed_spark" tests/integration/test_*.py)
 
 # The shipped command under faults, while a writer, readers and upkeep work on the same table.
 soak: SECONDS = 3600

@@ -151,8 +151,14 @@ def pytest_runtest_setup() -> None:
 
 
 @pytest.fixture(scope="session")
-def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def spark(spark_session: Any) -> Any:
     """A real Spark session with Delta Lake, shared by the run (by each worker of it)."""
+    return spark_session
+
+
+@pytest.fixture(scope="session")
+def spark_session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """The session that `spark` and `replayed_spark` share."""
     from support.spark_session import start_spark
 
     many = sum(item.get_closest_marker("spark") is not None for item in request.session.items) > MANY
@@ -180,6 +186,16 @@ def verdicts(request: pytest.FixtureRequest, _verdicts_of_module: Any) -> Iterat
     if _verdicts_of_module.unrecorded > before:
         number = _verdicts_of_module.unrecorded - before
         request.node.user_properties.append((ASKED, (request.node.nodeid, number)))
+
+
+@pytest.fixture
+def replayed_spark(request: pytest.FixtureRequest, verdicts: Any, tmp_path: Path) -> Iterator[Any]:
+    """The session of `spark`, which starts only for what is not recorded (see `support.replay`)."""
+    from support.replay import Replay, ReplayedSpark
+
+    replay = Replay(verdicts, request.node.nodeid, tmp_path)
+    yield ReplayedSpark(lambda: request.getfixturevalue("spark_session"), replay)
+    replay.close()
 
 
 @pytest.fixture(scope="session")

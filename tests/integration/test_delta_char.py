@@ -13,6 +13,13 @@ from support.delta_builder import DeltaBuilder
 from support.judged import JudgedTable
 from tailbit.errors import PredicateError
 
+
+@pytest.fixture
+def spark(replayed_spark: Any) -> Any:
+    """A session for what is not recorded."""
+    return replayed_spark
+
+
 VALUES = (
     *("", " ", "   ", "a", "a  ", "a    ", "ab", "ab ", "abc", "abc  ", "abcd", "abcde", "abcdef"),
     *("\0", "\x01", "ab\x01", "a\x01b", "ab \x01", "abc\x01", "abc \x01", "éé", "éééé", "𝄞", "𝄞𝄞𝄞", None),

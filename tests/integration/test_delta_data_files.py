@@ -19,6 +19,13 @@ from support.delta_builder import DeltaBuilder
 from support.judged import JudgedTable
 from tailbit.errors import DataFileError
 
+
+@pytest.fixture
+def spark(replayed_spark: Any) -> Any:
+    """A session for what is not recorded."""
+    return replayed_spark
+
+
 COLUMNS = (
     "id int, s string, b binary, n bigint, f double, flag boolean, d decimal(20,3), small decimal(5,2),"
     " day date, ts timestamp, ntz timestamp_ntz, place struct<city:string, at:struct<x:int>>,"

@@ -10,6 +10,12 @@ from support.judged import JudgedTable
 from support.profiles import variants
 
 
+@pytest.fixture
+def spark(replayed_spark: Any) -> Any:
+    """A session for what is not recorded."""
+    return replayed_spark
+
+
 @pytest.mark.parametrize("dropped", variants(["deletionVectors", "columnMapping", "typeWidening"], 1))
 @pytest.mark.supports("Histories", "DROP FEATURE of deletionVectors, columnMapping, typeWidening", "exact")
 @pytest.mark.supports("Table features", "checkpointProtection", "exact")

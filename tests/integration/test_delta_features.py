@@ -12,6 +12,12 @@ from tailbit.errors import ColumnTypeError
 from tailbit.tables import open_table
 
 
+@pytest.fixture
+def spark(replayed_spark: Any) -> Any:
+    """A session for what is not recorded."""
+    return replayed_spark
+
+
 @pytest.mark.parametrize("mode", variants(["name", "id"], 1))
 @pytest.mark.supports(
     "Table features", "columnMapping by name", "exact", note="rename, drop, re-add of a name"

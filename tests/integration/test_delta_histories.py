@@ -9,6 +9,13 @@ import pytest
 from support.judged import JudgedTable
 from tailbit.tables import open_table
 
+
+@pytest.fixture
+def spark(replayed_spark: Any) -> Any:
+    """A session for what is not recorded."""
+    return replayed_spark
+
+
 QUESTIONS = ("a = 3", "b = 'x'", "NOT (a > 2 AND b = 'y')", "b IS NULL OR p = 'q'")
 
 

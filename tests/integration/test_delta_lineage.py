@@ -14,6 +14,13 @@ from support.delta_builder import DeltaBuilder
 from support.judged import JudgedTable
 from support.profiles import PROOF, variants
 
+
+@pytest.fixture
+def spark(replayed_spark: Any) -> Any:
+    """A session for what is not recorded."""
+    return replayed_spark
+
+
 QUESTIONS = ("a = 3", "b = 'x'", "NOT (a > 2 AND b = 'y')", "b IS NULL")
 FILES = 10_000 if PROOF else 1_000
 """Files of the commit of 10,000 actions; the other actions name transactions of other writers."""

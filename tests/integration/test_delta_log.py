@@ -22,6 +22,13 @@ from tailbit.errors import CommitGapError, UnknownColumnError, UsageError
 from tailbit.tables import open_table
 from tailbit.tables.snapshot import Snapshot
 
+
+@pytest.fixture
+def spark(replayed_spark: Any) -> Any:
+    """A session for what is not recorded."""
+    return replayed_spark
+
+
 CHECKSUMS: dict[str, Any] = {"spark__databricks__delta__writeChecksumFile__enabled": "true"}
 ROWS = pa.table({"a": pa.array([1, 2, None], pa.int64())})
 QUESTIONS = ("a = 3", "b = 'x' OR a > 40", "p IS NULL", "NOT (p = 'q/ 1%' AND b = 'y')")
@@ -36,9 +43,9 @@ FORMS = {
 
 
 @pytest.fixture(scope="module")
-def written(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
+def written(spark_session: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
     """A table with a log checkpoint of each form, and commits after the last."""
-    table = JudgedTable(spark, str(tmp_path_factory.mktemp("log") / "table"), [])
+    table = JudgedTable(spark_session, str(tmp_path_factory.mktemp("log") / "table"), [])
     rows = [
         f"insert into {{t}} values ({n}, 'x', null), ({n + 1}, 'y', 'q/ 1%'), ({n + 2}, null, '')"
         for n in range(0, 60, 3)

@@ -13,6 +13,13 @@ import tailbit
 from support.delta_builder import DeltaBuilder
 from support.judged import JudgedTable
 
+
+@pytest.fixture
+def spark(replayed_spark: Any) -> Any:
+    """A session for what is not recorded."""
+    return replayed_spark
+
+
 TYPED: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "byte": ("tinyint", ("-128Y", "127Y", "NULL")),
     "short": ("smallint", ("-32768S", "0S", "NULL")),

@@ -15,6 +15,13 @@ from support.drive import Drive
 from support.judged import JudgedTable
 from tailbit.errors import ColumnTypeError
 
+
+@pytest.fixture
+def spark(replayed_spark: Any) -> Any:
+    """A session for what is not recorded."""
+    return replayed_spark
+
+
 ADDRESSES = (
     "address.city = 'Oslo'",
     "address.city IS NULL",

@@ -12,6 +12,15 @@ import pytest
 
 import tailbit
 from support.judged import JudgedTable
+from support.spark_session import session_settings
+from support.verdicts import digest_of
+
+
+@pytest.fixture
+def spark(replayed_spark: Any) -> Any:
+    """A session for what is not recorded."""
+    return replayed_spark
+
 
 Columns = dict[str, pa.Array]
 
@@ -121,14 +130,16 @@ def table_of(spark: Any, path: str, columns: Columns, stored: str = "INT96") -> 
     count = max(map(len, columns.values()))
     filled = {name: pa.concat_arrays([a, pa.nulls(count - len(a), a.type)]) for name, a in columns.items()}
     local = [name for name, values in columns.items() if values.type == pa.timestamp("us")]
-    frame = spark.createDataFrame(pa.table({"id": pa.array(range(count), pa.int32()), **filled}))
-    frame = frame.withColumns({name: frame[name].cast("timestamp_ntz") for name in local})
-    spark.conf.set("spark.sql.parquet.outputTimestampType", stored)
-    try:
-        frame.coalesce(1).write.format("delta").save(path)
-    finally:
-        spark.conf.unset("spark.sql.parquet.outputTimestampType")
+    rows = pa.table({"id": pa.array(range(count), pa.int32()), **filled})
+
+    def write() -> None:
+        frame = spark.createDataFrame(rows)
+        frame = frame.withColumns({name: frame[name].cast("timestamp_ntz") for name in local})
+        with session_settings(spark, {"spark.sql.parquet.outputTimestampType": stored}):
+            frame.coalesce(1).write.format("delta").save(path)
+
     table = JudgedTable(spark, path, list(columns))
+    table.write(["rows", digest_of(rows), stored], write)
     table.follow()
     return table
 

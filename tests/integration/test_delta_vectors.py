@@ -11,6 +11,12 @@ from support.delta_builder import DeltaBuilder
 from support.judged import JudgedTable
 
 
+@pytest.fixture
+def spark(replayed_spark: Any) -> Any:
+    """A session for what is not recorded."""
+    return replayed_spark
+
+
 @pytest.mark.supports("Table features", "deletionVectors, inline", "exact")
 @pytest.mark.supports("Table features", "deletionVectors, in files below the table", "exact")
 @pytest.mark.supports("Table features", "deletionVectors, at absolute paths", "exact")

@@ -10,6 +10,12 @@ import tailbit
 from support.judged import JudgedTable
 
 
+@pytest.fixture
+def spark(replayed_spark: Any) -> Any:
+    """A session for what is not recorded."""
+    return replayed_spark
+
+
 def test_the_judge_agrees_on_a_plain_history(spark: Any, table_path: str) -> None:
     table = JudgedTable(spark, table_path, ["a", "b"])
     table.sql(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 from urllib.parse import unquote, urlparse
@@ -21,7 +21,9 @@ from support.acceleration import patiently_accelerated
 from support.drive import Drive
 from support.oracle import Positions, as_lists
 from support.profiles import PROOF, chosen
+from support.replay import ReplayedSpark
 from support.rows import as_python, canonical
+from support.spark_session import session_settings
 from tailbit.api import IndexedTable
 from tailbit.errors import TailbitError
 from tailbit.tables import Table, open_table
@@ -60,6 +62,7 @@ class JudgedTable:
 
     def __init__(self, spark: Any, path: str, indexed: Sequence[str], index: str | None = None) -> None:
         self.spark, self.path, self.indexed = spark, path, list(indexed)
+        self._replay = spark.replay if isinstance(spark, ReplayedSpark) else None
         self.index = index or f"{path}/_tailbit"
         self._followed: Drive | None = None
         self._opened: tailbit.IndexedTable | None = None
@@ -75,17 +78,28 @@ class JudgedTable:
         With `follow` false the index stays behind until the next statement that it may follow.
         """
         named = {key.replace("__", "."): value for key, value in settings.items()}
-        before = {key: self.spark.conf.get(key, None) for key in named}
-        for key, value in named.items():
-            self.spark.conf.set(key, value)
-        try:
-            for statement in statements:
-                self.spark.sql(statement.replace("{t}", self.name))
-                if follow:
-                    self.follow()
-        finally:
-            for key, value in before.items():
-                self.spark.conf.unset(key) if value is None else self.spark.conf.set(key, value)
+        for statement in statements:
+            self._run(statement.replace("{t}", self.name), named)
+            if follow:
+                self.follow()
+
+    def _run(self, statement: str, settings: Mapping[str, str]) -> None:
+        def act() -> None:
+            with session_settings(self.spark, settings):
+                self.spark.sql(statement)
+
+        self.write([statement, dict(settings)], act)
+
+    def write(self, what: object, act: Callable[[], object]) -> None:
+        """Have Spark write by `act`; `what` it writes is a JSON value, by which the files are recorded."""
+        if self._replay is None:
+            act()
+        else:
+            self._replay.run(what, act)
+
+    def _answer(self, question: object, ask: Callable[[], Any]) -> Any:
+        """Return what Spark answers to a question, a JSON value, or has answered when it was recorded."""
+        return ask() if self._replay is None else self._replay.answer(question, ask)
 
     def follow(self) -> None:
         """Let the index take in what is new."""
@@ -101,6 +115,8 @@ class JudgedTable:
 
     def forget(self) -> None:
         """Spark forgets what it knows of logs: the files were changed behind its back."""
+        if isinstance(self.spark, ReplayedSpark) and not self.spark.is_started:
+            return
         self.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
 
     def judge(
@@ -115,8 +131,7 @@ class JudgedTable:
         compare whole rows as well; dates beyond Python's calendar have none.
         """
         versions = chosen(self.readable()) if versions is None else versions
-        with self._in_zone(zone):
-            expected, whole = self.spark_answers(versions, ["TRUE", *predicates], rows)
+        expected, whole = self._judgement(versions, ["TRUE", *predicates], zone, rows)
         followed, built = self.index, f"{self.path}-built"
         if os.path.exists(followed):
             self._compare("as it is", tailbit.open(self.path, index=followed), expected, zone)
@@ -129,7 +144,9 @@ class JudgedTable:
                 self._compare_plain_sql(expected)
         if self._opened is not None:
             self._compare("followed, and open from the first", self._opened, expected, zone)
-        there = [name for name in self.indexed if self._at_head(name)]
+        there = self._answer(
+            ["at head", self.indexed], lambda: [name for name in self.indexed if self._at_head(name)]
+        )
         if there:
             Drive(self.path, built, there).drain()
             assert tailbit.open(self.path, index=built).verify().problems == []
@@ -141,13 +158,28 @@ class JudgedTable:
         finally:
             shutil.move(f"{self.path}-kept", followed)
 
+    def _judgement(
+        self, versions: Sequence[int], predicates: Sequence[str], zone: str, whole: bool
+    ) -> tuple[Answers, Rows]:
+        """Return what `spark_answers` returns in a time zone, or has returned when it was recorded."""
+
+        def ask() -> list[Any]:
+            with self._in_zone(zone):
+                answers, rows = self.spark_answers(versions, predicates, whole)
+            return [[[*at, found] for at, found in answers.items()], [*map(list, rows.items())]]
+
+        question = ["judge", self.path, list(versions), list(predicates), zone, whole]
+        answers, rows = self._answer(question, ask)
+        return {(version, text): found for version, text, found in answers}, dict(rows)
+
     def judge_facets(self, *columns: str, version: int | None = None) -> None:
         """Compare the values of columns and how often they occur, at one version, with Spark's GROUP BY.
 
         The index answers as it is, and once more there is none. Spark groups by each column in one job.
         """
         at = open_table(self.path).head() if version is None else version
-        for column, expected in self._grouped(at, columns).items():
+        question = ["facets", self.path, at, list(columns)]
+        for column, expected in self._answer(question, lambda: self._grouped(at, columns)).items():
             for opened in (
                 tailbit.open(self.path, index=self.index),
                 IndexedTable(open_table(self.path), f"{self.path}-none"),

@@ -59,6 +59,18 @@ class Verdicts:
         self._used.update(keys)
         return [decoded(self._answers[key]) for key in keys]
 
+    def recorded(self, kind: str, about: str, question: object) -> Any:
+        """Return the recorded answer to one question; None if there is none."""
+        key = key_of(kind, about, question)
+        self._used.add(key)
+        return decoded(self._answers[key]) if key in self._answers else None
+
+    def record(self, kind: str, about: str, question: object, answer: Any) -> None:
+        """Record the answer to one question."""
+        key = key_of(kind, about, question)
+        self._used.add(key)
+        self._answers[key] = encoded(answer)
+
     def _note(self, key: bytes, answer: bytes, question: object) -> None:
         before = self._answers.get(key)
         if PROOF and before is not None:
@@ -70,7 +82,7 @@ class Verdicts:
     def save(self) -> None:
         """Write the answers that were used, if this run records."""
         if RECORDING:
-            used = sorted(self._used)
+            used = sorted(self._used & self._answers.keys())
             table = pa.table({"key": used, "answer": [self._answers[key] for key in used]}, SCHEMA)
             options = pa.ipc.IpcWriteOptions(compression="zstd")
             self._path.parent.mkdir(exist_ok=True)
