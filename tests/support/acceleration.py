@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from support.spark_session import JAVA, SETTINGS
+from support.spark_session import JAVA, SETTINGS, session_settings
 from support.waiting import HANG_S
 from tailbit.spark import accelerate, acceleration_conf, jar
 from tailbit.spark.acceleration import Acceleration
@@ -23,9 +23,10 @@ PATIENT = 30_000
 def patiently_accelerated(spark: Any, serve: Sequence[str] | None = None) -> Iterator[Acceleration]:
     """Accelerate a session until the end of the block; the jar is built before."""
     jar.build()
-    acceleration = accelerate(spark, serve=serve, budget_ms=PATIENT)
-    yield acceleration
-    acceleration.stop()
+    with session_settings(spark, {"spark.tailbit.startMs": str(2 * PATIENT)}):
+        acceleration = accelerate(spark, serve=serve, budget_ms=PATIENT)
+        yield acceleration
+        acceleration.stop()
 
 
 def helper_of(acceleration: Acceleration) -> int:

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from support.predicates import POOLS, literal
+from support.spark_session import session_settings
 
 SCHEMA = pa.schema(
     [
@@ -205,9 +206,10 @@ class SparkHistory(History):
     def dml(self, statement: str) -> None:
         """Run a statement; two times in three it hides rows by deletion vectors, else it rewrites files."""
         vectors = str(self.rng.random() < 0.67).lower()
-        for kind in ("delete", "update", "merge"):
-            self.spark.conf.set(f"spark.databricks.delta.{kind}.deletionVectors.persistent", vectors)
-        self.spark.sql(statement)
+        kinds = ("delete", "update", "merge")
+        names = (f"spark.databricks.delta.{kind}.deletionVectors.persistent" for kind in kinds)
+        with session_settings(self.spark, dict.fromkeys(names, vectors)):
+            self.spark.sql(statement)
 
 
 def unique(rows: pa.Table) -> pa.Table:
