@@ -100,7 +100,7 @@ def test_the_files_of_a_query_are_those_of_its_table_and_its_plan_names_both(
     frame = spark.sql(statement)
     assert set(files) <= set(frame.inputFiles())
     assert _leaves(frame) == leaves
-    assert served(accelerated) == {(mode, early)}
+    assert served(accelerated) == {(mode, early)}, accelerated.last()
     relation = frame._jdf.queryExecution().optimizedPlan().collectLeaves().apply(0)
     assert relation.catalogTable().get().identifier().unquotedString() == f"spark_catalog.{TABLE}"
     assert relation.relation().location().rootPaths().apply(0).toString() == f"file:{table}"
