@@ -82,30 +82,32 @@ def _labels(columns: Iterable[TermColumn], schema: Schema) -> list[str]:
 
 
 def _by_present_names(text: str, columns: Sequence[TermColumn], schema: Schema) -> str:
-    """Return an expression in which columns that were renamed have their present names."""
-    renamed = {
-        tuple(name.lower() for name in name_parts(was.label)): now
-        for was, now in zip(columns, (_labels([column], schema)[0] for column in columns), strict=True)
-        if now != was.label
+    """Return an expression in which columns have their present names, without the name of a table."""
+    present = {
+        tuple(name.lower() for name in name_parts(was.label)): (was.label, _labels([was], schema)[0])
+        for was in columns
     }
-    if not renamed:
-        return text
     for tree in sorted(_columns(parse_predicate(text)), key=lambda tree: tree.start, reverse=True):
         names = tuple(name.lower() for name in tree.names)
-        old = next((names[:n] for n in range(len(names), 0, -1) if names[:n] in renamed), None)
-        if old is not None:
-            fields = "".join(f".{quoted(name)}" for name in tree.names[len(old) :])
-            text = f"{text[: tree.start]}{renamed[old]}{fields}{text[tree.end :]}"
+        # To Spark a name before a dot is a table before it is a column.
+        spans = ((first, end) for first in range(len(names)) for end in range(len(names), first, -1))
+        first, end = next((span for span in spans if names[slice(*span)] in present), (0, 0))
+        before, now = present.get(names[first:end], ("", ""))
+        if first or before != now:
+            fields = "".join(f".{quoted(name)}" for name in tree.names[end:])
+            text = f"{text[: tree.start]}{now}{fields}{text[tree.end :]}"
     return text
 
 
-def _columns(tree: Tree) -> Iterator[Tree]:
-    """Yield the names of columns in an expression."""
-    if tree.kind == "column":
+def _columns(tree: Tree, arguments: frozenset[str] = frozenset()) -> Iterator[Tree]:
+    """Yield the names of columns in an expression; `arguments`: those of the functions around it."""
+    if tree.kind == "column" and tree.names[0].lower() not in arguments:
         yield tree
+    if tree.kind == "lambda":
+        arguments |= {name.lower() for name in tree.names}
     for inner in (tree.first, tree.second, *tree.items):
         if inner is not None:
-            yield from _columns(inner)
+            yield from _columns(inner, arguments)
 
 
 def named_as(scripted: Scripted, table: TableReference) -> Scripted:

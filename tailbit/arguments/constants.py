@@ -20,7 +20,7 @@ def constant_text(value: Any, which: str = "value") -> str:
     ("'it\\'s'", '1.5D', "X'61'", 'NULL')
     """
     if hasattr(value, "item") and getattr(value, "shape", None) == ():
-        value = _item(value, which)
+        value = item_of(value, which)
     if value is None:
         return "NULL"
     for kind, make in _CONSTANTS:
@@ -29,7 +29,7 @@ def constant_text(value: Any, which: str = "value") -> str:
     raise wrong_type(which, value, "a condition, a number, a text, bytes, a date, a datetime, a bool or None")
 
 
-def _item(value: Any, which: str) -> Any:
+def item_of(value: Any, which: str) -> Any:
     """Return the Python value of a numpy scalar.
 
     A time in nanoseconds is accepted if it is a whole number of microseconds. For a time that Python cannot

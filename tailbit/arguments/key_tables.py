@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tailbit.arguments.constants import item_of
 from tailbit.arguments.values import names, wrong_type
 from tailbit.errors import UsageError
 from tailbit.tables.arrow import arrow_array
@@ -92,7 +93,12 @@ def _without_view(type_: pa.DataType) -> pa.DataType:
 
 def _listed(keys: Any) -> list[Any]:
     if isinstance(keys, pa.ChunkedArray) or hasattr(type(keys), "tolist"):
+        # `tolist` makes plain numbers of times in nanoseconds, and of a Series of pandas its own times.
+        is_of_times = (
+            getattr(keys, "ndim", 0) == 1 and getattr(getattr(keys, "dtype", None), "kind", "") == "M"
+        )
         listed = keys.to_pylist() if isinstance(keys, pa.ChunkedArray) else keys.tolist()
+        listed = list(keys) if is_of_times and any(isinstance(value, int) for value in listed) else listed
         if not isinstance(listed, list):
             raise wrong_type("keys", keys, _WANTED)
         return listed
@@ -122,10 +128,17 @@ def _of_values(keys: Sequence[Any], on: Sequence[str] | None) -> pa.Table:
 
 def _table(columns: Sequence[str], values: Sequence[Sequence[Any]]) -> pa.Table:
     try:
-        return pa.table([arrow_array(listed) for listed in values], names=list(columns))
+        return pa.table([arrow_array(_without_datetime64(listed)) for listed in values], names=list(columns))
     except OverflowError as error:
         hint = "Give a number of more than 64 bits as a decimal.Decimal."
         raise UsageError(reason=f"a key is too large a number: {error}", hint=hint) from error
     except (pa.ArrowException, UnicodeEncodeError) as error:
         hint = "Give the values of a key column in one type."
         raise UsageError(reason=f"keys are of several types: {error}", hint=hint) from error
+
+
+def _without_datetime64(values: Sequence[Any]) -> Sequence[Any]:
+    """Return values in which numpy's single days and times, of which Arrow makes no array, are Python's."""
+    if not any(type(value).__name__ == "datetime64" for value in values):
+        return values
+    return [item_of(value, "a key") if type(value).__name__ == "datetime64" else value for value in values]

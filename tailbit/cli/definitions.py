@@ -189,9 +189,9 @@ def _text_of(file: str) -> str:
     from tailbit.errors import TailbitError, UsageError
     from tailbit.tables.storage import SMALL, StorageOptions, open_storage
 
-    folder, _, name = file.rpartition("/")
+    folder, slash, name = file.rpartition("/")
     try:
-        stored = open_storage(folder or ".", StorageOptions.of(storage_options() or {}))
+        stored = open_storage(folder or slash or ".", StorageOptions.of(storage_options() or {}))
         return stored.read(name, SMALL).decode("utf-8")
     except (OSError, TailbitError, UnicodeDecodeError) as refused:
         raise UsageError(

@@ -9,10 +9,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 from deltalake import write_deltalake
 
 import tailbit
 from support.tables import index_of
+from tailbit.cli.main import cli
+from tailbit.errors import UsageError
 from tailbit.index.sql.ddl.script import parse_script
 from tailbit.index.store.table import MetadataTable
 from tailbit.upkeep.statements import table_for
@@ -96,3 +99,25 @@ def test_a_column_that_was_renamed_is_exported_by_its_present_name(path: str) ->
     new.write_text("".join(f"{json.dumps(line)}\n" for line in (protocol, {"metaData": meta})))
     terms = [s.statement.terms[0].text for s in parse_script(tailbit.open(path)._script())]  # type: ignore[union-attr]
     assert terms == ["key", "key % 2"]
+
+
+def test_names_of_tables_and_of_arguments_are_not_taken_for_columns(tmp_path: Path) -> None:
+    """A term may name its column by the table, and an argument of a function may have a column's name."""
+    path = str(tmp_path / "tab")
+    rows = {"s": ["A", "b"], "t": [1, 2], "tags": [["x"], []]}
+    write_deltalake(path, pa.table(rows))
+    for term in ("lower(tab.s)", "t > 1 AND exists(tags, t -> t = 'x')"):
+        tailbit.sql(f"CREATE INDEX `{term[:6]}` ON '{path}' ({term})")
+    terms = [s.statement.terms[0].text for s in parse_script(tailbit.open(path)._script())]  # type: ignore[union-attr]
+    assert terms == ["lower(s)", "t > 1 AND exists(tags, t -> t = 'x')"]
+
+
+def test_a_file_at_the_root_is_not_looked_for_in_the_working_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "no such statements.sql").write_text("CREATE INDEX a ON t (k)")
+    monkeypatch.chdir(tmp_path)
+    given = ["index", "create", str(tmp_path / "t"), "--from", "/no such statements.sql"]
+    refused = CliRunner().invoke(cli, given)
+    assert isinstance(refused.exception, UsageError)
+    assert "cannot be read" in str(refused.exception)

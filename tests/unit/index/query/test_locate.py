@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import numpy as np
 import polars
 import pyarrow as pa
 import pytest
@@ -314,3 +315,14 @@ def test_partition_values_of_a_key_are_those_of_the_log_and_no_data_file_is_read
         ("c", 5, None, None),
         ("a", 16, "part=a", 1),
     ]
+
+
+@pytest.mark.parametrize("unit", ["D", "s", "ns"])
+def test_single_days_and_times_of_numpy_are_keys_in_a_list_as_in_an_array(tmp_path: Path, unit: str) -> None:
+    path = str(tmp_path / "days")
+    day = np.datetime64("2024-01-01", unit)
+    at = pa.array(np.array([day]).astype("datetime64[D]" if unit == "D" else "datetime64[us]"))
+    write_deltalake(path, pa.table({"at": at}))
+    table = tailbit.open(path)
+    for keys in ([day], [{"at": day}], np.array([day])):
+        assert table.locate(keys, on="at")["position"].to_pylist() == [0]
