@@ -98,7 +98,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         from support.profiles import PARTS, TURN
 
         part = f"commit {TURN} has part {TURN % PARTS + 1} of {PARTS}"
-        terminalreporter.write_line(f"of tests by thirds and of random seeds, {part}: make proof has all")
+        terminalreporter.write_line(f"of tests by thirds, {part}: make proof has all")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

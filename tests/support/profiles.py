@@ -26,9 +26,6 @@ STEP = 3
 PARTS = 3
 """`make test` takes one of so many parts of the tests marked `by_thirds`, `make proof` all of them."""
 
-NIGHTLY_SEEDS = 10
-"""Random histories of each kind in `make proof`: those of `make test` are some of them."""
-
 
 def commit_number(folder: Path = Path(__file__).parent) -> int:
     """Return the number of commits up to the one that is checked out; 0 if Git cannot tell."""
@@ -40,7 +37,7 @@ def commit_number(folder: Path = Path(__file__).parent) -> int:
 
 
 TURN = commit_number()
-"""What chooses among parts, seeds and variants: each commit proves others, and each night all of them."""
+"""What chooses among the thirds: each commit proves another, and each night all of them."""
 
 
 def examples(count: int) -> settings:
@@ -49,26 +46,20 @@ def examples(count: int) -> settings:
 
 
 def seeds(count: int) -> range:
-    """Seeds of random histories: `count` in `make test`, by the number of the commit.
-
-    TAILBIT_SEED says from which they are counted, TAILBIT_SEEDS how many are taken from there.
-    """
+    """Seeds of random histories: `count` in `make test`; TAILBIT_SEED says which, TAILBIT_SEEDS how many."""
     first = 1000 * (SEED - 1)
-    if (asked := os.environ.get("TAILBIT_SEEDS")) is not None:
-        return range(first, first + int(asked))
-    first += TURN % max(NIGHTLY_SEEDS // count, 1) * count
-    return range(first, first + count)
+    return range(first, first + int(os.environ.get("TAILBIT_SEEDS", count)))
 
 
 def variants(values: Sequence[T], count: int) -> list[T]:
-    """The values of a parameter: all in `make proof`, else `count` of them, by the number of the commit.
+    """The values of a parameter: `count` of them, by TAILBIT_SEED; all in `make proof` and `make verdicts`.
 
-    >>> len(variants("abcd", 2))
-    2
+    >>> variants("abcd", 2)
+    ['a', 'c']
     """
-    if PROOF:
+    if PROOF or os.environ.get("TAILBIT_RECORD_VERDICTS"):
         return list(values)
-    return [values[(TURN + n * len(values) // count) % len(values)] for n in range(count)]
+    return [values[(SEED - 1 + n * len(values) // count) % len(values)] for n in range(count)]
 
 
 def of_turn(count: int, turn: int = TURN) -> range:
