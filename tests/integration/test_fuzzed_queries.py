@@ -26,5 +26,5 @@ def test_random_queries_of_random_tables_are_answered_as_without_the_index_in_ev
     total = Field(accelerated, str(tmp_path), 1000 * SEED, tables=2).go(rounds=9)
     assert total.findings == []
     assert total.lagging
-    # The other modes serve some of so few queries: `make fuzz KIND=spark` fails where one serves none.
-    assert "files, late" in total.served
+    # So few queries are served in some of the modes: `make fuzz KIND=spark` fails where one serves none.
+    assert len(total.served) > 2

@@ -19,7 +19,7 @@ from pyspark.errors import PySparkException
 
 from support.fuzzer.tally import Tally
 from support.plain_sql.statements import SHAPES, Branch, branch
-from support.plain_sql.table import RandomTable
+from support.plain_sql.table import PIECES, RandomTable
 from tailbit.spark.acceleration import Acceleration
 
 TABLES, EACH = 4, 4
@@ -137,6 +137,8 @@ class Field:
             for version in table.versions:
                 self.spark.catalog.dropTempView(version.view)
             shutil.rmtree(table.path)
+        for name in PIECES:
+            self.spark.conf.unset(name)
         return self.tally
 
     @contextmanager
