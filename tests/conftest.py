@@ -156,6 +156,15 @@ def spark(spark_session: Any) -> Any:
     return spark_session
 
 
+@pytest.fixture(scope="module")
+def accelerated(spark: Any) -> Iterator[Any]:
+    """The acceleration of the shared session, for the tests of a module."""
+    from support.acceleration import patiently_accelerated
+
+    with patiently_accelerated(spark) as acceleration:
+        yield acceleration
+
+
 @pytest.fixture(scope="session")
 def spark_session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """The session that `spark` and `replayed_spark` share."""

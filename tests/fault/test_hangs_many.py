@@ -33,14 +33,6 @@ def application(tmp_path: Path) -> Iterator[Application]:
     made.end_of_test()
 
 
-@pytest.fixture
-def standby(application: Application) -> Iterator[Application]:
-    """A second application of the same configuration."""
-    made = Application(application.folder, "said too.txt")
-    yield made
-    made.end_of_test()
-
-
 def java_of(application: Application) -> psutil.Process:
     """The Java process of an application."""
     found = []

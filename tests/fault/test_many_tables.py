@@ -44,14 +44,6 @@ def application(tmp_path: Path) -> Iterator[Application]:
     made.end_of_test()
 
 
-@pytest.fixture
-def standby(application: Application) -> Iterator[Application]:
-    """A second application of the same configuration."""
-    made = Application(application.folder, "said too.txt")
-    yield made
-    made.end_of_test()
-
-
 def documented_metrics() -> set[str]:
     page = Path(__file__).parents[2].joinpath("docs/operations.md").read_text(encoding="utf-8")
     return set(re.findall(r"`(tailbit_\w+)`", page))

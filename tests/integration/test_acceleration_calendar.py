@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from support.acceleration import patiently_accelerated, rows_of
+from support.acceleration import rows_of
 from support.tables import index_of
 from tailbit.spark.acceleration import MODES, Acceleration
 
@@ -20,12 +20,6 @@ OLDER_NAME = "spark.sql.legacy.parquet.datetimeRebaseModeInRead"
 
 OLD = [date(1, 1, 1), date(1000, 3, 6), date(1000, 3, 7), date(1582, 10, 14)]
 FILES, DAYS = 6, 40
-
-
-@pytest.fixture(scope="module")
-def accelerated(spark: Any) -> Iterator[Acceleration]:
-    with patiently_accelerated(spark) as acceleration:
-        yield acceleration
 
 
 @pytest.fixture(scope="module")

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from support.acceleration import patiently_accelerated, rows_of
+from support.acceleration import rows_of
 from support.tables import index_of
 from tailbit.spark.acceleration import AcceleratedScan, Acceleration
-
-
-@pytest.fixture(scope="module")
-def accelerated(spark: Any) -> Iterator[Acceleration]:
-    with patiently_accelerated(spark) as acceleration:
-        yield acceleration
 
 
 @pytest.fixture(scope="module")

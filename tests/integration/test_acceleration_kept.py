@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException
 
-from support.acceleration import patiently_accelerated
 from support.tables import index_of
 from tailbit.spark.acceleration import Acceleration
 
@@ -47,12 +46,6 @@ ASKED: dict[str, Callable[[Any], Any]] = {
     "rows": lambda frame: frame.where("k = 'k17'"),
     "join": lambda frame: frame.where("i = 7").alias("x").join(frame.where("j = 7").alias("y"), "id"),
 }
-
-
-@pytest.fixture(scope="module")
-def accelerated(spark: Any) -> Iterator[Acceleration]:
-    with patiently_accelerated(spark) as acceleration:
-        yield acceleration
 
 
 @pytest.fixture

@@ -4,26 +4,20 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pyspark
 import pytest
 
-from support.acceleration import patiently_accelerated, rows_of
+from support.acceleration import rows_of
+from support.spark_session import session_settings
 from support.tables import index_of
 from tailbit.spark.acceleration import Acceleration
 
 TABLE = "plans.t"
 WANTED = "k IN ('k7', 'k19')"
 """Twelve rows, two of which have no `z`: a divisor of 0 among them."""
-
-
-@pytest.fixture(scope="module")
-def accelerated(spark: Any) -> Iterator[Acceleration]:
-    with patiently_accelerated(spark) as acceleration:
-        yield acceleration
 
 
 @pytest.fixture(scope="module")
@@ -46,19 +40,6 @@ def table(spark: Any, accelerated: Acceleration, tmp_path_factory: pytest.TempPa
     spark.sql(f"CREATE TABLE {TABLE} USING delta LOCATION '{path}'")
     yield path
     spark.sql("DROP DATABASE plans CASCADE")
-
-
-@contextmanager
-def settings(spark: Any, given: dict[str, str]) -> Iterator[None]:
-    before = {name: spark.conf.get(name, None) for name in given}
-    for name, value in given.items():
-        spark.conf.set(name, value)
-    yield
-    for name, value in before.items():
-        if value is None:
-            spark.conf.unset(name)
-        else:
-            spark.conf.set(name, value)
 
 
 LONG = {"spark.sql.maxPlanStringLength": "100000", "spark.sql.debug.maxToStringFields": "100"}
@@ -119,7 +100,7 @@ def test_explain_names_the_table_and_its_version_and_shows_no_cell(
     version = 0 if "VERSION" in statement else 1
     told = f"Table: spark_catalog.{TABLE}, Version: {version}, Location: file:{table}"
     for kind in ("", "EXTENDED", "FORMATTED", "COST"):
-        with settings(spark, LONG):
+        with session_settings(spark, LONG):
             (text,) = rows_of(spark, f"EXPLAIN {kind} {statement}")
         assert ("IndexedAnswer" in text, told in text, "secret" in text) == (True, True, False), text
 
@@ -152,7 +133,7 @@ def test_a_query_that_raises_does_so_when_it_runs_and_as_without_the_index(
     accelerated: Acceleration, table: str, statement: str
 ) -> None:
     spark, text = accelerated._spark, statement.format(t=TABLE, w=WANTED)
-    with settings(spark, {"spark.sql.ansi.enabled": "true"}):
+    with session_settings(spark, {"spark.sql.ansi.enabled": "true"}):
         for plan in PLANNED.values():
             plan(spark.sql(text))
         assert {scan.served for scan in accelerated.last()} == {RAISING[statement]}
@@ -182,7 +163,7 @@ def test_an_error_that_spark_does_not_meet_is_not_met_with_the_index(
     accelerated: Acceleration, table: str, statement: str
 ) -> None:
     spark, text = accelerated._spark, statement.format(t=TABLE, w=WANTED)
-    with settings(spark, {"spark.sql.ansi.enabled": "true"}):
+    with session_settings(spark, {"spark.sql.ansi.enabled": "true"}):
         assert rows_of(spark, text) == rows_of(spark, text, enabled=False)
         if "LIMIT 0" not in statement:
             assert {scan.served for scan in accelerated.last()} <= {"rows", "counts"}
@@ -190,7 +171,7 @@ def test_an_error_that_spark_does_not_meet_is_not_met_with_the_index(
 
 def test_no_row_is_evaluated_beyond_those_that_are_taken(accelerated: Acceleration, table: str) -> None:
     spark = accelerated._spark
-    with settings(spark, {"spark.sql.ansi.enabled": "true"}):
+    with session_settings(spark, {"spark.sql.ansi.enabled": "true"}):
         ids = [row.id for row in spark.sql(f"SELECT id FROM {TABLE} WHERE k = 'k7'").collect()]
         frame = spark.sql(f"SELECT 1 / (id - {ids[1]}) FROM {TABLE} WHERE k = 'k7'")
         assert len(frame.take(1)) == 1
@@ -263,7 +244,7 @@ def test_whatever_a_frame_is_asked_for_it_gives_as_without_the_index(
     accelerated: Acceleration, table: str, name: str
 ) -> None:
     spark, (_, _, statement) = accelerated._spark, SCANS[name]
-    with settings(
+    with session_settings(
         spark, {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
     ):
         answers = []
@@ -293,7 +274,7 @@ def test_what_two_scans_answer_alike_is_computed_once_and_nothing_else_is(
     accelerated: Acceleration, table: str, name: str, adaptive: str
 ) -> None:
     spark, text = accelerated._spark, JOINS[name].format(t=TABLE, w=WANTED)
-    with settings(
+    with session_settings(
         spark, {"spark.sql.adaptive.enabled": adaptive, "spark.sql.shuffle.partitions": "2"} | LONG
     ):
         assert rows_of(spark, text) == rows_of(spark, text, enabled=False)
@@ -343,7 +324,7 @@ def test_few_rows_are_broadcast_whatever_the_catalog_says_of_the_size_of_the_tab
     large = catalog.getTableMetadata(identify("larger", some("plans"))).stats()
     catalog.alterTableStats(identify("t", some("plans")), large)
     try:
-        with settings(spark, {"spark.sql.autoBroadcastJoinThreshold": "1000"} | LONG):
+        with session_settings(spark, {"spark.sql.autoBroadcastJoinThreshold": "1000"} | LONG):
             joined = f"SELECT x.id FROM {TABLE} x JOIN range(2000) y ON x.id = y.id WHERE x.{WANTED}"
             plan = spark.sql(joined)._jdf.queryExecution().executedPlan().toString()
         assert served(accelerated) == {("rows", True)}

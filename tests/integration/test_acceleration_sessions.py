@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from support.acceleration import patiently_accelerated, rows_of
+from support.acceleration import rows_of
 from support.delta_builder import DeltaBuilder
 from support.tables import index_of
 from tailbit.spark.acceleration import Acceleration
@@ -53,12 +53,6 @@ def made(path: Path) -> str:
         write_deltalake(str(path), pa.table(rows), mode="append")
     index_of(str(path), ["name"])
     return str(path)
-
-
-@pytest.fixture(scope="module")
-def accelerated(spark: Any) -> Iterator[Acceleration]:
-    with patiently_accelerated(spark) as acceleration:
-        yield acceleration
 
 
 @pytest.fixture(scope="module")

@@ -10,24 +10,17 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from support.acceleration import PATIENT, helper_of, kill, logged, patiently_accelerated
+from support.acceleration import PATIENT, helper_of, kill, logged
 from support.tables import index_of
 from tailbit.spark.acceleration import Acceleration
 
 TABLES, TILES = 5, 10
 START_S = 90
-
-
-@pytest.fixture(scope="module")
-def accelerated(spark: Any) -> Iterator[Acceleration]:
-    with patiently_accelerated(spark) as acceleration:
-        yield acceleration
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +14,10 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from support.acceleration import helper_of, kill, logged, patiently_accelerated, rows_of
+from support.acceleration import helper_of, kill, logged, rows_of
 from support.tables import index_files, index_of, truncated
 from tailbit.index.kinds.bitmap_index.kind import BITMAP_INDEX
 from tailbit.spark.acceleration import Acceleration
-
-
-@pytest.fixture(scope="module")
-def accelerated(spark: Any) -> Iterator[Acceleration]:
-    with patiently_accelerated(spark) as acceleration:
-        yield acceleration
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import math
 import shutil
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +16,11 @@ from deltalake import write_deltalake
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from support.acceleration import patiently_accelerated
 from support.profiles import PROOF, variants
 from support.tables import index_of
 from tailbit.spark.acceleration import MODES, Acceleration
 
 READERS, JOINS = 4, 400 if PROOF else 20
-
-
-@pytest.fixture(scope="module")
-def accelerated(spark: Any) -> Iterator[Acceleration]:
-    with patiently_accelerated(spark) as acceleration:
-        yield acceleration
 
 
 def hot(generation: int) -> pa.Table:

@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import pytest
-
-from support.acceleration import patiently_accelerated
 from support.plain_sql.rounds import Field
 from support.profiles import SEED
 from tailbit.spark.acceleration import Acceleration
-
-
-@pytest.fixture(scope="module")
-def accelerated(spark: Any) -> Iterator[Acceleration]:
-    with patiently_accelerated(spark) as acceleration:
-        yield acceleration
 
 
 def test_random_queries_of_random_tables_are_answered_as_without_the_index_in_every_mode(

@@ -59,7 +59,7 @@ def run(name: str, asked: argparse.Namespace) -> int:
                     for finding in tally.findings:
                         print(finding, flush=True)
                     total = tally if total is None else total.__iadd__(tally)
-                    done, wrong = _done(total, kind), len(total.findings)
+                    done, wrong = total.cells()[kind.unit], len(total.findings)
                     told = f"{name}: {done:,} {kind.unit}, {wrong} mismatches"
                     reached = time.monotonic() - began if end else done
                     progress.update(bar, completed=reached, description=told)
@@ -88,10 +88,6 @@ def record(page: Path, kind: Kind, seed: int, total: Tally, minutes: float, day:
     cells: Mapping[str, object] = {"date": day, "seed": seed}
     cells = {**cells, **{name: f"{number:,}" for name, number in total.cells().items()}}
     write_row(page, *kind.marks, {**cells, "mismatches": len(total.findings), "minutes": f"{minutes:.0f}"})
-
-
-def _done(total: Tally, kind: Kind) -> int:
-    return total.cells()[kind.unit]
 
 
 def tallies(
