@@ -7,11 +7,12 @@ values of a range only if it raises for none.
 
 Worked example:
 
-    year(day) * 100 + month(day)    unvarying: no year of a DATE overflows an INT pmod(hash(k), 64)
-    unvarying k + 1                           unvarying unless it raises, as where k is the greatest BIGINT
-    CAST(s AS DATE)                 not: what is a date, and what is NULL in its place, is not the same
-    everywhere upper(s)                        not: it depends on the locale CAST(ts AS DATE)
-    not: it depends on the time zone; of a TIMESTAMP_NTZ it is unvarying
+    year(day) * 100 + month(day)   unvarying: no year of a DATE overflows an INT
+    pmod(hash(k), 64)              unvarying
+    k + 1                          unvarying unless it raises, as where k is the greatest BIGINT
+    CAST(s AS DATE)                not: what is a date, and what is NULL instead, differs
+    upper(s)                       not: it depends on the locale
+    CAST(ts AS DATE)               not: it depends on the time zone; of a TIMESTAMP_NTZ it is unvarying
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ def _by_present_names(text: str, columns: Sequence[TermColumn], schema: Schema) 
     }
     for tree in sorted(_columns(parse_predicate(text)), key=lambda tree: tree.start, reverse=True):
         names = tuple(name.lower() for name in tree.names)
-        # To Spark a name before a dot is a table before it is a column.
+        # What stands before the name of a column that the term reads is a table's.
         spans = ((first, end) for first in range(len(names)) for end in range(len(names), first, -1))
         first, end = next((span for span in spans if names[slice(*span)] in present), (0, 0))
         before, now = present.get(names[first:end], ("", ""))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MODES = ("files", "counts", "groups", "rows")
 """What may be served; see docs/spark.md."""
 
-GONE = {"positions": 'give "rows", and "files" for more rows than a plan holds'}
+GONE = {"positions": 'Give "rows", and "files" for more rows than a plan holds.'}
 """Modes of former releases, with what to give in their place."""
 
 START = 60
@@ -129,11 +129,8 @@ def accelerated(
     modes = list(MODES) if serve is None else names("serve", serve)
     if unknown := [mode for mode in modes if mode not in MODES]:
         mode = unknown[0]
-        is_gone = mode in GONE
-        hint = (
-            f"{GONE[mode][0].upper()}{GONE[mode][1:]}." if is_gone else f"The modes are {', '.join(MODES)}."
-        )
-        raise UsageError(reason=f"serve: {mode!r} is {'gone' if is_gone else 'no mode'}", hint=hint)
+        hint = GONE.get(mode, f"The modes are {', '.join(MODES)}.")
+        raise UsageError(reason=f"serve: {mode!r} is {'gone' if mode in GONE else 'no mode'}", hint=hint)
     prefixes = [] if tables is None else [_prefix(path) for path in names("tables", tables)]
     budget = whole("budget_ms", budget_ms)
     if not hasattr(spark, "_jsparkSession"):
