@@ -84,7 +84,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     """Say how many questions without a recorded answer Spark was asked, and which suites the night has."""
     reports = [report for reports in terminalreporter.stats.values() for report in reports]
     properties = [p for report in reports for p in getattr(report, "user_properties", ())]
-    asked = {(name, test): number for name, (test, number) in properties if name == ASKED}
+    # A report of each phase of a test has its properties, and other tests have properties of their own.
+    asked = dict(value for name, value in properties if name == ASKED)
     if asked:
         number = sum(asked.values())
         terminalreporter.write_line(

@@ -37,6 +37,9 @@ JAVA_BUSY = 0.2
 REMOTE_TASK_S = 1800.0
 """Seconds that tasks on other machines, whose CPU time is not seen, may take without one of them ending."""
 
+EXECUTOR_START_S = 300.0
+"""Seconds that an executor that has registered may take before its first task, as to fetch files."""
+
 
 @dataclass(frozen=True)
 class Sampled:
@@ -151,8 +154,13 @@ class Sampler:
         """Record a wait if tasks wait for an executor, or run on machines whose work is not visible here."""
         if not executors(query.spark):
             self._life.wait_for(waiting_for_executors(query.spark, query.spark.sparkContext.master))
-        elif at_work and time.monotonic() - self._unchanged_since < REMOTE_TASK_S:
+            self._unchanged_since = time.monotonic()
+            return
+        unchanged_s = time.monotonic() - self._unchanged_since
+        if at_work and unchanged_s < REMOTE_TASK_S:
             self._life.wait_for(self._life.doing_now)
+        elif not at_work and unchanged_s < EXECUTOR_START_S:
+            self._life.wait_for("waiting for an executor that has registered to take a task")
 
 
 def _stages(query: Sampled) -> tuple[list[SparkStageInfo], list[SparkStageInfo]]:

@@ -7,23 +7,30 @@ import os
 import socket
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import psutil
 import pyspark
 import pytest
+from deltalake import write_deltalake
 
 from support.shipped import Shipped
-from support.tables import three_commits
+from support.tables import rows, three_commits
 from support.waiting import HANG_S, wait_until
 from tailbit.checkpoints.signs import State, last_sign
 from tailbit.streaming.life.cluster import why_silent
 from tailbit.tables.storage import LocalStorage
 
 pytestmark = pytest.mark.spark
+
+LIMIT_S = 10
+"""Seconds without a sign of life after which the runs of this module end."""
 
 _SCRIPT = Path(__file__).parents[2] / "deploy" / "standalone" / "cluster.sh"
 
@@ -62,6 +69,37 @@ class Cluster:
             return subprocess.Popen(words, env=os.environ | own, stdout=log, stderr=log)
 
 
+@contextmanager
+def file_held_from_the_second_on(freed: threading.Event) -> Iterator[str]:
+    """The URL of a file that the driver, who asks first, gets at once, and executors once `freed` is set."""
+    asked = iter(range(1_000))
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            if next(asked):
+                freed.wait(HANG_S)
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"fetched")
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/held"
+        finally:
+            freed.set()
+            server.shutdown()
+
+
+def outlives_its_limit(run: Shipped) -> None:
+    """Return once a command has lived for half as long again as it may live without a sign of life."""
+    until = time.monotonic() + 1.5 * LIMIT_S
+    run.wait(lambda: time.monotonic() > until)
+
+
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
     """A cluster whose master answers, and whose workers were killed."""
@@ -93,7 +131,7 @@ def test_a_cluster_without_workers_is_told_of_and_the_first_worker_that_comes_do
     cluster: Cluster, tmp_path: Path
 ) -> None:
     run = Shipped(three_commits(str(tmp_path / "orders")), tmp_path / "output")
-    run.start("--columns", "k,v", "--master", cluster.master, "--stall-limit", "10s")
+    run.start("--columns", "k,v", "--master", cluster.master, "--stall-limit", f"{LIMIT_S}s")
     late = None
     try:
         (said,) = run.wait(lambda: notices(run, "waiting for executors"))
@@ -110,6 +148,38 @@ def test_a_cluster_without_workers_is_told_of_and_the_first_worker_that_comes_do
         if late is not None:
             late.kill()
             late.wait(HANG_S)
+
+
+def test_an_executor_that_is_slow_to_start_and_a_task_on_another_machine_that_says_nothing_outlive_the_limit(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Shipped(three_commits(str(tmp_path / "orders")), tmp_path / "output")
+    freed = threading.Event()
+    with file_held_from_the_second_on(freed) as url:
+        (tmp_path / "conf").mkdir()
+        (tmp_path / "conf" / "spark-defaults.conf").write_text(f"spark.files {url}\n")
+        monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path / "conf"))
+        worker = cluster.new_worker()
+        try:
+            run.start("--columns", "k,v", "--master", cluster.master, "--stall-limit", f"{LIMIT_S}s")
+            run.wait(lambda: "an executor that has registered" in _doing(run))
+            outlives_its_limit(run)
+            freed.set()
+            run.wait_covered(2)
+            executors = psutil.Process(worker.pid).children()
+            for executor in executors:
+                executor.suspend()
+            write_deltalake(run.table, rows(30), mode="append")
+            outlives_its_limit(run)
+            for executor in executors:
+                executor.resume()
+            run.wait_covered(3)
+            assert run.terminate() == 0
+            run.wait_gone()
+        finally:
+            run.kill_group()
+            worker.kill()
+            worker.wait(HANG_S)
 
 
 def test_a_master_that_nobody_answers_at_is_told_of_at_once_and_sigterm_ends_the_wait(
