@@ -20,7 +20,7 @@ PACKAGES := tables index checkpoints streaming
 # As pip does for a wheel: a first question compiles nothing, also where Python may write no bytecode itself.
 COMPILED = $(BIN)/python -m compileall -q tailbit $(PACKAGES)
 
-.PHONY: help test tools lint audit demo demo-hudi support-page functions-page python-page cli-page site fuzz proof soak load kill bench time-zones constraints hudi-env hudi-live hudi-tables clean java jar pictures verdicts
+.PHONY: help test tools lint audit licences demo demo-hudi support-page functions-page python-page cli-page site fuzz proof soak load kill bench time-zones constraints hudi-env hudi-live hudi-tables clean java jar pictures verdicts
 
 help:
 	@echo "make demo             index a live table while it changes, and answer from it"
@@ -29,6 +29,7 @@ help:
 	@echo "make tools            Prometheus, Alertmanager and Chromium, which some tests of make test need: as root of Debian"
 	@echo "make lint             ruff, mypy and import-linter alone"
 	@echo "make audit            known vulnerabilities of the pinned packages; status 75 of its command where nobody can be asked"
+	@echo "make licences         the licences of what is installed beside tailbit: checks them, and writes their list into NOTICE"
 	@echo "make proof            the suites of the night, and Spark judges every version of every history: SEED=1; to docs/testing.md"
 	@echo "make verdicts         ask Spark the constant questions of the tests and record its answers in tests/verdicts"
 	@echo "make soak             kills and other faults under a live writer: SECONDS=3600 SEED=1; to docs/guarantees.md"
@@ -70,6 +71,9 @@ lint: $(VENV)/.test-installed
 # pip-audit has an environment of its own; CI goes on where it cannot be installed or cannot ask.
 audit: | $(BIN)/python
 	cd tests && $(BIN)/python -m support.audit --version $(PIP_AUDIT) --folder $(VENV)/audit $(AUDIT_ARGS)
+
+licences: $(VENV)/.test-installed
+	cd tests && $(BIN)/python -m support.licences --write
 
 demo: $(VENV)/.demo-installed java
 	@rm -rf build/demo

@@ -14,6 +14,7 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Iterable
+from importlib.metadata import distribution
 from pathlib import Path
 
 from tailbit.errors import RequirementError
@@ -63,10 +64,20 @@ def build() -> Path:
         unfinished = Path(folder) / _JAR.name
         with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED) as jar:
             jar.writestr(zipfile.ZipInfo(_STAMP), digest())
+            for name in ("LICENSE", "NOTICE"):
+                jar.writestr(zipfile.ZipInfo(f"META-INF/{name}"), _paper(name))
             for path in sorted(classes.rglob("*.class")):
                 jar.writestr(zipfile.ZipInfo(path.relative_to(classes).as_posix()), path.read_bytes())
         unfinished.replace(_JAR)
     return _JAR
+
+
+def _paper(name: str) -> str:
+    """Return the licence or the notice: a checkout has the original, the metadata of a wheel a copy."""
+    original = _HERE.parents[1] / name
+    if original.exists():
+        return original.read_text(encoding="utf-8")
+    return distribution("tailbit").read_text(f"licenses/{name}") or ""
 
 
 def _sources() -> list[Path]:

@@ -20,7 +20,8 @@ from support.pages import README, ROOT, blocks, section, text_of
 
 [LINES] = blocks(section(text_of(README), "Install, and ask your own table"), "sh")
 COMMANDS = [line.split("  #")[0].strip() for line in LINES.splitlines()]
-OF_THE_PROJECT = ("tailbit", "tables", "index", "checkpoints", "streaming", "pyproject.toml", "README.md")
+PAPERS = ("pyproject.toml", "README.md", "LICENSE", "NOTICE")
+OF_THE_PROJECT = ("tailbit", "tables", "index", "checkpoints", "streaming", *PAPERS)
 ROWS = 2_000_000
 MINUTES = 15
 """A bound for machines that are slow or loaded; two cores that do nothing else take one to three."""
