@@ -93,9 +93,7 @@ verdicts: $(VENV)/.test-installed java
 
 # The shipped command under faults, while a writer, readers and upkeep work on the same table.
 soak: SECONDS = 3600
-soak: export TAILBIT_CLASS_ARCHIVE := $(VENV)/classes
 soak: $(VENV)/.test-installed java
-	$(BIN)/tailbit archive-classes
 	cd tests && $(BIN)/python -m support.soak --seconds $(SECONDS) --seed $(SEED) --record ../docs/guarantees.md
 
 # Load of a kind: one table, whose writers commit faster than people do; `definitions`, where indexes of every kind are

@@ -2,20 +2,18 @@
 
 Usage: python workloads/run_once.py. Spark's start-up is a first build of one row, with the same columns. The
 kernel is the same tasks (decode, build, write) in two processes, without Spark and without a commit. A run
-that finds nothing to do starts no Spark. `unarchived`: a first build where Java has no archive of Spark's
-classes, as before `tailbit archive-classes`.
+that finds nothing to do starts no Spark.
 """
 
 from __future__ import annotations
 
-import os
 import pathlib
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 
 import deltalake
@@ -35,7 +33,6 @@ EIGHT = (*COLUMNS, "l_linestatus", "l_quantity", "l_discount", "l_shipinstruct")
 
 def main(repeats: int = 3) -> None:
     table = lineitem()
-    subprocess.run([_TAILBIT, "archive-classes", "--quiet"], check=True)
     with tempfile.TemporaryDirectory() as folder:
         small = pathlib.Path(folder, "one row")
         deltalake.write_deltalake(small, deltalake.DeltaTable(table).to_pyarrow_dataset().head(1))
@@ -45,30 +42,27 @@ def main(repeats: int = 3) -> None:
 
 
 def _measure(table: pathlib.Path, small: pathlib.Path, columns: Sequence[str], repeats: int) -> None:
-    runs = [
-        (_first(table, columns), _run(table, []), _first(small, columns), _first(table, columns, off=True))
-        for _ in range(repeats)
-    ]
-    whole, nothing, start_up, bare = (statistics.median(seconds) for seconds in zip(*runs, strict=True))
+    runs = [(_first(table, columns), _run(table, []), _first(small, columns)) for _ in range(repeats)]
+    whole, nothing, start_up = (statistics.median(seconds) for seconds in zip(*runs, strict=True))
     with ProcessPoolExecutor(CORES) as pool:
         _kernel(table, columns, pool)
         kernel = statistics.median(_kernel(table, columns, pool) for _ in range(repeats))
-    took = {"whole s": whole, "start-up s": start_up, "nothing to do s": nothing, "unarchived s": bare}
+    took = {"whole s": whole, "start-up s": start_up, "nothing to do s": nothing}
     took |= {"above start-up s": whole - start_up, "kernel s": kernel}
     ratio = round((whole - start_up) / kernel, 2)
     tell({"columns": len(columns)} | {n: round(s, 2) for n, s in took.items()} | {"above / kernel": ratio})
 
 
-def _first(table: pathlib.Path, columns: Sequence[str], off: bool = False) -> float:
-    """Seconds of a first build; `off`: Java has no archive of classes."""
+def _first(table: pathlib.Path, columns: Sequence[str]) -> float:
+    """Seconds of a first build."""
     without_index(table)
-    return _run(table, ["--columns", ",".join(columns)], {"TAILBIT_CLASS_ARCHIVE": "off"} if off else {})
+    return _run(table, ["--columns", ",".join(columns)])
 
 
-def _run(table: pathlib.Path, arguments: Sequence[str], setting: Mapping[str, str] | None = None) -> float:
+def _run(table: pathlib.Path, arguments: Sequence[str]) -> float:
     command = [_TAILBIT, "run", table, "--once", "--quiet", *arguments]
     began = time.perf_counter()
-    subprocess.run(command, check=True, stderr=subprocess.DEVNULL, env=os.environ | dict(setting or {}))
+    subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
     return time.perf_counter() - began
 
 

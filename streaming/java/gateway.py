@@ -15,7 +15,6 @@ from contextlib import suppress
 from typing import Any
 
 from tailbit.errors import RequirementError
-from tailbit.streaming.java.class_archive import OPTIONS_OF_JAVA
 
 _NOISE = ("WARNING: Using incubator modules",)
 _ASIDE = re.compile(
@@ -43,6 +42,9 @@ QUICK_COMPILER = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 Spark plans every batch anew, in code so large that the optimising compiler is busy with it for the first
 thousands of batches: see docs/decisions.md.
 """
+
+OPTIONS_OF_JAVA = ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
+"""Environment variables through which Java gets options, besides Spark's settings."""
 
 _COLLECTED = re.compile(r"-XX:\+Use\w+GC\b")
 

@@ -13,13 +13,11 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tailbit.errors import RequirementError
 from tailbit.imports.dataclass import dataclass
-from tailbit.streaming.java.class_archive import use_archive
 from tailbit.streaming.java.gateway import QUICK_COMPILER, JavaErrors, launch_java, small_java
 from tailbit.streaming.java.quiet import hush_accumulators, hush_python
 from tailbit.streaming.java.workers import CHOSEN, variables_of_workers
@@ -189,14 +187,13 @@ def build_session(
         _join_context(settings)
         return Session(SparkSession.builder.config(map=settings).getOrCreate())
     settings = session_settings(master, ui, extra, short) | named | {"spark.master": master}
-    archive = use_archive(java_binary(), settings["spark.driver.extraJavaOptions"], os.environ)
     variables = _variables(master, settings.get("spark.driver.host"))
     with tempfile.NamedTemporaryFile("w", suffix=".properties") as logging:
         logging.write(_LOGGING)
         logging.flush()
         settings["spark.driver.extraJavaOptions"] += f" -Dlog4j2.configurationFile=file:{logging.name}"
         hush_python()
-        gateway, errors = _launched(settings, archive, variables)
+        gateway, errors = launch_java(settings, variables)
     _make_context(settings, gateway, variables)
     return Session(SparkSession.builder.getOrCreate(), errors)
 
@@ -239,16 +236,6 @@ def _variables(master: str, host: str | None) -> dict[str, str]:
     if host:
         variables["SPARK_LOCAL_IP"] = os.environ.get("SPARK_LOCAL_IP") or host
     return variables
-
-
-def _launched(settings: dict[str, str], archive: str, variables: dict[str, str]) -> tuple[Any, JavaErrors]:
-    """Start Java with the class archive; if Java does not start with the archive, without it."""
-    options = settings["spark.driver.extraJavaOptions"]
-    if archive:
-        with suppress(RequirementError):
-            with_archive = {"spark.driver.extraJavaOptions": f"{options} {archive}"}
-            return launch_java(settings | with_archive, variables)
-    return launch_java(settings, variables)
 
 
 def _in_another_thread(make: Callable[[], SparkContext]) -> SparkContext:

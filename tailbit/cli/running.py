@@ -169,29 +169,6 @@ def _noted_by(systemd: ServiceManager, on_progress: OnProgress | None) -> OnProg
     return note
 
 
-@click.command("archive-classes")
-@click.option("--again", is_flag=True, help="Make it anew where there is one.")
-@click.option("--quiet", is_flag=True, help="Say nothing where all goes well.")
-def archive_classes(again: bool, quiet: bool) -> int:
-    r"""Make every later start of `tailbit run` on this machine take half of Java's work.
-
-    Writes the classes of Spark to a file of some 160 MB, which Java then maps into memory. It takes half a
-    minute, once for each release of Java and Spark; `run` works without it too. The file is in
-    $XDG_CACHE_HOME/tailbit/java, else below ~/.cache, or in the folder that TAILBIT_CLASS_ARCHIVE names, to
-    runs as well. Where that is `off`, none is used.
-
-    \b
-    tailbit archive-classes
-    TAILBIT_CLASS_ARCHIVE=/var/cache/tailbit tailbit archive-classes
-    """
-    from tailbit.streaming.archive_classes import archive_classes as archive
-
-    path, written = archive(again, (lambda _: None) if quiet else partial(click.echo, err=True))
-    if not quiet:
-        click.echo(f"{path}: " + (f"{path.stat().st_size >> 20} MiB" if written else "is there already"))
-    return 0
-
-
 @click.command()
 @click.option(
     "--folder", metavar="PATH", help="Where to put the demo's table.  [default: a temporary folder]"

@@ -12,7 +12,8 @@ import tempfile
 from importlib.metadata import version
 from pathlib import Path
 
-from tailbit.streaming.java.class_archive import SILENT
+SILENT = "-Xlog:disable -Xlog:all=error:stderr"
+"""Java says nothing of an archive that does not fit."""
 
 ARCHIVE = Path(__file__).parents[2] / "build" / f"spark-{version('pyspark')}.jsa"
 

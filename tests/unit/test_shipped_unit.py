@@ -39,12 +39,11 @@ def settings(unit: Path) -> dict[str, str]:
     return dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
 
 
-def test_the_unit_has_state_and_cache_of_its_own_a_memory_limit_and_no_restart_of_a_configuration(
+def test_the_unit_has_a_state_of_its_own_a_memory_limit_and_no_restart_of_a_configuration(
     unit: Path,
 ) -> None:
     values = settings(unit)
     assert values["StateDirectory"] == ("tailbit/%i" if "@" in unit.name else "tailbit")
-    assert values["CacheDirectory"] == "tailbit"
     assert "78" in values["RestartPreventExitStatus"].split()
     assert "75" not in values["RestartPreventExitStatus"].split()
     assert values["Restart"] == "always"
@@ -159,7 +158,7 @@ def test_a_table_in_a_store_needs_a_home_or_a_state_directory(
     tmp_path: Path, s3_root: str, s3_server: Server
 ) -> None:
     write_deltalake(s3_root, pa.table({"c": ["a", "b"]}), storage_options=s3_server.options())
-    home = {"HOME": "/proc/1/home-of-tailbit", "XDG_CACHE_HOME": "", "TAILBIT_CLASS_ARCHIVE": "off"}
+    home = {"HOME": "/proc/1/home-of-tailbit", "XDG_CACHE_HOME": ""}
     done = ran(s3_root, **home, **s3_server.options())
     assert done.returncode == 78, done.stderr
     assert done.stderr.startswith(
