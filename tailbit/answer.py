@@ -53,6 +53,9 @@ class Answer(Analysis):
     _recorded: RecordedCounts | None = None
     _zone: str = "UTC"
     _table: Table | None = None
+    _partition_zone: str = "UTC"
+    _index_path: str | None = None
+    _now: int = 0
 
     def __repr__(self) -> str:
         """Return table, version and predicate in one line."""
@@ -337,19 +340,19 @@ class Answer(Analysis):
 
         return write_view(self._selection, path_text("path", path))
 
-    @tells_vacuumed
-    def dataframe(self, spark: SparkSession) -> DataFrame:
-        """Return the rows as a DataFrame of a Spark session with Delta, in the table's schema.
+    def dataframe(self, spark: SparkSession, columns: Iterable[str] | None = None) -> DataFrame:
+        """Return the rows as a DataFrame of a Spark session, over the data source `tailbit`.
 
-        Spark reads the table's own files, of which the index has named those that may match: nothing is
-        written, so nothing is left to be cleaned up. The DataFrame stays at the answer's version. Its rows
-        come in Spark's order. The rows are all that `count` counts, also where Spark's own filtered read
-        loses rows with NaN or -0.0.
+        `columns`: names, as in `read`; all by default. Spark asks the source for every one of them, so naming
+        the needed ones saves reading the others. The DataFrame stays at the answer's version and at the
+        moment of the answer. Rows come in Spark's order. They are found when Spark runs a query, which needs
+        tailbit on the executors; a data file that is gone is an error of that query.
 
         Raises:
-            UsageError: `spark` is no session with a JVM (in Spark Connect, read format "tailbit" instead),
-                or the table is of another format than Delta.
-            DataFileError: a data file that may match is gone.
+            UsageError: `spark` is no session, or `columns` is no list of names.
+            UnknownColumnError: there is no such column.
+            pyspark.errors.PySparkException: a column has a type that Spark takes from no data source in
+                Python.
 
         >>> import tailbit
         >>> try:
@@ -358,9 +361,9 @@ class Answer(Analysis):
         ...     print(refused)
         spark is 'local[2]', of type str
         """
-        from tailbit.outputs.spark_frame import data_frame
+        from tailbit.spark.source import data_frame
 
-        return data_frame(self._selection, self._text, self._zone, spark)
+        return data_frame(self, spark, None if columns is None else names("columns", columns))
 
     @tells_vacuumed
     def explain(

@@ -267,15 +267,18 @@ class IndexedTable(MaintainedTable):
         covered = None if ledger is None else ledger.covered
         self._freshness.check(self._table, snapshot.version, covered)
         schema = snapshot.schema_in(written)
-        node: Node = Constant(True) if sql is None else bind(sql, schema, zone, table=table_name(self.path))
+        now = self._clock()
+        name = table_name(self.path)
+        node: Node = Constant(True) if sql is None else bind(sql, schema, zone, lambda: now, name)
         damages = Damages() if self.damage is None else Damages(self.damage)
         by_file = _by_file(node, schema)
         coverage = self._cover(snapshot, trusted=ledger is not None)
         selection = Selection(node, coverage, self._table.storage, schema, damages, by_file)
-        if self._index is None or ledger is None:
-            return Answer(self.path, sql, selection, _zone=zone, _table=self._table)
-        recorded = RecordedCounts.now(self._index.state, ledger)
-        return Answer(self.path, sql, selection, covered, recorded, zone, self._table)
+        recorded = None
+        if self._index is not None and ledger is not None:
+            recorded = RecordedCounts.now(self._index.state, ledger)
+        index = None if self._index is None else self.index_path
+        return Answer(self.path, sql, selection, covered, recorded, zone, self._table, written, index, now)
 
     def transitions(
         self, column: str | Condition, from_version: int | str, to_version: int | str

@@ -21,6 +21,7 @@ from tailbit.errors import (
 )
 from tailbit.freshness import Freshness, wait_until_covered
 from tailbit.imports.dataclass import dataclass
+from tailbit.index.expression.present import micros_now
 from tailbit.index.model import Standing
 from tailbit.index.query.coverage import Coverage, cover
 from tailbit.index.store.place import index_path, refuse_index_as_table
@@ -55,6 +56,7 @@ class Handle:
     _opening: Callable[[], MetadataTable] | None = field(default=None, repr=False)
     _trust: tuple[Any, bool] | None = field(default=None, repr=False)
     _freshness: Freshness = field(default=Freshness(), repr=False)
+    _clock: Callable[[], int] = field(default=micros_now, repr=False)
     _lock: threading.RLock = field(default_factory=threading.RLock, repr=False, compare=False)
 
     def __repr__(self) -> str:

@@ -265,12 +265,6 @@ BENCHMARKS = (
         ),
     ),
     Benchmark(
-        "spark_frame",
-        "`Answer.dataframe` beside Spark's own filtered read",
-        ("predicate",),
-        (Target("tailbit / spark", most="at most"),),
-    ),
-    Benchmark(
         "row_changes",
         "`tailbit.spark.delete` and `upsert` beside Delta's DELETE and MERGE",
         ("rows", "change", "keys"),

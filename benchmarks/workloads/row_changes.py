@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 from index_of import keyed_index
 from lineitem import folder
-from spark_frame import FILES, ROWS, files
+from many_files import FILES, ROWS, files
 from timing import tell
 
 import tailbit.spark

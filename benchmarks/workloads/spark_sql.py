@@ -18,7 +18,7 @@ from typing import Any
 
 from index_of import Upkeep
 from lineitem import folder, lineitem, scale
-from spark_frame import ROWS, table
+from many_files import ROWS, table
 from timing import medians, same, tell
 
 from tailbit.spark import accelerate, jar

@@ -6,12 +6,6 @@ import numpy as np
 
 from tailbit.index.predicate.file_truth import FileTruths
 from tailbit.index.query.selection import Selection
-from tailbit.tables.model import FileSlice
-
-
-def candidates(selection: Selection) -> list[FileSlice]:
-    """Return the files that neither the index nor the log prunes, in path order; see `candidate_numbers`."""
-    return selection.snapshot.files.at(candidate_numbers(selection))
 
 
 def candidate_numbers(selection: Selection) -> list[int]:

@@ -86,38 +86,6 @@ def view_log(
     return "".join(json.dumps(action) + "\n" for action in actions).encode(), vectors
 
 
-def plain_add(slice_: FileSlice, storage: Storage) -> Action:
-    """Return an add action of a file with the same hidden rows as in the source's log, without statistics."""
-    hidden = slice_.hidden
-    return {
-        "path": _uri(storage, slice_),
-        "partitionValues": dict(slice_.partition),
-        "size": slice_.size,
-        "modificationTime": slice_.mtime,
-        "dataChange": False,
-        "deletionVector": _descriptor(hidden) if isinstance(hidden, DeletionVector) else None,
-    }
-
-
-def inline_add(file: ShownFile, schema: Schema, storage: Storage) -> Action:
-    """Return an add action that shows only the selected rows of a file; its deletion vector is inline."""
-    hidden = _hidden(file)
-    payload = _payload(hidden)
-    text = encode_z85(payload + b"\0" * (-len(payload) % 4))
-    vector = DeletionVector("i", text, None, len(payload), len(hidden))
-    return {
-        **plain_add(file.slice_, storage),
-        "partitionValues": _partition_values(file.slice_, schema),
-        "stats": json.dumps({"numRecords": file.rows, "tightBounds": False}),
-        "deletionVector": _descriptor(vector) if hidden else None,
-    }
-
-
-def _descriptor(vector: DeletionVector) -> Action:
-    """Return a vector's descriptor as an add action holds it: without `offset` if the vector has none."""
-    return {name: value for name, value in vector.action().items() if value is not None}
-
-
 def _uri(storage: Storage, slice_: FileSlice) -> str:
     return "file://" + quote(storage.resolve(slice_.path))
 

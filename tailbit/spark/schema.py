@@ -28,7 +28,7 @@ def spark_schema(columns: Sequence[Column], arrow: pa.Schema) -> StructType:
     ]
     for column in columns:
         if "variant" in str(column.type.raw):
-            hint = "Leave it out with option columns, or take `answer.dataframe(spark)`."
+            hint = "Leave it out with `columns`, or have Spark read what `to_delta` of an answer writes."
             reason = "Spark takes no variants from Python"
             raise ColumnTypeError(column=column.label, type="variant", reason=reason, hint=hint)
     return StructType.fromJson({"type": "struct", "fields": fields})

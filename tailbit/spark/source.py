@@ -12,7 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pyarrow as pa
@@ -23,10 +26,11 @@ from pyspark.sql.types import DataType, StructType
 
 from tailbit.answer import Answer
 from tailbit.api import open_indexed
-from tailbit.arguments.values import split_names
+from tailbit.arguments.values import split_names, wrong_type
 from tailbit.errors import SchemaError, UsageError
 from tailbit.imports.dataclass import dataclass
 from tailbit.outputs.arrow import batch_reader
+from tailbit.spark.fresh import active
 from tailbit.spark.plain_errors import told_plainly, without_traceback
 from tailbit.spark.schema import spark_schema
 from tailbit.tables import open_table
@@ -37,7 +41,10 @@ from tailbit.tables.storage import NO_OPTIONS, Storage, StorageOptions
 from tailbit.tables.table import Table
 from tailbit.vacuumed import told_rows, vacuumed_told
 
-OPTIONS = ("path", "where", "version", "asOf", "index", "columns", "timeZone", "partitionTimeZone")
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+OPTIONS = ("path", "where", "version", "asOf", "index", "columns", "timeZone", "partitionTimeZone", "now")
 """The options of a load; their case does not matter."""
 
 _NO_TABLE = "CREATE TABLE … USING tailbit cannot work: Spark 4.2 keeps no path for a data source in Python"
@@ -66,10 +73,12 @@ class TailbitSource(DataSource):
     zone = "UTC"
     """Time zone of predicates if the load has no option timeZone."""
 
+    format = "tailbit"
+
     @classmethod
     def name(cls) -> str:
         """Return the name of the format."""
-        return "tailbit"
+        return cls.format
 
     @told_plainly
     def schema(self) -> StructType:
@@ -125,7 +134,7 @@ class TailbitSource(DataSource):
         given = {key.lower(): value for key, value in self.options.items()}
         if "paths" in given:
             raise UsageError(reason="format tailbit was given several paths", hint="Give one: load(path).")
-        if given.get("provider", "").lower() == self.name():
+        if given.get("provider", "").lower() == TailbitSource.format:
             raise UsageError(reason=_NO_TABLE, hint=_VIEW_INSTEAD)
         unknown = sorted(set(given) - {option.lower() for option in OPTIONS})
         if unknown:
@@ -140,7 +149,11 @@ class TailbitSource(DataSource):
         options = self._asked()
         version, zone = options.get("version"), options.get("timezone", self.zone)
         stores = dict(self.storage_options)
-        return open_indexed(options["path"], options.get("index"), storage_options=stores).where(
+        table = open_indexed(options["path"], options.get("index"), storage_options=stores)
+        if "now" in options:
+            now = _micros(options["now"])
+            table._clock = lambda: now
+        return table.where(
             options.get("where"),
             version=version if self._pinned is None else self._pinned,
             as_of=options.get("asof") if self._pinned is None else None,
@@ -162,6 +175,46 @@ def source_with(options: StorageOptions, session_zone: str) -> type[TailbitSourc
     return TailbitSourceOfSession
 
 
+@lru_cache
+def _source_of_answers(options: StorageOptions) -> type[TailbitSource]:
+    """Return the data source of answers, which leaves that of the session as the user registered it."""
+
+    class TailbitAnswers(TailbitSource):
+        storage_options = options
+        format = "tailbit_answer" if options == NO_OPTIONS else f"tailbit_answer_{uuid4().hex}"
+
+    return TailbitAnswers
+
+
+_REGISTERED: WeakKeyDictionary[SparkSession, set[str]] = WeakKeyDictionary()
+"""The names of data sources of answers that a session has."""
+
+
+def data_frame(answer: Answer, spark: SparkSession, columns: list[str] | None) -> DataFrame:
+    """Return the rows of an answer as a DataFrame over a data source; see `Answer.dataframe`."""
+    if not hasattr(spark, "dataSource"):
+        raise wrong_type("spark", spark, "a SparkSession")
+    selection = answer._selection
+    named = None if columns is None else selection.schema.resolve_all(columns)
+    source = _source_of_answers(selection.storage.options)
+    registered = _REGISTERED.setdefault(spark, set())
+    if source.name() not in registered:
+        with active(spark):
+            spark.dataSource.register(source)
+        registered.add(source.name())
+    options = {
+        "where": answer.predicate,
+        "version": str(answer.version_name),
+        "index": answer._index_path,
+        "columns": None if named is None else ", ".join(column.label for column in named),
+        "timeZone": answer._zone,
+        "partitionTimeZone": answer._partition_zone,
+        "now": str(answer._now),
+    }
+    given = {name: value for name, value in options.items() if value is not None}
+    return spark.read.format(source.name()).options(**given).load(answer._path)
+
+
 def _shapes(schema: StructType) -> list[tuple[str, DataType, bool]]:
     return [(field.name, field.dataType, field.nullable) for field in schema]
 
@@ -170,6 +223,19 @@ def _changed(how: str) -> SchemaError:
     """Return the error for a view or DataFrame whose table now has other columns."""
     hint = "Load it again, or create the view again; option columns names the columns that it needs."
     return SchemaError(reason=f"the table's columns have changed since this was loaded: {how}", hint=hint)
+
+
+def _micros(text: str) -> int:
+    """Return the moment that option `now` gives.
+
+    Raises:
+        UsageError: the text is no whole number.
+    """
+    try:
+        return int(text)
+    except ValueError:
+        hint = "Give the microseconds since 1970 in UTC, a whole number."
+        raise UsageError(reason=f"option now of format tailbit is {text!r}", hint=hint) from None
 
 
 def _columns(answer: Answer, names: list[str] | None) -> tuple[list[Column], pa.Schema]:

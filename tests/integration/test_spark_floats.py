@@ -19,7 +19,6 @@ import tailbit
 import tailbit.spark
 from support.profiles import FACTOR, SEED
 from support.tables import index_of
-from tailbit.outputs import spark_frame
 
 VALUES = (None, math.nan, math.inf, -math.inf, 0.0, -0.0, 1.5, -1.5, 20.0, 25.0, 3.0)
 CONSTANTS = (
@@ -103,19 +102,15 @@ def rows_of(frames: dict[str, Any]) -> dict[str, list[int]]:
     return {text: sorted(row for (row,) in frame.select("row").collect()) for text, frame in frames.items()}
 
 
-def conditions(seed: float, count: int) -> list[str]:
-    rng = random.Random(SEED + seed)
+def conditions(count: int) -> list[str]:
+    rng = random.Random(SEED)
     return [*NAMED, *(condition(rng) for _ in range(count * FACTOR))]
 
 
-@pytest.mark.parametrize("most", [-1.0, 1.0], ids=["plain read", "list of files"])
-def test_a_dataframe_has_every_row_that_is_counted_whatever_its_floats_are(
-    spark: Any, table: str, most: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(spark_frame, "MOST_BYTES", most)
+def test_a_dataframe_has_every_row_that_is_counted_whatever_its_floats_are(spark: Any, table: str) -> None:
     opened = tailbit.open(table)
     schema = spark.read.format("delta").load(table).schema
-    frames = {text: opened.where(text).dataframe(spark) for text in conditions(most, 12)}
+    frames = {text: opened.where(text).dataframe(spark) for text in conditions(12)}
     assert all(frame.schema == schema for frame in frames.values())
     wanted = {text: sorted(opened.where(text).read(["row"])["row"].to_pylist()) for text in frames}
     assert {text: opened.where(text).count() for text in frames} == {t: len(r) for t, r in wanted.items()}

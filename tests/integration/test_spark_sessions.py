@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ import pytest
 import tailbit
 import tailbit.spark
 from support.rows import canonical
-from tailbit.index.sql.bind import bind
 
 
 def spelled(rows: Any) -> list[str]:
@@ -62,8 +60,9 @@ def test_a_dataframe_holds_to_the_moment_at_which_the_answer_was_asked(
 ) -> None:
     path = str(tmp_path / "t")
     deltalake.write_deltalake(path, pa.table({"id": range(40)}))
-    monkeypatch.setattr("tailbit.api.bind", partial(bind, clock=lambda: 946_684_799_000_000))
-    answer = tailbit.open(path).where(f"id > 35 AND {moment}")
+    opened = tailbit.open(path)
+    monkeypatch.setattr(opened, "_clock", lambda: 946_684_799_000_000)
+    answer = opened.where(f"id > 35 AND {moment}")
     assert spelled(answer.dataframe(spark).collect()) == ["[36]", "[37]", "[38]", "[39]"]
     assert answer.count() == 4
 

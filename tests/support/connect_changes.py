@@ -1,7 +1,7 @@
-"""Change rows by way of Spark Connect, which is refused: a script for the Python of the tests.
+"""Change rows by way of Spark Connect, which is refused, and read some: a script for the Python of the tests.
 
 Usage: connect_changes.py URL PACKAGES TABLE; PACKAGES: a folder that has what a Connect client needs. It
-prints as JSON what each change of the table, a folder, is refused with.
+prints as JSON what each change of the table, a folder, is refused with, and the rows with k of 1.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ def main() -> None:
         lambda: tailbit.spark.upsert(table, frame, "k", spark=session),
         lambda: tailbit.spark.upsert(table, frame.toArrow(), "k", spark=session),
         lambda: tailbit.spark.upsert(table, frame, "k", dry_run=True),
-        lambda: tailbit.open(table).where("k = 1").dataframe(session),
         lambda: tailbit.spark.accelerate(session),
     ]
     told = []
@@ -38,6 +37,7 @@ def main() -> None:
             told.append(f"done: {change()}")
         except UsageError as refusal:
             told.append(f"{refusal} {refusal.hint}")
+    told.append(str(tailbit.open(table).where("k = 1").dataframe(session).collect()))
     print(json.dumps(told))
 
 

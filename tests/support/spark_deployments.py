@@ -109,7 +109,7 @@ class Server:
             rows += json.loads(printed)
 
     def changed_by_connect(self, table: Path) -> list[str]:
-        """Return what each change of a table is refused with where the session is one of Connect."""
+        """Return what each change of a table is refused with over Connect, and the rows with k of 1."""
         packages = next(Path(_connect_client()).parents[1].glob("lib/python*/site-packages"))
         script = str(Path(__file__).with_name("connect_changes.py"))
         command = [sys.executable, script, f"sc://127.0.0.1:{self.connect}", str(packages), str(table)]

@@ -21,11 +21,9 @@ OF_DELTA = re.compile(
 
 SPEAKS = {
     "streaming/config/jars.py": "refuses jars of Delta of another Spark",
-    "tailbit/answer.py": "to_delta and to_spark, which write for readers of Delta",
+    "tailbit/answer.py": "to_delta, which writes for readers of Delta",
     "tailbit/outputs/__init__.py": "the same",
     "tailbit/outputs/delta_view.py": "the same",
-    "tailbit/outputs/spark_filter.py": "the same",
-    "tailbit/outputs/spark_frame.py": "the same",
     "tailbit/spark/__init__.py": "compares its views with those of Delta",
     "tailbit/spark/acceleration.py": "Spark reads Delta tables, whose scans the index accelerates",
     "tailbit/spark/fresh.py": "the same",
