@@ -1,4 +1,4 @@
-"""Spark SQL asks the index: one call registers a data source and SQL functions with a session.
+"""Spark SQL asks the index: one call registers a data source and an SQL function with a session.
 
 `tailbit.spark.register(spark)`, and `tailbit.spark.sql(spark, "CREATE INDEX ...")`. `tailbit.spark.delete`
 and `tailbit.spark.upsert` change the rows that the index finds; `tailbit.spark.locate` tells where the keys
@@ -65,15 +65,14 @@ def acceleration_conf() -> dict[str, str]:
 
 
 def register(spark: SparkSession, storage_options: Mapping[str, str] | None = None) -> None:
-    """Register `spark.read.format("tailbit")` and four SQL functions with a session.
+    """Register `spark.read.format("tailbit")` and the SQL function `tailbit_locate` with a session.
 
     Views and DataFrames over the data source read the table's head in each query, as those over Delta do.
 
-    The functions are `tailbit_rows`, `tailbit_facets`, `tailbit_locate` (table functions) and
-    `tailbit_count`. Executors need
-    tailbit installed, since Spark finds data source and functions there by their names. `storage_options` are
+    Executors need
+    tailbit installed, since Spark finds data source and function there by their names. `storage_options` are
     those of the stores that the data source reads, named as in delta-rs; Spark never shows them. The
-    functions take them from the environment of the executors. Predicates are read in the time zone that the
+    function takes them from the environment of the executors. Predicates are read in the time zone that the
     session has now (`spark.sql.session.timeZone`); option `timeZone` of a load names another.
 
     Raises:

@@ -1,29 +1,22 @@
-"""SQL functions over tables with an index: `tailbit_count`, `_rows`, `_facets` and `_locate`.
+"""The SQL function `tailbit_locate`, and what is told of the functions that plain SQL has replaced.
 
-The table functions learn their columns when Spark analyses the statement, so path, predicate and version must
-be constants. The version is then fixed: the rows are those of the version that was analysed. Rows cross from
-Python one by one: for more than some ten thousand, `spark.read.format("tailbit")` is the quicker way.
+The function learns its columns when Spark analyses the statement, so path, version and array of keys must be
+constants. The version is then fixed: the places are those of the version that was analysed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from pyspark.sql.functions import udtf
-from pyspark.sql.types import LongType, StructField, StructType
+from pyspark.sql.types import LongType
 from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult
 
-from tailbit.answer import Answer
 from tailbit.api import IndexedTable, open_indexed
-from tailbit.arguments.values import split_names, text
 from tailbit.errors import UsageError
-from tailbit.imports.dataclass import dataclass
-from tailbit.index.model import key_type_of_column
-from tailbit.outputs.facets import facet_table
 from tailbit.spark.locating import Located, OfKeys, located_of
-from tailbit.spark.plain_errors import told_plainly, without_traceback
-from tailbit.spark.schema import python_rows, spark_schema
+from tailbit.spark.plain_errors import told_plainly
 from tailbit.spark.zone import session_zone
 from tailbit.tables.cache import HANDLES_BYTES, Cache
 
@@ -36,6 +29,16 @@ _OPENED: Cache[str, IndexedTable] = Cache(HANDLES_BYTES)
 
 _NO_INDEX = 1 << 16
 """Bytes that the handle of a table without an index counts for in the cache."""
+
+_INSTEAD = {
+    "tailbit_count": "Ask SELECT count(*) of the Delta table, after tailbit.spark.accelerate(spark), or of "
+    'a view: CREATE TEMPORARY VIEW name USING tailbit OPTIONS (path "...", where "...").',
+    "tailbit_facets": "Ask SELECT ..., count(*) ... GROUP BY of the Delta table, after "
+    "tailbit.spark.accelerate(spark).",
+    "tailbit_rows": 'Read spark.read.format("tailbit").option("where", "...").load(path), or in SQL a view: '
+    'CREATE TEMPORARY VIEW name USING tailbit OPTIONS (path "...", where "...").',
+}
+"""SQL functions that are gone, and what does the same."""
 
 
 def opened(path: str) -> IndexedTable:
@@ -52,102 +55,38 @@ def opened(path: str) -> IndexedTable:
 
 
 def register_functions(spark: SparkSession) -> None:
-    """Register the four functions with a session; the session's time zone is pickled with their code."""
-    zone = session_zone(spark)
+    """Register `tailbit_locate` with a session; the session's time zone is pickled with its code.
+
+    The functions that are gone are registered too, to say what to use instead.
+    """
+    spark.udtf.register("tailbit_locate", udtf(locating_in(session_zone(spark))))
 
     @told_plainly
-    def tailbit_count(path: str, predicate: str | None = None, version: int | None = None) -> int:
-        return opened(path).where(predicate, version=version, zone=zone).count()
-
-    class TailbitRows(Rows):
-        @staticmethod
-        @told_plainly
-        def analyze(
-            path: AnalyzeArgument,
-            predicate: AnalyzeArgument | None = None,
-            version: AnalyzeArgument | None = None,
-        ) -> OfVersion:
-            return rows_of(_answer(path, predicate, version, zone), zone)
-
-    class TailbitFacets(Facets):
-        @staticmethod
-        @told_plainly
-        def analyze(
-            path: AnalyzeArgument,
-            column: AnalyzeArgument,
-            predicate: AnalyzeArgument | None = None,
-            version: AnalyzeArgument | None = None,
-        ) -> OfVersion:
-            named = text("column", _constant("column", column))
-            return facets_of(_answer(path, predicate, version, zone), named, zone)
+    def tailbit_count(*_: Any) -> int:
+        _refuse("tailbit_count")
 
     spark.udf.register("tailbit_count", tailbit_count, LongType())
-    spark.udtf.register("tailbit_rows", udtf(TailbitRows))
-    spark.udtf.register("tailbit_facets", udtf(TailbitFacets))
-    spark.udtf.register("tailbit_locate", udtf(locating_in(zone)))
+    for name in ("tailbit_facets", "tailbit_rows"):
+        spark.udtf.register(name, udtf(_refusing(name)))
 
 
-@dataclass
-class OfVersion(AnalyzeResult):
-    """The columns of a table function, the version that they belong to, and the predicate's time zone."""
+def _refusing(name: str) -> type[Any]:
+    """Return a table function that refuses its analysis."""
 
-    version: int = 0
-    zone: str = "UTC"
+    class Gone:
+        @staticmethod
+        @told_plainly
+        def analyze(*_: AnalyzeArgument, **__: AnalyzeArgument) -> AnalyzeResult:
+            _refuse(name)
 
+        def eval(self, *_: Any, **__: Any) -> Iterator[tuple[Any, ...]]:
+            _refuse(name)
 
-class Rows:
-    """`tailbit_rows(path, predicate, version)`: the rows of a table, in all its columns."""
-
-    def __init__(self, analyzed: OfVersion) -> None:
-        self._at = analyzed
-
-    def eval(
-        self, path: str, predicate: str | None = None, version: int | None = None
-    ) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows."""
-        with without_traceback():
-            _, tables = opened(path).where(predicate, version=self._at.version, zone=self._at.zone).stream()
-            for table in tables:
-                yield from python_rows(table)
+    return Gone
 
 
-def rows_of(answer: Answer, zone: str) -> OfVersion:
-    """Return the columns and the version of an answer's rows."""
-    columns = spark_schema(answer._selection.schema.columns, answer.stream(limit=0)[0])
-    return OfVersion(columns, version=answer.version, zone=zone)
-
-
-class Facets:
-    """`tailbit_facets(path, column, predicate, version)`: matching rows per value, most frequent first.
-
-    For several columns, such as "a, b", rows are counted per combination of values. In place of a column may
-    stand an expression, such as "date_trunc('month', ts)".
-    """
-
-    def __init__(self, analyzed: OfVersion) -> None:
-        self._at = analyzed
-
-    def eval(
-        self, path: str, column: str, predicate: str | None = None, version: int | None = None
-    ) -> Iterator[tuple[Any, ...]]:
-        """Yield a row per value, or per combination of values."""
-        with without_traceback():
-            answer = opened(path).where(predicate, version=self._at.version, zone=self._at.zone)
-            yield from python_rows(answer.facet_table(*_named(column)))
-
-
-def facets_of(answer: Answer, named: str, zone: str) -> OfVersion:
-    """Return the facet columns in their types, and `count`."""
-    schema = answer._selection.schema
-    facet_columns = answer._keys(*_named(named))
-    for column in facet_columns:
-        key_type_of_column(column)
-    header = facet_table(list(schema.arrow(facet_columns)), {}).schema
-    values = spark_schema(facet_columns, header.remove(len(facet_columns))).fields
-    for value in values:
-        value.nullable = True
-    columns = StructType([*values, StructField("count", LongType(), False)])
-    return OfVersion(columns, version=answer.version, zone=zone)
+def _refuse(name: str) -> NoReturn:
+    raise UsageError(reason=f"the SQL function {name} is gone", hint=_INSTEAD[name])
 
 
 def locating_in(zone: str) -> type[Located]:
@@ -168,18 +107,6 @@ def locating_in(zone: str) -> type[Located]:
             return located_of(table, keys, named, at, older, zone)
 
     return TailbitLocate
-
-
-def _named(columns: str) -> list[str]:
-    """Return the column names and expressions in an argument such as "carrier, year(day)"."""
-    return split_names(columns) or [columns]
-
-
-def _answer(
-    path: AnalyzeArgument, predicate: AnalyzeArgument | None, version: AnalyzeArgument | None, zone: str
-) -> Answer:
-    table: IndexedTable = opened(_constant("path", path))
-    return table.where(_constant("predicate", predicate), version=_constant("version", version), zone=zone)
 
 
 def _constant(name: str, argument: AnalyzeArgument | None) -> Any:

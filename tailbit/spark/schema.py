@@ -48,11 +48,10 @@ def _own(metadata: Any) -> dict[str, Any]:
 
 
 def python_rows(table: pa.Table) -> Iterator[tuple[Any, ...]]:
-    """Yield rows as tuples of Python values; structs and maps are dicts.
+    """Yield rows as tuples of Python values.
 
     Raises:
-        ColumnTypeError: a date or time outside of Python's calendar, or a map that holds one key twice, or
-            has keys that are structs, arrays or maps.
+        ColumnTypeError: a date or time outside of Python's calendar.
     """
     for batch in table.to_batches(max_chunksize=10_000):
         columns = [
@@ -63,8 +62,8 @@ def python_rows(table: pa.Table) -> Iterator[tuple[Any, ...]]:
 
 def _python(column: pa.Array, name: str) -> list[Any]:
     try:
-        listed: list[Any] = column.to_pylist(maps_as_pydicts="strict")
-    except (OverflowError, ValueError, KeyError, TypeError) as wrong:
-        hint = 'Read it with spark.read.format("tailbit"), whose rows are never Python values.'
+        listed: list[Any] = column.to_pylist()
+    except (OverflowError, ValueError) as wrong:
+        hint = "Ask tailbit.spark.locate, whose rows are never Python values."
         raise ColumnTypeError(column=name, type=str(column.type), reason=str(wrong), hint=hint) from wrong
     return listed

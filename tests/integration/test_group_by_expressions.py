@@ -136,17 +136,6 @@ def test_an_expression_that_raises_is_an_error_where_it_is_one_in_spark(spark: A
         assert tailbit.open(table_path).where(rest).facets(text) == expected
 
 
-def test_the_sql_function_of_facets_takes_expressions(spark: Any, table_path: str) -> None:
-    write_deltalake(table_path, random_rows(random.Random(5), 50))
-    tailbit.spark.register(spark)
-    asked = "lower(s), price * 2, k % 3 = 0"
-    ours = spark.sql(f"SELECT * FROM tailbit_facets('{table_path}', \"{asked}\", 'k > 0')")
-    theirs = spark.sql(f"SELECT {asked}, count(1) FROM delta.`{table_path}` WHERE k > 0 GROUP BY ALL")
-    assert ours.columns == ["lower(s)", "price * 2", "k % 3 = 0", "count"]
-    assert [f.dataType for f in ours.schema] == [f.dataType for f in theirs.schema]
-    assert told(ours.toArrow()) == told(theirs.toArrow())
-
-
 def expression(text: str) -> Any:
     from pyspark.sql.functions import expr
 

@@ -117,7 +117,7 @@ def test_a_dataframe_has_every_row_that_is_counted_whatever_its_floats_are(spark
     assert rows_of(frames) == wanted
 
 
-def test_a_view_the_data_source_and_the_functions_have_every_row_whatever_its_floats_are(
+def test_a_view_and_the_data_source_have_every_row_whatever_its_floats_are(
     spark: Any, table: str, tmp_path: Path
 ) -> None:
     tailbit.spark.register(spark)
@@ -125,6 +125,5 @@ def test_a_view_the_data_source_and_the_functions_have_every_row_whatever_its_fl
     text = "d = 'NaN' OR f = 0.0D OR NOT (s.d < 3)"
     wanted = sorted(opened.where(text).read(["row"])["row"].to_pylist())
     view = spark.read.format("delta").load(opened.where(text).to_delta(tmp_path / "view"))
-    function = spark.sql(f'SELECT * FROM tailbit_rows("{table}", "{text}")')
-    frames = {"view": view, "source": source.option("where", text).load(table), "function": function}
+    frames = {"view": view, "source": source.option("where", text).load(table)}
     assert rows_of(frames) == dict.fromkeys(frames, wanted)

@@ -85,15 +85,6 @@ def test_format_tailbit_of_a_vacuumed_version_names_the_one_that_would_work(
     assert sys.version_info < (3, 11) or f"Ask for version {head}, the newest" in str(gone.value)
 
 
-def test_facets_of_several_columns_have_a_row_per_values(registered: Any, feature_table: str) -> None:
-    ours = registered.sql(f"SELECT * FROM tailbit_facets('{feature_table}', 'part, `name`', 'id > 1')")
-    theirs = (
-        registered.read.format("delta").load(feature_table).where("id > 1").groupBy("part", "name").count()
-    )
-    assert ours.columns == theirs.columns
-    assert spelled(ours.collect()) == spelled(theirs.collect())
-
-
 def test_a_new_session_registers_beside_one_that_has(registered: Any, feature_table: str) -> None:
     new = registered.newSession()
     tailbit.spark.register(new)
