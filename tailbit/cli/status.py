@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import click
 
@@ -90,21 +91,14 @@ _MAX_LAG = 300.0
 
 def _status_of_each(tables: Sequence[str], max_lag: float, as_json: bool) -> int:
     """Print a line per table; return 0 if all keep to the lag."""
-    from tailbit.cli.render import print_table
-    from tailbit.cli.status_page import line_of
+    from tailbit.cli.status_page import print_lines
     from tailbit.upkeep.status import is_within, status_of
 
-    lines, late = [], False
-    for table in tables:
+    def account_of(table: str) -> dict[str, Any]:
         try:
-            account = status_of(table, None, storage_options())
+            return status_of(table, None, storage_options())
         except TailbitError as error:
-            account = {"table": table, "error": str(error)}
-        within = is_within(account, max_lag)
-        late |= not within
-        if as_json:
-            emit({**account, "within_max_lag": within})
-        lines.append(line_of(account, within))
-    if not as_json:
-        print_table(["", "table", "state", "lag", "indexer"], lines)
-    return PROBLEM if late else 0
+            return {"table": table, "error": str(error)}
+
+    accounts = map(account_of, tables)
+    return print_lines(((account, is_within(account, max_lag), False) for account in accounts), as_json)

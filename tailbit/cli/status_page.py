@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tailbit.checkpoints.builds import build_text
-from tailbit.cli.render import encoding_text
+from tailbit.cli.options import emit
+from tailbit.cli.render import encoding_text, print_table
+from tailbit.cli.statuses import PROBLEM
 from tailbit.index.store.place import index_path
 from tailbit.visible import visible
 from tailbit.wording import counted, size_text
@@ -33,23 +35,54 @@ def print_status(account: Mapping[str, Any]) -> None:
         sys.stdout.write(f"{name:<{_WIDTH}}{visible(text)}\n")
 
 
-def line_of(account: Mapping[str, Any], within: bool) -> list[str]:
-    """Return a table's line: whether it keeps to the lag, its name, state, lag and indexer."""
+def print_lines(judged: Iterable[tuple[Mapping[str, Any], bool, bool]], as_json: bool) -> int:
+    """Print a line, or an object of JSON, for each table; return the exit status: `PROBLEM` if one is late.
+
+    Each account comes with whether the table keeps to its lag, and whether it is paused, and so never late.
+    Accounts with an `id` are those of a configuration: their lines say what is wrong, too.
+    """
+    lines, status = [], 0
+    columns: Sequence[str] = ()
+    for account, within, paused in judged:
+        if not within and not paused:
+            status = PROBLEM
+        if as_json:
+            emit({**account, "within_max_lag": within})
+            continue
+        cells = {"": "paused" if paused else "ok" if within else "LATE", **_cells(account)}
+        columns = [*cells]
+        lines.append([*cells.values()])
+    if not as_json:
+        print_table(columns, lines)
+    return status
+
+
+def _cells(account: Mapping[str, Any]) -> dict[str, str]:
+    """Return what a table's line says, by column."""
     lag = _lag(account) if "lag" in account else str(account.get("damage") or account.get("error") or "-")
     sign = account.get("last_sign_of_life")
     indexer = account.get("indexer") or (sign["meaning"] if sign else "none runs")
-    return [
-        "ok" if within else "LATE",
-        str(account["table"]),
-        f"{account.get('state', '-')}{in_short(account)}",
-        lag,
-        str(indexer),
-    ]
+    build = f" {build_text(account['build'])}" if account.get("build") else ""
+    cells = {
+        "table": str(account["table"]),
+        "state": f"{account.get('state', '-')}{build}",
+        "lag": lag,
+        "indexer": str(indexer),
+    }
+    if "id" not in account:
+        return cells
+    return {"id": account["id"], **cells, "trouble": "; ".join(_troubles(account))}
 
 
-def in_short(account: Mapping[str, Any]) -> str:
-    """Return how far an index is built, behind its state; empty for one that is built as a whole."""
-    return f" {build_text(account['build'])}" if account.get("build") else ""
+def _troubles(account: Mapping[str, Any]) -> Iterable[str]:
+    """Yield what is wrong with a table of a configuration: the reason of its state, and what it lacks."""
+    standing = account.get("application") or account
+    if standing.get("reason"):
+        yield f"{standing['state']}: {standing['reason']}"
+    if account.get("lost_indexes"):
+        yield f"lost with an earlier index: {', '.join(account['lost_indexes'])}"
+    for text in _read_instead(account):
+        yield f"read instead: {text}"
 
 
 def _facts(account: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
@@ -99,13 +132,16 @@ def _without_indexer(sign: Mapping[str, Any] | None, start: str) -> str:
 
 def _lag(account: Mapping[str, Any]) -> str:
     lag = account["lag"]
+    if lag is None:
+        return "-"
     if not lag["versions"]:
-        return "up to date"
+        unseen = f", and not looked at for {lag['seconds']:,.0f} s" if lag["seconds"] else ""
+        return f"up to date{unseen}"
     files = f"{counted(lag['files'], 'file')}, {size_text(lag['bytes'])}"
     return f"{counted(lag['versions'], 'version')} behind ({files}), the oldest {lag['seconds']:,.0f} s old"
 
 
-def read_instead(account: Mapping[str, Any]) -> list[str]:
+def _read_instead(account: Mapping[str, Any]) -> list[str]:
     """Return a text for each reason for which questions read data files in place of the index."""
     return [f"{counted(n, 'file')}: {reason}" for reason, n in (account.get("not_covered") or {}).items()]
 
@@ -115,7 +151,7 @@ def _left_out(account: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     for column, files in (account.get("files_to_post") or {}).items():
         rows = counted(account["rows_to_post"][column], "row")
         yield "still to index", f"{column} in {counted(files, 'file')}, {rows}: its data is read until then"
-    for text in read_instead(account):
+    for text in _read_instead(account):
         yield "read instead", text
     if account.get("uncounted_files"):
         files = counted(account["uncounted_files"], "file")

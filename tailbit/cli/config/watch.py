@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from http.client import HTTPException
 from typing import Any
 
 import click
 import orjson
 
-from tailbit.cli.config.status import in_words, lost_in_words, status_of_config
-from tailbit.cli.options import emit
+from tailbit.cli.config.status import status_of_config
 from tailbit.errors import ConfigError
 from tailbit.streaming.config.read import read_config
 from tailbit.streaming.many.states import lease_place
@@ -57,7 +56,9 @@ def _show(file: str, max_lag: float | None, as_json: bool) -> None:
     if accounts is None:
         status_of_config(file, max_lag, as_json)
     else:
-        _print_live(accounts, max_lag, as_json)
+        from tailbit.cli.status_page import print_lines
+
+        print_lines(_judged(accounts, max_lag), as_json)
 
 
 def live_accounts(metrics: str, lease: str, file: str = "") -> Sequence[Mapping[str, Any]] | None:
@@ -79,29 +80,19 @@ def _accounts_at(address: str, lease: str, file: str) -> Sequence[Mapping[str, A
         with direct().open(f"http://{address}/status.json", timeout=_ANSWER_S) as page:
             seen = orjson.loads(page.read())
             is_meant = seen["lease"] == lease or seen["config"] == os.path.abspath(file)
-            return seen["tables"] if seen["leading"] and is_meant else None
+            if not seen["leading"] or not is_meant:
+                return None
+            return [{**account, "indexer": f"http://{address}/"} for account in seen["tables"]]
     except (OSError, HTTPException, ValueError, KeyError, TypeError):
         return None
 
 
-def _print_live(accounts: Sequence[Mapping[str, Any]], max_lag: float | None, as_json: bool) -> None:
-    from tailbit.cli.render import print_table
-    from tailbit.cli.status_page import in_short
-
-    lines = []
+def _judged(
+    accounts: Sequence[Mapping[str, Any]], max_lag: float | None
+) -> Iterator[tuple[Mapping[str, Any], bool, bool]]:
+    """Yield each account with whether its table keeps to its lag, and whether it is paused."""
     for account in accounts:
-        lag = account["lag"]
+        lag, state = account["lag"], account["state"]
         limit = account["max_lag"] if max_lag is None else max_lag
-        is_built = account["state"] in ("following", "behind") and lag is not None
-        within = is_built and lag["seconds"] <= limit
-        if as_json:
-            emit({**account, "within_max_lag": within})
-            continue
-        word = "paused" if account["state"] == "paused" else "ok" if within else "LATE"
-        behind = "-" if lag is None else f"{lag['versions']} versions, {lag['seconds']:.1f} s"
-        troubles = [in_words(account) if account["reason"] else "", lost_in_words(account)]
-        trouble = "; ".join(filter(None, troubles))
-        state = f"{account['state']}{in_short(account)}"
-        lines.append([word, account["id"], account["table"], state, behind, trouble])
-    if not as_json:
-        print_table(["", "id", "table", "state", "behind", "trouble"], lines)
+        within = state in ("following", "behind") and lag is not None and lag["seconds"] <= limit
+        yield account, within, state == "paused"

@@ -138,8 +138,10 @@ def test_status_is_watched_by_the_page_of_the_application_that_has_the_lease(
             assert watch.watch_config(str(file), *options) == 0
         return [line.split("\t") for line in capsys.readouterr().out.splitlines()]
 
-    assert lines(None, 0.1, False)[1] == [
-        *("LATE", "orders", "/lake/orders", "retrying", "1 versions, 7.5 s", "retrying: no answer")
+    lag = "1 version behind (2 files, 300 B), the oldest 8 s old"
+    assert lines(None, 0.1, False) == [
+        ["", "id", "table", "state", "lag", "indexer", "trouble"],
+        ["LATE", "orders", "/lake/orders", "retrying", lag, f"{pages.url}/", "retrying: no answer"],
     ]
     member.standing.becomes(TableState.FOLLOWING)
     assert lines(None, 0.1, False)[1][0] == "ok"
