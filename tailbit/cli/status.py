@@ -76,13 +76,13 @@ def status(
 
 def _status_of_config(file: str, max_lag: float | None, watch: float | None, as_json: bool) -> int:
     """Print a line per table of a configuration, once or every `watch` seconds."""
-    if watch is not None:
-        from tailbit.cli.config.watch import watch_config
+    from tailbit.cli.config_status import status_of_config, watch_config
 
-        return watch_config(file, max_lag, watch, as_json)
-    from tailbit.cli.config.status import status_of_config
-
-    return status_of_config(file, max_lag, as_json)
+    return (
+        status_of_config(file, max_lag, as_json)
+        if watch is None
+        else watch_config(file, max_lag, watch, as_json)
+    )
 
 
 _MAX_LAG = 300.0

@@ -26,7 +26,7 @@ from support.application import Application
 from support.shipped import covered
 from support.tables import rows, three_commits
 from support.waiting import HANG_S, wait_until
-from tailbit.cli.config.watch import live_accounts
+from tailbit.cli.config_status import live_accounts
 
 pytestmark = pytest.mark.spark
 

@@ -302,5 +302,5 @@ def test_a_time_means_what_it_means_in_the_session(spark: Any, tmp_path: Path) -
 def test_a_function_that_is_gone_says_what_to_use_instead(
     registered: Any, feature_table: str, statement: str, instead: str
 ) -> None:
-    with pytest.raises(PySparkException, match=rf"UsageError: .*{instead}"):
+    with pytest.raises(PySparkException, match=rf"(?s)UsageError: .*{instead}"):
         registered.sql(statement.format(path=feature_table)).collect()

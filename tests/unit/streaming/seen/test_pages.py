@@ -22,8 +22,8 @@ import yaml
 from support.waiting import wait_until
 from tailbit.checkpoints.lag import Lag
 from tailbit.checkpoints.liveness import Liveness
-from tailbit.cli.config import watch
-from tailbit.cli.config.watch import live_accounts
+from tailbit.cli import config_status
+from tailbit.cli.config_status import live_accounts
 from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.many.member import Member, TableLife
 from tailbit.streaming.seen.server import Pages, SeenApplication
@@ -134,8 +134,8 @@ def test_status_is_watched_by_the_page_of_the_application_that_has_the_lease(
 
     def lines(*options: Any) -> list[list[str]]:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(watch.time, "sleep", _interrupt)
-            assert watch.watch_config(str(file), *options) == 0
+            patch.setattr(config_status.time, "sleep", _interrupt)
+            assert config_status.watch_config(str(file), *options) == 0
         return [line.split("\t") for line in capsys.readouterr().out.splitlines()]
 
     lag = "1 version behind (2 files, 300 B), the oldest 8 s old"

@@ -1,1 +1,0 @@
-"""Commands over all tables of a configuration."""
