@@ -19,12 +19,16 @@ from typing import Any
 import pyarrow as pa
 
 from support.profiles import PROOF
+from support.spark_session import session_settings
 from support.verdicts import RECORDING, Verdicts
 
 Files = dict[str, bytes]
 
 DERIVED = ("_tailbit", "-built", "-kept", "-none")
 """What names of folders end with that tailbit makes, not Spark."""
+
+LIVE = "live"
+"""The kind of what is recorded of a test that needs Spark."""
 
 ROOT = "{root}"
 """The folder of the test in statements and answers."""
@@ -53,12 +57,42 @@ class ReplayedSpark:
         return getattr(self.session, name)
 
 
+def write(spark: Any, what: object, act: Callable[[], object]) -> None:
+    """Have Spark write by `act`; `what` it writes is a JSON value, by which its files are recorded."""
+    if isinstance(spark, ReplayedSpark):
+        spark.replay.run(what, act)
+    else:
+        act()
+
+
+def answer(spark: Any, question: object, ask: Callable[[], Any]) -> Any:
+    """Return what Spark answers to a question by `ask`; question and answer are JSON values."""
+    return spark.replay.answer(question, ask) if isinstance(spark, ReplayedSpark) else ask()
+
+
+def run(spark: Any, *statements: str, settings: Mapping[str, str] | None = None) -> None:
+    """Run statements that write, under settings of the session."""
+
+    def act() -> None:
+        with session_settings(spark, settings or {}):
+            spark.sql(statement)
+
+    for statement in statements:
+        write(spark, [statement, dict(settings or {})], act)
+
+
+def forget_logs(spark: Any) -> None:
+    """Spark forgets what it knows of logs: the files were changed behind its back."""
+    if not isinstance(spark, ReplayedSpark) or spark.is_started:
+        spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+
+
 class Replay:
     """The recorded statements and answers of one test, in the folder `root`."""
 
     def __init__(self, verdicts: Verdicts, test: str, root: Path) -> None:
         self._verdicts, self._test, self._root = verdicts, test, root
-        self._is_live = PROOF or (not RECORDING and verdicts.recorded("live", "", test) is not None)
+        self._is_live = PROOF or (not RECORDING and verdicts.recorded(LIVE, "", test) is not None)
         self._made: list[tuple[str, str, object, Any]] = []
         self._files_left: Files = {}
 
@@ -99,7 +133,7 @@ class Replay:
     def close(self) -> None:
         """Record what the test asked, if this run records."""
         if RECORDING and self._is_live:
-            self._made = [("live", "", self._test, True)]
+            self._made = [(LIVE, "", self._test, True)]
         for made in self._made if RECORDING else ():
             self._verdicts.record(*made)
 

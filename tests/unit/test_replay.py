@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from support import replay, verdicts
+from support import replay, scheduling, verdicts
 from support.replay import Replay
 from support.verdicts import Verdicts
 
@@ -110,3 +110,30 @@ def test_a_proof_replays_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     writer = Writer(roots[1])
     asked(Replay(Verdicts(page), "test_x", roots[1]), writer)
     assert writer.asked == 2
+
+
+def test_a_test_whose_questions_are_all_recorded_is_any_workers(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    folder = tmp_path / "tests" / "integration"
+    folder.mkdir(parents=True)
+    (folder / "test_replayed.py").write_text("def spark(replayed_spark): ...\n\ndef test_a(spark): ...\n")
+    (folder / "test_asked.py").write_text("def test_a(verdicts): ...\n\ndef test_b(spark, tmp_path): ...\n")
+    for module in (replay, verdicts):
+        monkeypatch.setattr(module, "RECORDING", True)
+    for name in ("replayed", "asked"):
+        recorded = Verdicts(tmp_path / "tests" / "verdicts" / f"test_{name}.arrow")
+        recorded.record("answer", "", "question", 1)
+        recorded.record(replay.LIVE, "", f"tests/integration/test_{name}.py::test_a[live]", True)
+        recorded.save()
+    monkeypatch.setattr(scheduling, "FOLDER", tmp_path / "tests" / "verdicts")
+    monkeypatch.setattr(scheduling, "PROOF", False)
+
+    def worker(test: str) -> str:
+        return scheduling.OneSpark._split_scope(None, f"tests/integration/{test}")
+
+    assert worker("test_replayed.py::test_a[x]") == "tests/integration/test_replayed.py"
+    assert worker("test_replayed.py::test_a[live]") == scheduling.SHARED
+    assert worker("test_asked.py::test_a") == "tests/integration/test_asked.py"
+    assert worker("test_asked.py::test_b[1]") == scheduling.SHARED
+    assert worker("test_without_a_record.py::test_a") == scheduling.SHARED
