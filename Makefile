@@ -20,7 +20,7 @@ PACKAGES := tables index checkpoints streaming
 # As pip does for a wheel: a first question compiles nothing, also where Python may write no bytecode itself.
 COMPILED = $(BIN)/python -m compileall -q tailbit $(PACKAGES)
 
-.PHONY: help test tools lint audit licences demo demo-hudi support-page functions-page python-page cli-page site fuzz proof soak load kill bench time-zones constraints hudi-env hudi-live hudi-tables clean java jar pictures verdicts
+.PHONY: help test tools lint audit licences suites demo demo-hudi support-page functions-page python-page cli-page site fuzz proof soak load kill bench time-zones constraints hudi-env hudi-live hudi-tables clean java jar pictures verdicts
 
 help:
 	@echo "make demo             index a live table while it changes, and answer from it"
@@ -31,6 +31,7 @@ help:
 	@echo "make audit            known vulnerabilities of the pinned packages; status 75 of its command where nobody can be asked"
 	@echo "make licences         the licences of what is installed beside tailbit: checks them, and writes their list into NOTICE"
 	@echo "make proof            the suites of the night, and Spark judges every version of every history: SEED=1; to docs/testing.md"
+	@echo "make suites           the suites of the night alone, those that a change since their last run concerns; to docs/testing.md"
 	@echo "make verdicts         ask Spark the constant questions of the tests and record its answers in tests/verdicts"
 	@echo "make soak             kills and other faults under a live writer: SECONDS=3600 SEED=1; to docs/guarantees.md"
 	@echo "make load             20 commits a second for ten minutes: lag, memory, recovery; KIND=definitions: indexes made and dropped"
@@ -53,10 +54,14 @@ help:
 	@echo "make jar              the jar with which Spark's own queries use the index: javac, against the installed Spark"
 	@echo "make clean            remove what the other targets made"
 
-# Spark's classes are archived beside the tests that come first: every JVM that is started later maps them.
-test: lint java jar
-	@cd tests && nice $(BIN)/python -m support.shared_classes >/dev/null 2>&1 & \
-	$(BIN)/pytest -n 3 --dist loadscope --no-loadscope-reorder -q --since-proof $(PYTEST_ARGS)
+# Spark's classes are archived beside the tests that come first: every JVM that is started later maps them. The code is
+# linted beside them, too: tests wait for limits and for Spark. One of the workers has Spark.
+test: $(VENV)/.test-installed java jar
+	@mkdir -p build; \
+	(cd tests && nice $(BIN)/python -m support.shared_classes >/dev/null 2>&1) & \
+	{ $(MAKE) --no-print-directory lint >build/lint.txt 2>&1 || { cat build/lint.txt >&2; false; }; } & lint=$$!; \
+	$(BIN)/pytest -n 4 --dist loadscope --no-loadscope-reorder -q --since-proof $(PYTEST_ARGS); tests=$$?; \
+	wait $$lint || { echo "make lint fails: build/lint.txt" >&2; exit 1; }; exit $$tests
 
 # mypy and import-linter need the packages under their import names: a copied tree gives them that.
 lint: $(VENV)/.test-installed
@@ -85,6 +90,10 @@ demo-hudi: $(VENV)/.test-installed java
 # What `make test` judges at chosen versions, at all versions, and the suites of the night; it takes several times as long.
 proof: $(VENV)/.test-installed java
 	cd tests && $(BIN)/python -m support.proof --seed $(SEED) --record ../docs/testing.md
+
+# The suites of the night that are due, one after the other; each that passes is recorded.
+suites: $(VENV)/.test-installed java jar
+	cd tests && $(BIN)/python -m support.proof --suites --record ../docs/testing.md
 
 # Spark's answers to the constant questions of tests, recorded anew: review the difference before it is committed.
 verdicts: $(VENV)/.test-installed java

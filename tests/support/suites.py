@@ -1,34 +1,33 @@
 """Which suites run every night only, and which changes run them at once: `python3 -m support.suites`.
 
 Some suites cost minutes and prove little that an ordinary change could break: other releases of Spark, a
-browser, an alert manager, a soak. `make proof` runs all of them and writes the commit that it proved into a
-page. `make test` leaves a suite out as long as no file of its rooms differs from that commit, and says so.
+browser, an alert manager, a soak. `make proof` and `make suites` run them and write a digest of the files
+that each concerns into a page. `make test` leaves a suite out as long as these files are the same, and says
+so.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "testing.md"
-PROVEN = re.compile(
-    r"<!-- proof: begin -->.*?^\| [\d-]+ \| \d+ \| `([0-9a-f]{7,40})` \| [^|]+ \| 0 \|", re.M | re.S
-)
-"""The commit in the row that `make proof` writes, if no test failed."""
+BEGIN, END = "<!-- suites: begin -->", "<!-- suites: end -->"
+PROVEN = re.compile(r"^\| ([^|]+) \| ([\d-]+) \| `([0-9a-f]{32})` \|$", re.M)
+"""A row of the page: the suite, the day on which it passed, and the digest of the files that it concerns."""
 
 COMMON = (
     "pyproject.toml",
     "constraints.txt",
-    "Makefile",
     ".ci",
     "tests/conftest.py",
-    "tests/support/suites.py",
 )
 """What every suite depends on."""
 
@@ -62,6 +61,52 @@ NIGHTLY = (
         ("tailbit/spark", "tests/support/spark_deployments.py", "tests/support/connect_questions.py"),
     ),
     Suite(
+        "answers of accelerated queries: shapes, calendars, sessions that last, writers and troubles",
+        (
+            "integration/test_acceleration_judged.py",
+            "integration/test_acceleration_calendar.py",
+            "integration/test_acceleration_kept.py",
+            "integration/test_acceleration_misfits.py",
+            "integration/test_acceleration_plans.py",
+            "integration/test_acceleration_slow.py",
+            "integration/test_acceleration_troubles.py",
+            "integration/test_acceleration_writers.py",
+            "integration/test_fuzzed_queries.py",
+        ),
+        (
+            "tailbit/spark/java",
+            "tailbit/spark/answering",
+            "tailbit/spark/acceleration.py",
+            "tailbit/spark/helper.py",
+            "tailbit/spark/__init__.py",
+            "index/query",
+            "index/sql",
+            "index/kinds/bitmap_index/kind.py",
+            "tests/support/acceleration.py",
+            "tests/support/plain_sql",
+        ),
+    ),
+    Suite(
+        "deletes and upserts of rows: kinds of tables, sessions, faults and kills",
+        (
+            "integration/test_kinds_of_changed_tables.py",
+            "integration/test_row_deletion.py",
+            "integration/test_upsert.py",
+            "integration/test_changes_in_sessions.py",
+            "integration/test_bad_changes.py",
+            "integration/test_fuzzed_changes.py",
+            "fault/test_kill_changes.py",
+        ),
+        (
+            "tailbit/spark/writing",
+            "tailbit/spark/locating.py",
+            "tailbit/spark/__init__.py",
+            "tailbit/faults.py",
+            "index/query",
+            "tests/support/row_changes",
+        ),
+    ),
+    Suite(
         "pages in a browser",
         ("e2e/test_browser.py",),
         ("streaming", "checkpoints", "tests/support/browser.py"),
@@ -79,6 +124,37 @@ NIGHTLY = (
         ("streaming", "checkpoints", "index/write", "tables/storage"),
     ),
     Suite(
+        "an indexer that is killed or hangs, of one table and of many",
+        (
+            "fault/test_kill_points.py",
+            "fault/test_kill_points_hudi.py",
+            "fault/test_kill_points_many.py",
+            "fault/test_kill_object_store.py",
+            "fault/test_kill_spark.py",
+            "fault/test_hangs.py",
+            "fault/test_hangs_many.py",
+            "fault/test_many_tables.py",
+            "fault/test_always_on.py",
+        ),
+        (
+            "streaming",
+            "checkpoints",
+            "index/kinds",
+            "index/maintenance",
+            "index/repair",
+            "index/store",
+            "index/write",
+            "index/model.py",
+            "index/sql/terms.py",
+            "tables/storage",
+            "tables/delta",
+            "tables/hudi",
+            "tables/__init__.py",
+            "tailbit/cli",
+            "tailbit/faults.py",
+        ),
+    ),
+    Suite(
         "a newer release takes over, and a soak",
         ("fault/test_upgrade.py", "fault/test_soak.py"),
         (
@@ -94,6 +170,11 @@ NIGHTLY = (
         "installation from an index of packages",
         ("e2e/test_stranger.py::test_the_line_that_installs_works_with_an_index_of_packages_too",),
         (),
+    ),
+    Suite(
+        "lessons that start Spark",
+        ("e2e/test_examples.py::test_a_lesson_in_a_session_of_its_own_prints_what_stands_beside_it",),
+        ("examples", "tailbit/spark", "streaming", "checkpoints"),
     ),
     Suite(
         "the demonstrations",
@@ -117,45 +198,58 @@ NIGHTLY = (
 )
 
 
-def proven_commit(page: Path = PAGE) -> str | None:
-    """Return the commit that the whole proof last passed for, as its page says; None if it says none."""
-    stated = PROVEN.search(page.read_text(encoding="utf-8")) if page.exists() else None
-    return stated[1] if stated else None
+def proven(page: Path = PAGE) -> dict[str, tuple[str, str]]:
+    """Return the day and the digest of each suite that a page says has passed, by its subject."""
+    text = page.read_text(encoding="utf-8") if page.exists() else ""
+    rows = text.partition(BEGIN)[2].partition(END)[0]
+    return {subject: (day, digest) for subject, day, digest in PROVEN.findall(rows)}
 
 
-def changed_files(commit: str | None, root: Path = ROOT) -> list[str] | None:
-    """Return the files that differ from a commit, new ones too; None if this cannot be known.
+def rooms_of(suite: Suite) -> tuple[str, ...]:
+    """Return the files and folders that a suite concerns, with those of its tests."""
+    return (*COMMON, *suite.rooms, *(f"tests/{test.partition('::')[0]}" for test in suite.tests))
 
-    It cannot outside of a Git checkout, without Git, and in a clone that does not hold the commit.
+
+def digest_of(suite: Suite, root: Path = ROOT) -> str | None:
+    """Return a digest of a suite and of the names and bytes of the files that it concerns.
+
+    None where it cannot be known which files there are: outside of a Git checkout, and without Git.
     """
-    if commit is None or shutil.which("git") is None:
+    if shutil.which("git") is None:
         return None
-    listings = (("diff", "--name-only", commit, "--"), ("ls-files", "--others", "--exclude-standard"))
-    files = list[str]()
-    for arguments in listings:
-        listing = subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True, check=False)
-        if listing.returncode:
-            return None
-        files += listing.stdout.splitlines()
-    return files
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *rooms_of(suite)]
+    listing = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    if listing.returncode:
+        return None
+    hashed = hashlib.blake2b(repr(suite).encode(), digest_size=16)
+    for name in sorted({name for name in listing.stdout.split("\0") if (root / name).is_file()}):
+        content = _content(root / name)
+        hashed.update(f"{name}\0{len(content)}\0".encode())
+        hashed.update(content)
+    return hashed.hexdigest()
 
 
-def unchanged(files: Iterable[str] | None, suites: Sequence[Suite] = NIGHTLY) -> list[Suite]:
-    """Return the suites that no changed file concerns; none if the changed files are unknown."""
-    if files is None:
-        return []
-    changed = list(files)
+def _content(path: Path) -> bytes:
+    """Return the bytes of a file; of the page without what is recorded there."""
+    content = path.read_bytes()
+    if path.parts[-2:] != PAGE.parts[-2:]:
+        return content
+    before, _, rest = content.partition(BEGIN.encode())
+    return before + rest.partition(END.encode())[2]
 
-    def concerned(suite: Suite) -> bool:
-        rooms = (*COMMON, *suite.rooms, *(f"tests/{test.partition('::')[0]}" for test in suite.tests))
-        return any(file == room or file.startswith(f"{room}/") for file in changed for room in rooms)
 
-    return [suite for suite in suites if not concerned(suite)]
+def due(digests: Mapping[str, str | None], passed: Mapping[str, tuple[str, str]]) -> Iterator[Suite]:
+    """Yield the suites that no row of a page says have passed with the files of today."""
+    for suite in NIGHTLY:
+        digest = digests.get(suite.subject)
+        if digest is None or passed.get(suite.subject, ("", ""))[1] != digest:
+            yield suite
 
 
 def left_out() -> list[Suite]:
     """Return the suites that a run of today's files may leave to the night."""
-    return unchanged(changed_files(proven_commit()))
+    run = list(due({suite.subject: digest_of(suite) for suite in NIGHTLY}, proven()))
+    return [suite for suite in NIGHTLY if suite not in run]
 
 
 def is_of(nodeid: str, suite: Suite) -> bool:
@@ -171,12 +265,12 @@ def is_of(nodeid: str, suite: Suite) -> bool:
     return any(name == test or name.startswith((f"{test}::", f"{test}[")) for test in suite.tests)
 
 
-def summary(suites: Sequence[Suite]) -> list[str]:
+def summary(suites: Iterable[Suite]) -> list[str]:
     """Return the lines that say what a run left out and since when it is proven."""
-    commit = proven_commit()
+    passed = proven()
     return [
-        f"left to `make proof`, since nothing that it concerns differs from {commit}: {suite.subject}"
-        f" ({', '.join(suite.tests)})"
+        f"left to the night, since nothing that it concerns has changed since {passed[suite.subject][0]}:"
+        f" {suite.subject} ({', '.join(suite.tests)})"
         for suite in suites
     ]
 
