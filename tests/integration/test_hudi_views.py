@@ -50,6 +50,7 @@ def read_by_spark(spark: Any, view: str) -> pa.Table:
     return rows
 
 
+@pytest.mark.by_thirds
 @pytest.mark.supports_hudi("Ways to ask", "COPY_ON_WRITE tables in Spark without Hudi (`to_delta`)", "exact")
 @pytest.mark.parametrize("name", sorted({*packed_names("cow")} - {*REFUSED}))
 def test_spark_and_deltalake_read_of_a_view_the_rows_that_hudi_read(

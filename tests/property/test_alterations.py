@@ -50,7 +50,7 @@ def assert_right(history: DeltalakeHistory, version: int, state: str) -> None:
     "Changes", "a column that is posted for some files only", "exact", note="the rest is scanned"
 )
 @given(seed=st.integers(min_value=0, max_value=2**32 - 1))
-@examples(8)
+@examples(4)
 def test_at_every_moment_between_two_alterations_every_answer_is_right(seed: int) -> None:
     rng = random.Random(seed)
     with tempfile.TemporaryDirectory() as folder:
@@ -133,7 +133,7 @@ def assert_definitions_whole(history: DeltalakeHistory) -> None:
 
 
 @given(seed=st.integers(min_value=0, max_value=2**32 - 1))
-@examples(12)
+@examples(6)
 def test_definitions_filled_beside_a_stream_that_is_killed_anywhere_are_whole_in_the_end(seed: int) -> None:
     rng = random.Random(seed)
     with tempfile.TemporaryDirectory() as folder:

@@ -19,6 +19,7 @@ from support.tables import tamper
 pytestmark = pytest.mark.usefixtures("outside_allowed")
 
 
+@pytest.mark.by_thirds
 @pytest.mark.parametrize("seed", seeds(3))
 def test_every_analytical_answer_about_any_history_is_right(seed: int) -> None:
     found = fuzz_analytics(seed, checks=200, each=100)

@@ -32,6 +32,7 @@ NAMED = dict(OPERATIONS)
 PREPARED = ("hide rows", "folder copied to a backup", "log checkpoint", "append", "copy-on-write update")
 
 
+@pytest.mark.by_thirds
 @pytest.mark.parametrize("seed", seeds(5))
 def test_right_at_any_lag_every_answer_about_any_history_is_right(seed: int) -> None:
     found = fuzz(seed, checks=150, each=75)
@@ -39,6 +40,7 @@ def test_right_at_any_lag_every_answer_about_any_history_is_right(seed: int) -> 
     assert (found.checks, found.histories) == (150, 2)
 
 
+@pytest.mark.by_thirds
 @pytest.mark.parametrize("seed", seeds(2))
 def test_every_answer_about_any_history_by_deltalake_is_right(seed: int) -> None:
     found = fuzz(seed, checks=75, each=75, writer="deltalake")
@@ -46,6 +48,7 @@ def test_every_answer_about_any_history_by_deltalake_is_right(seed: int) -> None
     assert found.checks == 75
 
 
+@pytest.mark.by_thirds
 @pytest.mark.supports_hudi("Ways to ask", "any version that can be read, at any lag", "exact")
 @pytest.mark.parametrize("seed", seeds(2))
 def test_every_answer_about_any_history_of_a_hudi_table_is_right(seed: int) -> None:
@@ -54,6 +57,7 @@ def test_every_answer_about_any_history_of_a_hudi_table_is_right(seed: int) -> N
     assert found.checks == 150
 
 
+@pytest.mark.by_thirds
 @pytest.mark.supports_hudi("MERGE_ON_READ", "any version that can be read, at any lag", "exact")
 @pytest.mark.parametrize("seed", seeds(3))
 def test_every_answer_about_any_history_of_a_merge_on_read_table_is_right(seed: int) -> None:
@@ -78,6 +82,7 @@ def test_a_reader_that_shows_a_hidden_row_is_found(monkeypatch: pytest.MonkeyPat
     assert read_histories(range(2), "hudi-merged").findings != []
 
 
+@pytest.mark.by_thirds
 @pytest.mark.parametrize("seed", seeds(2))
 def test_every_answer_about_arrays_in_any_history_is_right(seed: int) -> None:
     """Their elements are indexed; types of elements are widened, columns renamed, files vacuumed."""
@@ -86,6 +91,7 @@ def test_every_answer_about_arrays_in_any_history_is_right(seed: int) -> None:
     assert found.checks == 150
 
 
+@pytest.mark.by_thirds
 @pytest.mark.parametrize("seed", seeds(2))
 def test_any_condition_is_answered_alike_with_indexes_of_every_kind_and_without(seed: int) -> None:
     found = run_cells(seed, 60)

@@ -12,6 +12,7 @@ from tailbit.index.postings.paged import places
 pytestmark = pytest.mark.usefixtures("outside_allowed")
 
 
+@pytest.mark.by_thirds
 @pytest.mark.parametrize("seed", seeds(2))
 @pytest.mark.parametrize("writer", ["built", "deltalake"])
 def test_keys_are_located_where_a_join_finds_them(seed: int, writer: str) -> None:
@@ -20,6 +21,7 @@ def test_keys_are_located_where_a_join_finds_them(seed: int, writer: str) -> Non
     assert report.checks == 60
 
 
+@pytest.mark.by_thirds
 @pytest.mark.parametrize("seed", seeds(2))
 @pytest.mark.parametrize("cost_of_a_page", [0, 1, 9], ids=["by page", "mixed", "whole"])
 def test_record_keys_of_many_small_pages_are_located_where_a_join_finds_them(

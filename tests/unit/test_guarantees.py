@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import datetime
 import re
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -44,13 +44,16 @@ def on_the_page() -> list[tuple[str, str, str]]:
 GUARANTEES = on_the_page()
 
 
-def docstrings() -> Iterator[str]:
+@cache
+def docstrings() -> list[str]:
     """Every docstring of the packages, each as one line."""
-    for folder in FOLDERS:
-        for file in sorted((ROOT / folder).rglob("*.py")):
-            for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-                if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
-                    yield one_line(ast.get_docstring(node) or "")
+    return [
+        one_line(ast.get_docstring(node) or "")
+        for folder in FOLDERS
+        for file in sorted((ROOT / folder).rglob("*.py"))
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef))
+    ]
 
 
 def test_readme_and_page_promise_the_same() -> None:

@@ -125,6 +125,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
     return path_of
 
 
+@pytest.mark.by_thirds
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize("kind", DEFINITIONS)
 def test_a_kind_answers_rightly_and_is_sound_after_an_operation(

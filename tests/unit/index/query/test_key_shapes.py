@@ -99,6 +99,7 @@ def keys_of(table: str, columns: str, count: int) -> pa.Table:
     return pa.concat_tables([keys.take(chosen), absent]).group_by(names).aggregate([])
 
 
+@pytest.mark.by_thirds
 @pytest.mark.parametrize("columns", SHAPES)
 def test_keys_of_every_shape_are_located_where_a_join_finds_them(
     table: str, columns: str, monkeypatch: pytest.MonkeyPatch
@@ -110,6 +111,7 @@ def test_keys_of_every_shape_are_located_where_a_join_finds_them(
         assert located_in(opened, keys) == joined(table, keys)
 
 
+@pytest.mark.by_thirds
 @pytest.mark.parametrize(
     "column", ["four", "clustered", "skewed", "link", "amount", "blob", "ratio", "varied", "long_link"]
 )

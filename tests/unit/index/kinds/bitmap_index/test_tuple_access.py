@@ -50,11 +50,12 @@ def random_condition(rng: random.Random) -> str:
     return f"NOT ({text})" if rng.random() < 0.15 else text
 
 
-def judged(path: str, condition: str) -> int:
-    """Count the rows of a condition with DuckDB, on what deltalake reads."""
+def judged(path: str, *conditions: str) -> list[int]:
+    """Count the rows of each condition with DuckDB, on what deltalake reads."""
     rows = DeltaTable(path).to_pyarrow_table()  # noqa: F841  DuckDB finds it by its name
-    ((count,),) = duckdb.sql(f"SELECT count(*) FROM rows WHERE {condition}").fetchall()
-    return int(count)
+    counts = ", ".join(f"count_if({condition})" for condition in conditions)
+    (found,) = duckdb.sql(f"SELECT {counts} FROM rows").fetchall()
+    return [int(count) for count in found]
 
 
 STATES = ["complete", "behind", "with rows deleted", "with a file without tuples"]
@@ -81,9 +82,9 @@ def table(request: pytest.FixtureRequest, table_path: str) -> str:
 def test_random_conditions_on_parts_of_tuples_are_counted_as_duckdb_counts_them(table: str) -> None:
     rng = random.Random(7)
     opened = tailbit.open(table)
-    for _ in range(150):
-        condition = random_condition(rng)
-        assert opened.where(condition).count() == judged(table, condition), condition
+    conditions = [random_condition(rng) for _ in range(150)]
+    for condition, count in zip(conditions, judged(table, *conditions), strict=True):
+        assert opened.where(condition).count() == count, condition
 
 
 SERVED = [
@@ -107,7 +108,7 @@ def test_conditions_on_a_prefix_of_indexed_tuples_read_no_data(table_path: str, 
     define_tuples(table_path, "a", "s", "d")
     define_tuples(table_path, "a", "lower(s)", "v")
     answer = tailbit.open(table_path).where(condition)
-    assert answer.count() == judged(table_path, condition)
+    assert answer.count() == judged(table_path, condition)[0]
     assert answer.files_scanned == 0
     assert all(bounds.exact for _, bounds in answer._selection.bounds)
 
@@ -118,7 +119,7 @@ def test_what_the_keys_of_tuples_leave_open_is_rechecked(table_path: str, condit
     index_of(table_path, ["v"])
     define_tuples(table_path, "a", "s", "d")
     answer = tailbit.open(table_path).where(condition)
-    assert answer.count() == judged(table_path, condition)
+    assert answer.count() == judged(table_path, condition)[0]
     ((_, bounds),) = answer._selection.bounds
     assert not bounds.exact
     assert (len(bounds.maybe) < 200) == (condition != "s = 'x'")

@@ -49,6 +49,7 @@ def test_a_row_space_that_no_file_claims_any_more_is_forgotten() -> None:
     assert files.claims("s") == []
 
 
+@pytest.mark.by_thirds
 @pytest.mark.parametrize("seed", range(20))
 def test_whatever_is_recorded_in_whatever_way_the_newest_record_of_each_path_is_found(seed: int) -> None:
     rng = random.Random(seed)

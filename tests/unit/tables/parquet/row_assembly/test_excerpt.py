@@ -42,6 +42,7 @@ def _positions(chosen: str) -> np.ndarray[Any, np.dtype[np.uint64]]:
     return np.array(some[chosen], dtype=np.uint64)
 
 
+@pytest.mark.by_thirds
 @pytest.mark.parametrize("way", [None, *Way])
 @pytest.mark.parametrize("chosen", ["one", "both ends", "a few", "a run", "every third", "all"])
 def test_rows_of_any_layout_are_those_that_duckdb_reads(
