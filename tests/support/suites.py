@@ -61,8 +61,9 @@ NIGHTLY = (
         ("tailbit/spark", "tests/support/spark_deployments.py", "tests/support/connect_questions.py"),
     ),
     Suite(
-        "answers of accelerated queries: shapes, calendars, sessions that last, writers and troubles",
+        "accelerated queries: what is served, shapes, calendars, plans, writers and troubles",
         (
+            "integration/test_acceleration.py",
             "integration/test_acceleration_judged.py",
             "integration/test_acceleration_calendar.py",
             "integration/test_acceleration_kept.py",
