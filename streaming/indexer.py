@@ -99,7 +99,7 @@ class Indexer:
             except CommitConflictError:
                 continue
             except IndexLogError:
-                # Another writer may be in the middle of a commit; `own_log` handles a damaged log.
+                # Another writer may be in the middle of a commit; `opening` handles a damaged log.
                 raise
             except CorruptIndexError as damage:
                 self._mender.mend(damage)

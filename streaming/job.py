@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import partial
 from typing import TYPE_CHECKING
 
 from tailbit.arguments.values import flag, wrong_type
@@ -33,7 +32,6 @@ from tailbit.streaming.query.up_to_date import up_to_date
 from tailbit.streaming.settings import DEFAULT_TRIGGER
 from tailbit.streaming.upkeep.memory import take_from_the_system
 from tailbit.streaming.upkeep.mending import Tell, tell_nobody
-from tailbit.streaming.upkeep.own_log import in_time
 from tailbit.streaming.upkeep.unreadable import retry_now
 
 if TYPE_CHECKING:
@@ -71,6 +69,7 @@ def start(
     _check_session(spark)
     once = flag("once", once)
     prepared = prepare(path, columns, index, checkpoint, trigger, storage_options)
+    assert prepared is not None
     _clear_ended()
     life = Liveness("starting the query")
     heartbeat = Heartbeat(prepared.index.storage, life=life)
@@ -131,7 +130,6 @@ def run(
         NotDrainedError: the run was killed because it did not end in time.
         TailbitError: another named error ended the query.
     """
-    make = partial(prepare, path, columns, index, checkpoint, trigger, storage_options)
     life, supervision = Liveness("reading the table and the index"), supervision or Supervision()
     _ready(master)
     with (
@@ -140,7 +138,7 @@ def run(
         Watchdog(path, life, stop, tell, supervision) as watchdog,
         Sampler(life) as sampler,
     ):
-        prepared = in_time(make, storage_options, stop, tell)
+        prepared = prepare(path, columns, index, checkpoint, trigger, storage_options, stop, tell)
         if prepared is not None:
             heartbeat = Heartbeat(prepared.index.storage, life=life, builds=builds)
             watched = (life, sampler, supervision)

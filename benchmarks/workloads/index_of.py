@@ -5,11 +5,12 @@ from __future__ import annotations
 import pathlib
 import shutil
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from tailbit.checkpoints.ledger import Origin
 from tailbit.checkpoints.offset import log_start, snapshot_start
 from tailbit.errors import IndexFormatError
-from tailbit.index.maintenance.create import open_or_create, prepare_index
+from tailbit.index.maintenance.create import indexed_columns, open_or_create
 from tailbit.index.maintenance.definitions import define
 from tailbit.index.maintenance.merge import merge_due, run_merge
 from tailbit.index.sql.ddl.statements import CreateIndex, TableReference, WrittenExpression
@@ -52,11 +53,12 @@ class Upkeep:
 
 def _prepared(table: Table, path: str, columns: Sequence[str] | None) -> MetadataTable:
     """The index of a table; one of another format, which an earlier release left, is made anew."""
+    make, options = partial(indexed_columns, table, columns or ()), table.storage.options
     try:
-        return prepare_index(table, path, columns)
+        return open_or_create(path, make, options)[0]
     except IndexFormatError:
         shutil.rmtree(path)
-        return prepare_index(table, path, columns)
+        return open_or_create(path, make, options)[0]
 
 
 def keyed_index(
@@ -72,7 +74,8 @@ def keyed_index(
     source = open_table(str(table))
     terms = (WrittenExpression(column),)
     made = CreateIndex("key", TableReference("path", (str(table),)), terms, kind, dict(options or {}))
-    open_or_create(source, str(index), define(made, source.snapshot().schema))
+    definition = define(made, source.snapshot().schema)
+    open_or_create(str(index), lambda: [definition], source.storage.options)
     return index_without_spark(table, None, index)
 
 

@@ -20,7 +20,7 @@ import deltalake
 from lineitem import COLUMNS, lineitem, without_index
 from timing import tell
 
-from tailbit.index.maintenance.create import prepare_index
+from tailbit.index.maintenance.create import indexed_columns, open_or_create
 from tailbit.index.write.plan import TaskLimits, pack, plan_work
 from tailbit.index.write.run import run_task
 from tailbit.index.write.work import BuildTask, TaskColumn
@@ -69,7 +69,8 @@ def _run(table: pathlib.Path, arguments: Sequence[str]) -> float:
 def _kernel(table: pathlib.Path, names: Sequence[str], pool: ProcessPoolExecutor) -> float:
     without_index(table)
     source = open_table(str(table))
-    index = prepare_index(source, str(table / "_tailbit"), names)
+    options = source.storage.options
+    index, _ = open_or_create(str(table / "_tailbit"), lambda: indexed_columns(source, names), options)
     snapshot = source.snapshot()
     columns = tuple(TaskColumn.of(snapshot.schema.resolve(name)) for name in names)
     wanted = [(slice_.path, slice_) for slice_ in snapshot.files]

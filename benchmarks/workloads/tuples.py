@@ -78,7 +78,8 @@ def together(table: pathlib.Path, index: pathlib.Path) -> None:
     """Build an index of both columns together."""
     opened = open_table(str(table))
     terms = tuple(term_of(name, opened.snapshot().schema) for name in ("a", "b"))
-    open_or_create(opened, str(index), Definition(new_id(), "both", BITMAP, terms))
+    definition = Definition(new_id(), "both", BITMAP, terms)
+    open_or_create(str(index), lambda: [definition], opened.storage.options)
     index_without_spark(table, None, index)
 
 

@@ -37,16 +37,18 @@ _FOLDER = f"kind={SETTINGS.name}"
 
 
 def start_over(
-    path: str, columns: Sequence[Definition] | None, options: StorageOptions, kinds: Kinds = KINDS
+    path: str,
+    wanted: Callable[[], Sequence[Definition] | None],
+    options: StorageOptions,
+    kinds: Kinds = KINDS,
 ) -> Settings:
-    """Create the index at `path` again with its old settings, or with `columns` if these are unreadable.
+    """Create the index at `path` again with its old settings, or with what is wanted if these are lost.
 
     The old files stay on disk until they are swept; the old log is deleted. Cost: lists the folders of the
     index.
 
     Raises:
-        CorruptIndexError: the settings cannot be read, and no columns are given.
-        SettingsError: the settings have other columns than those given.
+        CorruptIndexError: the settings cannot be read, and nothing is wanted.
         IndexFormatError: a newer release wrote the index.
         ForeignIndexError: nothing at the path shows that it is an index.
         CommitConflictError: another process committed at this moment.
@@ -57,24 +59,18 @@ def start_over(
     known = _found(path, storage, live)
     if live is None and known is None:
         _refuse_foreign(path, storage, kinds)
-    if known is not None and columns is not None:
-        check_columns(path, known.definitions, columns)
-    elif known is None and columns is None:
+    definitions = wanted() if known is None else known.definitions
+    if definitions is None:
         raise CorruptIndexError(
             file=f"{path}/{_FOLDER}",
             reason="the settings cannot be read, so the columns to index are not known",
             hint="Name them: tailbit repair TABLE --columns a,b,c. Questions scan the data meanwhile.",
         )
-    settings = _renewed(known, columns or ())
+    settings = _renewed(known, definitions)
     gone = list({file.path: file for file in [*_files(storage), *(live or ())]}.values())
     written = SETTINGS.write(storage, settings_to_arrow(settings, 1))
     StoredLog(storage, path, kinds.table_schema()).make_anew(settings.index_id, [written], gone)
     return settings
-
-
-def has_lost_settings(path: str, error: CorruptIndexError) -> bool:
-    """Return whether an error of `start_over` says that the settings of an index cannot be read."""
-    return error.fields.get("file") == f"{path}/{_FOLDER}"
 
 
 def remembered_settings(path: str, options: StorageOptions) -> Settings | None:
@@ -83,24 +79,15 @@ def remembered_settings(path: str, options: StorageOptions) -> Settings | None:
     return _found(path, storage, _live(path, options))
 
 
-def start_over_with(
-    path: str,
-    known: Callable[[], Sequence[Definition] | None],
-    options: StorageOptions,
-    kinds: Kinds = KINDS,
-) -> Settings:
-    """Create the index at `path` again with its settings, or with the columns of `known` if these are lost.
+def check_remembered(path: str, wanted: Sequence[Definition] | None, options: StorageOptions) -> None:
+    """Raise SettingsError if columns are wanted, and the settings of an index show that it has others.
 
     Raises:
-        TailbitError: no columns are known, a newer release wrote the index, another process committed, or
-            the store refused.
+        SettingsError: the columns differ.
     """
-    try:
-        return start_over(path, None, options, kinds)
-    except CorruptIndexError as damage:
-        if not has_lost_settings(path, damage):
-            raise
-        return start_over(path, known(), options, kinds)
+    known = None if wanted is None else remembered_settings(path, options)
+    if known is not None and wanted is not None:
+        check_columns(path, known.definitions, wanted)
 
 
 def check_columns(path: str, remembered: Sequence[Definition], wanted: Sequence[Definition]) -> None:
@@ -121,12 +108,12 @@ def check_columns(path: str, remembered: Sequence[Definition], wanted: Sequence[
         raise SettingsError(path=path, found=labels[0], asked=labels[1])
 
 
-def _renewed(known: Settings | None, columns: Sequence[Definition]) -> Settings:
-    """Return the settings of a new index: the old ones with a new identity if known, else only `columns`."""
-    identity = uuid.uuid4().hex
+def _renewed(known: Settings | None, definitions: Sequence[Definition]) -> Settings:
+    """Return the settings of a new index: the old ones with a new identity if known, else new ones."""
+    identity, index_format = uuid.uuid4().hex, format_of(definitions)
     if known is None:
-        return Settings(1, identity, format_of(columns), tuple(columns))
-    return replace(known, index_id=identity, format=format_of(known.definitions), dropped=())
+        return Settings(1, identity, index_format, tuple(definitions))
+    return replace(known, index_id=identity, format=index_format, dropped=())
 
 
 def _live(path: str, options: StorageOptions) -> list[IndexFile] | None:

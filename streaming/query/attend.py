@@ -20,6 +20,7 @@ from tailbit.errors import (
 from tailbit.imports.dataclass import dataclass
 from tailbit.streaming.life.watchdog import Supervision
 from tailbit.streaming.metrics import IdleWatch
+from tailbit.streaming.opening import start_over_in_time
 from tailbit.streaming.query.launch import (
     Job,
     Prepared,
@@ -33,7 +34,6 @@ from tailbit.streaming.query.sampler import Sampled, Sampler
 from tailbit.streaming.query.up_to_date import up_to_date
 from tailbit.streaming.upkeep import spark_checkpoint
 from tailbit.streaming.upkeep.mending import Tell, tell_nobody
-from tailbit.streaming.upkeep.own_log import mended_log
 from tailbit.streaming.upkeep.patience import LONGEST_S, WAIT_S, Patience, worth_a_restart
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def _ended_well(run: Run, spark: SparkSession, patience: Patience) -> bool:
         if not cached:
             run.tell(f"{type(failed).__name__}: {failed}; tried again in {pause:.1f} s")
         run.life.pause(run.stop, pause, f"waiting after {type(failed).__name__}: {failed}")
-        mended_log(run.prepared.index, failed, patience, run.tell)
+        start_over_in_time(run.prepared.index, failed, patience, run.tell)
         return False
     finally:
         if run.sampler is not None:

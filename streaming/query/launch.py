@@ -6,15 +6,17 @@ import errno
 import os
 import re
 import tempfile
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Union
 
-from tailbit.arguments.values import flag, names, path_text, text, texts_by_name
+from tailbit.arguments.values import names, path_text, text, texts_by_name
 from tailbit.checkpoints.heartbeat import Heartbeat
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.errors import (
+    MalformedLogError,
     NoIndexError,
     NotATableError,
     StorageError,
@@ -23,17 +25,18 @@ from tailbit.errors import (
     UnusableStorageError,
 )
 from tailbit.imports.dataclass import dataclass
+from tailbit.index.maintenance.create import indexed_columns
 from tailbit.index.store.place import index_path, is_made
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.control import Control
 from tailbit.streaming.filling.fill_thread import LOOK_S, REMOTE_LOOK_S, FillThread
 from tailbit.streaming.java.sources import register
 from tailbit.streaming.life.cluster import ended_by_cluster
+from tailbit.streaming.opening import SURE_S, open_index
 from tailbit.streaming.settings import REMOTE_POLL_MS, StreamSettings, milliseconds
 from tailbit.streaming.upkeep import spark_checkpoint
 from tailbit.streaming.upkeep.mending import Tell, tell_nobody
-from tailbit.streaming.upkeep.own_records import prepare_index
-from tailbit.streaming.upkeep.patience import lost_worker, refused_write
+from tailbit.streaming.upkeep.patience import lost_worker, refused_write, worth_a_restart
 from tailbit.streaming.upkeep.sweeping import Upkeep
 from tailbit.streaming.user_cache import own_state
 from tailbit.tables import open_table
@@ -127,16 +130,16 @@ def prepare(
     checkpoint: Path | None,
     trigger: str,
     storage_options: Mapping[str, str] | None = None,
-    anew: bool = False,
-) -> Prepared:
-    """Return the table and its index; create the index if there is none.
-
-    `anew`: rebuild the index if its own Delta log cannot be read.
+    stop: threading.Event | None = None,
+    tell: Tell = tell_nobody,
+    sure_s: float = SURE_S,
+) -> Prepared | None:
+    """Return the table and its index, opened or made as `open_index` does; None if `stop` is set before.
 
     Raises:
         UsageError: the table, a column, the index or the trigger is not valid.
-        IndexLogError: the index's own log cannot be read.
-        IndexerRunningError: the index's records cannot be read, and another indexer is at work.
+        IndexerRunningError: the index cannot be read, and another indexer is at work.
+        TailbitError: the index cannot be opened or made.
     """
     trigger_ms = milliseconds(text("trigger", trigger))
     columns = None if columns is None else names("columns", columns)
@@ -145,8 +148,16 @@ def prepare(
         for name, given in (("index", index), ("checkpoint", checkpoint))
     )
     options = StorageOptions.of(texts_by_name("storage_options", storage_options))
-    table = open_table(path_text("path", path), options)
-    index_log = prepare_index(table, index_path(table.root, index or None), columns, anew=flag("anew", anew))
+    try:
+        table = open_table(path_text("path", path), options)
+        wanted = None if columns is None else indexed_columns(table, columns)
+        place = index_path(table.root, index or None)
+        index_log = open_index(table, place, lambda: wanted, stop=stop, tell=tell, sure_s=sure_s)
+    except MalformedLogError as torn:
+        # The table's log may be whole once its writer goes on.
+        raise worth_a_restart(torn) from torn
+    if index_log is None:
+        return None
     settings = StreamSettings(
         wait_ms=trigger_ms if trigger_ms <= CONTINUOUS_MS else 0,
         poll_ms=REMOTE_POLL_MS if table.storage.remote else StreamSettings().poll_ms,

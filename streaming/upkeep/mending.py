@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tailbit.errors import CorruptIndexError, IndexLogError
-from tailbit.index.maintenance.start_over import start_over_with
+from tailbit.index.maintenance.start_over import start_over
 from tailbit.index.repair.damage import damage_named, is_of_records, why_damaged
 from tailbit.index.repair.mend import mend
 from tailbit.index.store.table import MetadataTable
@@ -102,7 +102,7 @@ class Mender:
 
     def _start_over(self, error: CorruptIndexError) -> None:
         known = self.index.state.settings.definitions
-        start_over_with(self.index.path, lambda: known, self.index.storage.options, self.index.kinds)
+        start_over(self.index.path, lambda: known, self.index.storage.options, self.index.kinds)
         self.index.refresh()
         self.mended += 1
         self.tell(f"mended: {error}; the index is built again")

@@ -90,7 +90,7 @@ class DefinedTable(Handle):
         try:
             check_free(self._definitions(), definition, schema)
             (definition,) = decided(self._table, [definition])
-            index, is_new = open_or_create(self._table, self.index_path, definition)
+            index, is_new = open_or_create(self.index_path, lambda: [definition], self._table.storage.options)
             if not is_new:
                 add(index, definition, schema)
         except IndexNameTakenError:

@@ -15,7 +15,7 @@ from tailbit.imports.dataclass import dataclass
 from tailbit.index.kinds.kind import Problem
 from tailbit.index.kinds.schemas import KINDS, Kinds
 from tailbit.index.maintenance.build_extent import extent_of_records
-from tailbit.index.maintenance.start_over import check_columns, start_over
+from tailbit.index.maintenance.start_over import check_columns, check_remembered, start_over
 from tailbit.index.model import Definition
 from tailbit.index.repair.damage import damage_of, is_of_records
 from tailbit.index.repair.mend import Mended, mend
@@ -102,7 +102,8 @@ def made_anew(
             committed, or the store refused.
     """
     options = table.storage.options
-    settings = start_over(path, columns, options, kinds)
+    check_remembered(path, columns, options)
+    settings = start_over(path, lambda: columns, options, kinds)
     index = MetadataTable.open(path, kinds, options)
     anew = tuple(column.label for column in settings.columns)
     return Repaired(tuple(problems), (), Mended((), 0, 0), build_again(table, index, builds), anew)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tailbit.checkpoints.ledger import Origin
 from tailbit.checkpoints.offset import Offset
-from tailbit.index.maintenance.create import prepare_index
+from tailbit.index.maintenance.create import indexed_columns
 from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.plan import TaskLimits
 from tailbit.index.write.run import run_task
@@ -17,6 +17,7 @@ from tailbit.index.write.work import BuildTask, TaskResult
 from tailbit.streaming.building import RunTasks
 from tailbit.streaming.filling.filler import Filler
 from tailbit.streaming.indexer import BatchOutcome, Indexer
+from tailbit.streaming.opening import open_index
 from tailbit.streaming.settings import StreamSettings
 from tailbit.streaming.source.planner import Planner
 from tailbit.tables import Table, open_table
@@ -32,6 +33,14 @@ def run_tasks(tasks: Sequence[BuildTask]) -> list[TaskResult]:
 
 def _opened(table: str | Path | Table, options: StorageOptions) -> Table:
     return table if isinstance(table, Table) else open_table(str(table), options)
+
+
+def indexed_by(table: Table, path: str, columns: Sequence[str] | None) -> MetadataTable:
+    """The index of a table, opened, or made with these columns."""
+    wanted = None if columns is None else indexed_columns(table, columns)
+    index = open_index(table, path, lambda: wanted, sure_s=0.0)
+    assert index is not None
+    return index
 
 
 class Drive:
@@ -54,7 +63,7 @@ class Drive:
         options: StorageOptions = NO_OPTIONS,
     ) -> None:
         self.table = _opened(table, options)
-        self.index = prepare_index(self.table, str(index), columns)
+        self.index = indexed_by(self.table, str(index), columns)
         self.settings = replace(settings, wait_ms=0)
         self.planner = Planner(
             _opened(table, options), MetadataTable.open(str(index), options=options), self.settings

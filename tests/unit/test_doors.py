@@ -48,7 +48,6 @@ SPEAKS = {
     "index/kinds/kind.py": "the index's own table",
     "index/parquet/index_file.py": "the same",
     "streaming/query/launch.py": "the same",
-    "streaming/upkeep/own_log.py": "the same",
 }
 """Modules that may speak of Delta, and why."""
 

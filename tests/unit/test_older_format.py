@@ -6,8 +6,6 @@ import json
 import subprocess
 import sys
 import tarfile
-import threading
-from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,9 +14,10 @@ from deltalake import write_deltalake
 
 import tailbit
 from support.tables import index_of
-from tailbit.errors import IndexFormatError
+from tailbit.checkpoints.heartbeat import Heartbeat
+from tailbit.errors import IndexerRunningError, SettingsError
 from tailbit.streaming.query.launch import prepare
-from tailbit.streaming.upkeep.own_log import in_time
+from tailbit.tables.storage import open_storage
 
 FORMAT_2 = Path(__file__).parents[1] / "support" / "index_of_format_2.tar.gz"
 TOOL = Path(sys.executable).with_name("tailbit")
@@ -48,8 +47,7 @@ def test_a_run_makes_an_index_of_an_older_format_anew_with_its_columns_and_says_
     old: str, columns: list[str] | None
 ) -> None:
     told: list[str] = []
-    make = partial(prepare, old, columns, None, None, "1 second", None)
-    prepared = in_time(make, None, threading.Event(), told.append)
+    prepared = prepare(old, columns, None, None, "1 second", tell=told.append)
     assert prepared is not None
     assert [column.label for column in prepared.index.state.settings.columns] == ["v"]
     assert len(told) == 1
@@ -58,9 +56,20 @@ def test_a_run_makes_an_index_of_an_older_format_anew_with_its_columns_and_says_
     assert tailbit.open(old).state == "empty"
 
 
-def test_an_index_of_an_older_format_is_left_alone_by_whoever_may_not_make_it_anew(old: str) -> None:
-    with pytest.raises(IndexFormatError):
+def test_an_index_of_an_older_format_is_left_alone_where_its_columns_are_not_those_asked_for(
+    old: str,
+) -> None:
+    with pytest.raises(SettingsError):
+        prepare(old, ["k"], None, None, "1 second")
+    assert tailbit.open(old).state == "of an older format"
+
+
+def test_an_index_of_an_older_format_is_left_alone_while_another_indexer_is_at_work(old: str) -> None:
+    heartbeat = Heartbeat(open_storage(f"{old}/_tailbit"))
+    heartbeat.claim()
+    with pytest.raises(IndexerRunningError):
         prepare(old, None, None, None, "1 second")
+    heartbeat.release()
     assert tailbit.open(old).state == "of an older format"
 
 

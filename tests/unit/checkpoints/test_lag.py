@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from support.drive import indexed_by
 from tailbit.checkpoints.lag import Backlog, Lag
-from tailbit.index.maintenance.create import prepare_index
 from tailbit.index.store.place import index_path
 from tailbit.tables import open_table
 from tailbit.upkeep.status import status_of
@@ -73,7 +73,7 @@ def test_where_early_commits_were_cleaned_up_an_index_of_nothing_lags_by_the_liv
     for version in range(3):
         (Path(path) / "_delta_log" / f"{version:020d}.json").unlink()
     table = open_table(path)
-    prepare_index(table, index_path(path), ["a"])
+    indexed_by(table, index_path(path), ["a"])
     told, lag = status_of(path)["lag"], Backlog(table).lag(-1, 4)
     assert (lag.versions, lag.files, lag.bytes) == (5, 5, sum(add["size_bytes"] for add in _adds(path)))
     assert (told["versions"], told["files"], told["bytes"]) == (lag.versions, lag.files, lag.bytes)

@@ -191,7 +191,7 @@ def test_an_index_of_a_newer_format_is_refused_by_name_and_left_alone(path: str)
     for ask in (
         lambda: tailbit.open(path),
         lambda: Drive(path, f"{path}/_tailbit"),
-        lambda: start_over(f"{path}/_tailbit", None, NO_OPTIONS),
+        lambda: start_over(f"{path}/_tailbit", lambda: None, NO_OPTIONS),
     ):
         with pytest.raises(IndexFormatError, match=f"format {NEWEST_FORMAT + 1}") as told:
             ask()
@@ -220,7 +220,7 @@ def test_what_is_not_an_index_is_never_made_anew_though_its_log_cannot_be_read(
 def test_what_is_missing_of_an_index_that_is_made_anew_is_not_named_by_its_log(path: str) -> None:
     held = MetadataTable.open(f"{path}/_tailbit")
     gone(index_files(path, "bitmap_index")[0])
-    start_over(held.path, None, NO_OPTIONS)
+    start_over(held.path, lambda: None, NO_OPTIONS)
     assert held.refresh()
     assert set(held.state.files) == set(MetadataTable.open(held.path).state.files)
     assert all(isinstance(file, IndexFile) for file in held.state.files.values())

@@ -38,7 +38,9 @@ def of_many(path: str) -> MetadataTable:
 
 def of_one(path: str) -> MetadataTable:
     """What the run of one table does at its start."""
-    return prepare(path, None, None, None, "0 seconds").index
+    prepared = prepare(path, None, None, None, "0 seconds")
+    assert prepared is not None
+    return prepared.index
 
 
 STARTS = [of_many, of_one]

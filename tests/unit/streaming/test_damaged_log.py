@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,8 +13,8 @@ from support.tables import index_of, three_commits
 from tailbit.checkpoints.heartbeat import Heartbeat
 from tailbit.errors import IndexerRunningError, IndexLogError, MalformedLogError, StorageError
 from tailbit.index.store.table import MetadataTable
+from tailbit.streaming.opening import SURE_S, start_over_in_time
 from tailbit.streaming.query.launch import Prepared, prepare
-from tailbit.streaming.upkeep.own_log import SURE_S, in_time, mended_log
 from tailbit.streaming.upkeep.patience import Patience
 from tailbit.tables.storage import open_storage
 
@@ -37,8 +36,7 @@ def started(
     path: str, told: list[str], sure_s: float, stop: threading.Event | None = None
 ) -> Prepared | None:
     """What `run` does before Spark is asked for anything."""
-    make = partial(prepare, path, None, None, None, "0 seconds", None)
-    return in_time(make, None, stop or threading.Event(), told.append, sure_s)
+    return prepare(path, None, None, None, "0 seconds", None, stop, told.append, sure_s)
 
 
 def test_a_run_waits_for_a_newest_commit_of_the_index_that_a_writer_is_in_the_middle_of(
@@ -107,11 +105,12 @@ def test_a_running_indexer_makes_the_index_anew_once_its_log_has_stayed_damaged_
     patience.pause(met.value)
     for seconds in (300.0, 300.0 + SURE_S / 2):
         clock.now = seconds
-        mended_log(index, met.value, patience, told.append)
+        start_over_in_time(index, met.value, patience, told.append)
     clock.now = 300.0 + SURE_S
-    mended_log(index, MalformedLogError(file="of the table", reason="it is torn"), patience, told.append)
+    of_table = MalformedLogError(file="of the table", reason="it is torn")
+    start_over_in_time(index, of_table, patience, told.append)
     assert told == []
-    mended_log(index, met.value, patience, told.append)
+    start_over_in_time(index, met.value, patience, told.append)
     assert (len(told), index.refresh(), index.state.ledger) == (1, True, None)
     Drive(path, index.path).drain()
     assert tailbit.open(path).verify().problems == []
