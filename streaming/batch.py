@@ -14,7 +14,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from tailbit.checkpoints.builds import Build, build_text, lag_of_build
-from tailbit.checkpoints.heartbeat import Heartbeat
+from tailbit.checkpoints.claim import Claim
 from tailbit.checkpoints.lag import Backlog, Lag
 from tailbit.checkpoints.ledger import Origin
 from tailbit.checkpoints.liveness import IDLE, Liveness
@@ -70,7 +70,7 @@ class Batch:
         index: MetadataTable,
         settings: StreamSettings,
         spark: SparkSession,
-        heartbeat: Heartbeat,
+        heartbeat: Claim,
         on_progress: OnProgress | None = None,
         tell: Tell = tell_nobody,
         life: Liveness | None = None,

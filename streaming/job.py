@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from tailbit.arguments.values import flag, wrong_type
 from tailbit.checkpoints.builds import Builds
-from tailbit.checkpoints.heartbeat import Heartbeat
+from tailbit.checkpoints.claim import Claim
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.errors import IndexerRunningError, NotDrainedError, RequirementError, TailbitError
 from tailbit.streaming.java.requirements import check_requirements
@@ -72,8 +72,8 @@ def start(
     assert prepared is not None
     _clear_ended()
     life = Liveness("starting the query")
-    heartbeat = Heartbeat(prepared.index.storage, life=life)
-    heartbeat.claim()
+    heartbeat = Claim(prepared.index.storage, life=life)
+    heartbeat.acquire()
     try:
         retry_now(prepared.table, prepared.index, tell_nobody)
         job = launch(spark, prepared, heartbeat, once, life=life)
@@ -140,7 +140,7 @@ def run(
     ):
         prepared = prepare(path, columns, index, checkpoint, trigger, storage_options, stop, tell)
         if prepared is not None:
-            heartbeat = Heartbeat(prepared.index.storage, life=life, builds=builds)
+            heartbeat = Claim(prepared.index.storage, life=life, builds=builds)
             watched = (life, sampler, supervision)
             _index(Run(prepared, heartbeat, once, stop, on_progress, tell, *watched, master, ui), watchdog)
     return 0
@@ -160,7 +160,7 @@ def _index(run: Run, watchdog: Watchdog) -> None:
     """Claim the index, wait for the master, and keep the query running."""
     prepared, stop, life = run.prepared, run.stop, run.life
     try:
-        run.heartbeat.claim(stop, run.tell)
+        run.heartbeat.acquire(stop, run.tell)
     except IndexerRunningError:
         if stop.is_set():
             return

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
-from tailbit.checkpoints.heartbeat import Heartbeat
+from tailbit.checkpoints.claim import Claim
 from tailbit.errors import (
     CorruptIndexError,
     IndexerRunningError,
@@ -165,8 +165,8 @@ def _claimed(storage: Storage, stop: threading.Event) -> Iterator[None]:
     Raises:
         IndexerRunningError: another indexer is at work, or `stop` was set while this was unknown.
     """
-    heartbeat = Heartbeat(storage)
-    heartbeat.claim(stop)
+    heartbeat = Claim(storage)
+    heartbeat.acquire(stop)
     try:
         yield
     finally:

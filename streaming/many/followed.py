@@ -13,10 +13,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tailbit.checkpoints.builds import BuildProgress, lag_of_build
+from tailbit.checkpoints.claim import Claim, index_mark
 from tailbit.checkpoints.lag import Lag
-from tailbit.checkpoints.lease import Lease
 from tailbit.checkpoints.liveness import Liveness
-from tailbit.checkpoints.mark import Mark
 from tailbit.checkpoints.offset import Offset, log_start, snapshot_start
 from tailbit.errors import NoIndexError, NotATableError, TailbitError
 from tailbit.imports.dataclass import dataclass
@@ -64,7 +63,7 @@ class Shared:
     """
 
     spark: SparkSession
-    lease: Lease
+    lease: Claim
     workers: threading.Lock
     life: Liveness
     tell: Tell
@@ -116,7 +115,7 @@ class Followed:
         at_work = os.path.join(shared.at_work, entry.id)
         for folder in (at_work, beside(at_work)):
             os.makedirs(folder, exist_ok=True)
-        self._mark = Mark(self.index.storage, shared.lease)
+        self._mark = index_mark(self.index.storage, shared.lease)
         settings = StreamSettings(
             versions=entry.max_versions,
             files=entry.max_files,
@@ -126,7 +125,7 @@ class Followed:
         )
         self._planner = Planner(self.table, self.index, settings)
         try:
-            self._mark.claim()
+            self._mark.acquire()
         except TailbitError:
             with suppress(TailbitError, OSError):
                 unclaimed(self.lag(self._planner.initial()), self.table)
@@ -190,7 +189,7 @@ class Followed:
         Raises:
             TailbitError: table or index cannot be read, or another indexer has taken over.
         """
-        self._mark.check()
+        self._mark.renew()
         with self._batch.turn:
             end = self._planner.initial() if start is None else self._planner.next(start)
         self._note_changes()
@@ -250,7 +249,7 @@ class Followed:
         Raises:
             TailbitError: the part could not be indexed.
         """
-        self._mark.check()
+        self._mark.renew()
         return self._batch.index_range(start, end, batch_id)
 
     def cause(self, error: Exception) -> Exception:

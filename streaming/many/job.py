@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from tailbit.checkpoints.builds import Builds
-from tailbit.checkpoints.lease import Lease
+from tailbit.checkpoints.claim import Claim, application_lease
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.errors import ConfigError, StorageError, StreamError, TailbitError
 from tailbit.imports.dataclass import dataclass
@@ -121,7 +121,7 @@ def keep_indexes(run: Running, read: ReadConfig, spark: SparkSession) -> None:
     while not run.stop.is_set():
         lease = _lease(run, force.read)
         could_take_over = partial(_ask_java, spark, force.read, run.file)
-        if not lease.claim_when_free(run.stop, run.tell, run.supervision.on_up, could_take_over):
+        if not lease.acquire_when_free(run.stop, run.tell, run.supervision.on_up, could_take_over):
             return
         try:
             force.read = _as_it_is_now(run, force.read)
@@ -140,7 +140,7 @@ def _ask_java(spark: SparkSession, read: ReadConfig, file: str) -> None:
         spark.sparkContext._jsc.sc().isStopped()
 
 
-def _at_work(run: Running, force: _InForce, spark: SparkSession, lease: Lease) -> None:
+def _at_work(run: Running, force: _InForce, spark: SparkSession, lease: Claim) -> None:
     """Keep the indexes until `stop` is set or the lease is lost; `force` changes with each reload."""
     config = force.read.config
     checkpoint = checkpoint_of(config, run.file)
@@ -172,11 +172,11 @@ def _at_work(run: Running, force: _InForce, spark: SparkSession, lease: Lease) -
             _write_states(tables, lease_place(config, run.file))
 
 
-def _lease(run: Running, read: ReadConfig) -> Lease:
+def _lease(run: Running, read: ReadConfig) -> Claim:
     """Return the lease of the application, not claimed yet; create its folder, which machines may share."""
     place = lease_place(read.config, run.file)
     place.make_root()
-    return Lease(place, run.life, run.builds)
+    return application_lease(place, run.life, run.builds)
 
 
 def _until_stopped(run: Running, force: _InForce, shared: Shared, tables: Tables, checkpoint: str) -> None:

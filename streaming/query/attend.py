@@ -7,7 +7,7 @@ import time
 from dataclasses import field
 from typing import TYPE_CHECKING
 
-from tailbit.checkpoints.heartbeat import Heartbeat
+from tailbit.checkpoints.claim import Claim
 from tailbit.checkpoints.liveness import IDLE, Liveness
 from tailbit.errors import (
     CorruptIndexError,
@@ -59,7 +59,7 @@ class Run:
     """
 
     prepared: Prepared
-    heartbeat: Heartbeat
+    heartbeat: Claim
     once: bool
     stop: threading.Event
     on_progress: OnProgress | None = None

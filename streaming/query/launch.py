@@ -13,7 +13,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Union
 
 from tailbit.arguments.values import names, path_text, text, texts_by_name
-from tailbit.checkpoints.heartbeat import Heartbeat
+from tailbit.checkpoints.claim import Claim
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.errors import (
     MalformedLogError,
@@ -93,7 +93,7 @@ class Job:
     query: StreamingQuery
     batch: Batch
     control: Control
-    heartbeat: Heartbeat
+    heartbeat: Claim
     prepared: Prepared
     upkeep: Upkeep
     filling: FillThread
@@ -206,7 +206,7 @@ def make_checkpoint_folder(checkpoint: str) -> None:
 def launch(
     spark: SparkSession,
     prepared: Prepared,
-    heartbeat: Heartbeat,
+    heartbeat: Claim,
     once: bool,
     on_progress: OnProgress | None = None,
     tell: Tell = tell_nobody,
@@ -232,7 +232,7 @@ def launch(
 def _started(
     spark: SparkSession,
     prepared: Prepared,
-    heartbeat: Heartbeat,
+    heartbeat: Claim,
     once: bool,
     on_progress: OnProgress | None,
     tell: Tell,

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import PurePath
 
 from tailbit.checkpoints.builds import Build, Builds
-from tailbit.checkpoints.heartbeat import Heartbeat
+from tailbit.checkpoints.claim import Claim
 from tailbit.checkpoints.ledger import Origin
 from tailbit.errors import CorruptIndexError, IndexerRunningError
 from tailbit.faults import Fault, fault_point
@@ -119,9 +119,9 @@ def build_again(table: Table, index: MetadataTable, builds: Builds | None = None
     from tailbit.streaming.settings import StreamSettings
     from tailbit.streaming.source.planner import Planner
 
-    heartbeat = Heartbeat(index.storage, builds=builds)
+    heartbeat = Claim(index.storage, builds=builds)
     try:
-        heartbeat.claim()
+        heartbeat.acquire()
     except IndexerRunningError as running:
         return str(running.fields["owner"])
     try:

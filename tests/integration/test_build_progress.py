@@ -13,7 +13,7 @@ from deltalake import write_deltalake
 
 from support.waiting import HANG_S, wait_until
 from tailbit.checkpoints.builds import Build, Builds
-from tailbit.checkpoints.heartbeat import Heartbeat
+from tailbit.checkpoints.claim import Claim
 from tailbit.index.maintenance.build_extent import Extent
 from tailbit.streaming.query.launch import launch, prepare
 from tailbit.streaming.settings import DEFAULT_TRIGGER
@@ -62,8 +62,8 @@ def test_a_first_build_on_workers_tells_its_files_and_rows(
         built = progress.extent.built
         seen.append((built.files, built.rows, progress.extent.whole.rows))
 
-    heartbeat = Heartbeat(prepared.index.storage, builds=Builds(note))
-    heartbeat.claim()
+    heartbeat = Claim(prepared.index.storage, builds=Builds(note))
+    heartbeat.acquire()
     job = launch(spark, prepared, heartbeat, once=True)
     try:
         assert job.query.awaitTermination(HANG_S)

@@ -15,7 +15,7 @@ from deltalake import DeltaTable, write_deltalake
 import tailbit
 from support.tables import break_bitmaps, index_of
 from support.waiting import HANG_S, wait_until
-from tailbit.checkpoints.heartbeat import Heartbeat
+from tailbit.checkpoints.claim import Claim
 from tailbit.errors import (
     IndexerRunningError,
     SettingsError,
@@ -292,8 +292,8 @@ def test_what_a_merge_on_a_worker_found_damaged_is_posted_again_by_the_next_quer
     break_bitmaps(table_path)
     write_deltalake(table_path, pa.table({"k": [1]}), mode="append")
     prepared = prepare(table_path, None, None, None, DEFAULT_TRIGGER)
-    heartbeat = Heartbeat(LocalStorage(prepared.index.path))
-    heartbeat.claim()
+    heartbeat = Claim(LocalStorage(prepared.index.path))
+    heartbeat.acquire()
     try:
         job = launch(spark, prepared, heartbeat, once=True)
         assert attend(job, threading.Event(), None)

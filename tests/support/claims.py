@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from tailbit.checkpoints.heartbeat import Heartbeat
+from tailbit.checkpoints.claim import Claim
 from tailbit.errors import IndexerRunningError
 
 
-def check_held(mine: Heartbeat, other: Heartbeat) -> None:
+def check_held(mine: Claim, other: Claim) -> None:
     """Pass if the second claim is refused while the first holds."""
-    mine.claim()
+    mine.acquire()
     try:
         with pytest.raises(IndexerRunningError):
-            other.claim()
+            other.acquire()
     finally:
         mine.release()

@@ -18,7 +18,7 @@ from support.drive import Drive
 from support.faulty_proxy import Fault, Proxy, Request
 from support.index_records import ledger, new_index, record
 from support.stored import FILES, checked, on_disk, put_into
-from tailbit.checkpoints.heartbeat import Heartbeat
+from tailbit.checkpoints.claim import Claim
 from tailbit.errors import DataFileError, StorageError, UnusableStorageError
 from tailbit.index.maintenance.sweep import Sweeper
 from tailbit.index.maintenance.vacuum import vacuum
@@ -289,7 +289,7 @@ def test_an_index_whose_place_denies_writes_is_named_with_what_to_do(
     new_index(s3_root, options=options)
     with s3.failing(Fault.DENIED, EVER, lambda request: request.method == "PUT"):
         with pytest.raises(UnusableStorageError, match=r"nothing can be written there: .*403") as refused:
-            Heartbeat(open_storage(s3_root, options)).claim()
+            Claim(open_storage(s3_root, options)).acquire()
     assert refused.value.fields["path"] == s3_root
     assert "--index" in refused.value.hint
 

@@ -25,7 +25,7 @@ from support.index_records import ledger, new_index
 from support.s3_server import SECRET, rclone
 from support.stored import FILES, checked, on_disk, put_into
 from support.stored_commits import check_committed_once, check_one_wins
-from tailbit.checkpoints.heartbeat import Heartbeat
+from tailbit.checkpoints.claim import Claim
 from tailbit.checkpoints.lag import Backlog
 from tailbit.errors import (
     ForeignIndexError,
@@ -104,8 +104,8 @@ def test_the_secret_is_in_no_object_of_the_store(
     table: str, drive: Drive, s3_server: object, options: StorageOptions
 ) -> None:
     store = open_storage(table, options)
-    heartbeat = Heartbeat(open_storage(f"{table}/_tailbit", options))
-    heartbeat.claim()
+    heartbeat = Claim(open_storage(f"{table}/_tailbit", options))
+    heartbeat.acquire()
     names = [f"_tailbit/{name}" for name in ("_heartbeat",)]
     for folder in ("_tailbit/_delta_log", *(f"_tailbit/kind={kind.name}" for kind in drive.index.kinds)):
         names += [f"{folder}/{entry.name}" for entry in store.list(folder)]
@@ -199,7 +199,7 @@ def test_a_heartbeat_in_a_store_keeps_a_second_indexer_away_whatever_the_clock_o
     s3: Proxy, s3_root: str, options: StorageOptions, behind_s: float
 ) -> None:
     s3.behind_s = behind_s
-    check_held(*(Heartbeat(open_storage(s3_root, options)) for _ in range(2)))
+    check_held(*(Claim(open_storage(s3_root, options)) for _ in range(2)))
     assert open_storage(s3_root, options).list() == []
 
 

@@ -14,7 +14,7 @@ from deltalake import write_deltalake
 
 import tailbit
 from support.tables import index_of
-from tailbit.checkpoints.heartbeat import Heartbeat
+from tailbit.checkpoints.claim import Claim
 from tailbit.errors import IndexerRunningError, SettingsError
 from tailbit.streaming.query.launch import prepare
 from tailbit.tables.storage import open_storage
@@ -65,8 +65,8 @@ def test_an_index_of_an_older_format_is_left_alone_where_its_columns_are_not_tho
 
 
 def test_an_index_of_an_older_format_is_left_alone_while_another_indexer_is_at_work(old: str) -> None:
-    heartbeat = Heartbeat(open_storage(f"{old}/_tailbit"))
-    heartbeat.claim()
+    heartbeat = Claim(open_storage(f"{old}/_tailbit"))
+    heartbeat.acquire()
     with pytest.raises(IndexerRunningError):
         prepare(old, None, None, None, "1 second")
     heartbeat.release()

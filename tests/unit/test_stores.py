@@ -22,7 +22,7 @@ from support.drive import Drive
 from support.index_records import ledger, new_index
 from support.object_storage import MEMORY, SCHEME, ObjectStorage
 from support.tables import VECTORS
-from tailbit.checkpoints.heartbeat import Heartbeat
+from tailbit.checkpoints.claim import Claim
 from tailbit.errors import CommitConflictError, ForeignIndexError, NoIndexError
 from tailbit.index.maintenance.vacuum import vacuum
 from tailbit.index.store import stored_checkpoints, stored_log
@@ -233,8 +233,8 @@ def test_an_index_in_memory_is_made_once_and_where_nothing_else_is() -> None:
 
 
 def test_a_heartbeat_in_memory_keeps_a_second_indexer_away() -> None:
-    mine, other = Heartbeat(open_storage(INDEX)), Heartbeat(open_storage(INDEX))
+    mine, other = Claim(open_storage(INDEX)), Claim(open_storage(INDEX))
     check_held(mine, other)
-    other.claim()
+    other.acquire()
     other.release()
     assert open_storage(INDEX).list() == []

@@ -18,8 +18,8 @@ import orjson
 import pytest
 
 from support.waiting import HANG_S, wait_until
-from tailbit.checkpoints import heartbeat
-from tailbit.checkpoints.heartbeat import INTERVAL_S, Heartbeat
+from tailbit.checkpoints import claim
+from tailbit.checkpoints.claim import INTERVAL_S, Claim
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.checkpoints.signs import (
     LIMIT_S,
@@ -50,9 +50,9 @@ def write(storage: Storage, beat: Beat, age_s: float = 0.0) -> None:
 
 def taken(storage: Storage) -> bool:
     """Whether an indexer that starts now may work."""
-    mine = Heartbeat(storage, watch_s=1)
+    mine = Claim(storage, watch_s=1)
     try:
-        mine.claim()
+        mine.acquire()
     except IndexerRunningError:
         return False
     mine.release()
@@ -65,8 +65,8 @@ class ReadOnly(LocalStorage):
 
 
 def test_a_heartbeat_that_cannot_be_removed_does_not_hide_why_the_run_ended(tmp_path: Path) -> None:
-    mine = Heartbeat(ReadOnly(str(tmp_path)))
-    mine.claim()
+    mine = Claim(ReadOnly(str(tmp_path)))
+    mine.acquire()
     mine.release()
     assert read_heartbeat(LocalStorage(str(tmp_path))) is not None
 
@@ -98,20 +98,20 @@ def here(pid: int, started: int) -> Beat:
 
 
 def test_a_second_indexer_is_refused_while_the_heartbeat_is_fresh(storage: Storage) -> None:
-    first = Heartbeat(storage)
-    first.claim()
+    first = Claim(storage)
+    first.acquire()
     with pytest.raises(IndexerRunningError, match=f"process {os.getpid()}"):
-        Heartbeat(storage).claim()
+        Claim(storage).acquire()
     first.release()
 
 
 def test_a_released_heartbeat_leaves_no_trace(storage: Storage) -> None:
-    first = Heartbeat(storage)
-    first.claim()
+    first = Claim(storage)
+    first.acquire()
     first.release()
     assert read_heartbeat(storage) is None
-    second = Heartbeat(storage)
-    second.claim()
+    second = Claim(storage)
+    second.acquire()
     second.release()
 
 
@@ -128,14 +128,14 @@ def test_a_heartbeat_from_the_future_is_taken_over_unless_it_changes(storage: St
     assert taken(storage)
     write(storage, ELSEWHERE, age_s=-7200)
     with beating(storage), pytest.raises(IndexerRunningError, match="another-host"):
-        Heartbeat(storage, watch_s=HANG_S).claim()
+        Claim(storage, watch_s=HANG_S).acquire()
 
 
 def test_of_several_that_watch_one_heartbeat_from_the_future_one_takes_over(storage: Storage) -> None:
     write(storage, ELSEWHERE, age_s=-7200)
-    starters = [Heartbeat(storage, watch_s=0.5) for _ in range(4)]
+    starters = [Claim(storage, watch_s=0.5) for _ in range(4)]
     with ThreadPoolExecutor(len(starters)) as pool:
-        won = [f for f in [pool.submit(starter.claim) for starter in starters] if f.exception() is None]
+        won = [f for f in [pool.submit(starter.acquire) for starter in starters] if f.exception() is None]
     assert len(won) == 1
     for starter in starters:
         starter.release()
@@ -145,8 +145,8 @@ def test_a_heartbeat_that_is_released_while_it_is_watched_leaves_the_way_free(st
     write(storage, ELSEWHERE, age_s=-7200)
     gone = threading.Timer(0.2, storage.delete, (NAME,))
     gone.start()
-    mine = Heartbeat(storage, watch_s=HANG_S)
-    mine.claim()
+    mine = Claim(storage, watch_s=HANG_S)
+    mine.acquire()
     mine.release()
 
 
@@ -155,7 +155,7 @@ def test_a_watch_ends_when_the_command_is_to_stop_and_leaves_the_other_s_heartbe
     stop = threading.Event()
     stop.set()
     with pytest.raises(IndexerRunningError):
-        Heartbeat(storage, watch_s=HANG_S).claim(stop)
+        Claim(storage, watch_s=HANG_S).acquire(stop)
     assert storage.stat(NAME) is not None
 
 
@@ -191,7 +191,7 @@ def test_a_live_process_whose_heartbeat_is_old_is_watched_and_taken_over_unless_
         write(storage, beat, age_s)
         told: list[str] = []
         with beating(storage, beat), pytest.raises(IndexerRunningError, match=str(pid)):
-            Heartbeat(storage, watch_s=HANG_S).claim(tell=told.append)
+            Claim(storage, watch_s=HANG_S).acquire(tell=told.append)
         assert len(told) == 1
         assert "2 h" in told[0]
         assert f"waiting up to {HANG_S:.0f} s" in told[0]
@@ -203,10 +203,10 @@ def test_a_live_process_whose_heartbeat_is_old_is_watched_and_taken_over_unless_
 def test_a_heartbeat_is_of_the_signs_of_life_and_not_of_its_thread(
     storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(heartbeat, "INTERVAL_S", 0.01)
+    monkeypatch.setattr(claim, "INTERVAL_S", 0.01)
     life = Liveness()
-    mine = Heartbeat(storage, life=life)
-    mine.claim()
+    mine = Claim(storage, life=life)
+    mine.acquire()
 
     def beaten(doing: str) -> Stat:
         life.sign(doing)
@@ -228,11 +228,11 @@ def test_a_heartbeat_is_of_the_signs_of_life_and_not_of_its_thread(
 def test_an_indexer_that_was_taken_over_while_it_hung_steps_back_when_it_goes_on(
     storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(heartbeat, "INTERVAL_S", 0.01)
-    monkeypatch.setattr(heartbeat, "LIMIT_S", 0.05)
+    monkeypatch.setattr(claim, "INTERVAL_S", 0.01)
+    monkeypatch.setattr(claim, "LIMIT_S", 0.05)
     life = Liveness()
-    mine = Heartbeat(storage, life=life)
-    mine.claim()
+    mine = Claim(storage, life=life)
+    mine.acquire()
     write(storage, ELSEWHERE)
     time.sleep(0.06)
     life.sign()
@@ -299,8 +299,8 @@ def test_a_damaged_heartbeat_is_no_heartbeat(storage: Storage) -> None:
 
 
 def test_release_leaves_the_heartbeat_of_whoever_took_over(storage: Storage) -> None:
-    first = Heartbeat(storage)
-    first.claim()
+    first = Claim(storage)
+    first.acquire()
     write(storage, ELSEWHERE)
     first.release()
     assert read_heartbeat(storage) == ELSEWHERE
@@ -319,7 +319,7 @@ def test_a_place_that_cannot_be_written_is_named_as_the_index_with_what_to_do(
     for method in ("put_if_absent", "delete"):
         monkeypatch.setattr(LocalStorage, method, refuse)
     with pytest.raises(StorageError, match="nothing can be written there: Read-only") as met:
-        Heartbeat(storage).claim()
+        Claim(storage).acquire()
     assert storage.root in str(met.value)
     assert "--index" in met.value.hint
     assert met.value.retryable
@@ -329,6 +329,6 @@ def test_a_place_that_cannot_be_written_is_named_as_the_index_with_what_to_do(
 def test_a_heartbeat_that_names_no_process_is_nobodys(storage: Storage, pid: object) -> None:
     storage.put(NAME, orjson.dumps({"pid": pid, "machine": this_machine()}))
     assert running_indexer(storage) is None
-    beat = Heartbeat(storage)
-    beat.claim()
+    beat = Claim(storage)
+    beat.acquire()
     beat.release()

@@ -12,8 +12,8 @@ import orjson
 import pytest
 
 from support.waiting import HANG_S, wait_until
-from tailbit.checkpoints import lease as module
-from tailbit.checkpoints.lease import Lease
+from tailbit.checkpoints import claim as module
+from tailbit.checkpoints.claim import application_lease
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.checkpoints.signs import NAME, Beat, read_heartbeat
 from tailbit.errors import StorageError
@@ -29,13 +29,13 @@ def storage(tmp_path: Path) -> Storage:
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Looks come without a pause; a machine that is slow does not make a beat old."""
     monkeypatch.setattr(module, "LOOK_S", 0.01)
-    monkeypatch.setattr(module, "LIMIT_S", HANG_S)
+    monkeypatch.setattr(module, "LEASE_LIMIT_S", HANG_S)
 
 
 @pytest.fixture
 def ages(monkeypatch: pytest.MonkeyPatch) -> None:
     """A beat of another machine is old soon, once it says so itself."""
-    monkeypatch.setattr(module, "LIMIT_S", _SHORT_S)
+    monkeypatch.setattr(module, "LEASE_LIMIT_S", _SHORT_S)
 
 
 _SHORT_S = 0.3
@@ -47,9 +47,9 @@ class Standing:
     def __init__(self, storage: Storage) -> None:
         self.said: list[str] = []
         self.stop, self.is_ready = threading.Event(), threading.Event()
-        self.lease = Lease(storage, Liveness())
+        self.lease = application_lease(storage, Liveness())
         self.won: Future[bool] = ThreadPoolExecutor(1).submit(
-            self.lease.claim_when_free, self.stop, self.said.append, self.is_ready.set
+            self.lease.acquire_when_free, self.stop, self.said.append, self.is_ready.set
         )
         assert self.is_ready.wait(HANG_S)
 
@@ -60,16 +60,16 @@ def other(storage: Storage, limit_s: float) -> None:
 
 
 def test_an_application_alone_has_the_lease_at_once(storage: Storage) -> None:
-    lease = Lease(storage, Liveness())
+    lease = application_lease(storage, Liveness())
     said: list[str] = []
-    assert lease.claim_when_free(threading.Event(), said.append, lambda: said.append("stands by"))
+    assert lease.acquire_when_free(threading.Event(), said.append, lambda: said.append("stands by"))
     assert said == []
     lease.release()
 
 
 def test_a_lease_that_is_given_up_is_taken_over_at_once(storage: Storage) -> None:
-    first = Lease(storage, Liveness())
-    first.claim()
+    first = application_lease(storage, Liveness())
+    first.acquire()
     second = Standing(storage)
     first.release()
     assert second.won.result(HANG_S)
@@ -112,9 +112,9 @@ def test_a_lease_that_cannot_be_seen_is_not_taken_over(
 def test_one_at_work_that_gives_no_sign_learns_that_another_took_over(
     storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lease = Lease(storage, Liveness())
+    lease = application_lease(storage, Liveness())
     monkeypatch.setattr(lease, "_interval_s", 0.01)
-    lease.claim()
+    lease.acquire()
     other(storage, HANG_S)
     wait_until(lambda: lease.lost is not None)
     lease.release()
@@ -124,17 +124,17 @@ def test_one_at_work_that_gives_no_sign_learns_that_another_took_over(
 def test_one_that_stands_by_gives_no_sign_of_life_while_what_it_needs_does_not_answer(
     storage: Storage,
 ) -> None:
-    leader = Lease(storage, Liveness())
-    leader.claim()
+    leader = application_lease(storage, Liveness())
+    leader.acquire()
     life, stop, asked, answers = Liveness(), threading.Event(), threading.Event(), threading.Event()
-    standing = Lease(storage, life)
+    standing = application_lease(storage, life)
 
     def could_take_over() -> None:
         asked.set()
         answers.wait(HANG_S)
 
     won = ThreadPoolExecutor(1).submit(
-        standing.claim_when_free, stop, list[str]().append, lambda: None, could_take_over
+        standing.acquire_when_free, stop, list[str]().append, lambda: None, could_take_over
     )
     assert asked.wait(HANG_S)
     assert life.lives == 0
@@ -146,8 +146,8 @@ def test_one_that_stands_by_gives_no_sign_of_life_while_what_it_needs_does_not_a
 
 
 def test_standing_by_ends_when_the_command_is_to_stop(storage: Storage) -> None:
-    first = Lease(storage, Liveness())
-    first.claim()
+    first = application_lease(storage, Liveness())
+    first.acquire()
     second = Standing(storage)
     second.stop.set()
     assert second.won.result(HANG_S) is False
@@ -158,12 +158,12 @@ def test_of_two_that_both_took_a_lease_one_keeps_it(
     storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lives = [Liveness(), Liveness()]
-    first, second = (Lease(storage, life) for life in lives)
+    first, second = (application_lease(storage, life) for life in lives)
     for lease in (first, second):
         lease._interval_s = 0.01
-    first.claim()
+    first.acquire()
     storage.delete(NAME)
-    second.claim()
+    second.acquire()
 
     def one_is_lost() -> bool:
         for life in lives:

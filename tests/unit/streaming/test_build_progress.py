@@ -16,7 +16,7 @@ from support.hudi import unpack
 from support.tables import index_of
 from support.waiting import wait_until
 from tailbit.checkpoints.builds import SHOWN_S, Build, Builds
-from tailbit.checkpoints.heartbeat import Heartbeat
+from tailbit.checkpoints.claim import Claim
 from tailbit.index.maintenance.alter import alter
 from tailbit.index.maintenance.build_extent import Extent, build_extent_of
 from tailbit.index.maintenance.definitions import define
@@ -208,13 +208,13 @@ def test_an_index_by_name_is_not_complete_before_its_first_build_is(tmp_path: Pa
 def test_status_tells_what_the_indexer_at_work_says_until_nothing_is_left(path: str) -> None:
     drive = Drive(path, f"{path}/_tailbit", ["k"], ONE)
     drive.step()
-    heartbeat = Heartbeat(drive.index.storage)
+    heartbeat = Claim(drive.index.storage)
     build = heartbeat.builds.build(drive.index.state.index_id, "batches", "t")
     begun = time.monotonic()
     build.begin(1, lambda: build_extent_of(drive.index.state, drive.table.snapshot()))
     wait_until(lambda: time.monotonic() - begun > SHOWN_S)
     build.add(Extent(2, 20, build.progress().extent.whole.bytes // 3))  # type: ignore[union-attr]
-    heartbeat.claim()
+    heartbeat.acquire()
     try:
         told = status_of(path)["build"]
         assert (told["files_done"], told["files"]) == (3, 5)

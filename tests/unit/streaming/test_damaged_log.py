@@ -10,7 +10,7 @@ import pytest
 import tailbit
 from support.drive import Drive
 from support.tables import index_of, three_commits
-from tailbit.checkpoints.heartbeat import Heartbeat
+from tailbit.checkpoints.claim import Claim
 from tailbit.errors import IndexerRunningError, IndexLogError, MalformedLogError, StorageError
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.opening import SURE_S, start_over_in_time
@@ -66,8 +66,8 @@ def test_a_run_makes_an_index_anew_whose_log_stays_damaged(path: str, newest: Pa
 
 
 def test_a_run_leaves_a_log_alone_while_another_indexer_is_at_work(path: str, newest: Path) -> None:
-    heartbeat = Heartbeat(open_storage(f"{path}/_tailbit"))
-    heartbeat.claim()
+    heartbeat = Claim(open_storage(f"{path}/_tailbit"))
+    heartbeat.acquire()
     newest.write_bytes(b"")
     with pytest.raises(IndexerRunningError):
         started(path, [], 0.0)

@@ -11,7 +11,7 @@ import pytest
 
 from support.drive import Drive
 from support.tables import index_files, index_of, three_commits, truncated
-from tailbit.checkpoints.heartbeat import Heartbeat
+from tailbit.checkpoints.claim import Claim
 from tailbit.errors import CorruptIndexError, IndexerRunningError, StorageError
 from tailbit.index.kinds.files.kind import FILES, FilesKind
 from tailbit.index.store.table import MetadataTable
@@ -73,8 +73,8 @@ def test_a_second_start_beside_an_indexer_leaves_its_damaged_index_alone(
     path: str, start: Callable[[str], MetadataTable]
 ) -> None:
     truncated(index_files(path, FILES)[0])
-    heartbeat = Heartbeat(open_storage(f"{path}/_tailbit"))
-    heartbeat.claim()
+    heartbeat = Claim(open_storage(f"{path}/_tailbit"))
+    heartbeat.acquire()
     before = identity(path)
     with pytest.raises(IndexerRunningError):
         start(path)

@@ -18,7 +18,7 @@ import tailbit
 from support.contents import contents_of
 from support.drive import Drive
 from support.tables import flipped_pages, gone, index_files, index_of, rows, three_commits
-from tailbit.checkpoints.heartbeat import Heartbeat
+from tailbit.checkpoints.claim import Claim
 from tailbit.cli.main import cli
 from tailbit.errors import (
     CorruptIndexError,
@@ -125,8 +125,8 @@ def test_a_running_indexer_goes_on_in_an_index_that_repair_made_anew_beside_it(
     path: str, tmp_path: Path
 ) -> None:
     drive = Drive(path, f"{path}/_tailbit")
-    heartbeat = Heartbeat(open_storage(drive.index.path))
-    heartbeat.claim()
+    heartbeat = Claim(open_storage(drive.index.path))
+    heartbeat.acquire()
     cut(commits(path)[-1])
     done = tailbit.open(path).repair()
     assert (done.anew, done.indexer is None) == (("v",), False)

@@ -15,7 +15,7 @@ import tailbit
 from support.contents import contents_of
 from support.drive import Drive
 from support.tables import flipped_pages, gone, index_files, rewrite, tamper, with_vectors
-from tailbit.checkpoints.heartbeat import Heartbeat
+from tailbit.checkpoints.claim import Claim
 from tailbit.cli.main import cli
 from tailbit.errors import UnknownColumnError, UsageError
 from tailbit.index.kinds.schemas import HIDDEN_ROWS, VALUE_COUNTS
@@ -79,8 +79,8 @@ def test_repair_takes_out_in_one_commit_what_is_wrong_and_leaves_the_rest_to_the
 ) -> None:
     drive = Drive(path, f"{path}/_tailbit")
     drive.drain()
-    heartbeat = Heartbeat(open_storage(f"{path}/_tailbit"))
-    heartbeat.claim()
+    heartbeat = Claim(open_storage(f"{path}/_tailbit"))
+    heartbeat.acquire()
     gone(index_files(path, "bitmap_index")[0])
     before = MetadataTable.open(f"{path}/_tailbit").version
     done = tailbit.open(path).repair()

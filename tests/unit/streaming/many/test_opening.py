@@ -10,7 +10,7 @@ import pytest
 import tailbit
 from support.drive import Drive
 from support.tables import index_of, three_commits
-from tailbit.checkpoints.heartbeat import Heartbeat
+from tailbit.checkpoints.claim import Claim
 from tailbit.errors import CorruptIndexError, IndexerRunningError, NoIndexError
 from tailbit.streaming.config.model import IndexEntry, TableEntry
 from tailbit.streaming.many.opening import define_missing, differences, opened_index
@@ -82,8 +82,8 @@ def test_an_index_of_names_alone_whose_log_is_lost_has_these_names_again(path: s
 
 def test_a_damaged_log_is_left_alone_while_another_indexer_is_at_work(path: str) -> None:
     index_of(path, ["v"])
-    heartbeat = Heartbeat(open_storage(f"{path}/_tailbit"))
-    heartbeat.claim()
+    heartbeat = Claim(open_storage(f"{path}/_tailbit"))
+    heartbeat.acquire()
     torn(path)
     with pytest.raises(IndexerRunningError):
         opened(path, [])

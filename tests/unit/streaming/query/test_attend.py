@@ -9,7 +9,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from support.tables import three_commits
-from tailbit.checkpoints.heartbeat import Heartbeat
+from tailbit.checkpoints.claim import Claim
 from tailbit.errors import CorruptIndexError, NoIndexError, NotATableError, StreamError
 from tailbit.streaming.query import attend
 from tailbit.streaming.query.attend import Run, as_vanished
@@ -60,6 +60,6 @@ def test_what_spark_refuses_by_its_own_name_when_a_query_is_started_ends_by_ours
         raise refused
 
     monkeypatch.setattr(attend, "launch", refuse)
-    run = Run(prepared, Heartbeat(prepared.index.storage), True, threading.Event())
+    run = Run(prepared, Claim(prepared.index.storage), True, threading.Event())
     with pytest.raises(StreamError, match="already active"):
         attend.run_to_its_end(run, None)  # type: ignore[arg-type]
