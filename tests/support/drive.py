@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tailbit.checkpoints.ledger import Origin
 from tailbit.checkpoints.offset import Offset
+from tailbit.errors import CorruptIndexError, IndexFormatError, IndexLogError, NoIndexError
 from tailbit.index.maintenance.create import indexed_columns
 from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.plan import TaskLimits
@@ -36,7 +37,13 @@ def _opened(table: str | Path | Table, options: StorageOptions) -> Table:
 
 
 def indexed_by(table: Table, path: str, columns: Sequence[str] | None) -> MetadataTable:
-    """The index of a table, opened, or made with these columns."""
+    """The index of a table, opened, or made with these columns; one with an unreadable log stays."""
+    try:
+        MetadataTable.open(path, options=table.storage.options)
+    except (IndexLogError, IndexFormatError):
+        raise
+    except (NoIndexError, CorruptIndexError):
+        pass
     wanted = None if columns is None else indexed_columns(table, columns)
     index = open_index(table, path, lambda: wanted, sure_s=0.0)
     assert index is not None

@@ -47,7 +47,6 @@ SPEAKS = {
     "index/sql/ddl/pieces.py": "delta.`path` is how Spark's SQL names a path",
     "index/kinds/kind.py": "the index's own table",
     "index/parquet/index_file.py": "the same",
-    "streaming/query/launch.py": "the same",
 }
 """Modules that may speak of Delta, and why."""
 
