@@ -41,14 +41,14 @@ SURE_S = 10.0
 _ATTEMPTS = 3
 """How often an index is opened whose records could be read after an error."""
 
-Wanted = Callable[[], Sequence[Definition] | None]
+Required = Callable[[], Sequence[Definition] | None]
 """A function that returns what a new index of a table records; None if nobody says."""
 
 
 def open_index(
     table: Table,
     path: str,
-    wanted: Wanted,
+    required: Required,
     *,
     must_match: bool = True,
     stop: threading.Event | None = None,
@@ -58,22 +58,22 @@ def open_index(
     """Open the index at `path`, and make it if there is none or it cannot be read; None if `stop` is set.
 
     The index's store is opened with the options of the table's store. An index that is made anew keeps its
-    definitions, or has the wanted ones if its own are lost. `must_match`: whether an index that is there must
-    have the wanted columns, if some are wanted. `tell`: receives notices. `sure_s`: how long a log that
+    definitions, or has the required ones if its own are lost. `must_match`: whether an existing index must
+    have the required columns, if some are required. `tell`: receives notices. `sure_s`: how long a log that
     cannot be read is waited for.
 
     Raises:
         IndexerRunningError: the index cannot be read, and another indexer is at work, which may be writing.
         IndexFormatError: a newer release wrote the index.
-        CorruptIndexError: the settings of the index are lost, and nothing is wanted.
+        CorruptIndexError: the settings of the index are lost, and nothing is required.
         StorageError: the records cannot be read for a reason that says nothing about them.
-        UsageError: no index exists, and nothing is wanted.
+        UsageError: no index exists, and nothing is required.
         SettingsError: the index has other columns than those that it must have.
         TailbitError: the index cannot be opened or made.
     """
     stop = stop or threading.Event()
     try:
-        return _open_index(table, path, wanted, must_match, stop, tell, Patience(sure_s))
+        return _open_index(table, path, required, must_match, stop, tell, Patience(sure_s))
     except IndexerRunningError:
         if stop.is_set():
             return None
@@ -83,7 +83,7 @@ def open_index(
 def _open_index(
     table: Table,
     path: str,
-    wanted: Wanted,
+    required: Required,
     must_match: bool,
     stop: threading.Event,
     tell: Tell,
@@ -92,7 +92,7 @@ def _open_index(
     storage, attempts = open_storage(path, table.storage.options), 0
     while not stop.is_set():
         try:
-            return _opened(table, path, wanted, must_match)
+            return _opened(table, path, required, must_match)
         except IndexLogError as unreadable:
             pause = patience.pause(unreadable)
             if pause is not None:
@@ -114,37 +114,37 @@ def _open_index(
                     raise StorageError(path=file, reason="it was read now and then, and then again not")
                 continue
             if must_match:
-                check_remembered(path, wanted(), storage.options)
-            start_over(path, partial(_decided, table, wanted), storage.options)
+                check_remembered(path, required(), storage.options)
+            start_over(path, partial(_decided, table, required), storage.options)
         tell(f"mended: {damage}; the index is made anew with its columns, and built again")
     return None
 
 
-def _opened(table: Table, path: str, wanted: Wanted, must_match: bool) -> MetadataTable:
+def _opened(table: Table, path: str, required: Required, must_match: bool) -> MetadataTable:
     """Open the index at `path`, or make it if there is none."""
-    make, options = partial(_first_definitions, table, path, wanted), table.storage.options
+    make, options = partial(_first_definitions, table, path, required), table.storage.options
     index, is_new = open_or_create(path, make, options)
-    asked = wanted() if must_match and not is_new else None
-    if asked is not None:
-        check_columns(path, index.state.settings.columns, asked)
+    definitions = required() if must_match and not is_new else None
+    if definitions is not None:
+        check_columns(path, index.state.settings.columns, definitions)
     return index
 
 
-def _first_definitions(table: Table, path: str, wanted: Wanted) -> Sequence[Definition]:
+def _first_definitions(table: Table, path: str, required: Required) -> Sequence[Definition]:
     """Return the definitions of an index that is made."""
     refuse_index_as_table(table)
-    asked = _decided(table, wanted)
-    if asked is None:
+    definitions = _decided(table, required)
+    if definitions is None:
         raise UsageError(
             reason=f"no index at {path} yet, and no columns are given", hint="Give --columns a,b,c."
         )
-    return asked
+    return definitions
 
 
-def _decided(table: Table, wanted: Wanted) -> Sequence[Definition] | None:
-    """Return what is wanted, with the decision whether values are counted."""
-    asked = wanted()
-    return None if asked is None else decided(table, asked)
+def _decided(table: Table, required: Required) -> Sequence[Definition] | None:
+    """Return what is required, with the decision whether values are counted."""
+    definitions = required()
+    return None if definitions is None else decided(table, definitions)
 
 
 def _is_readable(storage: Storage, damage: TailbitError) -> bool:
@@ -181,6 +181,6 @@ def start_over_in_time(index: MetadataTable, failed: TailbitError, patience: Pat
     """
     if not isinstance(failed, IndexLogError) or patience.lasts() < SURE_S:
         return
-    known = index.state.settings.definitions
-    start_over(index.path, lambda: known, index.storage.options, index.kinds)
+    definitions = index.state.settings.definitions
+    start_over(index.path, lambda: definitions, index.storage.options, index.kinds)
     tell(f"mended: {failed}; the index is built again")

@@ -38,17 +38,17 @@ _FOLDER = f"kind={SETTINGS.name}"
 
 def start_over(
     path: str,
-    wanted: Callable[[], Sequence[Definition] | None],
+    required: Callable[[], Sequence[Definition] | None],
     options: StorageOptions,
     kinds: Kinds = KINDS,
 ) -> Settings:
-    """Create the index at `path` again with its old settings, or with what is wanted if these are lost.
+    """Create the index at `path` again with its old settings, or with what is required if these are lost.
 
     The old files stay on disk until they are swept; the old log is deleted. Cost: lists the folders of the
     index.
 
     Raises:
-        CorruptIndexError: the settings cannot be read, and nothing is wanted.
+        CorruptIndexError: the settings cannot be read, and nothing is required.
         IndexFormatError: a newer release wrote the index.
         ForeignIndexError: nothing at the path shows that it is an index.
         CommitConflictError: another process committed at this moment.
@@ -59,7 +59,7 @@ def start_over(
     known = _found(path, storage, live)
     if live is None and known is None:
         _refuse_foreign(path, storage, kinds)
-    definitions = wanted() if known is None else known.definitions
+    definitions = required() if known is None else known.definitions
     if definitions is None:
         raise CorruptIndexError(
             file=f"{path}/{_FOLDER}",
@@ -79,15 +79,15 @@ def remembered_settings(path: str, options: StorageOptions) -> Settings | None:
     return _found(path, storage, _live(path, options))
 
 
-def check_remembered(path: str, wanted: Sequence[Definition] | None, options: StorageOptions) -> None:
-    """Raise SettingsError if columns are wanted, and the settings of an index show that it has others.
+def check_remembered(path: str, required: Sequence[Definition] | None, options: StorageOptions) -> None:
+    """Raise SettingsError if columns are required, and the settings of an index show that it has others.
 
     Raises:
         SettingsError: the columns differ.
     """
-    known = None if wanted is None else remembered_settings(path, options)
-    if known is not None and wanted is not None:
-        check_columns(path, known.definitions, wanted)
+    remembered = None if required is None else remembered_settings(path, options)
+    if remembered is not None and required is not None:
+        check_columns(path, remembered.definitions, required)
 
 
 def check_columns(path: str, remembered: Sequence[Definition], wanted: Sequence[Definition]) -> None:

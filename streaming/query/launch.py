@@ -150,9 +150,9 @@ def prepare(
     options = StorageOptions.of(texts_by_name("storage_options", storage_options))
     try:
         table = open_table(path_text("path", path), options)
-        wanted = None if columns is None else indexed_columns(table, columns)
+        required = None if columns is None else indexed_columns(table, columns)
         place = index_path(table.root, index or None)
-        index_log = open_index(table, place, lambda: wanted, stop=stop, tell=tell, sure_s=sure_s)
+        index_log = open_index(table, place, lambda: required, stop=stop, tell=tell, sure_s=sure_s)
     except MalformedLogError as torn:
         # The table's log may be whole once its writer goes on.
         raise worth_a_restart(torn) from torn
