@@ -27,6 +27,7 @@ SPEAKS = {
     "tailbit/spark/__init__.py": "compares its views with those of Delta",
     "tailbit/spark/acceleration.py": "Spark reads Delta tables, whose scans the index accelerates",
     "tailbit/spark/fresh.py": "the same",
+    "tailbit/spark/functions.py": "names plain SQL on Delta tables in place of functions that are gone",
     "tailbit/spark/jar.py": "compiles against Delta's jar",
     "tailbit/spark/schema.py": "Spark's reader of Delta removes the same metadata",
     "tailbit/spark/writing/__init__.py": "writes Delta tables, in transactions of Delta's own",
