@@ -26,6 +26,7 @@ from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.plan import TaskLimits, weight
 from tailbit.index.write.run import run_task
 from tailbit.index.write.work import BuildTask, TaskResult
+from tailbit.streaming.executors import Executor, Sum
 from tailbit.streaming.filling.fill_thread import FillThread
 from tailbit.streaming.filling.filler import Filler
 from tailbit.streaming.filling.spaces_at_work import SpacesAtWork
@@ -34,17 +35,15 @@ from tailbit.streaming.java.collecting import collected
 from tailbit.streaming.merging import Merger
 from tailbit.streaming.metrics import Progress, describe, names_of
 from tailbit.streaming.settings import StreamSettings
-from tailbit.streaming.source.log_source import offsets_of
 from tailbit.streaming.upkeep.memory import FREED
 from tailbit.streaming.upkeep.mending import Mender, Tell, tell_nobody
-from tailbit.streaming.workers import beside, on_workers, sum_of_tasks
+from tailbit.streaming.workers import beside
 from tailbit.tables.model import Version
 from tailbit.tables.storage import NO_OPTIONS, one_look
 from tailbit.tables.table import Table
 
 if TYPE_CHECKING:
-    from pyspark.accumulators import Accumulator
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 OnProgress = Callable[[Progress], None]
 
@@ -69,7 +68,7 @@ class Batch:
         table: Table,
         index: MetadataTable,
         settings: StreamSettings,
-        spark: SparkSession,
+        executor: Executor,
         heartbeat: Claim,
         on_progress: OnProgress | None = None,
         tell: Tell = tell_nobody,
@@ -84,11 +83,11 @@ class Batch:
         `id_`: name of the table in a configuration, else empty.
         """
         self._life = life or Liveness()
-        self._table, self._index, self._settings, self._spark = table, index, settings, spark
+        self._table, self._index, self._settings, self._executor = table, index, settings, executor
         self._heartbeat, self._on_progress = heartbeat, on_progress
-        self.master = str(spark.sparkContext.master)
+        self.master = executor.master
         self._id, self._name = id_, id_ or PurePath(table.root).name
-        self._backlog, self._cores = Backlog(table), spark.sparkContext.defaultParallelism
+        self._backlog, self._cores = Backlog(table), executor.workers
         self._is_alone, self._processes = workers is None, processes
         self._beside = None if processes is None else beside(processes)
         limits = TaskLimits(parallelism=self._cores if workers is None else max(1, self._cores - 1))
@@ -98,7 +97,7 @@ class Batch:
             heartbeat.builds.build(index.state.index_id, builder, self._name)
             for builder in ("batches", "filling")
         )
-        self._finished: dict[Build, Accumulator[Extent]] = {}
+        self._finished: dict[Build, Sum] = {}
         self._indexer = Indexer(table, index, limits, self._run, self.mender, self._build)
         of_fills, at_work = replace(limits, parallelism=max(1, self._cores - 1)), SpacesAtWork()
         size, describe_fill = FILL_BYTES * of_fills.parallelism, self._describe_fill
@@ -115,7 +114,7 @@ class Batch:
             at_work,
             self._fill_build,
         )
-        self.merger = Merger(table, index, spark, self.mender, self._workers, at_work, self._beside)
+        self.merger = Merger(table, index, executor, self.mender, self._workers, at_work, self._beside)
         self.error: TailbitError | None = None
         self.busy, self.thread = False, 0
         self._last: Progress | None = None
@@ -146,6 +145,8 @@ class Batch:
         began = time.perf_counter()
         before, head = self._begun(batch_id)
         self._describe(None, before, self._backlog.lag(before, head))
+        from tailbit.streaming.source.log_source import offsets_of
+
         versions = collected(rows)
         if versions:
             start, end = offsets_of(versions[0].range)
@@ -192,15 +193,14 @@ class Batch:
         return outcome
 
     def _origin(self, batch_id: int) -> Origin:
-        query = self._spark.sparkContext.getLocalProperty("sql.streaming.queryId")
-        return Origin(query or "", batch_id)
+        return Origin(self._executor.query, batch_id)
 
     def _describe(self, first: Version | None, target: Version, lag: Lag) -> None:
         """Set the description that Spark's UI shows for the jobs of this batch."""
         names = names_of(self._table, first, target, lag.head)
         text, progress = describe(self._name, first, target, lag, names), self._build.progress()
         built = "" if progress is None else f" · built {build_text(progress.account())}"
-        self._spark.sparkContext.setJobDescription(f"{text}{built}")
+        self._executor.describe(f"{text}{built}")
 
     def _tell(
         self, outcome: BatchOutcome, before: Version, end: Offset, batch_id: int, seconds: float
@@ -273,7 +273,7 @@ class Batch:
     def _describe_fill(self, doing: str) -> None:
         """Show what is filled beside the batches: in Spark's UI, and in the signs of life."""
         self._life.begin_beside(doing)
-        self._spark.sparkContext.setJobDescription(f"{self._name}: {doing}")
+        self._executor.describe(f"{self._name}: {doing}")
 
     def fill_thread(self, look_s: float) -> FillThread:
         """Return the thread, not started, that fills files beside the batches."""
@@ -293,10 +293,10 @@ class Batch:
     def _on_workers(
         self, tasks: Sequence[BuildTask], build: Build, at_work: str | None = None
     ) -> list[TaskResult]:
-        """Run each task in a Spark task of its own; `build` shows at once which of them have finished."""
+        """Run each task by the executor; `build` shows at once which of them have finished."""
         options = self._table.storage.options
         if build not in self._finished:
-            self._finished[build] = sum_of_tasks(self._spark, Extent())
+            self._finished[build] = self._executor.sum_of_tasks(Extent())
         finished = self._finished[build]
         before = finished.value
 
@@ -307,7 +307,7 @@ class Batch:
 
         with build.watching(lambda: finished.value - before):
             given = [replace(task, options=NO_OPTIONS) for task in tasks]
-            results = on_workers(self._spark, run, given, at_work)
+            results = self._executor.run(run, given, at_work)
         build.add(extent_of_records(record for result in results for record in result.records))
         return results
 

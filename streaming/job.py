@@ -25,11 +25,12 @@ from tailbit.streaming.life.turns import take_short_turns
 from tailbit.streaming.life.watchdog import Supervision, Watchdog
 from tailbit.streaming.query.attend import Run, run_to_its_end
 from tailbit.streaming.query.caught_up import caught_up
+from tailbit.streaming.query.in_process import index_in_process
 from tailbit.streaming.query.launch import Job, Path, launch, prepare, spark_failed
 from tailbit.streaming.query.running import Running
 from tailbit.streaming.query.sampler import Sampled, Sampler
 from tailbit.streaming.query.up_to_date import up_to_date
-from tailbit.streaming.settings import DEFAULT_TRIGGER
+from tailbit.streaming.settings import DEFAULT_MASTER, DEFAULT_TRIGGER
 from tailbit.streaming.upkeep.memory import take_from_the_system
 from tailbit.streaming.upkeep.mending import Tell, tell_nobody
 from tailbit.streaming.upkeep.unreadable import retry_now
@@ -110,7 +111,7 @@ def run(
     checkpoint: str | None = None,
     once: bool = False,
     trigger: str = DEFAULT_TRIGGER,
-    master: str = "local[2]",
+    master: str | None = None,
     on_progress: OnProgress | None = None,
     ui: bool = True,
     storage_options: Mapping[str, str] | None = None,
@@ -121,7 +122,8 @@ def run(
     """Keep the index of the table at `path` up to date until a signal; with `once`, until all is indexed.
 
     SIGTERM, SIGINT and SIGHUP, also to the whole process group, let the batch in flight finish: status 0. A
-    run that has not ended 30 seconds later is cut off. `once` that finds nothing to do starts no Spark.
+    run that has not ended 30 seconds later is cut off. `master`: URL of the Spark master; None for the
+    default, and then `once` that finds little to do does it in this process and starts no Spark.
     Transient failures are retried for `patience.WAIT_S` seconds at most. `builds`: gets the records of what
     the run builds.
 
@@ -131,7 +133,9 @@ def run(
         TailbitError: another named error ended the query.
     """
     life, supervision = Liveness("reading the table and the index"), supervision or Supervision()
-    _ready(master)
+    in_process = once and master is None and not is_submitted()
+    master = master or DEFAULT_MASTER
+    _ready(master, in_process)
     with (
         _harmless_before_a_query(life),
         signals() as stop,
@@ -142,7 +146,8 @@ def run(
         if prepared is not None:
             heartbeat = Claim(prepared.index.storage, life=life, builds=builds)
             watched = (life, sampler, supervision)
-            _index(Run(prepared, heartbeat, once, stop, on_progress, tell, *watched, master, ui), watchdog)
+            run = Run(prepared, heartbeat, once, stop, on_progress, tell, *watched, master, ui)
+            _index(run, watchdog, in_process)
     return 0
 
 
@@ -156,8 +161,11 @@ def _harmless_before_a_query(life: Liveness) -> Iterator[None]:
             raise
 
 
-def _index(run: Run, watchdog: Watchdog) -> None:
-    """Claim the index, wait for the master, and keep the query running."""
+def _index(run: Run, watchdog: Watchdog, in_process: bool) -> None:
+    """Claim the index, wait for the master, and keep the query running.
+
+    `in_process`: whether the work may be done in this process, if it is little.
+    """
     prepared, stop, life = run.prepared, run.stop, run.life
     try:
         run.heartbeat.acquire(stop, run.tell)
@@ -173,8 +181,11 @@ def _index(run: Run, watchdog: Watchdog) -> None:
         if run.once and _nothing_to_do(run):
             run.supervision.on_up()
             return
+        if in_process and index_in_process(run):
+            return
         if stop.is_set():
             return
+        check_requirements()
         run.supervision.announce(f"starting Spark for {prepared.table.root} …")
         life.sign(f"starting Spark with {master_told(run.master)}")
         with _session(run) as spark, nullcontext() if run.once or stop.is_set() else _warmed_up(spark):
@@ -212,11 +223,15 @@ def _announce_ui(spark: SparkSession, announce: Tell) -> None:
         announce(f"Spark UI: {url}")
 
 
-def _ready(master: str) -> None:
-    """Check the requirements of an indexer; let freed memory return to the system from now on."""
+def _ready(master: str, in_process: bool) -> None:
+    """Check the requirements of an indexer; let freed memory return to the system from now on.
+
+    A run whose work may be little needs Spark and Java only where it is not.
+    """
     take_from_the_system()
     take_short_turns()
-    check_requirements()
+    if not in_process:
+        check_requirements()
     if not is_submitted():
         check_master(master)
 

@@ -11,20 +11,16 @@ import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from tailbit.errors import CorruptIndexError, TailbitError
 from tailbit.index.kinds.merging import MergeGroup
 from tailbit.index.maintenance.merge import MergePlan, merge_due, run_merge
 from tailbit.index.store.table import MetadataTable
+from tailbit.streaming.executors import Executor
 from tailbit.streaming.filling.spaces_at_work import SpacesAtWork
 from tailbit.streaming.upkeep.memory import FREED
 from tailbit.streaming.upkeep.mending import Mender
-from tailbit.streaming.workers import on_workers
 from tailbit.tables.table import Table
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 EARLIEST_EVERY_S = 60.0
 """Seconds between two listings of the log for the earliest version that can still be read."""
@@ -48,7 +44,7 @@ class Merger:
         self,
         table: Table,
         index: MetadataTable,
-        spark: SparkSession,
+        executor: Executor,
         mender: Mender | None = None,
         workers: AbstractContextManager[object] | None = None,
         at_work: SpacesAtWork | None = None,
@@ -57,7 +53,7 @@ class Merger:
         self._processes = processes
         self._at_work = at_work or SpacesAtWork()
         self._mender, self._workers = mender or Mender(table, index), workers or nullcontext()
-        self._table, self._index, self._spark = table, index, spark
+        self._table, self._index, self._executor = table, index, executor
         self._earliest: tuple[float, int] | None = None
         self._thread: threading.Thread | None = None
         self.failure: TailbitError | None = None
@@ -160,10 +156,7 @@ class Merger:
         self._thread = thread
 
     def _on_a_worker(self, plan: MergePlan) -> None:
-        """Run a merge as one Spark task; if the session ends, nothing is committed."""
-        from py4j.protocol import Py4JError
-        from pyspark.errors import PySparkException
-
+        """Run a merge as one task; if the session ends, nothing is committed."""
         path, kinds, options = self._index.path, self._index.kinds, self._index.storage.options
 
         def merge(plan: MergePlan) -> bool:
@@ -174,17 +167,13 @@ class Merger:
 
         group = plan.groups[0]
         try:
-            self._spark.sparkContext.setJobDescription(f"merge {len(group.inputs)} {group.kind} files")
+            self._executor.describe(f"merge {len(group.inputs)} {group.kind} files")
             with self._workers:
-                on_workers(self._spark, merge, [plan], self._processes)
+                self._executor.run(merge, [plan], self._processes)
         except TailbitError as error:
             if not error.retryable:
                 self.failure = error
-        except (Py4JError, PySparkException, OSError):
+        except self._executor.ended:
             return
-        except AttributeError:
-            # pyspark gives up its Java context while a session is stopped.
-            if self._spark.sparkContext._jsc is not None:
-                raise
         finally:
             self._at_work.merging = frozenset()

@@ -12,6 +12,9 @@ from tailbit.imports.dataclass import dataclass
 DEFAULT_TRIGGER = "200ms"
 """Default interval between two polls for new commits."""
 
+DEFAULT_MASTER = "local[2]"
+"""URL of the Spark master if none is named."""
+
 REMOTE_POLL_MS = 500
 """Milliseconds between two polls of an object store: each is a request, some 170,000 a day."""
 

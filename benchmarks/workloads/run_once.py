@@ -1,8 +1,7 @@
-"""What does `tailbit run --once` cost above Spark's start-up, beside the kernel on the same cores?
+"""What does `tailbit run --once` cost above its start-up, in its own process and by Spark, beside the kernel?
 
-Usage: python workloads/run_once.py. Spark's start-up is a first build of one row, with the same columns. The
-kernel is the same tasks (decode, build, write) in two processes, without Spark and without a commit. A run
-that finds nothing to do starts no Spark.
+Usage: python workloads/run_once.py. The start-up is a first build of one row, with the same columns. The
+kernel is the same tasks (decode, build, write) in two processes, without a commit.
 """
 
 from __future__ import annotations
@@ -37,12 +36,18 @@ def main(repeats: int = 3) -> None:
         small = pathlib.Path(folder, "one row")
         deltalake.write_deltalake(small, deltalake.DeltaTable(table).to_pyarrow_dataset().head(1))
         for columns in (COLUMNS, EIGHT):
-            _measure(table, small, columns, repeats)
+            for master in ([], ["--master", f"local[{CORES}]"]):
+                _measure(table, small, columns, master, repeats)
     without_index(table)
 
 
-def _measure(table: pathlib.Path, small: pathlib.Path, columns: Sequence[str], repeats: int) -> None:
-    runs = [(_first(table, columns), _run(table, []), _first(small, columns)) for _ in range(repeats)]
+def _measure(
+    table: pathlib.Path, small: pathlib.Path, columns: Sequence[str], master: Sequence[str], repeats: int
+) -> None:
+    runs = [
+        (_first(table, columns, master), _run(table, master), _first(small, columns, master))
+        for _ in range(repeats)
+    ]
     whole, nothing, start_up = (statistics.median(seconds) for seconds in zip(*runs, strict=True))
     with ProcessPoolExecutor(CORES) as pool:
         _kernel(table, columns, pool)
@@ -50,13 +55,14 @@ def _measure(table: pathlib.Path, small: pathlib.Path, columns: Sequence[str], r
     took = {"whole s": whole, "start-up s": start_up, "nothing to do s": nothing}
     took |= {"above start-up s": whole - start_up, "kernel s": kernel}
     ratio = round((whole - start_up) / kernel, 2)
-    tell({"columns": len(columns)} | {n: round(s, 2) for n, s in took.items()} | {"above / kernel": ratio})
+    place = {"columns": len(columns), "by": "Spark" if master else "its own process"}
+    tell(place | {n: round(s, 2) for n, s in took.items()} | {"above / kernel": ratio})
 
 
-def _first(table: pathlib.Path, columns: Sequence[str]) -> float:
+def _first(table: pathlib.Path, columns: Sequence[str], master: Sequence[str]) -> float:
     """Seconds of a first build."""
     without_index(table)
-    return _run(table, ["--columns", ",".join(columns)])
+    return _run(table, ["--columns", ",".join(columns), *master])
 
 
 def _run(table: pathlib.Path, arguments: Sequence[str]) -> float:

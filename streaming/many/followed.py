@@ -23,6 +23,7 @@ from tailbit.index.model import LedgerState
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.batch import Batch
 from tailbit.streaming.config.model import TableEntry
+from tailbit.streaming.executors import SparkExecutor
 from tailbit.streaming.filling.fill_thread import FillThread
 from tailbit.streaming.many.opening import define_missing, differences, opened_index
 from tailbit.streaming.many.remembered import Remembered
@@ -163,7 +164,7 @@ class Followed:
             self.table,
             self.index,
             settings,
-            shared.spark,
+            SparkExecutor(shared.spark),
             self._mark,
             shared.on_progress,
             tell,

@@ -32,6 +32,7 @@ from tailbit.streaming.query.launch import (
 )
 from tailbit.streaming.query.sampler import Sampled, Sampler
 from tailbit.streaming.query.up_to_date import up_to_date
+from tailbit.streaming.settings import DEFAULT_MASTER
 from tailbit.streaming.upkeep import spark_checkpoint
 from tailbit.streaming.upkeep.mending import Tell, tell_nobody
 from tailbit.streaming.upkeep.patience import LONGEST_S, WAIT_S, Patience, worth_a_restart
@@ -67,7 +68,7 @@ class Run:
     life: Liveness = field(default_factory=Liveness)
     sampler: Sampler | None = None
     supervision: Supervision = field(default_factory=Supervision)
-    master: str = "local[2]"
+    master: str = DEFAULT_MASTER
     ui: bool = True
 
     @property
@@ -107,20 +108,31 @@ def _ended_well(run: Run, spark: SparkSession, patience: Patience) -> bool:
         return not attend(job, run.stop, run.on_progress)
     except TailbitError as met:
         went_well = time.monotonic() - began > LONGEST_S and run.life.moves - moves >= _SIGNS
-        if job is not None and (went_well or job.batch.latest() is not None):
-            patience.worked()
-        failed, cached = _after_reset(run, as_vanished(run.prepared, met))
-        pause = patience.pause(failed, cached)
-        if pause is None:
-            raise worth_a_restart(failed, patience.limit_s) from met
-        if not cached:
-            run.tell(f"{type(failed).__name__}: {failed}; tried again in {pause:.1f} s")
-        run.life.pause(run.stop, pause, f"waiting after {type(failed).__name__}: {failed}")
-        start_over_in_time(run.prepared.index, failed, patience, run.tell)
+        pause_after(run, met, patience, job is not None and (went_well or job.batch.latest() is not None))
         return False
     finally:
         if run.sampler is not None:
             run.sampler.follow(None)
+
+
+def pause_after(run: Run, met: TailbitError, patience: Patience, worked: bool) -> None:
+    """Wait after a failure, and make the index anew if its own log stays damaged; then it is tried again.
+
+    `worked`: whether something was done since the last failure.
+
+    Raises:
+        TailbitError: waiting does not help, or has lasted too long.
+    """
+    if worked:
+        patience.worked()
+    failed, cached = _after_reset(run, as_vanished(run.prepared, met))
+    pause = patience.pause(failed, cached)
+    if pause is None:
+        raise worth_a_restart(failed, patience.limit_s) from met
+    if not cached:
+        run.tell(f"{type(failed).__name__}: {failed}; tried again in {pause:.1f} s")
+    run.life.pause(run.stop, pause, f"waiting after {type(failed).__name__}: {failed}")
+    start_over_in_time(run.prepared.index, failed, patience, run.tell)
 
 
 def as_vanished(prepared: Prepared, met: TailbitError) -> TailbitError:

@@ -29,6 +29,7 @@ from tailbit.index.maintenance.create import indexed_columns
 from tailbit.index.store.place import index_path, is_made
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.control import Control
+from tailbit.streaming.executors import SparkExecutor
 from tailbit.streaming.filling.fill_thread import LOOK_S, REMOTE_LOOK_S, FillThread
 from tailbit.streaming.java.sources import register
 from tailbit.streaming.life.cluster import ended_by_cluster
@@ -242,8 +243,9 @@ def _started(
     """Start the query; `control` is the folder of its run."""
     from tailbit.streaming.batch import Batch
 
+    executor = SparkExecutor(spark)
     batch = Batch(
-        prepared.table, prepared.index, prepared.settings, spark, heartbeat, on_progress, tell, life
+        prepared.table, prepared.index, prepared.settings, executor, heartbeat, on_progress, tell, life
     )
     writer = (
         _commits(spark, prepared, control)

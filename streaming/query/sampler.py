@@ -43,27 +43,26 @@ EXECUTOR_START_S = 300.0
 
 @dataclass(frozen=True)
 class Sampled:
-    """A query, and where its work is seen.
+    """A query, and where its work is seen. `query`, `spark`: None for work of this process without Spark.
 
     `answers`: returns a value that changes with each answer of the planner, if these give no sign of life by
-    themselves. `thread`: returns the native id of the thread of this process in which a batch runs, 0 for
-    none. `others`: returns the ids of the processes that work for something else than the query's own
-    batches, and are ended by others if they hang; None if there are none of these. `is_well`: returns whether
-    the parts of this process are at work without which the query does nothing; while False there is no sign
-    of life.
+    themselves. `threads`: returns the native ids of the threads of this process in which a batch runs.
+    `others`: returns the ids of the processes that work for something else than the query's own batches, and
+    are ended by others if they hang; None if there are none of these. `is_well`: returns whether the parts of
+    this process are at work without which the query does nothing; while False there is no sign of life.
     """
 
-    query: StreamingQuery
-    spark: SparkSession
+    query: StreamingQuery | None = None
+    spark: SparkSession | None = None
     answers: Callable[[], object] = lambda: None
-    thread: Callable[[], int] = lambda: 0
+    threads: Callable[[], Collection[int]] = tuple
     others: Callable[[], Collection[int]] | None = None
     is_well: Callable[[], bool] = lambda: True
 
     @classmethod
     def of(cls, job: Job) -> Sampled:
         """Return the query of a job of one table."""
-        return cls(job.query, job.spark, job.control.polled, lambda: job.batch.thread)
+        return cls(job.query, job.spark, job.control.polled, lambda: {job.batch.thread} - {0})
 
 
 class Sampler:
@@ -100,11 +99,8 @@ class Sampler:
         self._query = query
 
     def _keep(self) -> None:
-        from py4j.protocol import Py4JError
-
         while not self._ended.wait(EVERY_S):
-            # Java may be going; whoever waits for the query says so.
-            with suppress(OSError, Py4JError):
+            with suppress(OSError):
                 self.look()
 
     def look(self) -> None:
@@ -115,8 +111,8 @@ class Sampler:
         if query is not None and query.answers() != self._answers:
             self._answers = query.answers()
             self._life.sign()
-        if self._life.moves == self._moves and not self._worked(query) and query is not None:
-            self._ask_spark(query)
+        if self._life.moves == self._moves and not self._worked(query):
+            self._ask(query)
         self._moves = self._life.moves
 
     def _worked(self, query: Sampled | None) -> bool:
@@ -124,8 +120,8 @@ class Sampler:
         others = () if query is None or query.others is None else query.others()
         counted = [p for p in below_this() if p.pid not in others and (query is None or not p.is_java)]
         cpu_of = {process.pid: process.cpu for process in counted}
-        if query is not None and query.thread():
-            cpu_of[-1] = cpu_of_thread(query.thread())
+        if query is not None:
+            cpu_of |= {-thread: cpu_of_thread(thread) for thread in query.threads()}
         # A process may work for others in between, and what it did for them says nothing.
         self._cpu_s += sum(max(0.0, cpu - self._cpu_of.get(pid, cpu)) for pid, cpu in cpu_of.items())
         self._cpu_of = cpu_of
@@ -134,26 +130,36 @@ class Sampler:
             self._life.sign()
         return busy
 
-    def _ask_spark(self, query: Sampled) -> None:
+    def _ask(self, sampled: Sampled | None) -> None:
+        """Ask Spark for signs of life, if there is a query."""
+        if sampled is None or sampled.query is None or sampled.spark is None:
+            return
+        from py4j.protocol import Py4JError
+
+        # Java may be going; whoever waits for the query says so.
+        with suppress(Py4JError):
+            self._ask_spark(sampled, sampled.query, sampled.spark)
+
+    def _ask_spark(self, sampled: Sampled, query: StreamingQuery, spark: SparkSession) -> None:
         """Give a sign of life if Spark finished a task, is working itself, or waits for its next trigger."""
-        status = query.query.status
+        status = query.status
         java = self._java.is_busy(sum(p.cpu for p in below_this() if p.is_java))
         self._life.answered = time.monotonic()
-        own, others = _stages(query)
+        own, others = _stages(spark, str(query.runId))
         counters = (status["message"], [(s.stageId, s.numCompletedTasks, s.numFailedTasks) for s in own])
         changed, self._spark = counters != self._spark, counters
         if changed or (java and not others) or not status["isTriggerActive"]:
             self._unchanged_since = time.monotonic()
             self._life.sign()
-        elif query.others is not None and own and not _at_work(own) and _at_work(others):
+        elif sampled.others is not None and own and not _at_work(own) and _at_work(others):
             self._life.wait_for("waiting for Spark's workers, which work beside the batches has")
-        elif own and not on_one_machine(query.spark.sparkContext.master):
-            self._wait_for_cluster(query, _at_work(own))
+        elif own and not on_one_machine(spark.sparkContext.master):
+            self._wait_for_cluster(spark, _at_work(own))
 
-    def _wait_for_cluster(self, query: Sampled, at_work: bool) -> None:
+    def _wait_for_cluster(self, spark: SparkSession, at_work: bool) -> None:
         """Record a wait if tasks wait for an executor, or run on machines whose work is not visible here."""
-        if not executors(query.spark):
-            self._life.wait_for(waiting_for_executors(query.spark, query.spark.sparkContext.master))
+        if not executors(spark):
+            self._life.wait_for(waiting_for_executors(spark, spark.sparkContext.master))
             self._unchanged_since = time.monotonic()
             return
         unchanged_s = time.monotonic() - self._unchanged_since
@@ -163,14 +169,14 @@ class Sampler:
             self._life.wait_for("waiting for an executor that has registered to take a task")
 
 
-def _stages(query: Sampled) -> tuple[list[SparkStageInfo], list[SparkStageInfo]]:
-    """Return the active stages of the query's own batches, and all others."""
-    context = query.spark.sparkContext
+def _stages(spark: SparkSession, run_id: str) -> tuple[list[SparkStageInfo], list[SparkStageInfo]]:
+    """Return the active stages of a query's own batches, and all others."""
+    context = spark.sparkContext
     tracker = context.statusTracker()
     active = [stage for stage in map(tracker.getStageInfo, tracker.getActiveStageIds()) if stage is not None]
     if not active:
         return [], []
-    jobs = tracker._jtracker.getJobIdsForGroup(str(query.query.runId))
+    jobs = tracker._jtracker.getJobIdsForGroup(run_id)
     # As one text: each element of an array of Java costs a call.
     of_query = set(map(int, re.findall(r"\d+", context._jvm.java.util.Arrays.toString(jobs))))
     infos = [tracker.getJobInfo(job) for job in tracker.getActiveJobsIds() if job in of_query]

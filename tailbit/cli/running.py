@@ -12,7 +12,7 @@ import click
 from tailbit.cli.advice import columns_of_run
 from tailbit.cli.options import config_option, index_option, json_option, only_config, storage_options
 from tailbit.imports.lazy import lazy
-from tailbit.streaming.settings import DEFAULT_TRIGGER
+from tailbit.streaming.settings import DEFAULT_MASTER, DEFAULT_TRIGGER
 
 if TYPE_CHECKING:
     from tailbit.streaming import job
@@ -48,11 +48,16 @@ else:
     metavar="PATH",
     help="Spark checkpoint.  [default: INDEX/_checkpoint; ~/.cache/tailbit for object stores]",
 )
-@click.option("--once", is_flag=True, help="Index what is there and stop.")
+@click.option(
+    "--once",
+    is_flag=True,
+    help="Index what is there and stop; without Spark and Java where no more than 1 GiB of data files is new "
+    "and no --master is given.",
+)
 @click.option(
     "--trigger", default=DEFAULT_TRIGGER, show_default=True, help="How often to look for new commits."
 )
-@click.option("--master", default="local[2]", show_default=True, help="Spark master.")
+@click.option("--master", show_default=DEFAULT_MASTER, help="Spark master.")
 @click.option(
     "--stall-limit",
     metavar="TIME",
@@ -93,7 +98,8 @@ def run(
         return _run_config(config, stall_limit, quiet=quiet, as_json=as_json)
     if table is None:
         raise click.UsageError("name a table, or a configuration: --config FILE")
-    requirements.check_requirements()
+    if not of_one["once"] or of_one["master"] is not None:
+        requirements.check_requirements()
     return job.run(
         table,
         columns=columns_of_run(table, index, columns, queries, as_json=as_json),

@@ -34,14 +34,15 @@ def installed(folder: Path, package: str, version: str) -> None:
         ("pandas", "3.0.1", "Spark's workers need one below 3.0"),
     ],
 )
+@pytest.mark.parametrize("options", [[], ["--once", "--master", "local[2]"]])
 def test_another_release_is_refused_before_any_work_with_what_was_found_and_what_is_needed(
-    package: str, version: str, needed: str, tmp_path: Path
+    package: str, version: str, needed: str, options: list[str], tmp_path: Path
 ) -> None:
     table = str(tmp_path / "t")
     write_deltalake(table, pa.table({"c": ["a", "b"]}))
     installed(tmp_path, package, version)
     done = subprocess.run(
-        [TOOL, "run", table, "--columns", "c", "--once"],
+        [TOOL, "run", table, "--columns", "c", *options],
         env=os.environ | {"PYTHONPATH": str(tmp_path)},
         capture_output=True,
         text=True,
@@ -59,7 +60,7 @@ def test_a_machine_without_java_is_told_so_with_the_status_of_a_configuration(tm
     write_deltalake(table, pa.table({"c": ["a", "b"]}))
     environment = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
     done = subprocess.run(
-        [TOOL, "run", table, "--columns", "auto", "--once"],
+        [TOOL, "run", table, "--columns", "auto"],
         env=environment | {"PATH": str(tmp_path)},
         capture_output=True,
         text=True,
@@ -82,7 +83,7 @@ def test_a_missing_pyspark_is_told_so_with_the_status_of_a_configuration_and_que
             [sys.executable, "-c", program, *command], capture_output=True, text=True, check=False
         )
 
-    done = without_pyspark("run", table, "--columns", "c", "--once")
+    done = without_pyspark("run", table, "--columns", "c")
     assert done.returncode == 78
     assert done.stderr.startswith("RequirementError: pyspark is not installed\n")
     assert "pip install 'tailbit[spark]'" in done.stderr
