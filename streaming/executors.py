@@ -81,7 +81,8 @@ class SparkExecutor:
         """Return a sum that moves each time that a Spark task has ended."""
         from tailbit.streaming.workers import sum_of_tasks
 
-        return sum_of_tasks(self._spark, zero)
+        total: Sum = sum_of_tasks(self._spark, zero)
+        return total
 
     def describe(self, text: str) -> None:
         """Set the description of the jobs of this thread in Spark's UI."""
