@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
 from tailbit.imports.dataclass import dataclass
@@ -19,12 +20,14 @@ from tailbit.index.keys import (
     MAX_KEY,
     KeyRange,
     encode_value,
+    integer_keys,
+    is_textual,
     is_truncated,
     part_types,
     scale_of,
     widening_factor,
 )
-from tailbit.index.ordered import Value
+from tailbit.index.ordered import SIGN, Value
 from tailbit.index.predicate.value_sets import Interval, ValueSet
 from tailbit.tables.arrow import arrow_array
 
@@ -79,6 +82,8 @@ def _ranges(values: ValueSet, current: str, stored: str) -> KeyRanges:
     if part_types(current) is not None:
         ranges, truncated = tuple_sets.stored_keys(values, current)
         return KeyRanges.of(ranges, truncated)
+    if stored == current and (points := _points(values, stored)) is not None:
+        return points
     factor = widening_factor(stored, current)
     intervals: tuple[Interval | None, ...] = values.intervals
     if stored != current:
@@ -89,6 +94,29 @@ def _ranges(values: ValueSet, current: str, stored: str) -> KeyRanges:
         if interval is not None:
             _add(interval, stored, sure, maybe)
     return KeyRanges.of(sure, maybe)
+
+
+def _points(values: ValueSet, key_type: str) -> KeyRanges | None:
+    """Return the keys of a set that lists single values, all encoded together; None for other sets.
+
+    None too where a key is truncated, or a value is beyond the keys of eight bytes.
+    """
+    points = [i.lo for i in values.intervals if i.lo is not None and i.lo == i.hi]
+    texts = [point for point in points if isinstance(point, bytes)]
+    whole = [point for point in points if isinstance(point, int)]
+    if not points or len(points) < len(values.intervals):
+        return None
+    if is_textual(key_type) and len(texts) == len(points) and max(map(len, texts)) <= MAX_KEY:
+        keys = arrow_array(texts, pa.binary())
+    elif key_type in _WORDS and len(whole) == len(points) and -SIGN <= min(whole) <= max(whole) < SIGN:
+        keys = integer_keys(np.array(whole, dtype=np.int64))
+    else:
+        return None
+    return KeyRanges(tuple((key, True, key, True) for key in keys.to_pylist()), (), keys)
+
+
+_WORDS = ("integer", "date", "timestamp", "timestamp_ntz")
+"""Key types whose values are integers and their keys eight bytes."""
 
 
 def _add(interval: Interval, stored: str, sure: list[KeyRange], maybe: list[KeyRange]) -> None:

@@ -11,14 +11,13 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
 from functools import reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 from tailbit.imports.dataclass import dataclass
 from tailbit.index.ordered import Value, ordered_int
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
+class Interval(NamedTuple):
     """The values between two bounds; None is unbounded; a point is closed with lo equal to hi.
 
     An interval without upper bound contains NaN, which is the greatest value.

@@ -31,8 +31,10 @@ from tailbit.index.sql.comparing.comparisons import (
     comparison,
     membership,
 )
+from tailbit.index.sql.constant_lists import ConstantLists
 from tailbit.index.sql.expressions import ExpressionReader, chain, connective_of, patterns_of
 from tailbit.index.sql.operands import Operand, OperandReader, bare
+from tailbit.index.sql.syntax.lists import Listed
 from tailbit.index.sql.syntax.tree import Tree, left, right
 from tailbit.index.values.coercion import MIRRORED
 from tailbit.index.values.literals import Literal
@@ -64,6 +66,7 @@ class ConditionReader:
         self.operands = operands
         self.zone = zone
         self.expressions = ExpressionReader(operands, zone, now)
+        self.lists = ConstantLists(operands, self.expressions.read)
         self.kinds: dict[str, Callable[[Tree], Node]] = {
             "parenthesis": lambda e: self.node(left(e)),
             "and": lambda e: all_of(self.node(part) for part in chain(e)),
@@ -170,9 +173,9 @@ class ConditionReader:
     def membership(self, e: Tree) -> Node:
         """Convert IN: among constants, or of a column and constants, by value sets; else as an expression."""
         subject = self.expressions.read(left(e))
-        items = [self.expressions.read(item) for item in e.items]
-        listed = [item for item in items if isinstance(item, Literal)]
-        if len(listed) < len(items) or isinstance(subject, Call):
+        assert isinstance(e.items, Listed)
+        listed = None if isinstance(subject, Call) else self.lists.constants(e.items)
+        if listed is None or isinstance(subject, Call):
             return self.condition(self.expressions.read(e._replace(negated=False)), e)
         with self.operands.refusing(e):
             if isinstance(subject, Literal):
@@ -184,8 +187,8 @@ class ConditionReader:
                 if column.type.char_length:
                     raise
                 return self.condition(self.expressions.read(e._replace(negated=False)), e)
-        shown = [show(item) for item in listed[:_SHOWN]]
-        shown += ["..."] if len(items) > _SHOWN else []
+        shown = [show(self.expressions.read(item)) for item in e.items[:_SHOWN]]
+        shown += ["..."] if len(e.items) > _SHOWN else []
         return leaf_of(column, truth, f"{column.label} IN ({', '.join(shown)})")
 
     def is_condition(self, e: Tree) -> Node:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from tailbit.imports.lazy import lazy
@@ -223,7 +223,7 @@ class ExpressionReader:
         return constant.text
 
 
-def patterns_of(e: Tree) -> tuple[Tree, ...]:
+def patterns_of(e: Tree) -> Sequence[Tree]:
     """Return the patterns of a node of kind like."""
     return e.items if e.second is None else (e.second,)
 

@@ -7,14 +7,23 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from tailbit.imports.lazy import lazy
 from tailbit.index.ordered import Value
-from tailbit.index.values.literals import DOUBLE, FLOATING, NUMERIC, WHOLE, Literal, nearest_float32
+from tailbit.index.values.literals import (
+    DOUBLE,
+    FLOATING,
+    NUMERIC,
+    WHOLE,
+    Constants,
+    Literal,
+    nearest_float32,
+    range_of,
+)
 from tailbit.index.values.refusals import Unsupported, cut, malformed, out_of_range, refused, unread
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import DataType
@@ -66,6 +75,26 @@ def cast(literal: Literal, to: DataType, zone: str) -> Literal:
     if word is not None:
         raise Unsupported(f"{word!r} as {with_article(to.sql)} depends on the moment it is asked")
     return cast_value(literal, to, zone)
+
+
+def cast_all(constants: Constants, to: DataType, zone: str) -> Sequence[Value | None]:
+    """Cast constants of one type to another type, each as `cast` does.
+
+    Raises:
+        ValueError: one is malformed, out of range, or an unsupported cast.
+    """
+    from_, values = constants
+    scale = 0 if from_.name in WHOLE else from_.scale if from_.name == "decimal" else None
+    limits = range_of(to) if to.name in WHOLE or to.name == "decimal" else None
+    if from_ == to:
+        return values
+    if scale is not None and limits is not None and scale <= to.scale:
+        factor = 10 ** (to.scale - scale)
+        exact = [None if value is None else int(value) * factor for value in values]
+        known = [value for value in exact if value is not None]
+        if not known or limits[0] <= min(known) <= max(known) <= limits[1]:
+            return exact
+    return [cast(Literal(from_, value), to, zone).value for value in values]
 
 
 def cast_value(literal: Literal, to: DataType, zone: str) -> Literal:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterable, Sequence
 from dataclasses import field
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -52,7 +53,7 @@ NUMERIC = (*WHOLE, *FLOATING, "decimal")
 """All numeric types."""
 
 _SUFFIXES = {"L": "long", "S": "short", "Y": "byte"}
-_NUMBER = r"(\d+(?:\.\d*)?|\.\d+)(?:[eE]([+-]?\d+))?(BD|[LSYFD])?"
+_NUMBER = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(?:[eE]([+-]?\d+))?(BD|[LSYFD])?", re.IGNORECASE)
 _ESCAPE = r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([01][0-7]{2})|(.))"
 _ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 _MAX_FLOAT = float(np.finfo(np.float32).max)
@@ -85,6 +86,21 @@ class Literal:
         return fractions.Fraction(self.value) / fractions.Fraction(10**self.type.scale)
 
 
+class Constants(NamedTuple):
+    """Constants of one type, by their canonical values; None is NULL."""
+
+    type: DataType
+    values: Sequence[Value | None]
+
+
+def alike(literals: Iterable[Literal]) -> list[Constants]:
+    """Return constants by their types, in the order in which each type comes first."""
+    by_type = dict[DataType, list[Value | None]]()
+    for literal in literals:
+        by_type.setdefault(literal.type, []).append(literal.value)
+    return [Constants(type_, values) for type_, values in by_type.items()]
+
+
 def range_of(type_: DataType) -> tuple[int, int] | None:
     """Return the least and greatest canonical value of a type with integer values; None for other types."""
     if type_.name == "decimal":
@@ -105,7 +121,7 @@ def number(text: str, negative: bool = False) -> Literal:
     Raises:
         ValueError: not a number of Spark's grammar, or out of the range of its type.
     """
-    match = re.fullmatch(_NUMBER, text, re.IGNORECASE)
+    match = _NUMBER.fullmatch(text)
     if match is None:
         raise ValueError(f"{text} is not a number")
     digits, exponent, suffix = match.group(1), match.group(2), (match.group(3) or "").upper()
@@ -123,6 +139,38 @@ def number(text: str, negative: bool = False) -> Literal:
         _check_range(exact, sys.float_info.max, text)
         return Literal(DOUBLE, float(exact) + 0.0, True)
     return _decimal(exact, text)
+
+
+def numbers(texts: Sequence[str], negative: bool = False) -> list[Constants]:
+    """Parse numbers of Spark's grammar, written without signs, by their types.
+
+    `negative`: a minus sign stands before each.
+
+    Raises:
+        ValueError: one is not a number of Spark's grammar, or out of the range of its type.
+
+    >>> numbers(["1", "30"])[0].values, numbers(["0.50"], negative=True)[0].values
+    ([1, 30], [-50])
+    """
+    sign = -1 if negative else 1
+    least, most = WHOLE["integer"]
+    by_type = dict[DataType, list[Value | None]]()
+    for text in texts:
+        whole, point, fraction = text.partition(".")
+        digits = (whole + fraction).lstrip("0") or "0"
+        if len(digits) >= MAX_DIGITS or not (whole + fraction).isdecimal() or not text.isascii():
+            read = number(text, negative)
+            by_type.setdefault(read.type, []).append(read.value)
+            continue
+        value = sign * int(digits)
+        if point:
+            type_ = decimal_type(max(len(digits), len(fraction)), len(fraction))
+        elif least <= value <= most:
+            type_ = INTEGER
+        else:
+            type_ = LONG if -1 << 63 <= value < 1 << 63 else decimal_type(len(digits), 0)
+        by_type.setdefault(type_, []).append(value)
+    return [Constants(type_, values) for type_, values in by_type.items()]
 
 
 def _integer(digits: str, negative: bool, name: str | None, text: str) -> Literal:

@@ -16,9 +16,9 @@ from tailbit.index.keys import is_textual, key_type_of, scale_of
 from tailbit.index.ordered import Value, first_reached
 from tailbit.index.predicate.leaves import COMPARED, Truth
 from tailbit.index.predicate.value_sets import NOTHING, NULL, VALUES, Interval, ValueSet
-from tailbit.index.values.casts import cast, round_half_up
+from tailbit.index.values.casts import cast, cast_all, round_half_up
 from tailbit.index.values.coercion import compared_type, is_rounded, membership_type, not_of_one_type, rounded
-from tailbit.index.values.literals import WHOLE, Literal, range_of
+from tailbit.index.values.literals import WHOLE, Constants, Literal, range_of
 from tailbit.index.values.refusals import NotRead, SparkRaises, mismatch
 from tailbit.index.values.unwrapping import CAST_TO_INSTANTS, as_given
 from tailbit.tables.date_text import DAY_US
@@ -97,28 +97,47 @@ def comparison(type_: DataType, op: str, literal: Literal, zone: str) -> Truth:
     return true, true.others()
 
 
-def membership(type_: DataType, literals: Iterable[Literal], zone: str) -> Truth:
-    """Return the values where `column IN (literals)` is TRUE and FALSE.
+def membership(type_: DataType, listed: Sequence[Constants], zone: str) -> Truth:
+    """Return the values where `column IN (listed)` is TRUE and FALSE; `listed`: the constants by type.
 
-    With a NULL literal, IN is never FALSE.
+    With NULL in the list, IN is never FALSE.
 
     Raises:
         Incomparable: the types do not compare, or only by casting the column in a way that changes its order.
         ValueError: a literal is malformed for the column's type.
     """
-    listed = list(literals)
-    common = membership_type([type_, *(literal.type for literal in listed)])
+    common = membership_type([type_, *(part.type for part in listed)])
     if common is None:
-        raise Incomparable(not_of_one_type(f"a column of type {type_.sql}", [item.type for item in listed]))
-    known = [value for literal in listed if (value := _constant(literal, common, type_, zone)) is not None]
-    if common.name == "timestamp" and len(known) == len(listed) and len(set(known)) == 1:
+        raise Incomparable(not_of_one_type(f"a column of type {type_.sql}", [part.type for part in listed]))
+    values = [value for part in listed for value in _cast(part, common, type_, zone)]
+    known = [value for value in values if value is not None]
+    whole = len(known) == len(values)
+    if common.name == "timestamp" and whole and len(set(known)) == 1:
         return comparison(type_, "=", Literal(common, known[0]), zone)
-    if type_.char_length and all(literal.type.name == "string" for literal in listed):
-        true = _in_padded(type_.char_length, known, listed)
+    if type_.char_length and all(part.type.name == "string" for part in listed):
+        true = _in_padded(type_.char_length, known, whole)
     else:
         domain = _Domain(type_, common, zone)
-        true = ValueSet.of(i for value in known for i in _intervals(domain, "=", value))
-    return true, (true.others() if len(known) == len(listed) else NOTHING)
+        true = ValueSet.points(known) if domain.same else _any_of(domain, known)
+    return true, (true.others() if whole else NOTHING)
+
+
+def _any_of(domain: _Domain, values: Iterable[Value]) -> ValueSet:
+    """Return the values of a column that are equal to one of some values of the common type."""
+    return ValueSet.of(interval for value in values for interval in _intervals(domain, "=", value))
+
+
+def _cast(constants: Constants, common: DataType, type_: DataType, zone: str) -> Sequence[Value | None]:
+    """Return constants in the type in which a column is compared with them; an error names the column's type.
+
+    Raises:
+        ValueError: a constant is malformed for the column's type.
+    """
+    try:
+        return cast_all(constants, common, zone)
+    except ValueError:
+        literals = (Literal(constants.type, value) for value in constants.values)
+        return [_constant(literal, common, type_, zone) for literal in literals]
 
 
 def _constant(literal: Literal, common: DataType, type_: DataType, zone: str) -> Value | None:
@@ -136,16 +155,16 @@ def _constant(literal: Literal, common: DataType, type_: DataType, zone: str) ->
         raise SparkRaises(wrong.reason.removesuffix(of_common) + of_column, wrong.error) from wrong
 
 
-def _in_padded(length: int, known: Sequence[Value], listed: Sequence[Literal]) -> ValueSet:
+def _in_padded(length: int, known: Sequence[Value], whole: bool) -> ValueSet:
     """Return the CHAR(`length`) values for which IN a list of strings is TRUE, padded as Spark pads them.
 
-    `known`: the values of `listed` that are not NULL.
+    `known`: the strings that are not NULL; `whole`: whether these are all.
 
     Raises:
         Incomparable: the list has a NULL that is cast to STRING.
         ValueError: a string has too many blanks beyond `length` characters.
     """
-    if len(known) < len(listed):
+    if not whole:
         hint = "Write NULL without a cast, or x = a OR x = b."
         raise Incomparable("a NULL cast to STRING in a list makes Spark lose constants of the list", hint)
     return char_padding.where_in(length, [value.decode() for value in known if isinstance(value, bytes)])

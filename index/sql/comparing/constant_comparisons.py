@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tailbit.index.predicate.value_sets import Interval, ValueSet
 from tailbit.index.sql.comparing.comparisons import Incomparable, comparison
-from tailbit.index.values.casts import cast
+from tailbit.index.values.casts import cast, cast_all
 from tailbit.index.values.coercion import (
     MIRRORED,
     compared_type,
@@ -14,7 +14,7 @@ from tailbit.index.values.coercion import (
     membership_type,
     not_of_one_type,
 )
-from tailbit.index.values.literals import Literal
+from tailbit.index.values.literals import Constants, Literal
 from tailbit.index.values.refusals import mismatch
 
 
@@ -55,7 +55,7 @@ def _by_sets(value: Literal, op: str, literal: Literal, zone: str) -> bool | Non
     return True if true.contains(value.value) else False if false.contains(value.value) else None
 
 
-def constant_in(subject: Literal, listed: Sequence[Literal], zone: str) -> bool | None:
+def constant_in(subject: Literal, listed: Sequence[Constants], zone: str) -> bool | None:
     """Evaluate `subject IN (listed)`; all constants are cast to one type before any comparison.
 
     Every constant is cast, also after an equal constant or with a NULL in the list, where Spark stops early:
@@ -65,10 +65,11 @@ def constant_in(subject: Literal, listed: Sequence[Literal], zone: str) -> bool 
         Incomparable: the constants have no common type.
         ValueError: a malformed constant.
     """
-    common = membership_type([subject.type, *(literal.type for literal in listed)])
+    common = membership_type([subject.type, *(part.type for part in listed)])
     if common is None:
-        raise Incomparable(not_of_one_type(subject.type.sql, [item.type for item in listed]))
-    value, *values = (cast(literal, common, zone).value for literal in (subject, *listed))
+        raise Incomparable(not_of_one_type(subject.type.sql, [part.type for part in listed]))
+    value = cast(subject, common, zone).value
+    values = [each for part in listed for each in cast_all(part, common, zone)]
     if value is None:
         return None
     if ValueSet.points(known for known in values if known is not None).contains(value):

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from tailbit.index.sql.refusals import OTHER_TABLE, refuse
+from tailbit.index.sql.syntax.lists import Listed
 from tailbit.index.sql.syntax.primary import PrimaryParser
 from tailbit.index.sql.syntax.tokens import tokens_of
 from tailbit.index.sql.syntax.tree import Tree
@@ -181,8 +182,23 @@ class Parser(PrimaryParser):
             refuse(self.text, reason, at, listed_instead(self.text, at))
         if self.begins_query(self.at + 1):
             refuse(self.text, "IN takes a list of values, not a query", self.token.start, OTHER_TABLE)
-        listed = self.listed()
-        return Tree("in", value.start, self.last_end, value, items=listed, negated=negated)
+        return Tree("in", value.start, self.last_end, value, items=self._values(), negated=negated)
+
+    def _values(self) -> Listed:
+        """Take values in parentheses, one at least; those that are alike without the grammar."""
+        self.needs_sign("(")
+        listed = Listed(lambda at: Parser(self.text, self.tokens, at).condition())
+        while True:
+            count = listed.takes(self.tokens, self.at)
+            if count:
+                self.at += count
+            else:
+                begin = self.at
+                listed.add(self.condition(), self.tokens[begin : self.at])
+            if not self.takes_sign(","):
+                break
+        self.needs_sign(")")
+        return listed
 
     def _like(self, value: Tree, negated: bool) -> Tree:
         """Take LIKE, ILIKE or RLIKE with its pattern or its patterns."""

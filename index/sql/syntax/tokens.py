@@ -28,13 +28,13 @@ class Token(NamedTuple):
 
 
 _TOKEN = re.compile(
-    r"""(?P<gap>\s+ | --(?:\\\n|[^\r\n])*)
+    r"""(?:(?P<gap>\s+ | --(?:\\\n|[^\r\n])*)
     | (?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?:BD|[LSYDF])?)(?!\w)
     | (?P<string>[rR]'[^']*' | [rR]"[^"]*" | '(?:[^'\\]|\\.|'')*'(?!') | "(?:[^"\\]|\\.|"")*"(?!"))
     | (?P<word>\w+)
     | (?P<name>`(?:[^`]|``)*`(?!`))
     | (?P<comment>/\*)
-    | (?P<sign><=>|<>|<=|>=|==|!=|!<|!>|\|\||::|->|=>|[-+*/%=<>!&|^~.,;()\[\]?:])""",
+    | (?P<sign><=>|<>|<=|>=|==|!=|!<|!>|\|\||::|->|=>|[-+*/%=<>!&|^~.,;()\[\]?:]))\s*""",
     re.VERBOSE | re.DOTALL | re.IGNORECASE,
 )
 _COMMENT_EDGE = re.compile(r"/\*(?!\+)|\*/")
@@ -53,23 +53,23 @@ def tokens_of(text: str) -> list[Token]:
     if variable := variable_in(text):
         refuse(text, *variable)
     tokens: list[Token] = []
-    at = 0
+    at, add, match_at = 0, tokens.append, _TOKEN.match
     while at < len(text):
-        match = _TOKEN.match(text, at)
+        match = match_at(text, at)
         if match is None:
             _refuse_character(text, at)
-        kind, end = str(match.lastgroup), match.end()
+        kind, end = match.lastgroup, match.end()
         if kind == "comment":
             end = _end_of_comment(text, at)
-        elif kind != "gap":
-            tokens.append(Token(kind, _text_of(text, kind, at, end), at, end))
+        elif kind != "gap" and kind is not None:
+            raw = match[kind]
+            add(Token(kind, raw if kind == "number" else _text_of(text, kind, raw, at), at, at + len(raw)))
         at = end
-    tokens.append(Token("end", "", len(text), len(text)))
+    add(Token("end", "", len(text), len(text)))
     return tokens
 
 
-def _text_of(text: str, kind: str, start: int, end: int) -> str:
-    raw = text[start:end]
+def _text_of(text: str, kind: str, raw: str, start: int) -> str:
     if kind == "word":
         return raw.upper()
     if kind == "name":
@@ -77,6 +77,8 @@ def _text_of(text: str, kind: str, start: int, end: int) -> str:
     if kind == "sign":
         return _SAME.get(raw, raw)
     if kind == "string":
+        if raw.isascii() and "\\" not in raw and raw[0] not in "rR" and raw[0] not in raw[1:-1]:
+            return raw[1:-1]
         try:
             value = string(raw)
             value.encode()

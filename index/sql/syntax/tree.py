@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 ConstantKind = Literal["number", "string", "hex", "interval"]
@@ -29,7 +30,7 @@ class Tree(NamedTuple):
     | `not` `negative` `invert` `parenthesis` | `first` |
     | `compare` | `first`, `second`; `text`: one of = <> < <= > >= <=> |
     | `is` | `first`; `text`: NULL, TRUE, FALSE or UNKNOWN; `negated` |
-    | `in` | `first`, `items`; `negated` |
+    | `in` | `first`, `items`, a `Listed`; `negated` |
     | `between` | `first`, `items`: the low and the high bound; `negated` |
     | `like` | `first`; `text`: LIKE, ILIKE or RLIKE; `second`: the pattern, |
     | | or `items` with `quantifier`; `escape`; `negated` |
@@ -56,7 +57,7 @@ class Tree(NamedTuple):
     end: int
     first: Tree | None = None
     second: Tree | None = None
-    items: tuple[Tree, ...] = ()
+    items: Sequence[Tree] = ()
     names: tuple[str, ...] = ()
     text: str = ""
     constant: WrittenConstant | None = None
