@@ -33,22 +33,22 @@ class ConstantLists:
             if not isinstance(expression, Literal):
                 return None
             singles.append(expression)
-        parts = alike(singles)
+        constants_by_type = alike(singles)
         for same in listed.alike:
-            held = self._together(same) or self._one_by_one(listed, same)
-            if held is None:
+            converted = self._by_form(same) or self._one_by_one(listed, same)
+            if converted is None:
                 return None
-            parts += held
-        return parts
+            constants_by_type += converted
+        return constants_by_type
 
     def _one_by_one(self, listed: Listed, same: Alike) -> list[Constants] | None:
         """Return the constants of items of one form, each read by itself; None if they are no constants."""
-        numbers = same.at if same.texts else same.at[:1]
-        read = [self._read(listed[number]) for number in numbers]
-        known = [item for item in read if isinstance(item, Literal)]
-        return alike(known) if len(known) == len(read) else None
+        listed_at = same.numbers if same.texts else same.numbers[:1]
+        read = [self._read(listed[number]) for number in listed_at]
+        literals = [item for item in read if isinstance(item, Literal)]
+        return alike(literals) if len(literals) == len(read) else None
 
-    def _together(self, same: Alike) -> list[Constants] | None:
+    def _by_form(self, same: Alike) -> list[Constants] | None:
         """Return the constants of items of one form; None if they must be read by themselves, or refused."""
         try:
             return self._of(same.form.first, same.texts) if same.texts else None
@@ -66,6 +66,9 @@ class ConstantLists:
         if inner is None:
             return None
         to = self._operands.cast_to(item)
-        if any(part.type != STRING and not {part.type.name, to.name} <= {*NUMERIC} for part in inner):
+        if any(
+            constants.type != STRING and not {constants.type.name, to.name} <= {*NUMERIC}
+            for constants in inner
+        ):
             return None
-        return [Constants(to, cast_all(part, to, self._operands.zone)) for part in inner]
+        return [Constants(to, cast_all(constants, to, self._operands.zone)) for constants in inner]

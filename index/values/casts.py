@@ -91,8 +91,8 @@ def cast_all(constants: Constants, to: DataType, zone: str) -> Sequence[Value | 
     if scale is not None and limits is not None and scale <= to.scale:
         factor = 10 ** (to.scale - scale)
         exact = [None if value is None else int(value) * factor for value in values]
-        known = [value for value in exact if value is not None]
-        if not known or limits[0] <= min(known) <= max(known) <= limits[1]:
+        present = [value for value in exact if value is not None]
+        if not present or limits[0] <= min(present) <= max(present) <= limits[1]:
             return exact
     return [cast(Literal(from_, value), to, zone).value for value in values]
 

@@ -106,19 +106,21 @@ def membership(type_: DataType, listed: Sequence[Constants], zone: str) -> Truth
         Incomparable: the types do not compare, or only by casting the column in a way that changes its order.
         ValueError: a literal is malformed for the column's type.
     """
-    common = membership_type([type_, *(part.type for part in listed)])
+    common = membership_type([type_, *(constants.type for constants in listed)])
     if common is None:
-        raise Incomparable(not_of_one_type(f"a column of type {type_.sql}", [part.type for part in listed]))
-    values = [value for part in listed for value in _cast(part, common, type_, zone)]
-    known = [value for value in values if value is not None]
-    whole = len(known) == len(values)
-    if common.name == "timestamp" and whole and len(set(known)) == 1:
-        return comparison(type_, "=", Literal(common, known[0]), zone)
-    if type_.char_length and all(part.type.name == "string" for part in listed):
-        true = _in_padded(type_.char_length, known, whole)
+        raise Incomparable(
+            not_of_one_type(f"a column of type {type_.sql}", [constants.type for constants in listed])
+        )
+    values = [value for constants in listed for value in _cast(constants, common, type_, zone)]
+    present = [value for value in values if value is not None]
+    whole = len(present) == len(values)
+    if common.name == "timestamp" and whole and len(set(present)) == 1:
+        return comparison(type_, "=", Literal(common, present[0]), zone)
+    if type_.char_length and all(constants.type.name == "string" for constants in listed):
+        true = _in_padded(type_.char_length, present, whole)
     else:
         domain = _Domain(type_, common, zone)
-        true = ValueSet.points(known) if domain.same else _any_of(domain, known)
+        true = ValueSet.points(present) if domain.same else _any_of(domain, present)
     return true, (true.others() if whole else NOTHING)
 
 
@@ -155,10 +157,10 @@ def _constant(literal: Literal, common: DataType, type_: DataType, zone: str) ->
         raise SparkRaises(wrong.reason.removesuffix(of_common) + of_column, wrong.error) from wrong
 
 
-def _in_padded(length: int, known: Sequence[Value], whole: bool) -> ValueSet:
+def _in_padded(length: int, present: Sequence[Value], whole: bool) -> ValueSet:
     """Return the CHAR(`length`) values for which IN a list of strings is TRUE, padded as Spark pads them.
 
-    `known`: the strings that are not NULL; `whole`: whether these are all.
+    `present`: the strings that are not NULL; `whole`: whether these are all.
 
     Raises:
         Incomparable: the list has a NULL that is cast to STRING.
@@ -167,7 +169,7 @@ def _in_padded(length: int, known: Sequence[Value], whole: bool) -> ValueSet:
     if not whole:
         hint = "Write NULL without a cast, or x = a OR x = b."
         raise Incomparable("a NULL cast to STRING in a list makes Spark lose constants of the list", hint)
-    return char_padding.where_in(length, [value.decode() for value in known if isinstance(value, bytes)])
+    return char_padding.where_in(length, [value.decode() for value in present if isinstance(value, bytes)])
 
 
 class _Domain:

@@ -65,11 +65,11 @@ def constant_in(subject: Literal, listed: Sequence[Constants], zone: str) -> boo
         Incomparable: the constants have no common type.
         ValueError: a malformed constant.
     """
-    common = membership_type([subject.type, *(part.type for part in listed)])
+    common = membership_type([subject.type, *(constants.type for constants in listed)])
     if common is None:
-        raise Incomparable(not_of_one_type(subject.type.sql, [part.type for part in listed]))
+        raise Incomparable(not_of_one_type(subject.type.sql, [constants.type for constants in listed]))
     value = cast(subject, common, zone).value
-    values = [each for part in listed for each in cast_all(part, common, zone)]
+    values = [item for constants in listed for item in cast_all(constants, common, zone)]
     if value is None:
         return None
     if ValueSet.points(known for known in values if known is not None).contains(value):

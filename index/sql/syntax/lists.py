@@ -33,8 +33,8 @@ class Form(NamedTuple):
     @classmethod
     def of(cls, item: Tree, tokens: Sequence[Token]) -> Form | None:
         """Return the form of an item that is a constant, cast or not; None for other items."""
-        held = _constants(item)
-        if held is None:
+        count = _constants(item)
+        if count is None:
             return None
         sizes = [node for node in _casts(item) if node.second is not None]
         gaps = [
@@ -42,29 +42,29 @@ class Form(NamedTuple):
             for number, token in enumerate(tokens)
             if token.kind in _IN_GAPS and not any(_is_within(token, node.second) for node in sizes)
         ]
-        if len(gaps) != held or held > 1:
+        if len(gaps) != count or count > 1:
             return None
         gap = gaps[0] if gaps else None
-        marks = [(t.kind, None if at == gap else t.text) for at, t in enumerate(tokens)]
+        marks = [(t.kind, None if number == gap else t.text) for number, t in enumerate(tokens)]
         return cls(tuple(marks), item, gap)
 
-    def fits(self, tokens: Sequence[Token], at: int) -> bool:
+    def fits(self, tokens: Sequence[Token], start: int) -> bool:
         """Return whether an item of this form begins at a token, and the list goes on or ends behind it."""
-        end = at + len(self.marks)
+        end = start + len(self.marks)
         if end >= len(tokens):
             return False
-        for (kind, text), token in zip(self.marks, tokens[at:end], strict=True):
+        for (kind, text), token in zip(self.marks, tokens[start:end], strict=True):
             if token[0] != kind or (text is not None and token[1] != text):
                 return False
         return tokens[end][1] in (",", ")") and tokens[end][0] == "sign"
 
 
 class Alike(NamedTuple):
-    """The items of one form: `texts`, what stands in the gap of each; `at`, their numbers in the list."""
+    """The items of one form: `texts`, what stands in the gap of each; `numbers`, theirs in the list."""
 
     form: Form
     texts: list[str]
-    at: list[int]
+    numbers: list[int]
 
 
 class Listed(Sequence[Tree]):
@@ -90,14 +90,14 @@ class Listed(Sequence[Tree]):
             self.alike.append(Alike(form, texts, [number]))
         self._items.append(item)
 
-    def takes(self, tokens: Sequence[Token], at: int) -> int:
+    def takes(self, tokens: Sequence[Token], start: int) -> int:
         """Add the item at a token if an earlier item has its form; return the number of its tokens, or 0."""
         for form, texts, numbers in self.alike:
-            if form.fits(tokens, at):
+            if form.fits(tokens, start):
                 numbers.append(len(self._items))
-                self._items.append(at)
+                self._items.append(start)
                 if form.gap is not None:
-                    texts.append(tokens[at + form.gap][1])
+                    texts.append(tokens[start + form.gap][1])
                 return len(form.marks)
         return 0
 
@@ -110,7 +110,7 @@ class Listed(Sequence[Tree]):
     def __getitem__(self, number: slice) -> tuple[Tree, ...]: ...
     def __getitem__(self, number: int | slice) -> Tree | tuple[Tree, ...]:
         if isinstance(number, slice):
-            return tuple(self[each] for each in range(*number.indices(len(self))))
+            return tuple(self[place] for place in range(*number.indices(len(self))))
         item = self._items[number]
         return self._parse(item) if isinstance(item, int) else item
 

@@ -178,8 +178,8 @@ class Parser(PrimaryParser):
             # Imported here, since only refusals need it.
             from tailbit.index.sql.syntax.hints import listed_instead
 
-            at, reason = self.token.start, "IN takes a list of values in parentheses"
-            refuse(self.text, reason, at, listed_instead(self.text, at))
+            start, reason = self.token.start, "IN takes a list of values in parentheses"
+            refuse(self.text, reason, start, listed_instead(self.text, start))
         if self.begins_query(self.at + 1):
             refuse(self.text, "IN takes a list of values, not a query", self.token.start, OTHER_TABLE)
         return Tree("in", value.start, self.last_end, value, items=self._values(), negated=negated)
@@ -187,7 +187,7 @@ class Parser(PrimaryParser):
     def _values(self) -> Listed:
         """Take values in parentheses, one at least; those that are alike without the grammar."""
         self.needs_sign("(")
-        listed = Listed(lambda at: Parser(self.text, self.tokens, at).condition())
+        listed = Listed(lambda start: Parser(self.text, self.tokens, start).condition())
         while True:
             count = listed.takes(self.tokens, self.at)
             if count:

@@ -32,10 +32,10 @@ _QUERIES = ("SELECT", "WITH", "VALUES", "FROM", "TABLE")
 class PrimaryParser(ABC):
     """The part of the parser for single values; the subclass parses conditions within values."""
 
-    def __init__(self, text: str, tokens: list[Token], at: int = 0) -> None:
+    def __init__(self, text: str, tokens: list[Token], start: int = 0) -> None:
         self.text = text
         self.tokens = tokens
-        self.at = at
+        self.at = start
         self.last_end = 0
         """Where the last token that was taken ends."""
 
