@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tailbit.arrays import Longs
+from tailbit.arrays import Longs, Mask
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.postings.key_table import Placed
 from tailbit.index.postings.paged.lookup import placed
@@ -62,9 +62,23 @@ def visible_rows(space: SpaceView, keys: Longs, at: Longs) -> Places:
     files = np.searchsorted(space.bases, at, side="right") - 1
     positions = at - space.bases[files]
     shown = (files >= 0) & (positions < space.rows[files])
-    hidden = space.hidden
-    if len(hidden):
-        shown &= hidden[np.minimum(np.searchsorted(hidden, at), len(hidden) - 1)] != at
+    if len(space.hidden):
+        shown &= ~_are_hidden(space, at)
     if not shown.all():
         keys, files, positions = keys[shown], files[shown], positions[shown]
     return Places(keys, space.files[files], positions)
+
+
+def _are_hidden(space: SpaceView, positions: Longs) -> Mask:
+    """Return which of some positions are hidden: by a search of each or, of many, by a mask of all rows."""
+    hidden = space.hidden
+    if len(positions) * _ROWS_A_SEARCH < int(hidden[-1]):
+        among: Mask = hidden[np.minimum(np.searchsorted(hidden, positions), len(hidden) - 1)] == positions
+        return among
+    mask = np.zeros(max(int(hidden[-1]), int(positions.max(initial=0))) + 1, dtype=np.bool_)
+    mask[hidden] = True
+    return mask[positions]
+
+
+_ROWS_A_SEARCH = 32
+"""Rows of a mask that cost as much as the search of one position."""
