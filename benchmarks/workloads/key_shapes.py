@@ -2,8 +2,8 @@
 
 Usage: python workloads/key_shapes.py [--rows N] [--repeats N] [--shapes A;B] [--counts A,B]. N rows (6 M) in
 twelve files, in no order unless the shape says so; deletion vectors hide one row of fifty; each shape has an
-index. A line for each shape and number of keys: the first call in the process, and medians of later ones, each
-beside one of DuckDB's right after it, which reads hidden rows too. Times are milliseconds of CPU, and in
+index. A line for each shape and number of keys: the first call in the process, and medians of later ones,
+each beside one of DuckDB's right after it, which reads hidden rows too. Times are milliseconds of CPU, and in
 `wall` of wall time. Each answer is compared with DuckDB's rows, by file and position.
 """
 

@@ -305,7 +305,7 @@ def _codes(columns: Sequence[Column], values: Sequence[pa.Array | pa.ChunkedArra
 def _ordered(keys: Longs, files: Longs, positions: Longs) -> tuple[Longs, Longs, Longs]:
     """Return rows ordered by key, file and position, none negative.
 
-    Cost: numbers are sorted, not rows; rows of a file mostly come in order, which a merge sort takes as it is.
+    Cost: numbers are sorted, not rows; rows of a file mostly come in order, as a merge sort takes them.
     """
     widths = [int(numbers.max(initial=0)).bit_length() for numbers in (keys, files, positions)]
     if sum(widths) > _LONG_BITS:
