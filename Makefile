@@ -41,7 +41,7 @@ help:
 	@echo "make bench            every benchmark, an hour or so: QUICK=1 for two minutes, BENCH='count rows' for some"
 	@echo "make fuzz             random histories, indexes and questions, judged by other engines: KIND=histories SEED=1 SECONDS=3600;"
 	@echo "                      make fuzz alone lists the kinds; KIND=bytes fuzzes the parsers, KIND=properties the property tests"
-	@echo "make support-page     write docs/delta-support.md and hudi-support.md from the marks on the tests"
+	@echo "make support-page     write docs/delta-support.md, hudi-support.md and iceberg-support.md from the marks on the tests"
 	@echo "make functions-page   write docs/functions.md from the expressions that Spark judges"
 	@echo "make python-page      write docs/python.md from the docstrings of the front door"
 	@echo "make cli-page         write docs/cli.md from the help of the commands"
@@ -147,7 +147,7 @@ endif
 
 support-page: $(VENV)/.test-installed
 	$(BIN)/pytest -q --collect-only tests --support-page docs/delta-support.md \
-		--hudi-support-page docs/hudi-support.md >/dev/null
+		--hudi-support-page docs/hudi-support.md --iceberg-support-page docs/iceberg-support.md >/dev/null
 
 functions-page: $(VENV)/.test-installed
 	cd tests && $(BIN)/python -m support.functions_page ../docs/functions.md

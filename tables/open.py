@@ -13,17 +13,24 @@ from tailbit.errors import NotATableError, TwoFormatsError, UsageError
 from tailbit.tables.delta.table import DeltaTable
 from tailbit.tables.delta.words import WORDS as DELTA
 from tailbit.tables.hudi.words import WORDS as HUDI
+from tailbit.tables.iceberg.words import WORDS as ICEBERG
 from tailbit.tables.schema import name_parts
 from tailbit.tables.storage import NO_OPTIONS, Storage, StorageOptions, open_storage
+from tailbit.tables.storage.options import METADATA_FILE, TABLE_FORMAT
 from tailbit.tables.table import FormatWords, Table
 
 
 class Format(NamedTuple):
-    """A table format: its name in options, its words, its opener; the folder `words.log` marks a table."""
+    """A table format: its name in options, its words, its opener; `words.shown_by` marks a table.
+
+    `yields`: other formats may keep metadata of this format beside their own log, so that a table is one of
+    this format only if there is no other log, or if it is named.
+    """
 
     name: str
     words: FormatWords
     open: Callable[[Storage], Table]
+    yields: bool = False
 
 
 def _open_hudi(storage: Storage) -> Table:
@@ -33,7 +40,18 @@ def _open_hudi(storage: Storage) -> Table:
     return HudiTable.open(storage)
 
 
-FORMATS: Sequence[Format] = (Format("delta", DELTA, DeltaTable.open), Format("hudi", HUDI, _open_hudi))
+def _open_iceberg(storage: Storage) -> Table:
+    """Open an Iceberg table; its modules are loaded only for one."""
+    from tailbit.tables.iceberg.table import IcebergTable
+
+    return IcebergTable.open(storage)
+
+
+FORMATS: Sequence[Format] = (
+    Format("delta", DELTA, DeltaTable.open),
+    Format("hudi", HUDI, _open_hudi),
+    Format("iceberg", ICEBERG, _open_iceberg, yields=True),
+)
 
 
 def open_table(path: str, options: StorageOptions = NO_OPTIONS, alone: bool = True) -> Table:
@@ -48,13 +66,14 @@ def open_table(path: str, options: StorageOptions = NO_OPTIONS, alone: bool = Tr
         UsageError: the options name a format that is not known.
         StorageError: the scheme has no store, or the store refuses.
     """
+    path, options = located(path, options)
     storage, formats = open_storage(path, options), _wanted(options)
     possible = [*formats]
     for table_format in formats:
         try:
             table = table_format.open(open_source(path, table_format.words.log, options))
-        except NotATableError:
-            if storage.exists(table_format.words.log):
+        except NotATableError as reason:
+            if reason.fields.get("is_there") or storage.exists(table_format.words.shown_by):
                 _check_alone(storage, table_format, possible)
                 raise
             possible.remove(table_format)
@@ -65,7 +84,22 @@ def open_table(path: str, options: StorageOptions = NO_OPTIONS, alone: bool = Tr
     from tailbit.tables.places import no_table
 
     words = [table_format.words for table_format in formats]
-    raise no_table(path, storage, [each.kind for each in words], [each.log for each in words])
+    raise no_table(path, storage, words)
+
+
+def located(path: str, options: StorageOptions = NO_OPTIONS) -> tuple[str, StorageOptions]:
+    """Return the root of a table and the options to open it with, of a path that may be its metadata file.
+
+    >>> located("/t/metadata/v3.metadata.json")[0]
+    '/t'
+    """
+    if not path.endswith((".metadata.json", ".metadata.json.gz")):
+        return path, options
+    above, _, name = path.replace("\\", "/").rpartition("/")
+    root, _, folder = above.rpartition("/")
+    given = [item for item in options if item[0] not in (METADATA_FILE, TABLE_FORMAT)]
+    named = ((METADATA_FILE, f"{folder}/{name}"), (TABLE_FORMAT, "iceberg"))
+    return root or ("/" if path.startswith("/") else "."), StorageOptions.of(dict([*given, *named]))
 
 
 def folder_of(table: str) -> str | None:
@@ -86,7 +120,7 @@ def names_folder(table: str) -> bool:
     """
     if folder_of(table) is not None:
         return False
-    return "/" in table or any(os.path.isdir(os.path.join(table, each.words.log)) for each in FORMATS)
+    return "/" in table or any(os.path.exists(os.path.join(table, each.words.shown_by)) for each in FORMATS)
 
 
 def check_alone(table: Table) -> None:
@@ -134,7 +168,7 @@ def _check_alone(storage: Storage, present: Format, formats: Sequence[Format]) -
         TwoFormatsError: the folder holds the log of another format too.
     """
     for other in formats:
-        if other is not present and storage.exists(other.words.log):
+        if other is not present and not other.yields and storage.exists(other.words.shown_by):
             both = [table_format for table_format in FORMATS if table_format in (present, other)]
             raise TwoFormatsError(
                 path=storage.root,

@@ -8,6 +8,7 @@ from contextlib import suppress
 
 from tailbit.errors import NotATableError, StorageError
 from tailbit.tables.storage import LocalStorage, Storage, StorageOptions, open_storage
+from tailbit.tables.table import FormatWords
 from tailbit.wording import did_you_mean
 
 _LEVELS = 8
@@ -18,24 +19,28 @@ _SHOWN = 3
 """Tables of a folder that are named."""
 
 
-def no_table(path: str, storage: Storage, kinds: Sequence[str], logs: Sequence[str]) -> NotATableError:
+def no_table(path: str, storage: Storage, formats: Sequence[FormatWords]) -> NotATableError:
     """Return the error for a place without a table: it says what is there, and what to give instead.
 
-    `kinds`, `logs`: the formats that were looked for, and the folders of their logs. Cost: a listing,
-    and some probes of the folders above and below.
+    `formats`: the words of the formats that were looked for. Cost: a listing, and some probes of the folders
+    above and below.
     """
-    reason, hint = _described(path, storage, logs)
+    logs = [words.log for words in formats]
+    reason, hint = _described(path, storage, [words.shown_by for words in formats], logs)
     hint = hint or f"Give the folder that holds {' or '.join(logs)}."
-    kind = " and no ".join(kinds)
+    kind = " and no ".join(words.kind for words in formats)
     return NotATableError(path=path or "''", reason=reason, kind=kind, log=" or ".join(logs), hint=hint)
 
 
-def _described(path: str, storage: Storage, logs: Sequence[str]) -> tuple[str, str]:
-    """Return what is at a path, and what to give instead; empty for the folder of a log."""
+def _described(path: str, storage: Storage, marks: Sequence[str], logs: Sequence[str]) -> tuple[str, str]:
+    """Return what is at a path, and what to give instead; empty for the folder of a log.
+
+    `marks`: the files and folders that show a table of a format; `logs`: the folders of the logs.
+    """
     if not path.strip():
         return "the path is empty", ""
     contents = storage.contents()
-    around = _table_around(storage.root, storage.options, logs)
+    around = _table_around(storage.root, storage.options, marks)
     if contents is None:
         parquet = storage.root.endswith(".parquet")
         reason = "it is a Parquet file and no folder" if parquet else "it is a file and no folder"
@@ -44,9 +49,9 @@ def _described(path: str, storage: Storage, logs: Sequence[str]) -> tuple[str, s
         return _nothing(path, storage)
     if around is not None:
         return f"it lies within the table {around}", f"Give the folder of the table: {around}"
-    if "metadata" in contents and any(e.name.endswith(".metadata.json") for e in storage.list("metadata")):
-        return "it is an Iceberg table", "Write it as a Delta or Hudi table: Iceberg tables are not read."
-    tables = [name for name in contents[:_SUBFOLDERS] if any(storage.exists(f"{name}/{log}") for log in logs)]
+    tables = [
+        name for name in contents[:_SUBFOLDERS] if any(storage.exists(f"{name}/{mark}") for mark in marks)
+    ]
     if tables:
         shown = ", ".join(tables[:_SHOWN]) + (", ..." if len(tables) > _SHOWN else "")
         return f"it holds tables: {shown}", f"Give one of them: {path.rstrip('/')}/{tables[0]}"
@@ -85,14 +90,14 @@ def _nothing(path: str, storage: Storage) -> tuple[str, str]:
     return reason, f"Give the folder that holds the table's log. {meant}".strip() if meant else ""
 
 
-def _table_around(root: str, options: StorageOptions, logs: Sequence[str]) -> str | None:
-    """Return the nearest folder above a root that holds the log of a table; None if there is none."""
+def _table_around(root: str, options: StorageOptions, marks: Sequence[str]) -> str | None:
+    """Return the nearest folder above a root that holds a table; None if there is none."""
     for _ in range(_LEVELS):
         root = root.rpartition("/")[0]
         if not root or root.endswith((":", ":/", "/")):
             return None
         with suppress(StorageError):
             above = open_storage(root, options)
-            if any(above.exists(log) for log in logs):
+            if any(above.exists(mark) for mark in marks):
                 return root
     return None

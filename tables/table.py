@@ -28,6 +28,12 @@ class FormatWords(NamedTuple):
     cleaner: str
     remedies: Mapping[str, str] = MappingProxyType({})
     sql_name: str = "delta"
+    mark: str = ""
+
+    @property
+    def shown_by(self) -> str:
+        """The file or folder that shows that there is a table of the format."""
+        return self.mark or self.log
 
     def remedy_of(self, error: TailbitError) -> str:
         """Return what to do about an error: the format's hint, unless the error was raised with a hint."""

@@ -26,7 +26,7 @@ from tailbit.index.model import Standing
 from tailbit.index.query.coverage import Coverage, cover
 from tailbit.index.store.place import index_path, refuse_index_as_table
 from tailbit.index.store.table import MetadataTable
-from tailbit.tables import check_alone, open_table
+from tailbit.tables import check_alone, located, open_table
 from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.storage import StorageOptions, at_once, forget, one_look, open_storage
 from tailbit.tables.table import Table
@@ -275,7 +275,7 @@ def _both(path: str, index: str | None, options: StorageOptions) -> tuple[Table,
 
     The function raises what opening the index raised.
     """
-    storage = open_storage(path, options)
+    storage = open_storage(*located(path, options))
 
     def open_index() -> Callable[[], MetadataTable]:
         try:

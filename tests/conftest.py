@@ -61,20 +61,22 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--support-page FILE`: write docs/delta-support.md from the marks; `--hudi-support-page` likewise.
+    """`--support-page FILE`: write docs/delta-support.md from the marks; `--hudi-support-page` and
+    `--iceberg-support-page` likewise.
 
     `--since-proof`: leave out the suites of the night that no change since the last proof concerns.
     """
     parser.addoption("--since-proof", action="store_true", help="leave unchanged suites to `make proof`")
-    for option in ("--support-page", "--hudi-support-page"):
+    for option in ("--support-page", "--hudi-support-page", "--iceberg-support-page"):
         parser.addoption(option, metavar="FILE", help="write a support page made from the marks")
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Write the support page where it is asked for."""
-    from support.support_page import DELTA, HUDI, claims, page
+    from support.support_page import DELTA, HUDI, ICEBERG, claims, page
 
-    for option, of in (("--support-page", DELTA), ("--hudi-support-page", HUDI)):
+    pages = {"--support-page": DELTA, "--hudi-support-page": HUDI, "--iceberg-support-page": ICEBERG}
+    for option, of in pages.items():
         target = session.config.getoption(option)
         if target:
             Path(target).write_text(page(claims(session.items, of), of))

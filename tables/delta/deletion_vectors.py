@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import struct
 import uuid
-import zlib
 from typing import Any
 
 from pyroaring import BitMap
@@ -19,18 +18,16 @@ from tailbit.errors import DeletionVectorError, MalformedLogError, StorageError
 from tailbit.imports.dataclass import dataclass
 from tailbit.tables.delta.paths import decode_path
 from tailbit.tables.storage import Storage
+from tailbit.tables.vector_frame import PORTABLE_MAGIC, portable, read_frame
 
 FIELDS = ("storageType", "pathOrInlineDv", "offset", "sizeInBytes", "cardinality")
 """The fields of a descriptor in the log, in the order of `DeletionVector`."""
-PORTABLE_MAGIC = 1681511377
 NATIVE_MAGIC = 1681511376
 
 Z85 = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 _DIGIT = {c: i for i, c in enumerate(Z85)}
 _FORMAT_VERSION = 1
 _UUID_DIGITS = 20
-LARGEST = 1 << 30
-"""Size limit in bytes of a stored vector: twice the bitset that can hide any subset of 2^32 rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,43 +134,22 @@ def _inline(vector: DeletionVector) -> bytes:
 
 def _stored(storage: Storage, vector: DeletionVector) -> bytes:
     """Read the payload of a stored vector and check its frame: the length before and the CRC behind it."""
-    if vector.size > LARGEST:
-        raise ValueError(f"it has {vector.size} bytes, and at most {LARGEST} are read")
     path, stat = storage.locate(vector_path(vector))
     offset = vector.offset or 0
-    if stat is None:
-        raise FileNotFoundError("the file is missing")
-    if offset + vector.size + 8 > stat.size:
-        raise ValueError(f"the file has {stat.size} bytes, the vector ends at {offset + vector.size + 8}")
+    payload = read_frame(storage, path, stat, offset, vector.size)
     if offset and storage.read_range(path, 0, 1) != bytes([_FORMAT_VERSION]):
         raise ValueError("the file is not of format version 1")
-    frame = storage.read_range(path, offset, vector.size + 8)
-    size, crc = int.from_bytes(frame[:4], "big"), int.from_bytes(frame[-4:], "big")
-    if size != vector.size:
-        raise ValueError(f"it has {size} bytes, the log says {vector.size}")
-    if zlib.crc32(frame[4:-4]) != crc:
-        raise ValueError("its bytes do not fit their CRC")
-    return frame[4:-4]
+    return payload
 
 
 def _decode(payload: bytes) -> BitMap:
     """Decode a payload of either form into the hidden rows."""
     (magic,) = struct.unpack_from("<i", payload)
     if magic == PORTABLE_MAGIC:
-        return _portable(payload)
+        return portable(payload)
     if magic == NATIVE_MAGIC:
         return _native(payload)
     raise ValueError(f"magic number {magic} is unknown")
-
-
-def _portable(payload: bytes) -> BitMap:
-    """Decode the portable form: int64 count, then per bitmap the high 32 bits and a 32-bit bitmap."""
-    (count,) = struct.unpack_from("<q", payload, 4)
-    if count == 0:
-        return BitMap()
-    if count != 1 or struct.unpack_from("<I", payload, 12) != (0,):
-        raise ValueError("it hides rows beyond 32 bits")
-    return BitMap.deserialize(payload[16:])
 
 
 def _native(payload: bytes) -> BitMap:

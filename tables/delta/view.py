@@ -23,7 +23,7 @@ from pyroaring import BitMap
 
 from tailbit.imports.dataclass import dataclass
 from tailbit.tables.date_text import date_texts
-from tailbit.tables.delta.deletion_vectors import PORTABLE_MAGIC, Z85, DeletionVector
+from tailbit.tables.delta.deletion_vectors import Z85, DeletionVector
 from tailbit.tables.delta.statistics import DeltaStatistics, is_readable
 from tailbit.tables.delta.view_schema import ViewTable
 from tailbit.tables.model import Column, FileSlice
@@ -32,6 +32,7 @@ from tailbit.tables.partition_values import partition_array
 from tailbit.tables.positions import bitmap_of
 from tailbit.tables.schema import Schema
 from tailbit.tables.storage import Storage
+from tailbit.tables.vector_frame import PORTABLE_MAGIC
 
 Action = dict[str, Any]
 

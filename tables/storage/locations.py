@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from tailbit.errors import RequirementError, UnsafePathError, UnusableStorageError, UsageError
-from tailbit.tables.storage.options import SCHEMES, TABLE_FORMAT, StorageOptions
+from tailbit.tables.storage.options import METADATA_FILE, SCHEMES, TABLE_FORMAT, StorageOptions
 from tailbit.tables.storage.outside import OPTION, refuse_outside, refuse_parts
 from tailbit.tables.storage.refusals import no_setup
 
@@ -131,7 +131,7 @@ def _split(options: StorageOptions, url: str) -> tuple[dict[str, str], dict[str,
     retries, limit = RETRIES, timedelta(seconds=RETRY_S)
     for name, value in options:
         bare = re.sub(f"^({'|'.join(CLOUDS[kind])})", "", name.upper()).lower()
-        if name.upper().startswith(foreign) or bare in (OPTION, TABLE_FORMAT):
+        if name.upper().startswith(foreign) or bare in (OPTION, TABLE_FORMAT, METADATA_FILE):
             continue
         if bare == "max_retries":
             retries = _count(name, value)

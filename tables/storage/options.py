@@ -17,6 +17,8 @@ SCHEMES: Mapping[str, str] = {
 """The schemes of URLs, and the kind of store that each means."""
 TABLE_FORMAT = "table_format"
 """The option that says which of two formats in one folder is meant."""
+METADATA_FILE = "metadata_file"
+"""The option that names the metadata file of a table, relative to its root, in place of the current one."""
 _SHORTEST = 4
 """Shorter values are not treated as secrets: they would occur in many words."""
 

@@ -56,10 +56,10 @@ def storage_option(function: F) -> F:
     """Add `--storage-option` and `--table-format`."""
     function = click.option(
         "--table-format",
-        type=click.Choice(["delta", "hudi"]),
+        type=click.Choice(["delta", "hudi", "iceberg"]),
         expose_value=False,
         callback=_keep_table_format,
-        help="The format of the table, where its folder holds both.",
+        help="The format of the table, where its folder holds several.",
     )(function)
     return click.option(
         "--storage-option",

@@ -66,6 +66,22 @@ def test_every_answer_about_any_history_of_a_merge_on_read_table_is_right(seed: 
     assert found.checks == 150
 
 
+@pytest.mark.supports_iceberg("Ways to ask", "any snapshot that is not expired, at any lag", "exact")
+@pytest.mark.supports_iceberg("Deletes", "position delete files, of a file or of a partition", "exact")
+@pytest.mark.supports_iceberg("Deletes", "deletion vectors, also beside older position deletes", "exact")
+@pytest.mark.supports_iceberg("Deletes", "equality deletes, of a partition or of the whole table", "exact")
+@pytest.mark.supports_iceberg("Deletes", "compactions that keep an older sequence number", "exact")
+@pytest.mark.supports_iceberg("Histories", "rollback, staged and expired snapshots", "exact")
+@pytest.mark.supports_iceberg("Histories", "rewritten manifests, upgrades of the format version", "exact")
+@pytest.mark.supports_iceberg("Schema and types", "columns added, dropped, renamed and promoted", "exact")
+@pytest.mark.supports_iceberg("Files", "every partition transform; partition evolution", "exact")
+@pytest.mark.parametrize("seed", seeds(3))
+def test_every_answer_about_any_history_of_an_iceberg_table_is_right(seed: int) -> None:
+    found = fuzz(seed, checks=150, each=75, writer="iceberg")
+    assert found.findings == []
+    assert found.checks == 150
+
+
 @pytest.mark.parametrize("writer", READ)
 @pytest.mark.parametrize("part", range(8))
 def test_readers_of_any_hudi_history_see_what_it_shows_at_every_version(writer: str, part: int) -> None:

@@ -10,9 +10,10 @@ from urllib.parse import unquote_to_bytes
 
 from pyroaring import BitMap, BitMap64
 
-from tailbit.tables.delta.deletion_vectors import PORTABLE_MAGIC, DeletionVector
+from tailbit.tables.delta.deletion_vectors import DeletionVector
 from tailbit.tables.delta.log.checkpoint import CheckpointState
 from tailbit.tables.model import FileSlice
+from tailbit.tables.vector_frame import PORTABLE_MAGIC
 
 
 def json_actions(data: bytes) -> Iterator[tuple[str, Any]]:

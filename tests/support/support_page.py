@@ -1,7 +1,7 @@
-"""docs/delta-support.md and docs/hudi-support.md, made from what the tests say they show.
+"""The pages docs/delta-support.md, hudi-support.md and iceberg-support.md, made from what the tests show.
 
 A test carries `@pytest.mark.supports(section, what, outcome, note="")`, once for each row that it proves;
-`supports_hudi` is the mark of the rows about Hudi.
+`supports_hudi` and `supports_iceberg` are the marks of the rows about Hudi and Iceberg.
 """
 
 from __future__ import annotations
@@ -42,6 +42,11 @@ HUDI = SupportPage(
     "Hudi",
     "supports_hudi",
     ("Tables", "Timeline", "Histories", "Files", "MERGE_ON_READ", "Schema and types", "Ways to ask"),
+)
+ICEBERG = SupportPage(
+    "Iceberg",
+    "supports_iceberg",
+    ("Tables", "Histories", "Files", "Deletes", "Schema and types", "Ways to ask"),
 )
 
 

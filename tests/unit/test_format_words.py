@@ -130,10 +130,10 @@ def test_an_indexer_leaves_out_a_file_of_any_format_whose_hidden_rows_cannot_be_
 
 
 def test_a_place_without_a_table_is_told_with_what_is_looked_for(tmp_path: Path) -> None:
-    told = "no Delta table and no Hudi table at .*: the folder is empty"
+    told = "no Delta table and no Hudi table and no Iceberg table at .*: the folder is empty"
     with pytest.raises(NotATableError, match=told) as raised:
         open_table(str(tmp_path))
-    assert raised.value.hint == "Give the folder that holds _delta_log or .hoodie."
+    assert raised.value.hint == "Give the folder that holds _delta_log or .hoodie or metadata."
 
 
 def test_the_hints_of_errors_are_those_of_no_format() -> None:

@@ -1,4 +1,4 @@
-"""docs/delta-support.md and docs/hudi-support.md say what the tests prove, no more and no less."""
+"""The pages of what is supported of each format say what the tests prove, no more and no less."""
 
 from __future__ import annotations
 
@@ -18,23 +18,28 @@ UNTRIED = {"geospatial", "variantShredding", "redirectReaderWriter", "redirectWr
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "delta-support.md"
 HUDI = ROOT / "docs" / "hudi-support.md"
-MARKED = re.compile(r"supports(_hudi)?\(|\bclaimed\(")
+PAGES = {
+    "--support-page": PAGE,
+    "--hudi-support-page": HUDI,
+    "--iceberg-support-page": ROOT / "docs" / "iceberg-support.md",
+}
+MARKED = re.compile(r"supports(_hudi|_iceberg)?\(|\bclaimed\(")
 
 
 def test_the_support_pages_are_what_the_tests_prove(tmp_path: Path) -> None:
-    made, made_of_hudi = tmp_path / "page.md", tmp_path / "hudi.md"
+    made = {option: tmp_path / page.name for option, page in PAGES.items()}
     collect = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider"]
     files = sorted((ROOT / "tests").rglob("test_*.py"))
     marked = [str(file) for file in files if MARKED.search(file.read_text())]
     subprocess.run(
-        [*collect, *marked, "--support-page", str(made), "--hudi-support-page", str(made_of_hudi)],
+        [*collect, *marked, *(text for option, page in made.items() for text in (option, str(page)))],
         cwd=ROOT,
         check=True,
         capture_output=True,
         timeout=HANG_S,
     )
-    assert made.read_text() == PAGE.read_text(), "run: make support-page"
-    assert made_of_hudi.read_text() == HUDI.read_text(), "run: make support-page"
+    for option, page in PAGES.items():
+        assert made[option].read_text() == page.read_text(), "run: make support-page"
 
 
 def section(title: str) -> str:

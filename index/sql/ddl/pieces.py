@@ -19,9 +19,9 @@ from tailbit.wording import did_you_mean
 
 _MOST_NAMES = 3
 """Names of a table in a catalog: the catalog, the schema, the table."""
-_READ = ("delta", "hudi")
+_READ = ("delta", "hudi", "iceberg")
 """The formats whose names may stand before a path."""
-_FORMATS = ("parquet", "iceberg", "orc", "csv", "json", "avro")
+_FORMATS = ("parquet", "orc", "csv", "json", "avro")
 _PATHS = "The path of a table stands in quotes: '/data/t'."
 _SHOWN = 30
 _CONSTANTS = ("constant", "cast", "null", "true", "false")

@@ -202,6 +202,13 @@ KINDS = {
         partial(_history, "hudi-merged"),
         each=50,
     ),
+    "iceberg": Kind(
+        "histories of Iceberg tables with deletes of all kinds, the same questions",
+        "Iceberg fuzzer",
+        partial(_history, "iceberg"),
+        count=25_000,
+        each=50,
+    ),
     "hudi-readers": Kind(
         "histories of COPY_ON_WRITE tables, every version read without an index",
         "Hudi readers",

@@ -22,6 +22,7 @@ from support.fuzzer.follower import Follower
 from support.fuzzer.foreign import ForeignHistory
 from support.fuzzer.hudi import HudiHistory
 from support.fuzzer.hudi_merged import MergedHistory
+from support.fuzzer.iceberg import IcebergHistory
 from support.fuzzer.judge import Verdict, by_duckdb, judge
 from support.fuzzer.model import State
 from support.fuzzer.tally import Tally
@@ -59,6 +60,7 @@ WRITERS: dict[str, Callable[[str, random.Random], History]] = {
     "deltalake": ForeignHistory,
     "hudi": HudiHistory,
     "hudi-merged": MergedHistory,
+    "iceberg": IcebergHistory,
 }
 
 

@@ -469,7 +469,7 @@ def test_a_damaged_index_is_warned_of_and_the_answer_is_right(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("count", "{nowhere}"), "NotATableError: no Delta table and no Hudi table at"),
+        (("count", "{nowhere}"), "NotATableError: no Delta table and no Hudi table and no Iceberg table at"),
         (("count", "{table}", "k = = 1"), "PredicateError: predicate 'k = = 1'"),
         (("count", "{table}", "kk = 1"), "UnknownColumnError: no column kk in the table (nearest: k)"),
         (("count", "{table}", "--version", "77"), "VersionNotFoundError: version 77"),

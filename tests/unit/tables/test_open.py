@@ -93,8 +93,8 @@ def test_a_folder_may_stand_in_backticks_behind_the_name_of_its_format(text: str
 
 
 def test_a_format_that_is_not_known_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="'iceberg' is no table format"):
-        open_table(str(tmp_path), StorageOptions.of({"table_format": "iceberg"}))
+    with pytest.raises(UsageError, match="'parquet' is no table format"):
+        open_table(str(tmp_path), StorageOptions.of({"table_format": "parquet"}))
 
 
 def test_a_folder_without_the_format_that_is_asked_for_is_no_table(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def lake(tmp_path: Path) -> Path:
     (tmp_path / "files" / "day=1" / "a.parquet").write_bytes(file.read_bytes())
     (tmp_path / "a.parquet").write_bytes(file.read_bytes())
     (tmp_path / "berg" / "metadata").mkdir(parents=True)
-    (tmp_path / "berg" / "metadata" / "v1.metadata.json").write_text("{}")
+    (tmp_path / "berg" / "metadata" / "00000-a.metadata.json").write_text("{}")
     (tmp_path / "link").symlink_to(tmp_path / "gone")
     return tmp_path
 
@@ -54,7 +54,7 @@ PLACES = {
     "notes": ("it has no _delta_log and no .hoodie", "_delta_log or .hoodie"),
     "empty": ("the folder is empty", "_delta_log or .hoodie"),
     "": ("it holds tables: flights", "flights"),
-    "berg": ("it is an Iceberg table", "Delta or Hudi"),
+    "berg": ("it is a table of a catalog", "Give the path of its current metadata file"),
     "link": ("it is a link to {lake}/gone, which does not exist", "_delta_log or .hoodie"),
     "fligths": ("there is no such folder", "Did you mean flights?"),
     "no/such/folder": ("there is no such folder", "_delta_log or .hoodie"),

@@ -1,0 +1,44 @@
+"""The paths of an Iceberg table's metadata as paths below the folder where the table was found.
+
+Metadata names absolute paths. A table that was copied or moved keeps the paths of its old location, so what
+lies below that location is looked for below the folder that holds the metadata.
+"""
+
+from __future__ import annotations
+
+import re
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):(//)?")
+_ALIKE = {"s3a": "s3", "s3n": "s3"}
+
+
+def plain(path: str) -> str:
+    """Return a path in one spelling: without the scheme `file:`, and with one scheme per kind of store.
+
+    >>> plain("file:///a/b"), plain("file:/a/b"), plain("s3a://bucket/a")
+    ('/a/b', '/a/b', 's3://bucket/a')
+    """
+    match = _SCHEME.match(path)
+    if match is None or (match[2] is None and match[1] != "file"):
+        return path
+    scheme, rest = match[1].lower(), path[match.end() :]
+    return rest if scheme == "file" else f"{_ALIKE.get(scheme, scheme)}://{rest}"
+
+
+class Places:
+    """The location of a table as its metadata gives it, below which paths are relative to the root."""
+
+    def __init__(self, location: str) -> None:
+        self.location = location
+        self._prefix = f"{plain(location).rstrip('/')}/"
+
+    def below(self, path: str) -> str:
+        """Return a path relative to the root if it lies below the location, else an absolute path.
+
+        >>> Places("file:/t").below("/t/data/a.parquet"), Places("/t").below("/u/a.parquet")
+        ('data/a.parquet', '/u/a.parquet')
+        """
+        spelled = plain(path)
+        if not spelled.startswith(self._prefix):
+            return spelled
+        return spelled[len(self._prefix) :].lstrip("/")

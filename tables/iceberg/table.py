@@ -1,0 +1,251 @@
+"""An Iceberg table: head, snapshots, changes, time travel, fingerprints of snapshots.
+
+A process has one object per table, which caches the last few snapshots and the newest metadata. Threads may
+share the object: each call holds the object's lock while it reads the metadata.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import field
+from typing import Concatenate, ParamSpec, TypeVar
+
+from tailbit.errors import CommitGapError, MalformedLogError, VersionNotFoundError
+from tailbit.imports.dataclass import dataclass
+from tailbit.tables.cache import Cache
+from tailbit.tables.date_text import show_time
+from tailbit.tables.iceberg.changes import changes_between, commit_info
+from tailbit.tables.iceberg.pointer import Pointer
+from tailbit.tables.iceberg.snapshot import IcebergSnapshot, build_snapshot
+from tailbit.tables.iceberg.versions import EMPTY, Versions
+from tailbit.tables.iceberg.words import WORDS
+from tailbit.tables.model import Changes, CommitInfo, FileSlice, Fingerprint, Version
+from tailbit.tables.snapshot import Snapshot
+from tailbit.tables.storage import Storage
+from tailbit.tables.storage.options import METADATA_FILE
+from tailbit.tables.table import NO_PARTITION, GroupOfFile, Table
+
+_KEPT_SNAPSHOTS = 4
+_LOOKS = 3
+"""How often a method is tried if the snapshot that it reads is expired meanwhile."""
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _settled(method: Callable[Concatenate[IcebergTable, P], R]) -> Callable[Concatenate[IcebergTable, P], R]:
+    """Serialise a method, and repeat it if a file of the metadata was deleted meanwhile.
+
+    Raises:
+        MalformedLogError: a file of the metadata is missing, though its snapshot is not expired.
+    """
+
+    @functools.wraps(method)
+    def settled(table: IcebergTable, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with table._lock:
+            for _ in range(_LOOKS):
+                try:
+                    return method(table, *args, **kwargs)
+                except FileNotFoundError as missing:
+                    last = missing
+            raise MalformedLogError(
+                file=str(last),
+                reason="it is missing, though the newest metadata names it",
+                hint=WORDS.remedies["MalformedLogError"],
+            ) from last
+
+    return settled
+
+
+@dataclass
+class IcebergTable(Table):
+    """An Iceberg table, read-only: nothing is ever written below the table's root.
+
+    Methods raise the errors that `Table` documents.
+    """
+
+    words = WORDS
+
+    storage: Storage
+    _pointer: Pointer = field(init=False, repr=False)
+    _versions: Versions | None = field(default=None, repr=False)
+    _snapshots: Cache[tuple[object, ...], IcebergSnapshot] = field(
+        default_factory=lambda: Cache(_KEPT_SNAPSHOTS), repr=False
+    )
+    _lock: threading.RLock = field(default_factory=threading.RLock, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        options = dict(self.storage.options)
+        self._pointer = Pointer(self.storage, options.get(METADATA_FILE, ""))
+
+    @classmethod
+    def open(cls, storage: Storage) -> IcebergTable:
+        """Open the Iceberg table below a root.
+
+        Raises:
+            NotATableError: there is no metadata, or only a catalog knows which metadata is current.
+            UnsupportedFeatureError: the table is of a kind that is not read.
+        """
+        table = cls(storage)
+        table.head()
+        return table
+
+    def _look(self) -> Versions:
+        """Return the versions as they are now."""
+        metadata, known = self._pointer.look(), self._versions
+        if known is None or known.metadata is not metadata:
+            known = self._versions = Versions(metadata)
+        return known
+
+    @_settled
+    def head(self) -> Version:
+        """Return the newest version. Cost: a few stats if nothing has changed, else one file is read."""
+        return self._look().head
+
+    def moved_on(self, since: Version) -> bool:
+        """Return whether the head is not `since`, or the metadata has changed. Cost: as `head`."""
+        known = self._versions
+        return self.head() != since or self._versions is not known
+
+    @_settled
+    def earliest(self) -> Version:
+        """Return the oldest ancestor of the head that is not expired."""
+        return self._look().earliest
+
+    @_settled
+    def snapshot(self, version: Version | None = None) -> IcebergSnapshot:
+        """Return the snapshot of a version, or of the head. Cost: see `build_snapshot`."""
+        versions = self._look()
+        return self._snapshot(versions, versions.head if version is None else version)
+
+    def _snapshot(self, versions: Versions, version: Version) -> IcebergSnapshot:
+        entry = versions.entry(version)
+        if entry is None and not versions.is_empty(version):
+            raise self._not_found(versions, version, "it is expired, or was never there")
+        key = (
+            version,
+            versions.metadata.uuid,
+            entry and entry.id,
+            versions.schema_of(version),
+            versions.metadata.name_mapping,
+        )
+        known = self._snapshots.held(key)
+        if known is not None:
+            return known
+        return self._snapshots.hold(key, build_snapshot(self.storage, versions, version))
+
+    def _not_found(self, versions: Versions, version: object, reason: str) -> VersionNotFoundError:
+        return VersionNotFoundError(
+            version=version,
+            path=self.root,
+            reason=reason,
+            earliest=self._name(versions, versions.earliest),
+            latest=self._name(versions, versions.head),
+        )
+
+    @_settled
+    def versions(self, first: Version, last: Version, most: int | None = None) -> Sequence[Version]:
+        """Return the ancestors of the head from `first` to `last`, which are bounds. Cost: two bisections."""
+        return self._look().between(first, last)[:most]
+
+    @_settled
+    def name_of(self, version: Version) -> str:
+        """Return the id of a version's snapshot as text."""
+        return self._name(self._look(), version)
+
+    def _name(self, versions: Versions, version: Version) -> str:
+        entry = versions.entry(version)
+        return str(version) if entry is None else str(entry.id)
+
+    @_settled
+    def version_named(self, name: str) -> Version:
+        """Return the version of a snapshot by its id, or of a branch or a tag."""
+        versions = self._look()
+        version = versions.named(name.strip())
+        if version is None:
+            reason = "the table has no snapshot of that id, no branch and no tag of that name"
+            raise self._not_found(versions, name, reason)
+        return version
+
+    @_settled
+    def follows(self, version: Version) -> bool:
+        """Return whether a version is an ancestor of the head that is not expired. Cost: none."""
+        versions = self._look()
+        return versions.place(version) is not None or versions.is_empty(version)
+
+    @_settled
+    def changes(self, first: Version, last: Version) -> Changes:
+        """Return the net effect of the versions from `first` to `last`, which are bounds.
+
+        Cost: reads the manifests of the version before and of the last one that the process has not read.
+        """
+        versions = self._look()
+        if last > versions.head:
+            raise self._gap(versions, last)
+        numbers, earlier = versions.between(first, last), versions.between(EMPTY, first - 1)
+        if not earlier and not versions.from_start:
+            raise self._gap(versions, first)
+        before = self._snapshot(versions, earlier[-1]) if earlier else self._snapshot(versions, EMPTY)
+        after = self._snapshot(versions, numbers[-1]) if numbers else before
+        commits = [self._commit(versions, number, earlier) for number in numbers]
+        return changes_between(before, after, (first, last), commits)
+
+    def _commit(self, versions: Versions, version: Version, earlier: Sequence[Version]) -> CommitInfo:
+        """Return the numbers of a commit; a change of the schema alone has none."""
+        entry = versions.entry(version)
+        time = versions.time_of(version) or 0
+        is_schema_alone = bool(version % 2 and earlier and earlier[-1] == version - 1)
+        if entry is None or is_schema_alone:
+            return CommitInfo(version, time, "", 0, 0, 0)
+        return commit_info(version, time, entry)
+
+    def _gap(self, versions: Versions, version: Version) -> CommitGapError:
+        ends = (self._name(versions, versions.earliest), self._name(versions, versions.head))
+        return CommitGapError(
+            version=self._name(versions, version), path=self.root, found=f"{ends[0]} to {ends[1]}"
+        )
+
+    @_settled
+    def commit_timestamp(self, version: Version) -> int:
+        """Return the time of a snapshot in ms since 1970; along the line of the head times strictly rise."""
+        versions = self._look()
+        time = versions.time_of(version)
+        if time is None:
+            raise self._gap(versions, version)
+        return time
+
+    @_settled
+    def version_at(self, timestamp_ms: int) -> Version:
+        """Return the version that was current at a time: after the last commit, that is the newest."""
+        versions = self._look()
+        version = versions.at(timestamp_ms)
+        if version is None:
+            reason = "it is before the first snapshot that the table still knows"
+            raise self._not_found(versions, f"at {show_time(timestamp_ms)}", reason)
+        return version
+
+    @_settled
+    def fingerprint(self, version: Version) -> Fingerprint | None:
+        """Return the fingerprint of a snapshot; None if it is no ancestor of the head any more."""
+        versions = self._look()
+        digest = versions.digest(version)
+        return None if digest is None else Fingerprint(version, digest, versions.metadata.uuid)
+
+    @_settled
+    def fingerprint_stat(self, version: Version) -> object:
+        """Return a value that changes if a version leaves the line of the head. Cost: as `head`."""
+        versions = self._look()
+        digest = versions.digest(version)
+        return None if digest is None else (versions.metadata.uuid, digest)
+
+    @_settled
+    def took_back(self, known: Fingerprint) -> bool:
+        """Return whether a snapshot was rolled back or expired: a path never gets other contents."""
+        versions = self._look()
+        return known.table_id == versions.metadata.uuid and versions.place(known.version) is None
+
+    def group_of(self, snapshot: Snapshot, slice_: FileSlice) -> GroupOfFile:
+        """Return the folder of a data file, relative to the root, and its path."""
+        return GroupOfFile(slice_.path.rpartition("/")[0] or NO_PARTITION, slice_.path, None)

@@ -1,0 +1,439 @@
+"""An Iceberg table as a source: pointer, versions, names, times, moved tables, and what is refused."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import tailbit
+from support.drive import Drive
+from support.iceberg_builder import IcebergBuilder, Json, Written
+from tailbit.errors import (
+    ColumnTypeError,
+    CommitGapError,
+    DataFileError,
+    MalformedLogError,
+    NotATableError,
+    TailbitError,
+    UnsupportedFeatureError,
+    VersionNotFoundError,
+)
+from tailbit.tables import open_table
+from tailbit.tables.storage import StorageOptions
+
+FIELDS: list[Json] = [
+    {"id": 1, "name": "k", "required": True, "type": "long"},
+    {"id": 2, "name": "v", "required": False, "type": "string"},
+]
+
+
+class Berg:
+    """A small table: each commit appends a data file of rows `k`, `v`."""
+
+    def __init__(self, root: Path, version: int = 2, **options: Any) -> None:
+        self.builder = IcebergBuilder(str(root), random.Random(7), version, **options)
+        self.builder.gz, self.builder.lags = False, False
+        self.builder.schemas.append({"type": "struct", "schema-id": 0, "fields": FIELDS})
+        self.files: list[Written] = []
+        self.lists: list[Json] = []
+        self.ids: list[int] = []
+
+    @property
+    def path(self) -> str:
+        return str(self.builder.root)
+
+    def file(self, *keys: int) -> Written:
+        rows = pa.table({"k": pa.array(keys, pa.int64()), "v": [f"v{key}" for key in keys]})
+        return self.builder.data_file(rows, self.builder.schemas[self.builder.schema]["fields"][:2], {})
+
+    def append(self, *keys: int, change: Callable[[Written], Written] = lambda file: file) -> int:
+        """Commit a data file; the id of the snapshot."""
+        id_ = self.builder.new_snapshot()
+        self.files.append(change(self.file(*keys)))
+        self.lists.append(self.builder.manifest([(1, self.files[-1])], 0, False, id_))
+        self.builder.add_snapshot(id_, self.lists, "append")
+        self.builder.commit()
+        self.ids.append(id_)
+        return id_
+
+    def delete(self, *deletes: Written) -> int:
+        """Commit delete files."""
+        id_ = self.builder.new_snapshot()
+        self.lists.append(self.builder.manifest([(1, file) for file in deletes], 0, True, id_))
+        self.builder.add_snapshot(id_, self.lists, "delete")
+        self.builder.commit()
+        return id_
+
+    def metadata(self) -> Path:
+        return self.builder.root / "metadata" / f"v{self.builder.number}.metadata.json"
+
+    def edit(self, change: Callable[[Json], object]) -> None:
+        """Change the newest metadata file."""
+        content = json.loads(self.metadata().read_text())
+        change(content)
+        self.metadata().write_text(json.dumps(content))
+
+
+@pytest.fixture
+def berg(tmp_path: Path) -> Berg:
+    table = Berg(tmp_path / "berg")
+    table.append(1, 2, 3)
+    table.append(4, 5)
+    return table
+
+
+def keys(path: str, **version: Any) -> list[int]:
+    return sorted(tailbit.open(path).where("k > 0", **version).read()["k"].to_pylist())
+
+
+# The pointer
+
+
+@pytest.mark.supports_iceberg("Tables", "tables of a Hadoop catalog, by their folder", "exact")
+@pytest.mark.parametrize("hint", ["1", "0", "7", "no number", "", None])
+def test_a_hint_that_lags_or_errs_leads_to_the_newest_metadata(berg: Berg, hint: str | None) -> None:
+    file = Path(berg.path, "metadata/version-hint.text")
+    file.unlink() if hint is None else file.write_text(hint)
+    assert keys(berg.path) == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("suffix", [".gz.metadata.json", ".metadata.json.gz"])
+def test_metadata_may_be_gzipped_under_either_name(berg: Berg, suffix: str) -> None:
+    data = berg.metadata().read_bytes()
+    berg.metadata().unlink()
+    (berg.metadata().parent / f"v{berg.builder.number}{suffix}").write_bytes(gzip.compress(data))
+    assert keys(berg.path) == [1, 2, 3, 4, 5]
+
+
+def test_a_reader_sees_each_commit_and_reads_metadata_once(berg: Berg) -> None:
+    table = open_table(berg.path)
+    before = table.head()
+    assert not table.moved_on(before)
+    berg.append(6)
+    assert table.moved_on(before)
+    assert table.snapshot() is table.snapshot()
+    assert len(table.snapshot().files) == 3
+
+
+def test_old_metadata_files_that_commits_delete_are_not_needed(berg: Berg) -> None:
+    table = open_table(berg.path)
+    berg.append(6)
+    berg.append(7)
+    for number in (1, 2, 3):
+        (berg.builder.root / "metadata" / f"v{number}.metadata.json").unlink()
+    Path(berg.path, "metadata/version-hint.text").write_text("1")
+    assert len(table.snapshot().files) == len(open_table(berg.path).snapshot().files) == 4
+
+
+@pytest.mark.supports_iceberg("Tables", "one state of any table, by the path of a metadata file", "exact")
+def test_a_metadata_file_is_a_table_whose_head_stays(berg: Berg) -> None:
+    first = str(berg.builder.root / "metadata" / "v1.metadata.json")
+    of_catalog = berg.metadata().with_name("00001-ab-cd.metadata.json")
+    of_catalog.write_bytes(berg.metadata().read_bytes())
+    berg.append(6)
+    assert keys(first) == [1, 2, 3]
+    assert keys(str(of_catalog)) == [1, 2, 3, 4, 5]
+    assert open_table(first).root == berg.path
+
+
+@pytest.mark.supports_iceberg("Tables", "the folder of a table of another catalog", "refused")
+def test_the_folder_of_a_table_of_a_catalog_is_refused_with_what_to_give(berg: Berg) -> None:
+    for file in (berg.builder.root / "metadata").glob("v*"):
+        file.unlink()
+    (berg.builder.root / "metadata" / "00001-ab.metadata.json").write_text("{}")
+    with pytest.raises(NotATableError, match="only the catalog knows") as refused:
+        tailbit.open(berg.path)
+    assert f"{berg.path}/metadata/00001-ab.metadata.json" in refused.value.hint
+
+
+@pytest.mark.supports_iceberg("Tables", "copied and moved tables: paths below the old location", "exact")
+@pytest.mark.parametrize("location", ["file:/gone/t", "file:///gone/t", "/gone/t/", "s3a://bucket/t"])
+def test_a_moved_table_is_read_where_it_is_found(tmp_path: Path, location: str) -> None:
+    berg = Berg(tmp_path / "t", location=location)
+    berg.append(1, 2)
+    berg.delete(berg.builder.position_deletes({berg.files[0].path: [0]}, berg.files[0], bounded=False))
+    shutil.move(tmp_path / "t", tmp_path / "moved")
+    assert keys(str(tmp_path / "moved")) == [2]
+
+
+def test_a_table_beside_the_log_of_another_format_is_of_that_format_unless_named(berg: Berg) -> None:
+    from deltalake import write_deltalake
+
+    write_deltalake(berg.path, pa.table({"k": pa.array([9], pa.int64())}))
+    assert keys(berg.path) == [9]
+    named = tailbit.open(berg.path, storage_options={"table_format": "iceberg"})
+    assert named.where("k > 0").count() == 5
+
+
+def test_a_table_without_a_snapshot_is_empty_and_is_followed_from_there(tmp_path: Path) -> None:
+    berg = Berg(tmp_path / "t")
+    berg.builder.commit()
+    drive = Drive(berg.path, f"{berg.path}-index", ["k"])
+    drive.drain()
+    assert keys(berg.path) == []
+    berg.append(1, 2)
+    drive.drain()
+    assert drive.table.snapshot().version == drive.table.head()
+    opened = tailbit.open(berg.path, index=f"{berg.path}-index")
+    assert opened.where("k = 2").count() == 1
+    assert opened.where().covered_version == drive.table.head()
+
+
+# Versions
+
+
+@pytest.mark.supports_iceberg("Ways to ask", "a snapshot by its id, a branch, a tag", "exact")
+def test_versions_are_named_by_snapshot_ids_branches_and_tags(berg: Berg) -> None:
+    first, second = berg.ids
+    berg.builder.refs["audit"] = {"snapshot-id": first, "type": "branch"}
+    berg.builder.refs["v1.0"] = {"snapshot-id": first, "type": "tag"}
+    berg.builder.commit()
+    assert keys(berg.path, version=str(first)) == keys(berg.path, version="audit") == [1, 2, 3]
+    assert keys(berg.path, version="v1.0") == [1, 2, 3]
+    assert keys(berg.path, version="main") == keys(berg.path, version=str(second)) == [1, 2, 3, 4, 5]
+    with pytest.raises(VersionNotFoundError, match="no branch and no tag"):
+        keys(berg.path, version="nothing")
+
+
+@pytest.mark.supports_iceberg(
+    "Schema and types", "the head by the current schema, a snapshot by its own", "exact"
+)
+def test_a_schema_that_changes_without_a_snapshot_is_that_of_the_head_and_of_branches(berg: Berg) -> None:
+    table = open_table(berg.path)
+    before = table.head()
+    berg.builder.schemas.append(
+        {"type": "struct", "schema-id": 1, "fields": [FIELDS[0], {**FIELDS[1], "name": "w"}]}
+    )
+    berg.builder.schema = 1
+    berg.builder.refs["side"] = {"snapshot-id": berg.ids[0], "type": "branch"}
+    berg.builder.commit()
+    assert table.head() > before
+    names = {
+        name: table.snapshot(table.version_named(name)).schema.arrow().names
+        for name in ("main", "side", str(berg.ids[1]))
+    }
+    assert names == {"main": ["k", "w"], "side": ["k", "w"], str(berg.ids[1]): ["k", "v"]}
+    assert table.fingerprint(table.head()) is not None
+    assert table.changes(table.head(), table.head()).schema_changed
+
+
+@pytest.mark.supports_iceberg("Ways to ask", "a point in time, also before a rollback", "exact")
+def test_a_time_means_the_snapshot_that_was_current_then(berg: Berg) -> None:
+    times = [entry["timestamp-ms"] for entry in berg.builder.snapshots]
+    berg.builder.clock_ms += 1000
+    berg.builder.set_current(berg.ids[0])
+    berg.builder.commit()
+    table = open_table(berg.path)
+    at = [table.name_of(table.version_at(time)) for time in (*times, times[1] + 999, times[1] + 10**6)]
+    assert at == [str(id_) for id_ in (*berg.ids, berg.ids[1], berg.ids[0])]
+    with pytest.raises(VersionNotFoundError):
+        table.version_at(times[0] - 1)
+
+
+@pytest.mark.supports_iceberg("Histories", "`rollback_to_snapshot`, `set_current_snapshot`", "exact")
+def test_after_a_rollback_the_index_goes_on_without_reading_a_file(berg: Berg) -> None:
+    index = f"{berg.path}-index"
+    drive = Drive(berg.path, index, ["k"])
+    drive.drain()
+    berg.builder.set_current(berg.ids[0])
+    berg.builder.commit()
+    for file in berg.files:
+        (berg.builder.root / file.path).rename(berg.builder.root / f"{file.path}.away")
+    assert tailbit.open(berg.path, index=index).where("k = 3").count() == 1
+    assert tailbit.open(berg.path, index=index).where("k = 4").count() == 0
+
+
+def test_an_expired_snapshot_is_told_as_such_and_the_stream_begins_behind_it(berg: Berg) -> None:
+    berg.append(6)
+    berg.builder.snapshots = berg.builder.snapshots[1:]
+    berg.builder.commit()
+    table = open_table(berg.path)
+    assert table.name_of(table.earliest()) == str(berg.ids[1])
+    with pytest.raises(VersionNotFoundError):
+        table.version_named(str(berg.ids[0]))
+    with pytest.raises(CommitGapError):
+        table.changes(0, table.head())
+    assert [change.path for change in table.changes(table.head(), table.head()).slices] == [
+        berg.files[2].path
+    ]
+
+
+@pytest.mark.supports_iceberg("Histories", "format version 1, manifests in the metadata itself", "exact")
+def test_a_table_of_version_1_may_leave_out_what_later_versions_say(tmp_path: Path) -> None:
+    berg = Berg(tmp_path / "t", version=1)
+    berg.append(1)
+    berg.append(2)
+
+    def strip(content: Json) -> None:
+        for name in (
+            "schemas",
+            "current-schema-id",
+            "partition-specs",
+            "default-spec-id",
+            "refs",
+            "table-uuid",
+        ):
+            del content[name]
+        for entry in content["snapshots"]:
+            del entry["schema-id"]
+        entry = content["snapshots"][1]
+        entry.pop("manifest-list", None)
+        entry["manifests"] = [listed["manifest_path"] for listed in berg.lists]
+
+    berg.edit(strip)
+    assert keys(berg.path) == [1, 2]
+    assert keys(berg.path, version=str(berg.ids[0])) == [1]
+
+
+# What is refused
+
+
+def _format_4(berg: Berg) -> None:
+    berg.edit(lambda content: content.update({"format-version": 4}))
+
+
+def _encrypted(berg: Berg) -> None:
+    berg.edit(lambda content: content.update({"encryption-keys": [{"key-id": "a"}]}))
+
+
+def _encrypted_snapshot(berg: Berg) -> None:
+    berg.edit(lambda content: content["snapshots"][-1].update({"key-id": "a"}))
+
+
+def _encrypted_file(berg: Berg) -> None:
+    berg.append(6, change=lambda file: Written(file.path, {**file.entry, "key_metadata": b"k"}))
+
+
+def _view(berg: Berg) -> None:
+    berg.metadata().write_text(json.dumps({"view-uuid": "a", "format-version": 1, "location": berg.path}))
+
+
+def _orc(berg: Berg) -> None:
+    berg.append(6, change=lambda file: Written(file.path, {**file.entry, "file_format": "ORC"}))
+
+
+def _avro_deletes(berg: Berg) -> None:
+    file = berg.builder.position_deletes({berg.files[0].path: [0]}, berg.files[0], bounded=False)
+    berg.delete(Written(file.path, {**file.entry, "file_format": "AVRO"}))
+
+
+REFUSED = {
+    "format version 4": (_format_4, "format version 4"),
+    "encrypted tables": (_encrypted, "encryption"),
+    "encrypted manifest lists": (_encrypted_snapshot, "encryption"),
+    "encrypted data files": (_encrypted_file, "encryption"),
+    "views": (_view, "a view"),
+    "data files in ORC or Avro": (_orc, "data files in ORC"),
+    "delete files in ORC or Avro": (_avro_deletes, "delete file in AVRO"),
+}
+
+
+@pytest.mark.parametrize(
+    "what",
+    [pytest.param(what, marks=pytest.mark.supports_iceberg("Tables", what, "refused")) for what in REFUSED],
+)
+def test_what_is_not_read_is_refused_by_name_with_what_to_do(berg: Berg, what: str) -> None:
+    make, named = REFUSED[what]
+    make(berg)
+    with pytest.raises(UnsupportedFeatureError, match=named) as refused:
+        keys(berg.path)
+    assert refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("type_", "more"),
+    [
+        pytest.param(
+            type_,
+            more,
+            marks=pytest.mark.supports_iceberg("Schema and types", what, "refused", note="the column"),
+        )
+        for what, type_, more in (
+            ("time", "time", {}),
+            ("timestamp_ns, timestamptz_ns", "timestamp_ns", {}),
+            ("timestamp_ns, timestamptz_ns", "timestamptz_ns", {}),
+            ("uuid", "uuid", {}),
+            ("geometry, geography", "geometry", {}),
+            ("geometry, geography", "geography", {}),
+            ("columns with a default value", "int", {"initial-default": 7}),
+        )
+    ],
+)
+def test_a_column_that_cannot_be_read_is_refused_alone(berg: Berg, type_: str, more: Json) -> None:
+    odd = {"id": 3, "name": "odd", "required": False, "type": type_, **more}
+    berg.builder.schemas.append({"type": "struct", "schema-id": 1, "fields": [*FIELDS, odd]})
+    berg.builder.schema = 1
+    berg.builder.commit()
+    with pytest.raises(ColumnTypeError, match="odd"):
+        tailbit.open(berg.path).where("odd = 1").count()
+    assert tailbit.open(berg.path).where("k = 2").count() == 1
+
+
+def _two_vectors(berg: Berg) -> None:
+    path, like = berg.files[0].path, {berg.files[0].path: berg.files[0]}
+    berg.delete(*berg.builder.vectors({path: [0]}, like), *berg.builder.vectors({path: [1]}, like))
+
+
+def _lost_manifest(berg: Berg) -> None:
+    (berg.builder.root / berg.lists[0]["manifest_path"].removeprefix(f"{berg.builder.location}/")).unlink()
+
+
+def _cut_metadata(berg: Berg) -> None:
+    berg.metadata().write_bytes(berg.metadata().read_bytes()[:-20])
+
+
+def _cut_manifest(berg: Berg) -> None:
+    file = berg.builder.root / berg.lists[0]["manifest_path"].removeprefix(f"{berg.builder.location}/")
+    file.write_bytes(file.read_bytes()[:-30])
+
+
+DAMAGED: dict[str, tuple[Callable[[Berg], None], str]] = {
+    "two vectors": (_two_vectors, "two deletion vectors"),
+    "lost manifest": (_lost_manifest, "it is missing, though the newest metadata names it"),
+    "metadata cut short": (_cut_metadata, "v2.metadata.json"),
+    "manifest cut short": (_cut_manifest, "not readable Avro"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+def test_damage_is_told_by_file_and_what_is_wrong(berg: Berg, damage: str) -> None:
+    make, named = DAMAGED[damage]
+    make(berg)
+    with pytest.raises(MalformedLogError, match=named):
+        keys(berg.path)
+
+
+def test_a_lost_data_file_is_told_in_the_words_of_iceberg(berg: Berg) -> None:
+    (berg.builder.root / berg.files[0].path).unlink()
+    with pytest.raises(DataFileError, match="the file is missing") as refused:
+        keys(berg.path)
+    assert "rollback_to_snapshot" in refused.value.hint
+
+
+@pytest.mark.parametrize("make", [make for make, _ in (*REFUSED.values(), *DAMAGED.values())])
+def test_every_refusal_has_a_remedy_and_survives_a_process(berg: Berg, make: Callable[[Berg], None]) -> None:
+    import pickle
+
+    make(berg)
+    with pytest.raises(TailbitError) as refused:
+        keys(berg.path)
+    assert str(pickle.loads(pickle.dumps(refused.value))) == str(refused.value)
+
+
+def test_a_file_outside_of_the_table_is_read_only_where_that_is_allowed(berg: Berg, tmp_path: Path) -> None:
+    shutil.move(Path(berg.path, berg.files[0].path), tmp_path / "elsewhere.parquet")
+    outside = {"file_path": str(tmp_path / "elsewhere.parquet")}
+    berg.lists.clear()
+    berg.append(9, change=lambda file: Written(file.path, {**berg.files[0].entry, **outside}))
+    with pytest.raises(TailbitError, match="outside of the table's root"):
+        keys(berg.path)
+    opened = tailbit.open(berg.path, storage_options=dict(StorageOptions.of({"allow_outside": "true"})))
+    assert opened.where("k > 0").count() == 3
