@@ -175,7 +175,11 @@ WRONG: list[tuple[str, type[TailbitError], str]] = [
     ("DESCRIBE INDEX carier ON flights", UnknownIndexError, "no index carier"),
     ("DROP INDEX carrier FROM flights", StatementError, "at character 20"),
     ("SHOW INDEXES FROM nowhere", StatementError, "nowhere is no table in the working directory"),
-    ("SHOW INDEXES FROM delta.`nowhere`", NotATableError, "no Delta table and no Hudi table and no Iceberg table at nowhere"),
+    (
+        "SHOW INDEXES FROM delta.`nowhere`",
+        NotATableError,
+        "and no Hudi table and no Iceberg table at nowhere",
+    ),
     ("SHOW INDEXES FROM db.flights", StatementError, "db.flights is a name of a catalog at character 19"),
     ("CREATE INDEX i ON flights (dest) STORED AS orc", StatementError, "STORED AS has no meaning"),
     ("SELECT * FROM flights", StatementError, "no statement about indexes"),
