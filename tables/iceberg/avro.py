@@ -51,15 +51,15 @@ class Records:
     def partitions(self, id_: int) -> list[Mapping[int, bytes | None]]:
         """Return the partition tuples as encoded values by id of the partition field."""
         names = [(number, field["name"]) for number, field in _fields(self.fields[id_]["type"]).items()]
-        known: dict[tuple[Any, ...], Mapping[int, bytes | None]] = {}
+        tuples_by_values: dict[tuple[Any, ...], Mapping[int, bytes | None]] = {}
         tuples = []
         for record in self.column(id_):
             values = tuple(record[name] for _, name in names)
-            if values not in known:
-                known[values] = {
+            if values not in tuples_by_values:
+                tuples_by_values[values] = {
                     number: encoded(_stored(value)) for (number, _), value in zip(names, values, strict=True)
                 }
-            tuples.append(known[values])
+            tuples.append(tuples_by_values[values])
         return tuples
 
 

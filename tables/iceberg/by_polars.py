@@ -17,6 +17,6 @@ def rows_equal(rows: pa.Table, others: pa.Table) -> npt.NDArray[np.uint32]:
     import polars as pl
 
     numbered = rows.append_column(_ROW, pa.array(np.arange(rows.num_rows, dtype=np.uint32)))
-    left, right = (pl.DataFrame(pl.from_arrow(table)) for table in (numbered, others))
-    same = left.join(right.unique(), on=rows.column_names, how="semi", nulls_equal=True)
+    rows_frame, others_frame = (pl.DataFrame(pl.from_arrow(table)) for table in (numbered, others))
+    same = rows_frame.join(others_frame.unique(), on=rows.column_names, how="semi", nulls_equal=True)
     return np.asarray(same[_ROW].to_numpy(), dtype=np.uint32)

@@ -44,10 +44,10 @@ def _rows(snapshot: IcebergSnapshot) -> pa.Table:
 
 
 def _without(rows: pa.Table, others: pa.Table) -> pa.Table:
-    known = pc.is_in(
+    is_in_both = pc.is_in(
         rows["whole"], value_set=pa.concat_arrays(others["whole"].chunks or [pa.nulls(0, pa.string())])
     )
-    return pc.filter(rows, pc.invert(known))
+    return pc.filter(rows, pc.invert(is_in_both))
 
 
 def commit_info(version: Version, time_ms: int, entry: SnapshotEntry) -> CommitInfo:

@@ -43,7 +43,12 @@ class Deletes:
         for entry in entries:
             self._add(entry, root)
         fields = fields_by_id(metadata.schemas, metadata.schema) if self._equal else {}
-        ids = {id_ for equal in self._equal.values() for each in equal for id_ in each.delete.keys}
+        ids = {
+            id_
+            for equal in self._equal.values()
+            for applied_entry in equal
+            for id_ in applied_entry.delete.keys
+        }
         for id_ in ids - fields.keys():
             raise MalformedLogError(file=metadata.file, reason=f"no schema has field {id_}, a key of deletes")
         self._fields = {str(id_): fields[id_] for id_ in sorted(ids)}
@@ -99,7 +104,7 @@ class Deletes:
             next((bound["value"] for bound in stats[end] or () if bound["key"] == _PATH_ID), None)
             for end in ("lower", "upper")
         )
-        return self._metadata.places.below(low.decode()) if low is not None and low == high else None
+        return self._metadata.location.below(low.decode()) if low is not None and low == high else None
 
     def __bool__(self) -> bool:
         return bool(self._vectors or self._of_file or self._of_partition or self._equal)
@@ -118,9 +123,9 @@ class Deletes:
             out = [vector.delete]
         else:
             of_rows = [*self._of_file.get(path, ()), *self._of_partition.get(partition, ())]
-            out = [each.delete for each in of_rows if sequence <= each.sequence]
+            out = [applied_entry.delete for applied_entry in of_rows if sequence <= applied_entry.sequence]
         equal = [*self._equal.get(partition, ()), *self._equal.get(_EVERYWHERE, ())]
-        return out + [each.delete for each in equal if sequence < each.sequence]
+        return out + [applied_entry.delete for applied_entry in equal if sequence < applied_entry.sequence]
 
     def _stored(self, path: str, deletes: Sequence[Delete]) -> dict[str, str] | None:
         if not deletes:
@@ -131,7 +136,7 @@ class Deletes:
         applied = orjson.dumps([path, *((delete.path, delete.offset) for delete in deletes)])
         plan = {
             "path": path,
-            "location": self._metadata.places.location,
+            "location": self._metadata.location.text,
             "deletes": [list(delete) for delete in deletes],
             "fields": fields,
         }

@@ -23,7 +23,7 @@ from tailbit.tables import compute as pc
 from tailbit.tables.arrow import in_one, numpy_of
 from tailbit.tables.cache import Cache, share
 from tailbit.tables.iceberg.by_polars import rows_equal
-from tailbit.tables.iceberg.paths import Places
+from tailbit.tables.iceberg.paths import Location
 from tailbit.tables.iceberg.schema import key_columns
 from tailbit.tables.model import Column, DataType
 from tailbit.tables.parquet.data_file import open_data_file, read_columns
@@ -88,7 +88,7 @@ class DeletedRows:
 
     def concerns(self, file: str, offset: object) -> bool:
         """Return whether an error that names a file and an offset is about one of the deletes."""
-        return any((each.path, each.offset or 0) == (file, offset) for each in self._deletes())
+        return any((delete.path, delete.offset or 0) == (file, offset) for delete in self._deletes())
 
     def read(self, storage: Storage) -> BitMap:
         """Return the hidden rows.
@@ -138,7 +138,7 @@ def _positions(storage: Storage, delete: Delete, location: str) -> Mapping[str, 
 
     def load() -> tuple[Mapping[str, BitMap], int]:
         table = _columns(storage, delete, (_PATH, _POSITION))
-        paths, places = in_one(table[_PATH.id]).dictionary_encode(), Places(location)
+        paths, table_location = in_one(table[_PATH.id]).dictionary_encode(), Location(location)
         numbers, codes = numpy_of(in_one(table[_POSITION.id])), numpy_of(paths.indices)
         if len(numbers) and (numbers.min() < 0 or numbers.max() > _LARGEST_ROW):
             raise HiddenRowsError(file=delete.path, offset=0, reason="it has a position beyond 32 bits")
@@ -147,7 +147,7 @@ def _positions(storage: Storage, delete: Delete, location: str) -> Mapping[str, 
         out: dict[str, BitMap] = {}
         for number, path in enumerate(paths.dictionary.to_pylist()):
             chosen = numbers[order[ends[number] : ends[number + 1]]].astype(np.uint32)
-            name = places.below(path)
+            name = table_location.below(path)
             out[name] = out.get(name, BitMap()) | BitMap(chosen)
         return out, sum(map(most_bytes, out.values()))
 
@@ -178,20 +178,20 @@ def _columns(storage: Storage, delete: Delete, columns: Sequence[Column]) -> pa.
 def _equal_rows(storage: Storage, path: str, deletes: Sequence[Delete], fields: Mapping[str, Any]) -> BitMap:
     """Return the rows of a data file whose keys equal a row of a delete file.
 
-    The rows that some of the delete files hide may be known already; the others are added to them.
+    The rows that some of the delete files hide may be evaluated already; the others are added to them.
     """
     key, names = (storage, path), frozenset(delete.path for delete in deletes)
-    known = _EQUAL.take(key)
-    done, rows = known if known is not None and known[0] <= names else (frozenset(), BitMap())
+    evaluated = _EQUAL.take(key)
+    done, rows = evaluated if evaluated is not None and evaluated[0] <= names else (frozenset(), BitMap())
     by_keys: dict[tuple[int, ...], list[Delete]] = {}
     for delete in deletes:
         if delete.path not in done:
             by_keys.setdefault(tuple(sorted(delete.keys)), []).append(delete)
     for ids, alike in by_keys.items():
         columns = key_columns(fields, ids)
-        wanted = pa.concat_tables([_keys(_columns(storage, delete, columns)) for delete in alike])
-        found = rows_equal(_keys(read_columns(open_data_file(storage, path), columns)), wanted)
-        rows = rows | BitMap(found)
+        key_rows = pa.concat_tables([_keys(_columns(storage, delete, columns)) for delete in alike])
+        numbers = rows_equal(_keys(read_columns(open_data_file(storage, path), columns)), key_rows)
+        rows = rows | BitMap(numbers)
     _EQUAL.hold(key, (names, rows), most_bytes(rows))
     return rows.copy()
 

@@ -16,7 +16,7 @@ from tailbit.tables.arrow import arrow_array
 from tailbit.tables.cache import Cache, share
 from tailbit.tables.iceberg.avro import Records, read_records
 from tailbit.tables.iceberg.metadata import PartitionField, SnapshotEntry, TableMetadata
-from tailbit.tables.iceberg.paths import Places
+from tailbit.tables.iceberg.paths import Location
 from tailbit.tables.storage import Storage
 
 DATA, POSITIONS, EQUALITY = 0, 1, 2
@@ -69,7 +69,7 @@ class Manifest(NamedTuple):
     sequence: int
 
 
-def manifests_of(storage: Storage, places: Places, snapshot: SnapshotEntry) -> tuple[Manifest, ...]:
+def manifests_of(storage: Storage, location: Location, snapshot: SnapshotEntry) -> tuple[Manifest, ...]:
     """Return the manifests of a snapshot; cached by the path of the manifest list.
 
     Raises:
@@ -78,8 +78,8 @@ def manifests_of(storage: Storage, places: Places, snapshot: SnapshotEntry) -> t
         UnsupportedFeatureError: manifests are encrypted.
     """
     if not snapshot.manifest_list:
-        return tuple(_bare(storage, places.below(path)) for path in snapshot.manifests)
-    path = places.below(snapshot.manifest_list)
+        return tuple(_bare(storage, location.below(path)) for path in snapshot.manifests)
+    path = location.below(snapshot.manifest_list)
 
     def load() -> tuple[tuple[Manifest, ...], int]:
         if "key-id" in snapshot.summary:
@@ -92,7 +92,7 @@ def manifests_of(storage: Storage, places: Places, snapshot: SnapshotEntry) -> t
         if unknown:
             raise MalformedLogError(file=path, reason=f"it has manifests of content {unknown.pop()}")
         rows = zip(
-            map(places.below, records.column(500)),
+            map(location.below, records.column(500)),
             records.column(502),
             (content == 1 for content in contents),
             records.column(515, default=0),
@@ -128,7 +128,7 @@ def entries_of(storage: Storage, metadata: TableMetadata, manifest: Manifest) ->
 
 
 def _entries(records: Records, storage: Storage, metadata: TableMetadata, manifest: Manifest) -> pa.Table:
-    places = metadata.places
+    location = metadata.location
     if manifest.spec not in metadata.specs:
         reason = f"it is of partition spec {manifest.spec}, which the table does not have"
         raise MalformedLogError(file=manifest.path, reason=reason)
@@ -159,10 +159,10 @@ def _entries(records: Records, storage: Storage, metadata: TableMetadata, manife
         *(file.maps(id_, type_) for id_, type_ in ((110, _NUMBERS), (137, _NUMBERS))),
         *(file.maps(id_, _VALUES) for id_ in (125, 128)),
     ]
-    concerned = (None if path is None else places.below(path) for path in file.column(143))
+    concerned = (None if path is None else location.below(path) for path in file.column(143))
     return pa.Table.from_arrays(
         [
-            arrow_array(list(map(places.below, file.column(100))), pa.string()),
+            arrow_array(list(map(location.below, file.column(100))), pa.string()),
             arrow_array(file.column(104), pa.int64()),
             arrow_array(rows, pa.int64()),
             arrow_array(contents, pa.int32()),

@@ -15,7 +15,7 @@ import orjson
 
 from tailbit.errors import MalformedLogError, UnsupportedFeatureError
 from tailbit.imports.dataclass import dataclass
-from tailbit.tables.iceberg.paths import Places
+from tailbit.tables.iceberg.paths import Location
 
 NEWEST = 3
 """The newest format version that is read."""
@@ -61,7 +61,7 @@ class TableMetadata:
 
     file: str
     uuid: str
-    places: Places
+    location: Location
     version: int
     schemas: Mapping[int, Mapping[str, Any]]
     schema: int
@@ -136,7 +136,7 @@ def _parsed(content: Mapping[str, Any], file: str) -> TableMetadata:
     return TableMetadata(
         file=file,
         uuid=str(content.get("table-uuid") or location),
-        places=Places(location),
+        location=Location(location),
         version=content["format-version"],
         schemas={int(schema.get("schema-id", 0)): schema for schema in schemas},
         schema=int(content.get("current-schema-id", schemas[-1].get("schema-id", 0))),

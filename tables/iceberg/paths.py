@@ -25,17 +25,17 @@ def plain(path: str) -> str:
     return rest if scheme == "file" else f"{_ALIKE.get(scheme, scheme)}://{rest}"
 
 
-class Places:
+class Location:
     """The location of a table as its metadata gives it, below which paths are relative to the root."""
 
     def __init__(self, location: str) -> None:
-        self.location = location
+        self.text = location
         self._prefix = f"{plain(location).rstrip('/')}/"
 
     def below(self, path: str) -> str:
         """Return a path relative to the root if it lies below the location, else an absolute path.
 
-        >>> Places("file:/t").below("/t/data/a.parquet"), Places("/t").below("/u/a.parquet")
+        >>> Location("file:/t").below("/t/data/a.parquet"), Location("/t").below("/u/a.parquet")
         ('data/a.parquet', '/u/a.parquet')
         """
         spelled = plain(path)

@@ -36,7 +36,7 @@ class Pointer:
 
     def __init__(self, storage: Storage, fixed: str = "") -> None:
         self._storage, self._fixed = storage, fixed
-        self._known: tuple[Stat | None, TableMetadata] | None = None
+        self._newest_look: tuple[Stat | None, TableMetadata] | None = None
 
     def look(self) -> TableMetadata:
         """Return the metadata that is current now. Cost: a few stats if nothing has changed.
@@ -45,12 +45,12 @@ class Pointer:
             NotATableError: there is no metadata file, or a catalog would have to say which is current.
             MalformedLogError, UnsupportedFeatureError: as `parse_metadata` does.
         """
-        known = self._known
-        if known is not None:
-            stat = self._storage.stat(known[1].file)
-            newer = None if self._fixed or stat is None else self._newer(known[1].file)
-            if stat == known[0] and stat is not None and newer is None:
-                return known[1]
+        last_look = self._newest_look
+        if last_look is not None:
+            stat = self._storage.stat(last_look[1].file)
+            newer = None if self._fixed or stat is None else self._newer(last_look[1].file)
+            if stat == last_look[0] and stat is not None and newer is None:
+                return last_look[1]
             name = newer if stat is not None and newer is not None else self._find()
         else:
             name = self._find()
@@ -60,12 +60,12 @@ class Pointer:
                 break
             except FileNotFoundError:
                 # A commit may delete old metadata files, so a file that is gone has successors.
-                found = self._listed()
-                if found is None or found == name:
+                listed = self._listed()
+                if listed is None or listed == name:
                     raise self._none("its metadata file is gone", "") from None
-                name = found
+                name = listed
         metadata = parse_metadata(data, name, self._storage.root)
-        self._known = (stat, metadata)
+        self._newest_look = (stat, metadata)
         return metadata
 
     def _find(self) -> str:

@@ -39,7 +39,7 @@ def build_snapshot(storage: Storage, versions: Versions, version: Version) -> Ic
         UnsupportedFeatureError: a file is of a format that is not read, or encrypted.
     """
     metadata, entry = versions.metadata, versions.entry(version)
-    manifests = () if entry is None else manifests_of(storage, metadata.places, entry)
+    manifests = () if entry is None else manifests_of(storage, metadata.location, entry)
 
     def entries(of: Sequence[Manifest]) -> pa.Table:
         tables = [entries_of(storage, metadata, manifest) for manifest in of]

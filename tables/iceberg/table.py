@@ -94,10 +94,10 @@ class IcebergTable(Table):
 
     def _look(self) -> Versions:
         """Return the versions as they are now."""
-        metadata, known = self._pointer.look(), self._versions
-        if known is None or known.metadata is not metadata:
-            known = self._versions = Versions(metadata)
-        return known
+        metadata, versions = self._pointer.look(), self._versions
+        if versions is None or versions.metadata is not metadata:
+            versions = self._versions = Versions(metadata)
+        return versions
 
     @_settled
     def head(self) -> Version:
@@ -106,8 +106,8 @@ class IcebergTable(Table):
 
     def moved_on(self, since: Version) -> bool:
         """Return whether the head is not `since`, or the metadata has changed. Cost: as `head`."""
-        known = self._versions
-        return self.head() != since or self._versions is not known
+        before = self._versions
+        return self.head() != since or self._versions is not before
 
     @_settled
     def earliest(self) -> Version:
@@ -131,9 +131,9 @@ class IcebergTable(Table):
             versions.schema_of(version),
             versions.metadata.name_mapping,
         )
-        known = self._snapshots.held(key)
-        if known is not None:
-            return known
+        cached = self._snapshots.held(key)
+        if cached is not None:
+            return cached
         return self._snapshots.hold(key, build_snapshot(self.storage, versions, version))
 
     def _not_found(self, versions: Versions, version: object, reason: str) -> VersionNotFoundError:
@@ -220,7 +220,7 @@ class IcebergTable(Table):
     def version_at(self, timestamp_ms: int) -> Version:
         """Return the version that was current at a time: after the last commit, that is the newest."""
         versions = self._look()
-        version = versions.at(timestamp_ms)
+        version = versions.current_at(timestamp_ms)
         if version is None:
             reason = "it is before the first snapshot that the table still knows"
             raise self._not_found(versions, f"at {show_time(timestamp_ms)}", reason)
@@ -241,10 +241,10 @@ class IcebergTable(Table):
         return None if digest is None else (versions.metadata.uuid, digest)
 
     @_settled
-    def took_back(self, known: Fingerprint) -> bool:
+    def took_back(self, covered: Fingerprint) -> bool:
         """Return whether a snapshot was rolled back or expired: a path never gets other contents."""
         versions = self._look()
-        return known.table_id == versions.metadata.uuid and versions.place(known.version) is None
+        return covered.table_id == versions.metadata.uuid and versions.place(covered.version) is None
 
     def group_of(self, snapshot: Snapshot, slice_: FileSlice) -> GroupOfFile:
         """Return the folder of a data file, relative to the root, and its path."""

@@ -40,7 +40,7 @@ class Versions:
         self.from_start = not line or line[-1].parent is None
         """Whether the line begins with the table's first snapshot."""
         self.numbers = [self._numbers[entry.id] for entry in self.line]
-        self._places = {number: place for place, number in enumerate(self.numbers)}
+        self._positions_in_line = {number: place for place, number in enumerate(self.numbers)}
 
     @property
     def head(self) -> Version:
@@ -83,7 +83,7 @@ class Versions:
 
     def place(self, version: Version) -> int | None:
         """Return the place of a version in the line; None if it is no ancestor of the head."""
-        return self._places.get(version - version % 2)
+        return self._positions_in_line.get(version - version % 2)
 
     def between(self, first: Version, last: Version) -> list[Version]:
         """Return the versions from `first` to `last`, which are bounds."""
@@ -107,7 +107,7 @@ class Versions:
             return self.times[place]
         return 0 if self.is_empty(version) else None if entry is None else entry.time_ms
 
-    def at(self, timestamp_ms: int) -> Version | None:
+    def current_at(self, timestamp_ms: int) -> Version | None:
         """Return the version that was current at a time; None if that is not known any more.
 
         After a rollback, the log of the table names an older snapshot again.
