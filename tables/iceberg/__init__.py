@@ -1,1 +1,1 @@
-"""Apache Iceberg tables, read-only: format versions 1, 2 and 3 with Parquet data files."""
+"""Read an Iceberg table: snapshots, the deletes that apply to each file, changes."""
