@@ -98,8 +98,8 @@ class Analysis:
         from tailbit.index.analytics.facets import as_facets, group_facets
         from tailbit.outputs.display import Facets
 
-        wanted = {"sum": sum, "min": min, "max": max, "avg": avg}
-        if measures := self._measures(wanted):
+        columns_by_function = {"sum": sum, "min": min, "max": max, "avg": avg}
+        if measures := self._measures(columns_by_function):
             return self._measured([column, *more], measures)
         if not more:
             return Facets(as_facets(self._counts(column)))
@@ -289,12 +289,14 @@ class Analysis:
         by_row, by_column = self._keys(rows, columns)
         return crosstab(self._selection, by_row, by_column, self._recorded)
 
-    def _measures(self, wanted: Mapping[str, str | Condition | Iterable[str | Condition]]) -> list[Measure]:
+    def _measures(
+        self, columns_by_function: Mapping[str, str | Condition | Iterable[str | Condition]]
+    ) -> list[Measure]:
         """Return the requested aggregates, function by function.
 
-        `wanted`: maps a function (`sum`, `min`, `max`, `avg`) to the names of the columns.
+        `columns_by_function`: maps a function (`sum`, `min`, `max`, `avg`) to the names of the columns.
         """
-        given = {f: some for f, some in wanted.items() if not isinstance(some, tuple) or some}
+        given = {f: some for f, some in columns_by_function.items() if not isinstance(some, tuple) or some}
         every = {f: expression_texts(f, [some] if _is_one(some) else some) for f, some in given.items()}
         if not any(every.values()):
             return []

@@ -393,9 +393,9 @@ class Answer(Analysis):
             "not_used": unserved(self._selection, self._zone),
         }
         counted = self._keys(*expression_texts("facets", facets))
-        wanted = [self._selection.schema.resolve(name) for name in names("columns", columns)]
+        read_columns = [self._selection.schema.resolve(name) for name in names("columns", columns)]
         if counted:
             account["facets"] = steps_of(self._selection, counted, self._recorded)
-        if wanted:
-            account["read"] = ways_of(self._selection, wanted)
+        if read_columns:
+            account["read"] = ways_of(self._selection, read_columns)
         return Explanation(account)

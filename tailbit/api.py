@@ -186,9 +186,9 @@ class IndexedTable(MaintainedTable):
         key_columns = [schema.resolve(name) for name in columns]
         for column in key_columns:
             key_type_of_column(column)
-        wanted = Keys.of(key_columns, keys)
+        distinct_keys = Keys.of(key_columns, keys)
         with vacuumed_told(answer):
-            return wanted.located(answer._selection, lambda node: _by_file(node, schema))
+            return distinct_keys.located(answer._selection, lambda node: _by_file(node, schema))
 
     def bitmap_records(
         self, columns: Iterable[str] | None = None, version: int | str | None = None
@@ -221,12 +221,12 @@ class IndexedTable(MaintainedTable):
         selection = answer._selection
         if named is None:
             listed = [c for c in selection.schema.leaves() if c.id in self._bitmaps()]
-            wanted = list(filter(bitmap_records.has_records, listed))
+            record_columns = list(filter(bitmap_records.has_records, listed))
         else:
-            wanted = selection.schema.resolve_all(named)
-        bitmap_records.check_columns(wanted)
+            record_columns = selection.schema.resolve_all(named)
+        bitmap_records.check_columns(record_columns)
         records = bitmap_records.BitmapRecords(selection, partial(self._table.group_of, selection.snapshot))
-        return told_rows(answer, records.batches(wanted))
+        return told_rows(answer, records.batches(record_columns))
 
     def _bitmaps(self) -> frozenset[str]:
         """Return the ids of the columns that have a bitmap index."""

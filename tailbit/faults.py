@@ -52,15 +52,19 @@ _passes: dict[str, int] = {}
 
 def fault_point(fault: Fault) -> None:
     """Apply TAILBIT_FAULT at this point; do nothing if it is not set."""
-    wanted = os.environ.get("TAILBIT_FAULT")
-    if not wanted:
+    setting = os.environ.get("TAILBIT_FAULT")
+    if not setting:
         return
-    modes = [part.partition("=")[2] for part in wanted.split(",") if part.partition("=")[0] == fault.value]
+    modes = [
+        assignment.partition("=")[2]
+        for assignment in setting.split(",")
+        if assignment.partition("=")[0] == fault.value
+    ]
     if not modes:
         return
     name = fault.value
     _passes[name] = _passes.get(name, 0) + 1
-    for action, _, nth in (part.partition("@") for part in modes):
+    for action, _, nth in (assignment.partition("@") for assignment in modes):
         if _passes[name] == int(nth or 1):
             _act(fault, action)
 

@@ -51,14 +51,14 @@ class Freshness(NamedTuple):
             behind = _seconds_behind(table, covered, version)
             if behind is None or behind > self.max_staleness:
                 lag = "an unknown time" if behind is None else f"{behind:.1f} s"
-                wanted = f"all commits older than {self.max_staleness:g} s; it is {lag} behind"
-                raise stale(table, covered, wanted)
+                required = f"all commits older than {self.max_staleness:g} s; it is {lag} behind"
+                raise stale(table, covered, required)
 
 
-def stale(table: Table, covered: Version | None, wanted: str) -> StaleIndexError:
-    """Return the error for an index that covers too little; `wanted`: in words, what the index must cover."""
+def stale(table: Table, covered: Version | None, required: str) -> StaleIndexError:
+    """Return the error for an index that covers too little; `required`: what must be covered, in words."""
     so_far = "no version" if covered is None else f"version {table.name_of(covered)}"
-    return StaleIndexError(path=table.root, covered=so_far, wanted=wanted)
+    return StaleIndexError(path=table.root, covered=so_far, wanted=required)
 
 
 def _seconds_behind(table: Table, covered: Version | None, version: Version) -> float | None:
@@ -83,9 +83,9 @@ def wait_until_covered(
     deadline = None if timeout is None else time.monotonic() + timeout
     pause = _FIRST_PAUSE_S
     while (covered_version := covered()) is None or covered_version < version:
-        left = _LONGEST_PAUSE_S if deadline is None else deadline - time.monotonic()
-        if left <= 0:
+        seconds_left = _LONGEST_PAUSE_S if deadline is None else deadline - time.monotonic()
+        if seconds_left <= 0:
             raise stale(table, covered_version, f"version {version} within {timeout:g} s")
-        time.sleep(min(pause, left))
+        time.sleep(min(pause, seconds_left))
         pause = min(2 * pause, _LONGEST_PAUSE_S)
     return covered_version

@@ -102,7 +102,7 @@ class Handle:
         >>> flights.wait_for(timeout=10)
         2
         """
-        wanted = self._table.head() if version is None else self._numbered("version", version)
+        target = self._table.head() if version is None else self._numbered("version", version)
         limit = None if timeout is None else seconds("timeout", timeout)
 
         def covered() -> int | None:
@@ -110,7 +110,7 @@ class Handle:
                 self._refresh()
                 return self._covered()
 
-        return wait_until_covered(covered, self._table, wanted, limit)
+        return wait_until_covered(covered, self._table, target, limit)
 
     def _standing(self) -> Standing:
         with self._lock:
@@ -244,14 +244,19 @@ class Handle:
 
     def _cover(self, snapshot: Snapshot, trusted: bool) -> Coverage:
         """Return the coverage of a snapshot by the index, cached until the snapshot or the index changes."""
-        kept = self._coverage
+        coverage = self._coverage
         state = None if self._index is None else self._index.state
-        if kept is None or self._stale or kept.snapshot is not snapshot or kept.trusted != trusted:
+        if (
+            coverage is None
+            or self._stale
+            or coverage.snapshot is not snapshot
+            or coverage.trusted != trusted
+        ):
             accesses = [] if state is None else _accesses(state, snapshot.schema)
-            kept = cover(snapshot, self._table.storage, state, trusted, kept, accesses)
-            self._coverage = kept
+            coverage = cover(snapshot, self._table.storage, state, trusted, coverage, accesses)
+            self._coverage = coverage
             self._stale = False
-        return kept
+        return coverage
 
 
 def _accesses(state: IndexState, schema: Schema) -> list[Access]:

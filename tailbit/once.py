@@ -38,5 +38,5 @@ class once(Generic[T]):
         if instance is None:
             return self
         # Python finds a kept value in the object's `__dict__`, and does not call this method again.
-        kept: T = instance.__dict__.setdefault(self._name, self._compute(instance))
-        return kept
+        value: T = instance.__dict__.setdefault(self._name, self._compute(instance))
+        return value

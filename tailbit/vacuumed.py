@@ -47,21 +47,21 @@ def vacuumed_told(*answers: Dated) -> Iterator[None]:
     try:
         yield
     except DataFileError as lost:
-        raise _told(lost, *answers) from lost.__cause__
+        raise _error_of(lost, *answers) from lost.__cause__
 
 
 def tells_vacuumed(method: Callable[Concatenate[A, P], R]) -> Callable[Concatenate[A, P], R]:
     """Wrap a method so that it raises VacuumedFileError if a missing file has left the table."""
 
     @functools.wraps(method)
-    def told(answer: A, /, *args: P.args, **kwargs: P.kwargs) -> R:
+    def wrapped(answer: A, /, *args: P.args, **kwargs: P.kwargs) -> R:
         # A context manager of `contextlib` costs ten times as much as the call itself.
         try:
             return method(answer, *args, **kwargs)
         except DataFileError as lost:
-            raise _told(lost, answer) from lost.__cause__
+            raise _error_of(lost, answer) from lost.__cause__
 
-    return told
+    return wrapped
 
 
 def told_rows(answer: Dated, rows: Iterator[Any]) -> Iterator[Any]:
@@ -70,7 +70,7 @@ def told_rows(answer: Dated, rows: Iterator[Any]) -> Iterator[Any]:
         yield from rows
 
 
-def _told(lost: DataFileError, *answers: Dated) -> DataFileError:
+def _error_of(lost: DataFileError, *answers: Dated) -> DataFileError:
     """Return VacuumedFileError if a missing file has left the table of an answer, else `lost`.
 
     The hint of `lost` is replaced by the remedy in the words of the format of the table.
@@ -96,9 +96,9 @@ def _vacuumed(answer: Dated, lost: DataFileError) -> VacuumedFileError | None:
     head = table.snapshot()
     if head.files.get(file) is not None or not _was_live(table, file, answer.version):
         return None
-    left = _left(table, file, answer.version, head.version)
+    since_version = _version_without(table, file, answer.version, head.version)
     cleaner = table.words.cleaner
-    version, since, newest = map(table.name_of, (answer.version, left, head.version))
+    version, since, newest = map(table.name_of, (answer.version, since_version, head.version))
     return VacuumedFileError(file=file, version=version, left=since, head=newest, cleaner=cleaner)
 
 
@@ -110,13 +110,16 @@ def _was_live(table: Table, file: str, version: Version) -> bool:
         return True
 
 
-def _left(table: Table, file: str, version: Version, head: Version) -> Version:
+def _version_without(table: Table, file: str, version: Version, head: Version) -> Version:
     """Return the first version after `version` that does not name a file; the head if the log cannot say."""
     try:
-        for at in table.versions(after(version), head):
-            named = any(change.path == file and change.new is None for change in table.changes(at, at).slices)
-            if named and table.snapshot(at).files.get(file) is None:
-                return at
+        for version_after in table.versions(after(version), head):
+            named = any(
+                change.path == file and change.new is None
+                for change in table.changes(version_after, version_after).slices
+            )
+            if named and table.snapshot(version_after).files.get(file) is None:
+                return version_after
     except (CommitGapError, LiveTwiceError, VersionNotFoundError):
         return head
     return head

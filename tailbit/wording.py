@@ -32,7 +32,7 @@ _LETTERS_WITH_AN = frozenset("aefhilmnorsx")
 """Letters whose own names begin with the sound of a vowel."""
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, names: Iterable[str]) -> str:
     """Return a question that names the known name nearest to a misspelt one; empty if none is near.
 
     >>> did_you_mean("colums", ["columns", "limit"]), did_you_mean("x", ["columns"])
@@ -40,7 +40,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """
     import difflib  # Only a misspelt name needs it.
 
-    by_lower = {known_name.lower(): known_name for known_name in known}
+    by_lower = {known_name.lower(): known_name for known_name in names}
     near = difflib.get_close_matches(name.lower(), by_lower, n=1)
     return f" Did you mean {by_lower[near[0]]}?" if near else ""
 
@@ -61,10 +61,10 @@ _KIB = 1024
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
-def quoted(*parts: str) -> str:
+def quoted(*path: str) -> str:
     """Return a name as SQL writes it, between backticks; the parts are those between its dots.
 
     >>> quoted("st", "a`b")
     '`st`.`a``b`'
     """
-    return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
+    return ".".join("`" + name.replace("`", "``") + "`" for name in path)

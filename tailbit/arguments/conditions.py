@@ -230,8 +230,8 @@ def col(name: str) -> Condition:
     >>> str(col("address.city") == "Oslo")
     "(`address`.`city` = 'Oslo')"
     """
-    parts = name_parts(text("name", name))
-    return _as_operand(quoted(*parts))
+    path = name_parts(text("name", name))
+    return _as_operand(quoted(*path))
 
 
 def call(function: str, *args: Any) -> Condition:
@@ -247,9 +247,9 @@ def call(function: str, *args: Any) -> Condition:
     return _as_operand(f"{function}({', '.join(sql_of(arg) for arg in args)})")
 
 
-def _joined(left: Any, sign: str, right: Any) -> Condition:
+def _joined(operand: Any, sign: str, other: Any) -> Condition:
     """Join two operands by an operator; chains of AND and of OR stay flat, however long they become."""
-    chain = f"{_linked(left, sign)} {sign} {_linked(right, sign)}"
+    chain = f"{_linked(operand, sign)} {sign} {_linked(other, sign)}"
     condition = _as_operand(f"({chain})")
     condition._chain = (sign, chain) if sign in ("AND", "OR") else None
     return condition

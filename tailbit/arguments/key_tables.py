@@ -16,7 +16,7 @@ from tailbit.arguments.values import names, wrong_type
 from tailbit.errors import UsageError
 from tailbit.tables.arrow import arrow_array
 
-_WANTED = (
+_FORMS_OF_KEYS = (
     "a list of values, of tuples or of dicts, or a table with the key columns; a condition is text"
     " or built with tailbit.col"
 )
@@ -30,19 +30,19 @@ def key_table(keys: Any, on: str | Iterable[str] | None) -> tuple[list[str], pa.
     Raises:
         UsageError: `keys` is none of the accepted forms, lacks a column, or has no names and none are given.
     """
-    wanted = None if on is None else [on] if isinstance(on, str) else names("on", on)
+    key_names = None if on is None else [on] if isinstance(on, str) else names("on", on)
     table = table_of_library(keys)
     if table is None:
-        table = _of_values(_listed(keys), wanted)
-    wanted = table.column_names if wanted is None else wanted
-    if not wanted:
+        table = _of_values(_listed(keys), key_names)
+    key_names = table.column_names if key_names is None else key_names
+    if not key_names:
         raise UsageError(reason="no key column is named", hint="Name the columns of the key: on=...")
-    check_distinct(wanted)
-    lacking = [name for name in wanted if table.column_names.count(name) != 1]
+    check_distinct(key_names)
+    lacking = [name for name in key_names if table.column_names.count(name) != 1]
     if lacking:
         reason = f"keys have no column {lacking[0]}, or two: they have {', '.join(table.column_names)}"
         raise UsageError(reason=reason, hint="Name columns that both the keys and the table have.")
-    return wanted, table.select(wanted)
+    return key_names, table.select(key_names)
 
 
 def check_distinct(on: Sequence[str]) -> None:
@@ -51,7 +51,7 @@ def check_distinct(on: Sequence[str]) -> None:
     Raises:
         UsageError: a key column is named twice.
     """
-    twice = [name for at, name in enumerate(on) if name.lower() in map(str.lower, on[:at])]
+    twice = [name for number, name in enumerate(on) if name.lower() in map(str.lower, on[:number])]
     if twice:
         raise UsageError(reason=f"key column {twice[0]} is named twice", hint="Name each key column once.")
 
@@ -100,14 +100,14 @@ def _listed(keys: Any) -> list[Any]:
         listed = keys.to_pylist() if isinstance(keys, pa.ChunkedArray) else keys.tolist()
         listed = list(keys) if is_of_times and any(isinstance(value, int) for value in listed) else listed
         if not isinstance(listed, list):
-            raise wrong_type("keys", keys, _WANTED)
+            raise wrong_type("keys", keys, _FORMS_OF_KEYS)
         return listed
     if isinstance(keys, (str, bytes, Mapping)) or not isinstance(keys, Iterable):
-        raise wrong_type("keys", keys, _WANTED)
+        raise wrong_type("keys", keys, _FORMS_OF_KEYS)
     try:
         return list(keys)
     except TypeError as wrong:  # a class may say that it can be iterated, and refuse
-        raise wrong_type("keys", keys, _WANTED) from wrong
+        raise wrong_type("keys", keys, _FORMS_OF_KEYS) from wrong
 
 
 def _of_values(keys: Sequence[Any], on: Sequence[str] | None) -> pa.Table:

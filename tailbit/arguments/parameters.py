@@ -9,7 +9,9 @@ from tailbit.arguments.constants import constant_text
 from tailbit.arguments.values import wrong_type
 from tailbit.errors import UsageError
 
-_WANTED = 'a list such as ["DE", 3] for each ?, or a mapping such as {"country": "DE"} for :country'
+_FORMS_OF_PARAMETERS = (
+    'a list such as ["DE", 3] for each ?, or a mapping such as {"country": "DE"} for :country'
+)
 
 
 def parameter_texts(params: Any) -> list[str] | dict[str, str]:
@@ -27,8 +29,8 @@ def parameter_texts(params: Any) -> list[str] | dict[str, str]:
                 raise wrong_type("a name in params", name, "text")
         return {name: _constant(f"the value of :{name}", value) for name, value in params.items()}
     if not isinstance(params, (list, tuple)):
-        raise wrong_type("params", params, _WANTED)
-    return [_constant(f"value {at + 1} of params", value) for at, value in enumerate(params)]
+        raise wrong_type("params", params, _FORMS_OF_PARAMETERS)
+    return [_constant(f"value {number + 1} of params", value) for number, value in enumerate(params)]
 
 
 def _constant(which: str, value: Any) -> str:

@@ -19,12 +19,12 @@ from tailbit.errors import UsageError
 from tailbit.wording import with_article
 
 
-def wrong_type(name: str, value: Any, wanted: str) -> UsageError:
-    """Return the error for an argument of the wrong type; `wanted`: the right type in words."""
+def wrong_type(name: str, value: Any, expected: str) -> UsageError:
+    """Return the error for an argument of the wrong type; `expected`: the right type in words."""
     shown = repr(value)
     shown = shown if len(shown) <= 80 else f"{shown[:80]}..."
     return UsageError(
-        reason=f"{name} is {shown}, of type {type(value).__name__}", hint=f"Give {name} as {wanted}."
+        reason=f"{name} is {shown}, of type {type(value).__name__}", hint=f"Give {name} as {expected}."
     )
 
 
@@ -119,15 +119,15 @@ def names(name: str, value: Any) -> list[str]:
     Raises:
         UsageError: not a list or other iterable of texts, or a text alone.
     """
-    wanted = "a list of names"
+    expected = "a list of names"
     if isinstance(value, str):
-        raise wrong_type(name, value, f"{wanted}: [{value!r}]")
+        raise wrong_type(name, value, f"{expected}: [{value!r}]")
     if not isinstance(value, Iterable) or isinstance(value, (bytes, bytearray, Mapping)):
-        raise wrong_type(name, value, wanted)
+        raise wrong_type(name, value, expected)
     try:
         listed = list(value)
     except TypeError:
-        raise wrong_type(name, value, wanted) from None
+        raise wrong_type(name, value, expected) from None
     for item in listed:
         if not isinstance(item, str):
             raise wrong_type(f"a name in {name}", item, "text")

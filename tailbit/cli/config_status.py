@@ -69,8 +69,13 @@ def _of_application(
     """Return the account of a table whose index its application makes, or has not opened yet."""
     if application is None or account.get("last_sign_of_life") or state.get("state") == PAUSED:
         return account
-    made = {"error": "no index yet: the application makes it"} if account.get("unmade") else {}
-    return {**account, **made, "indexer": application, "state": account.get("state", state.get("state", "-"))}
+    unmade = {"error": "no index yet: the application makes it"} if account.get("unmade") else {}
+    return {
+        **account,
+        **unmade,
+        "indexer": application,
+        "state": account.get("state", state.get("state", "-")),
+    }
 
 
 def _trouble(state: Mapping[str, Any]) -> dict[str, Any]:

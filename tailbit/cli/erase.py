@@ -55,7 +55,7 @@ def erase(
         raise click.UsageError("--on names the columns of --keys")
     columns = split_columns(on)
     rows: Any = where if file is None else keys_of_file(file)
-    count, files, version = _found(table, rows, columns, index)
+    count, files, version = _extent(table, rows, columns, index)
     summary = f"{counted(count, 'row')} in {counted(files, 'file')} of version {version}"
     if dry_run or not count:
         _tell({"rows": count, "files": files, "version": None}, f"would delete {summary}", as_json)
@@ -65,7 +65,7 @@ def erase(
     _tell_done(table, _deleted(table, rows, columns, master, index), as_json)
 
 
-def _found(table: str, rows: Any, columns: list[str] | None, index: str | None) -> tuple[int, int, int]:
+def _extent(table: str, rows: Any, columns: list[str] | None, index: str | None) -> tuple[int, int, int]:
     """Return how many rows would be deleted, in how many files, at which version."""
     opened = open_for_question(table, index)
     answer = opened.where(rows if isinstance(rows, str) else None)

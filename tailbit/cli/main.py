@@ -35,11 +35,11 @@ COMMANDS = (
     *(to_delta, explain, index_group, sql, status, advise, verify, repair, alter, compact, vacuum, erase),
     *(doctor, run, demo),
 )
-PARTS = {
-    f"{group.name} {name}": part
+SUBCOMMANDS = {
+    f"{group.name} {name}": subcommand
     for group in COMMANDS
     if isinstance(group, click.Group)
-    for name, part in group.commands.items()
+    for name, subcommand in group.commands.items()
 }
 """The commands of groups, by the words that call them."""
 
@@ -131,7 +131,7 @@ def cli() -> None:
     """
 
 
-for command in (*COMMANDS, *PARTS.values()):
+for command in (*COMMANDS, *SUBCOMMANDS.values()):
     # Docstrings are raw text; the mark that keeps lines apart in a help text is one character to click.
     command.help = (command.help or "").replace("\\b\n", "\b\n")
 for command in COMMANDS:

@@ -76,8 +76,8 @@ def _keep_storage_options(context: click.Context, _: click.Parameter, given: tup
     for text in given:
         if "=" not in text.lstrip("="):
             raise click.BadParameter("write it as KEY=VALUE")
-    kept = context.meta.setdefault(_STORAGE_OPTIONS, {})
-    kept.update(text.split("=", 1) for text in given)
+    options = context.meta.setdefault(_STORAGE_OPTIONS, {})
+    options.update(text.split("=", 1) for text in given)
 
 
 def _keep_table_format(context: click.Context, _: click.Parameter, given: str | None) -> None:

@@ -118,7 +118,7 @@ def _facts(account: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     yield from _left_out(account)
     yield from _stored(account)
     for name in account:
-        if name not in _TOLD:
+        if name not in _SHOWN_FIELDS:
             yield name.replace("_", " "), _shown(account[name])
 
 
@@ -178,7 +178,7 @@ _KINDS = {
     "files": "list of files",
     "ledger": "progress",
 }
-_TOLD = frozenset(
+_SHOWN_FIELDS = frozenset(
     "last_sign_of_life indexes build "
     "table index columns state damage remedy covered_version head lag indexer files_to_post not_covered "
     "rows_to_post uncounted_files damaged_segments index_bytes segments encodings round row_spaces "
@@ -189,7 +189,7 @@ _TOLD = frozenset(
 
 def _shown(value: Any) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{key} {part}" for key, part in value.items()) or "-"
+        return ", ".join(f"{key} {content}" for key, content in value.items()) or "-"
     if isinstance(value, (list, tuple)):
         return ", ".join(map(str, value)) or "-"
     return _or_dash(value)

@@ -73,7 +73,7 @@ def verify(table: str, index: str | None, as_json: bool, **checks: Any) -> int:
     with progress_bar("verify", hidden=as_json) as advance:
         report = opened.verify(progress=advance, **checks)
     if as_json:
-        emit({name: getattr(report, name) for name in _REPORTED} | {"problems": _told(report.problems)})
+        emit({name: getattr(report, name) for name in _REPORTED} | {"problems": _objects(report.problems)})
     else:
         _print_report(report, f"tailbit repair {_table_and_index(table, index)}")
     return 0 if report.sound else PROBLEM
@@ -96,7 +96,7 @@ def _print_report(report: Report, repair: str) -> None:
     from tailbit.index.verification.report import damaged_parts
 
     click.echo(f"index {report.state}, compared with version {or_dash(report.version)} of the table")
-    parts = (
+    checked = (
         counted(report.files, "file"),
         counted(report.postings, "value with its rows", "values with their rows"),
         counted(report.positions, "row of a column", "rows of columns"),
@@ -105,19 +105,19 @@ def _print_report(report: Report, repair: str) -> None:
         f"{counted(report.derived, 'column of a file', 'columns of files')} derived again",
         f"{counted(report.files_read, 'index file')} read",
     )
-    click.echo(", ".join(parts))
+    click.echo(", ".join(checked))
     damaged = damaged_parts(report.problems)
-    for part in damaged:
-        click.echo(visible(f"WRONG {_of_part(part)}; {_remedy(part.problem, repair)}"))
+    for damage in damaged:
+        click.echo(visible(f"WRONG {_of_part(damage)}; {_remedy(damage.problem, repair)}"))
     for note in report.notes:
         click.echo(f"NOTE {note}")
     click.echo("sound" if report.sound else counted(len(damaged), "problem"))
 
 
-def _of_part(part: DamagedPart) -> str:
+def _of_part(damage: DamagedPart) -> str:
     """Return what is wrong with a damaged part in words."""
-    others = f" (and {part.others:,} more like it)" if part.others else ""
-    return f"{part.problem.where}: {' '.join(part.problem.found.split())}{others}"
+    others = f" (and {damage.others:,} more like it)" if damage.others else ""
+    return f"{damage.problem.where}: {' '.join(damage.problem.found.split())}{others}"
 
 
 def _remedy(problem: Problem, repair: str) -> str:
@@ -132,7 +132,7 @@ def _remedy(problem: Problem, repair: str) -> str:
     return f"do: {repair}"
 
 
-def _told(problems: Sequence[Problem]) -> list[dict[str, str]]:
+def _objects(problems: Sequence[Problem]) -> list[dict[str, str]]:
     """Return problems as JSON objects."""
     return [{"where": problem.where, "found": problem.found} for problem in problems]
 
@@ -162,14 +162,14 @@ def repair(table: str, samples: int, seed: int, columns: str | None, index: str 
 
     opened = open_for_question(table, index)
     with progress_bar("verify", hidden=as_json) as advance:
-        wanted, report = opened._checked_for_repair(samples, seed, advance, split_columns(columns))
+        definitions, report = opened._checked_for_repair(samples, seed, advance, split_columns(columns))
     with builds_shown(hidden=as_json) as builds:
-        done = opened._repaired(report, wanted, builds)
+        done = opened._repaired(report, definitions, builds)
     if as_json:
         emit(
             {
-                "problems": _told(done.problems),
-                "left": _told(done.left),
+                "problems": _objects(done.problems),
+                "left": _objects(done.left),
                 "files_removed": list(done.mended.removed),
                 "files_to_post": done.mended.to_post,
                 "files_to_count": done.mended.to_count,
@@ -178,8 +178,8 @@ def repair(table: str, samples: int, seed: int, columns: str | None, index: str 
             }
         )
         return PROBLEM if done.left else 0
-    for part in damaged_parts(done.problems):
-        click.echo(visible(f"{'LEFT' if part.problem in done.left else 'WRONG'} {_of_part(part)}"))
+    for damage in damaged_parts(done.problems):
+        click.echo(visible(f"{'LEFT' if damage.problem in done.left else 'WRONG'} {_of_part(damage)}"))
     click.echo(_what_was_done(done))
     return PROBLEM if done.left else 0
 

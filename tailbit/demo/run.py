@@ -68,7 +68,7 @@ def run_demo(folder: str | None) -> int:
     load_flights()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupted)
-    kept = folder is not None
+    is_kept = folder is not None
     with contextlib.ExitStack() as stack:
         if folder is None:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="tailbit-demo-"))
@@ -82,7 +82,7 @@ def run_demo(folder: str | None) -> int:
             raise UsageError(reason=f"{place} cannot be made: {refused.strerror}", hint=hint) from refused
         demo = Demo(console(), place, stack)
         status = demo.run()
-        if kept:
+        if is_kept:
             demo.console.print(f"Ask it yourself: tailbit count {demo.path} \"dest = 'SFO'\"", soft_wrap=True)
         return status
 
@@ -213,12 +213,20 @@ class Demo:
         head = self.table.where().version
         rows, equal = [], []
         for sql, version in QUESTIONS:
-            at = head if version is None else version
-            mine, mine_s = _best(partial(self._count, sql, at))
-            theirs, theirs_s = _best(partial(self._spark_count, sql, at))
-            equal.append(mine == theirs)
+            asked_version = head if version is None else version
+            count, mine_s = _best(partial(self._count, sql, asked_version))
+            theirs, theirs_s = _best(partial(self._spark_count, sql, asked_version))
+            equal.append(count == theirs)
             rows.append(
-                [sql, str(at), f"{mine:,}", _ms(mine_s), f"{theirs:,}", _ms(theirs_s), _mark(mine == theirs)]
+                [
+                    sql,
+                    str(asked_version),
+                    f"{count:,}",
+                    _ms(mine_s),
+                    f"{theirs:,}",
+                    _ms(theirs_s),
+                    _mark(count == theirs),
+                ]
             )
         header = ("question", "version", "index", "ms", "Spark scan", "ms", "equal")
         self.console.print("\nFive questions, better of two runs each (ms):")
@@ -246,11 +254,11 @@ class Demo:
         equal = []
         for column in ("carrier", "origin"):
             started = time.perf_counter()
-            mine = answer.facets(column)
+            counts = answer.facets(column)
             mine_s = time.perf_counter() - started
             theirs = self._ask("facets", column=column, version=answer.version)
-            equal.append(mine == dict(theirs["facets"]))
-            top = [[str(value), f"{rows:,}"] for value, rows in list(mine.items())[:5]]
+            equal.append(counts == dict(theirs["facets"]))
+            top = [[str(value), f"{rows:,}"] for value, rows in list(counts.items())[:5]]
             note = f"index {_ms(mine_s)} ms, Spark {_ms(theirs['seconds'])} ms {_mark(equal[-1])}"
             self.console.print(f"\nFlights by {column}: {note}", highlight=False)
             self.console.print(comparison((column, "flights"), top))
@@ -265,12 +273,19 @@ class Demo:
         head = self.table.where().version
         rows, equal = [], []
         for sql, version in QUESTIONS:
-            at = head if version is None else version
-            answers = [self._ask("plain_sql", where=sql, version=at) for _ in range(2)]
-            equal.append({answer["count"] for answer in answers} == {self._count(sql, at)})
+            asked_version = head if version is None else version
+            answers = [self._ask("plain_sql", where=sql, version=asked_version) for _ in range(2)]
+            equal.append({answer["count"] for answer in answers} == {self._count(sql, asked_version)})
             took = _ms(min(answer["seconds"] for answer in answers))
             rows.append(
-                [sql, str(at), f"{answers[-1]['count']:,}", took, answers[-1]["served"], _mark(equal[-1])]
+                [
+                    sql,
+                    str(asked_version),
+                    f"{answers[-1]['count']:,}",
+                    took,
+                    answers[-1]["served"],
+                    _mark(equal[-1]),
+                ]
             )
         header = ("SELECT count(*) FROM … WHERE", "version", "Spark", "ms", "served by", "equal")
         self.console.print("\nThe same in Spark's own SQL, after one line: tailbit.spark.accelerate(spark)")

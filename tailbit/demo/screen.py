@@ -81,11 +81,11 @@ class Screen:
         return Group(Text("\n".join(self.events[-12:])), Text(), bars, state, lag)
 
 
-def comparison(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> Table:
-    """Return a table of results; all columns but the first `left` are numbers."""
+def comparison(header: Sequence[str], rows: Sequence[Sequence[str]], texts: int = 1) -> Table:
+    """Return a table of results; all columns but the first `texts` are numbers."""
     table = Table()
     for n, name in enumerate(header):
-        table.add_column(name, justify="left" if n < left else "right", no_wrap=n >= left)
+        table.add_column(name, justify="left" if n < texts else "right", no_wrap=n >= texts)
     for row in rows:
         table.add_row(*row)
     return table

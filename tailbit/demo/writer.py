@@ -104,7 +104,7 @@ class FlightsTable:
     def count(self, where: str, version: int) -> dict[str, Any]:
         """Return how many rows Spark counts at a version, and the time it took."""
         started = time.perf_counter()
-        matching = self._at(version).where(where).count()
+        matching = self._frame_of(version).where(where).count()
         return {"count": matching, "seconds": time.perf_counter() - started}
 
     def accelerate(self) -> dict[str, Any]:
@@ -131,13 +131,13 @@ class FlightsTable:
     def facets(self, column: str, version: int) -> dict[str, Any]:
         """Return the rows per value of a column, counted by Spark."""
         started = time.perf_counter()
-        rows = self._at(version).groupBy(column).count().collect()
+        rows = self._frame_of(version).groupBy(column).count().collect()
         return {
             "facets": [[row[column], row["count"]] for row in rows],
             "seconds": time.perf_counter() - started,
         }
 
-    def _at(self, version: int) -> Any:
+    def _frame_of(self, version: int) -> Any:
         return self.spark.read.format("delta").option("versionAsOf", version).load(self.path)
 
     def _month(self, month: int) -> str:

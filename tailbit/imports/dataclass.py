@@ -28,13 +28,13 @@ else:
         Version(number=7, of='delta')
         """
         if cls is None:
-            return lambda cls: _made(cls, frozen, eq, order, repr, slots)
-        return _made(cls, frozen, eq, order, repr, slots)
+            return lambda cls: _with_methods(cls, frozen, eq, order, repr, slots)
+        return _with_methods(cls, frozen, eq, order, repr, slots)
 
 
 _COMPARED = ("__lt__", "__le__", "__gt__", "__ge__")
 
-_ASKED = {
+_OPTIONS_BY_METHOD = {
     "__repr__": {"repr": True},
     "__eq__": {"eq": True},
     "__hash__": {"eq": True, "unsafe_hash": True},
@@ -45,7 +45,7 @@ _ASKED = {
 _NONE = {"init": False, "repr": False, "eq": False, "match_args": False, "namespace": {"__doc__": "_"}}
 
 
-def _made(cls: Any, frozen: bool, eq: bool, order: bool, repr: bool, slots: bool) -> Any:
+def _with_methods(cls: Any, frozen: bool, eq: bool, order: bool, repr: bool, slots: bool) -> Any:
     # For a class without a docstring Python asks for the signature of `__init__`, which would compile it.
     cls.__doc__ = cls.__doc__ or cls.__name__
     explicit_hash = cls.__dict__.get("__hash__", MISSING)
@@ -74,7 +74,7 @@ class _Later:
             method = _init(self._cls, self._frozen)
         else:
             every = [(field.name, field.type, field) for field in fields(self._cls)]
-            options: dict[str, Any] = _NONE | _ASKED[self._name]
+            options: dict[str, Any] = _NONE | _OPTIONS_BY_METHOD[self._name]
             method = getattr(dataclasses.make_dataclass("_", every, **options), self._name)
             method.__qualname__ = f"{self._cls.__qualname__}.{self._name}"
         setattr(self._cls, self._name, method)

@@ -100,11 +100,11 @@ class _Batch:
         self.size += len(self.positions[-1]) + len(key or b"")
         return self.size >= _BATCH_BYTES or len(self.keys) >= _BATCH_RECORDS
 
-    def made(self) -> pa.RecordBatch:
+    def batch(self) -> pa.RecordBatch:
         """Return the records."""
         keys = arrow_array(self.keys, pa.binary())
         names = [arrow_array([self.column.label] * len(keys), pa.string())]
-        files = [arrow_array(list(part), pa.string()) for part in zip(*self.files, strict=True)]
+        files = [arrow_array(list(column), pa.string()) for column in zip(*self.files, strict=True)]
         counts = arrow_array(self.rows, pa.int64())
         values = [texts_of_keys(keys, self.column), pc.is_null(keys)]
         return pa.RecordBatch.from_arrays(
@@ -137,10 +137,10 @@ class BitmapRecords:
             batch = _Batch(column)
             for record in self._records(column):
                 if batch.add(*record):
-                    yield batch.made()
+                    yield batch.batch()
                     batch = _Batch(column)
             if batch.keys:
-                yield batch.made()
+                yield batch.batch()
 
     def _records(self, column: Column) -> Iterator[Record]:
         for space in self.selection.coverage.spaces:
@@ -177,8 +177,8 @@ class BitmapRecords:
     def _cut(self, space: SpaceView, bits: BitMap) -> Iterator[tuple[_File, BitMap]]:
         """Yield positions of a row space file by file, for the files that have any."""
         if len(bits) <= _MANY:
-            for number, at in space.split(bits):
-                yield self._file(number), bitmap_of(at)
+            for number, positions in space.split(bits):
+                yield self._file(number), bitmap_of(positions)
             return
         for order in np.flatnonzero(space.counts_by_file(bits)).tolist():
             base = space.bases[order : order + 1]
@@ -194,8 +194,8 @@ class BitmapRecords:
             (key,) = _whole_keys(partition_array(column, text, 1), column).to_pylist()
             yield key, file, bits
             return
-        at: Positions = np.frombuffer(bits.to_array(), dtype=np.uint32).astype(np.uint64)
-        tables = fetch_files(self.selection.storage, [(file.slice_, at)], [column])
+        positions: Positions = np.frombuffer(bits.to_array(), dtype=np.uint32).astype(np.uint64)
+        tables = fetch_files(self.selection.storage, [(file.slice_, positions)], [column])
         chunks = (chunk for table in tables for chunk in table.column(0).chunks)
         coded = pa.chunked_array(
             [pc.dictionary_encode(_whole_keys(chunk, column)) for chunk in chunks]
@@ -208,7 +208,11 @@ class BitmapRecords:
         starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
         for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(order)], strict=True):
             code = int(codes[order[start]])
-            yield keys[code].as_py() if code < len(keys) else None, file, bitmap_of(at[order[start:end]])
+            yield (
+                keys[code].as_py() if code < len(keys) else None,
+                file,
+                bitmap_of(positions[order[start:end]]),
+            )
 
 
 def _posted(column: Column, space: SpaceView) -> Iterator[tuple[bytes | None, BitMap]]:

@@ -35,7 +35,7 @@ class Facets(dict[Any, int]):
             (html.escape(cell(json_value(value))), f"{n:,}", _bar(n, most))
             for value, n in list(self.items())[:SHOWN_VALUES]
         ]
-        return _table(("value", "rows", ""), rows) + _left(len(self) - len(rows), "value")
+        return _table(("value", "rows", ""), rows) + _not_shown(len(self) - len(rows), "value")
 
 
 class Measured(Facets):
@@ -65,8 +65,8 @@ class Measured(Facets):
         """Render a row per value."""
         shown = self.table.slice(0, SHOWN_VALUES)
         rows = [[html.escape(cell(value)) for value in row.values()] for row in plain_rows([shown])]
-        left = _left(self.table.num_rows - len(rows), "value")
-        return _table([html.escape(name) for name in self.table.column_names], rows) + left
+        remark = _not_shown(self.table.num_rows - len(rows), "value")
+        return _table([html.escape(name) for name in self.table.column_names], rows) + remark
 
 
 class Explanation(dict[str, Any]):
@@ -83,7 +83,7 @@ class Explanation(dict[str, Any]):
             f"{self['predicate']}; {counted(self['count'], 'row')}; "
             f"{self['files_scanned']} of {counted(len(files), 'file')} read"
         )
-        return _note(note) + _table(header, rows) + _left(len(files) - len(rows), "file")
+        return _note(note) + _table(header, rows) + _not_shown(len(files) - len(rows), "file")
 
 
 def answer_html(note: str, count: int, rows: pa.Table) -> str:
@@ -104,7 +104,7 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _left(count: int, noun: str) -> str:
+def _not_shown(count: int, noun: str) -> str:
     """Render how many more there are than are shown; nothing if there are none."""
     return _note(f"and {counted(count, f'more {noun}')}") if count else ""
 

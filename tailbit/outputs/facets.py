@@ -48,11 +48,11 @@ def facet_header(names: Sequence[str]) -> list[str]:
     >>> facet_header(["count", "`Count`", "i", "i"])
     ['``count``', '`Count`', 'i', '`i`', 'count']
     """
-    wanted, used = {name.lower() for name in names}, {"count"}
+    lower_names, used = {name.lower() for name in names}, {"count"}
     out = []
     for name in names:
         if name.lower() in used:
-            while name.lower() in wanted | used:
+            while name.lower() in lower_names | used:
                 name = f"`{name}`"
         used.add(name.lower())
         out.append(name)

@@ -33,9 +33,9 @@ def with_changes(now: pa.Table, before: pa.Table) -> pa.Table:
     is_there, was_there = (numpy_of(pc.is_valid(_column(table, -2))) for table in (now, before))
     key_was_there = np.isin(keys, old_keys[was_there])
     paths = pc.dictionary_encode(_column(now, -2)).dictionary
-    places = np.concatenate([_places(now, paths), _places(before, paths)])
-    place = np.unique(places, axis=0, return_inverse=True)[1].reshape(-1)
-    rows = np.concatenate([keys, old_keys]) * (len(places) + 1) + place
+    positions = np.concatenate([_row_numbers(now, paths), _row_numbers(before, paths)])
+    place = np.unique(positions, axis=0, return_inverse=True)[1].reshape(-1)
+    rows = np.concatenate([keys, old_keys]) * (len(positions) + 1) + place
     stays = np.isin(rows[: len(keys)], rows[len(keys) :])
     cases = [~is_there & key_was_there, ~is_there, stays, key_was_there]
     words = arrow_array([GONE, None, SAME, MOVED, NEW], pa.string())
@@ -43,11 +43,11 @@ def with_changes(now: pa.Table, before: pa.Table) -> pa.Table:
     return now.append_column(change_column(now.column_names[:-2]), kinds)
 
 
-def _column(located: pa.Table, at: int) -> pa.Array:
-    return located.column(located.num_columns + at).combine_chunks()
+def _column(located: pa.Table, number: int) -> pa.Array:
+    return located.column(located.num_columns + number).combine_chunks()
 
 
-def _places(located: pa.Table, paths: pa.Array) -> Longs:
+def _row_numbers(located: pa.Table, paths: pa.Array) -> Longs:
     """Return, per row, the number of its path (-1 if not in `paths`) and its position: int64, (rows, 2)."""
     numbers = filled(pc.index_in(_column(located, -2), paths), -1)
     positions = filled(_column(located, -1), -1)

@@ -41,8 +41,8 @@ def otherwise_set(spark: Any, settings: Mapping[str, str]) -> str | None:
 
     The language of its JVM counts as a setting where `lower` or `upper` go by it.
     """
-    for name, wanted in settings.items():
-        if (given := spark.conf.get(name, wanted) or wanted).lower() != wanted.lower():
+    for name, value in settings.items():
+        if (given := spark.conf.get(name, value) or value).lower() != value.lower():
             return f"{name}={given}"
     language = str(spark._jvm.java.util.Locale.getDefault().getLanguage())
     return f"user.language={language}" if language in _OWN_LETTERS else None

@@ -103,8 +103,12 @@ def locating_in(zone: str) -> type[Located]:
             since: AnalyzeArgument | None = None,
         ) -> OfKeys:
             table: IndexedTable = opened(_constant("path", path))
-            named, at, older = _constant("on", on), _constant("version", version), _constant("since", since)
-            return located_of(table, keys, named, at, older, zone)
+            named, number, older = (
+                _constant("on", on),
+                _constant("version", version),
+                _constant("since", since),
+            )
+            return located_of(table, keys, named, number, older, zone)
 
     return TailbitLocate
 

@@ -40,7 +40,7 @@ from tailbit.errors import (
     VersionNotFoundError,
 )
 from tailbit.imports.dataclass import dataclass
-from tailbit.spark.answering.answers import check_table, count, files, groups, known, rows
+from tailbit.spark.answering.answers import check_table, count, files, groups, known_columns, rows
 from tailbit.spark.answering.letters import compared
 from tailbit.spark.answering.request import OF_CONDITIONS, Declined, Request
 from tailbit.spark.jar import digest
@@ -105,7 +105,7 @@ class Helper:
             return {**head, "declined": reason, "detail": f"{type(error).__name__}: {error}"}, b""
 
     def _answered(self, request: Request, arrived: float) -> tuple[dict[str, Any], bytes]:
-        answerers = {"known": known, "files": files, "count": count, "groups": groups, "rows": rows}
+        answerers = {"known": known_columns, "files": files, "count": count, "groups": groups, "rows": rows}
         if request.want not in answerers:
             raise Declined("malformed", f"want is {request.want!r}")
         key = (request.root, tuple(sorted(request.options.items())))

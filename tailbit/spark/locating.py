@@ -49,10 +49,10 @@ def located(
             reason=f"keys are of type {type(keys).__name__}, and no Spark DataFrame",
             hint="Ask tailbit.open(table).locate(keys), which takes keys of any form.",
         )
-    wanted = keys.columns if on is None else [on] if isinstance(on, str) else names("on", on)
-    check_distinct(wanted)
+    key_names = keys.columns if on is None else [on] if isinstance(on, str) else names("on", on)
+    check_distinct(key_names)
     given = {name.lower() for name in keys.columns}
-    for name in wanted:
+    for name in key_names:
         if name.lower() not in given:
             reason = f"keys have no column {name}: they have {', '.join(keys.columns)}"
             raise UsageError(reason=reason, hint="Name columns that both the keys and the table have.")
@@ -61,8 +61,8 @@ def located(
     opened = open_indexed(root, index, storage_options=options)
     zone = session_zone(keys.sparkSession)
     versions = _versions(opened, version, zone, as_of, since)
-    look_up = _look_up(root, index, options, wanted, *versions, zone)
-    distinct = keys.select(*(keys[quoted(name)].alias(name) for name in wanted)).dropDuplicates()
+    look_up = _look_up(root, index, options, key_names, *versions, zone)
+    distinct = keys.select(*(keys[quoted(name)].alias(name) for name in key_names)).dropDuplicates()
     return distinct.mapInArrow(look_up, _with_places(distinct.schema, since is not None))
 
 
@@ -84,10 +84,10 @@ def _versions(
 def _with_places(keys: StructType, with_change: bool) -> StructType:
     """Return the columns of keys, and those of the places of their rows."""
     path, position = place_names(keys.names)
-    places = StructType().add(path, StringType()).add(position, LongType())
+    columns = StructType().add(path, StringType()).add(position, LongType())
     if with_change:
-        places = places.add(change_column(keys.names), StringType())
-    return StructType([*keys.fields, *places.fields])
+        columns = columns.add(change_column(keys.names), StringType())
+    return StructType([*keys.fields, *columns.fields])
 
 
 def _look_up(
@@ -130,7 +130,7 @@ class Located:
     """
 
     def __init__(self, analyzed: OfKeys) -> None:
-        self._at, self._rows = analyzed, list[Any]()
+        self._analyzed, self._rows = analyzed, list[Any]()
         self._path = ""
 
     def eval(
@@ -149,15 +149,17 @@ class Located:
         """Yield the places of all keys, which are looked up together."""
         with without_traceback():
             if self._rows:
-                fields = StructType.fromJson(json.loads(self._at.keys)).fields
+                fields = StructType.fromJson(json.loads(self._analyzed.keys)).fields
                 rows = [row if isinstance(row, Row) else (row,) for row in self._rows]
                 keys = [
                     tuple(_plain(value, field.dataType) for value, field in zip(row, fields, strict=True))
                     for row in rows
                 ]
                 table, on = open_indexed(self._path), [field.name for field in fields]
-                at = self._at
-                yield from python_rows(table.locate(keys, on, at.version, since=at.since, zone=at.zone))
+                analyzed = self._analyzed
+                yield from python_rows(
+                    table.locate(keys, on, analyzed.version, since=analyzed.since, zone=analyzed.zone)
+                )
 
 
 def _plain(value: Any, type_: DataType) -> Any:

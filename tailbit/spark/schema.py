@@ -37,7 +37,7 @@ def spark_schema(columns: Sequence[Column], arrow: pa.Schema) -> StructType:
 def _of_spark(type_: Any) -> Any:
     """Convert a type of Delta's schema to Spark's JSON, without field metadata that only Delta uses."""
     if isinstance(type_, list):
-        return [_of_spark(part) for part in type_]
+        return [_of_spark(element) for element in type_]
     if not isinstance(type_, dict):
         return type_
     return {key: _own(value) if key == "metadata" else _of_spark(value) for key, value in type_.items()}

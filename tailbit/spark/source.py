@@ -84,7 +84,7 @@ class TailbitSource(DataSource):
     def schema(self) -> StructType:
         """Return the table's columns, or those in option `columns`, with types and nullability."""
         answer = self._answer()
-        if {"version", "asof"} & self._asked().keys():
+        if {"version", "asof"} & self._checked_options().keys():
             self._pinned = answer.version
         self._inferred = spark_schema(*_columns(answer, self._names()))
         return self._inferred
@@ -127,10 +127,10 @@ class TailbitSource(DataSource):
         raise UsageError(reason="format tailbit only reads", hint=hint)
 
     def _names(self) -> list[str] | None:
-        given = self._asked().get("columns")
+        given = self._checked_options().get("columns")
         return None if given is None else split_names(given)
 
-    def _asked(self) -> Mapping[str, str]:
+    def _checked_options(self) -> Mapping[str, str]:
         given = {key.lower(): value for key, value in self.options.items()}
         if "paths" in given:
             raise UsageError(reason="format tailbit was given several paths", hint="Give one: load(path).")
@@ -138,15 +138,15 @@ class TailbitSource(DataSource):
             raise UsageError(reason=_NO_TABLE, hint=_VIEW_INSTEAD)
         unknown = sorted(set(given) - {option.lower() for option in OPTIONS})
         if unknown:
-            known = ", ".join(OPTIONS)
-            raise UsageError(reason=f"format tailbit has no option {unknown[0]}", hint=f"It has {known}.")
+            listed = ", ".join(OPTIONS)
+            raise UsageError(reason=f"format tailbit has no option {unknown[0]}", hint=f"It has {listed}.")
         if "path" not in given:
             hint = f"Give one: load(path). {_VIEW_INSTEAD}"
             raise UsageError(reason="format tailbit was given no path", hint=hint)
         return given
 
     def _answer(self) -> Answer:
-        options = self._asked()
+        options = self._checked_options()
         version, zone = options.get("version"), options.get("timezone", self.zone)
         stores = dict(self.storage_options)
         table = open_indexed(options["path"], options.get("index"), storage_options=stores)
@@ -240,8 +240,8 @@ def _micros(text: str) -> int:
 
 def _columns(answer: Answer, names: list[str] | None) -> tuple[list[Column], pa.Schema]:
     schema = answer._selection.schema
-    wanted = list(schema.columns) if names is None else schema.resolve_all(names)
-    return wanted, answer.stream(names, limit=0)[0]
+    columns = list(schema.columns) if names is None else schema.resolve_all(names)
+    return columns, answer.stream(names, limit=0)[0]
 
 
 @dataclass
@@ -273,21 +273,21 @@ class TailbitReader(DataSourceReader):
     def __init__(
         self, answer: Answer, names: list[str] | None, schema: StructType, options: StorageOptions
     ) -> None:
-        self._found: Answer | None = answer
+        self._answer_of_plan: Answer | None = answer
         self._loaded = Loaded(answer._path, answer.version, options)
         self._storage: Storage = answer._selection.storage
         self._columns, self._arrow = _columns(answer, names)
         self._schema = schema
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_found": None}
+        return {**self.__dict__, "_answer_of_plan": None}
 
     @told_plainly
     def partitions(self) -> list[InputPartition]:
         """Return the files with matching rows, in path order, packed into tasks."""
-        assert self._found is not None
-        with vacuumed_told(self._found):
-            return self._packed(self._found)
+        assert self._answer_of_plan is not None
+        with vacuumed_told(self._answer_of_plan):
+            return self._packed(self._answer_of_plan)
 
     @staticmethod
     def _packed(answer: Answer) -> list[InputPartition]:

@@ -163,8 +163,8 @@ class DefinedTable(Handle):
         from tailbit.index.sql.ddl.statements import RebuildIndex, TableReference, WrittenExpression
 
         table = TableReference("path", (self.path,))
-        part = None if only is None else WrittenExpression(text("only", only))
-        return self._rebuilt(RebuildIndex(text("name", name), table, part), _told_to(progress))
+        condition = None if only is None else WrittenExpression(text("only", only))
+        return self._rebuilt(RebuildIndex(text("name", name), table, condition), _told_to(progress))
 
     def _rebuilt(self, statement: RebuildIndex, builds: Builds | None) -> IndexDescription:
         from tailbit.index.maintenance.definitions import begin, found

@@ -55,23 +55,23 @@ def described(
     `snapshot`: the newest, whose files an index whose first build goes on is still to be built for.
     """
     schema, ledger = snapshot.schema, index.state.ledger
-    left = {
+    files_left = {
         id_: files for id_, (files, _) in lacking(index.state, wanted_of(definitions, schema)).left().items()
     }
     is_begun = ledger is not None and ledger.covered is not None
     unrecorded = {} if is_begun else unrecorded_by_definition(index.state, snapshot)
-    return [_description(d, left.get(d.id, 0) + unrecorded.get(d.id, 0), schema) for d in definitions]
+    return [_description(d, files_left.get(d.id, 0) + unrecorded.get(d.id, 0), schema) for d in definitions]
 
 
-def _description(definition: Definition, left: int, schema: Schema) -> IndexDescription:
+def _description(definition: Definition, files_left: int, schema: Schema) -> IndexDescription:
     internal = (DEFERRED, COUNTS_REASON)
-    state = "deferred" if definition.is_deferred else "building" if left else "complete"
+    state = "deferred" if definition.is_deferred else "building" if files_left else "complete"
     return IndexDescription(
         name=definition.name,
         kind=definition.kind,
         terms=tuple(term.text for term in definition.terms) or ("*",),
         state=state,
-        files_left=left,
+        files_left=files_left,
         only=definition.only,
         zone=zone_of(definition, schema),
         options={key: text for key, text in definition.options.items() if key not in internal},

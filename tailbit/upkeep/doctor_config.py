@@ -116,8 +116,8 @@ def _late(table: TableEntry) -> list[Finding]:
 def _of_entry(read: ReadConfig, table: TableEntry, command: str) -> Iterator[Finding]:
     """Yield the findings about one table of a configuration; the name of each check begins with its id."""
     if table.path is None:
-        known = f"{table.place} is of Spark's catalog, and looked at once an application has found it there"
-        yield Finding(f"{table.id}: table", State.OK, known)
+        remark = f"{table.place} is of Spark's catalog, and looked at once an application has found it there"
+        yield Finding(f"{table.id}: table", State.OK, remark)
         return
     look = look_at(table)
     for keys, problem in look.problems:

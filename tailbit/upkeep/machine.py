@@ -65,10 +65,10 @@ def _packages() -> Finding:
     wrong: list[str] = []
     right: list[str] = []
     for line in required:
-        parts = re.match(r"([\w.-]+)([^;]*)(?:;(.*))?", line)
-        if parts is None or "extra ==" in (parts[3] or "") or not _is_meant(parts[3] or ""):
+        match = re.match(r"([\w.-]+)([^;]*)(?:;(.*))?", line)
+        if match is None or "extra ==" in (match[3] or "") or not _is_meant(match[3] or ""):
             continue
-        name, bounds = parts[1], parts[2].strip()
+        name, bounds = match[1], match[2].strip()
         version = installed(name)
         fits = version is not None and all(_fits(version, bound) for bound in bounds.split(","))
         (right if fits else wrong).append(f"{name} {version or 'is missing'}")
@@ -91,19 +91,19 @@ def _is_meant(marker: str) -> bool:
 
 def _fits(version: str, bound: str) -> bool:
     """Return whether a version is within a bound such as `>=1.2`; an unknown form of bound is met."""
-    parts = re.fullmatch(r"\s*(>=|<=|==|<|>)\s*([\d.]+)\s*", bound)
-    if parts is None:
+    match = re.fullmatch(r"\s*(>=|<=|==|<|>)\s*([\d.]+)\s*", bound)
+    if match is None:
         return True
-    mine, limit = (tuple(map(int, re.findall(r"\d+", text)[:3])) for text in (version, parts[2]))
-    length = max(len(mine), len(limit))
-    mine, limit = (numbers + (0,) * (length - len(numbers)) for numbers in (mine, limit))
+    release, limit = (tuple(map(int, re.findall(r"\d+", text)[:3])) for text in (version, match[2]))
+    length = max(len(release), len(limit))
+    release, limit = (numbers + (0,) * (length - len(numbers)) for numbers in (release, limit))
     return {
-        ">=": mine >= limit,
-        "<=": mine <= limit,
-        "==": mine == limit,
-        "<": mine < limit,
-        ">": mine > limit,
-    }[parts[1]]
+        ">=": release >= limit,
+        "<=": release <= limit,
+        "==": release == limit,
+        "<": release < limit,
+        ">": release > limit,
+    }[match[1]]
 
 
 def _java() -> Finding:
@@ -174,8 +174,8 @@ def available_memory(system: Path = Path("/")) -> int | None:
     limits = []
     with suppress(OSError, ValueError):
         text = (system / "proc/meminfo").read_text(encoding="ascii")
-        known = re.search(r"MemAvailable:\s*(\d+) kB", text)
-        limits += [int(known[1]) << 10] if known else []
+        available = re.search(r"MemAvailable:\s*(\d+) kB", text)
+        limits += [int(available[1]) << 10] if available else []
     with suppress(OSError, ValueError):
         group = system / "sys/fs/cgroup"
         limit, used = ((group / f"memory.{name}").read_text(encoding="ascii") for name in ("max", "current"))

@@ -68,10 +68,10 @@ def repair(
     """
     if columns is not None:
         check_columns(index.path, index.state.settings.columns, columns)
-    left = tuple(problem for problem in problems if not damage_of([problem]))
+    outside = tuple(problem for problem in problems if not damage_of([problem]))
     damage = damage_of(problems)
     if not damage:
-        return Repaired(tuple(problems), left, Mended((), 0, 0))
+        return Repaired(tuple(problems), outside, Mended((), 0, 0))
     try:
         done = mend(index, table, damage, f"repair: {problems[0].where}")
     except CorruptIndexError as records:
@@ -81,7 +81,7 @@ def repair(
         definitions = index.state.settings.definitions
         return made_anew(table, index.path, definitions, problems, index.kinds, builds)
     fault_point(Fault.REPAIR_HALF_DONE)
-    return Repaired(tuple(problems), left, done, build_again(table, index, builds))
+    return Repaired(tuple(problems), outside, done, build_again(table, index, builds))
 
 
 def made_anew(

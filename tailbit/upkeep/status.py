@@ -150,14 +150,14 @@ def _recorded(table: MaintainedTable, index: MetadataTable, columns: Mapping[str
     definitions = index.state.settings.definitions
     schema = table._table.snapshot().schema
     try:
-        left = lacking(index.state, wanted_of(definitions, schema)).left()
+        unposted = lacking(index.state, wanted_of(definitions, schema)).left()
         errors = index.state.recorded.errors()
     except CorruptIndexError as damage:
         return _damaged(damage)
     names = {d.id: _name(d, columns) for d in definitions}
     return {
-        "files_to_post": {names[id_]: files for id_, (files, _) in left.items()},
-        "rows_to_post": {names[id_]: rows for id_, (_, rows) in left.items()},
+        "files_to_post": {names[id_]: files for id_, (files, _) in unposted.items()},
+        "rows_to_post": {names[id_]: rows for id_, (_, rows) in unposted.items()},
         "not_covered": errors,
     }
 
@@ -181,8 +181,8 @@ def _progress(table: MaintainedTable, index: MetadataTable, sign: LastSign | Non
     lag = _lag(table._table, covered, head)
     if standing is Standing.BUILDING and covered is None:
         with suppress(CorruptIndexError):
-            left = build_extent_of(index.state, snapshot).left
-            lag |= {"files": left.files, "bytes": left.bytes}
+            remaining = build_extent_of(index.state, snapshot).left
+            lag |= {"files": remaining.files, "bytes": remaining.bytes}
     return {
         "state": standing.value,
         "covered_version": None if covered is None else table._table.name_of(covered),

@@ -117,8 +117,8 @@ class MaintainedTable(DefinedTable):
         >>> flights.repair().problems
         ()
         """
-        wanted, report = self._checked_for_repair(samples, seed, progress, columns)
-        return self._repaired(report, wanted)
+        definitions, report = self._checked_for_repair(samples, seed, progress, columns)
+        return self._repaired(report, definitions)
 
     def _checked_for_repair(
         self,
@@ -130,11 +130,11 @@ class MaintainedTable(DefinedTable):
         """Return the columns that the index must have, None for any, and what `verify` finds."""
         from tailbit.index.maintenance.create import indexed_columns
 
-        wanted = None if columns is None else indexed_columns(self._table, names("columns", columns))
-        return wanted, self.verify(samples=samples, seed=seed, progress=progress)
+        definitions = None if columns is None else indexed_columns(self._table, names("columns", columns))
+        return definitions, self.verify(samples=samples, seed=seed, progress=progress)
 
     def _repaired(
-        self, report: Report, wanted: Sequence[Definition] | None, builds: Builds | None = None
+        self, report: Report, definitions: Sequence[Definition] | None, builds: Builds | None = None
     ) -> Repaired:
         """Build again what a report names. `builds`: gets the record of the build."""
         from tailbit.upkeep.repairs import made_anew, repair
@@ -142,8 +142,8 @@ class MaintainedTable(DefinedTable):
         seen = self._apart()
         seen._refresh()
         if seen._index is None:
-            return made_anew(self._table, self.index_path, wanted, report.problems, builds=builds)
-        return repair(self._table, seen._index, report.problems, wanted, builds)
+            return made_anew(self._table, self.index_path, definitions, report.problems, builds=builds)
+        return repair(self._table, seen._index, report.problems, definitions, builds)
 
     def advise(
         self,
@@ -219,12 +219,12 @@ class MaintainedTable(DefinedTable):
         come, go = names("add", add), names("drop", drop)
         index, schema = self._apart()._needed(), self._table.snapshot().schema
         coming = [Definition.of_column(schema.resolve(name)) for name in come]
-        known = {definition.id for definition in index.state.settings.definitions}
+        existing = {definition.id for definition in index.state.settings.definitions}
         going = [_indexed_id(index.state.settings, schema, name) for name in go]
         both = [column.label for column in coming if column.id in going]
         if both:
             raise UsageError(reason=f"{', '.join(both)} is both added and dropped", hint="Name it once.")
-        new = decided(self._table, [definition for definition in coming if definition.id not in known])
+        new = decided(self._table, [definition for definition in coming if definition.id not in existing])
         return alter(index, new, going)
 
     def indexed(self) -> dict[str, str]:

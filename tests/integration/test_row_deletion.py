@@ -236,14 +236,14 @@ def test_a_commit_in_between_conflicts_as_with_a_delete(
     spark: Any, orders: str, monkeypatch: pytest.MonkeyPatch, other: str, conflicts: bool
 ) -> None:
     """Commits to another partition do not conflict. INSERT does, since the table is to be serializable."""
-    found = Deleting._found
+    located = Deleting._located
 
-    def found_and_overtaken(self: Deleting, table: Any, version: int) -> Any:
-        places = found(self, table, version)
+    def located_and_overtaken(self: Deleting, table: Any, version: int) -> Any:
+        rows = located(self, table, version)
         spark.sql(other.format(f"delta.`{orders}`"))
-        return places
+        return rows
 
-    monkeypatch.setattr(Deleting, "_found", found_and_overtaken)
+    monkeypatch.setattr(Deleting, "_located", located_and_overtaken)
     spark.sql(f"ALTER TABLE delta.`{orders}` SET TBLPROPERTIES ('delta.isolationLevel' = 'Serializable')")
     condition = "place = 'A & B/1%' AND id IN (11, 19)"
     if conflicts:

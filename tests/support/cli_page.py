@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from support.docstrings import escaped
-from tailbit.cli.main import COMMANDS, PARTS, cli
+from tailbit.cli.main import COMMANDS, SUBCOMMANDS, cli
 
 _HEAD = """# The command line
 
@@ -47,7 +47,7 @@ def _commands() -> dict[str, click.Command]:
     listed: dict[str, click.Command] = {}
     for command in COMMANDS:
         name = str(command.name)
-        parts = {words: part for words, part in PARTS.items() if words.partition(" ")[0] == name}
+        parts = {words: part for words, part in SUBCOMMANDS.items() if words.partition(" ")[0] == name}
         listed |= parts or {name: command}
     return listed
 

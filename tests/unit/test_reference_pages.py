@@ -14,7 +14,7 @@ from support.pages import text_of
 from tailbit.answer import Answer
 from tailbit.api import IndexedTable
 from tailbit.arguments.conditions import Condition
-from tailbit.cli.main import COMMANDS, PARTS
+from tailbit.cli.main import COMMANDS, SUBCOMMANDS
 
 
 def test_the_page_of_python_is_made_from_the_docstrings() -> None:
@@ -43,7 +43,7 @@ def test_every_name_of_the_package_and_every_error_is_on_the_page_of_python() ->
 
 def test_every_option_is_on_the_page_of_commands() -> None:
     page = cli_page.page()
-    commands = {str(command.name): command for command in COMMANDS} | PARTS
+    commands = {str(command.name): command for command in COMMANDS} | SUBCOMMANDS
     for name, command in commands.items():
         flags = [
             option for parameter in command.params for option in parameter.opts if option.startswith("--")

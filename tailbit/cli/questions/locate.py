@@ -69,7 +69,7 @@ def locate(
     opened = open_for_question(table, index)
     located = opened.locate(keys, columns, version=version, as_of=as_of, since=since)
     write_rows(located.schema, [located], form, output)
-    click.echo(_told(located, since), err=True)
+    click.echo(_summary(located, since), err=True)
 
 
 def _of_arguments(values: tuple[str, ...], columns: list[str]) -> list[tuple[str, ...]]:
@@ -113,7 +113,7 @@ def keys_of_file(file: str) -> pa.Table:
     raise click.UsageError(f"{file} is no file of keys: its name ends in none of {', '.join(readers)}")
 
 
-def _told(located: pa.Table, since: str | None) -> str:
+def _summary(located: pa.Table, since: str | None) -> str:
     """Return how many keys were located, how many have no row, how many several, and what became of rows."""
     of_places = 2 if since is None else 3
     keys = located.select(located.column_names[:-of_places])

@@ -59,19 +59,19 @@ def records(
     if output is not None:
         write_rows(schema, tables, "parquet", output)
         return
-    at = schema.get_field_index("positions")
-    shown = schema.set(at, pa.field("positions", pa.string()))
-    write_rows(shown, _with_row_numbers(tables, shown, at), "table", None)
+    number = schema.get_field_index("positions")
+    shown = schema.set(number, pa.field("positions", pa.string()))
+    write_rows(shown, _with_row_numbers(tables, shown, number), "table", None)
 
 
-def _with_row_numbers(tables: Iterable[pa.Table], schema: pa.Schema, at: int) -> Iterator[pa.Table]:
+def _with_row_numbers(tables: Iterable[pa.Table], schema: pa.Schema, number: int) -> Iterator[pa.Table]:
     """Yield records with the first positions as text in place of bitmaps."""
     import pyarrow as pa
     from pyroaring import BitMap
 
     for table in tables:
         texts = []
-        for bits in map(BitMap.deserialize, table.column(at).to_pylist()):
+        for bits in map(BitMap.deserialize, table.column(number).to_pylist()):
             numbers = " ".join(map(str, bits[:_SHOWN]))
             texts.append(numbers if len(bits) <= _SHOWN else f"{numbers} ...")
-        yield table.set_column(at, schema.field(at), pa.array(texts, pa.string()))
+        yield table.set_column(number, schema.field(number), pa.array(texts, pa.string()))

@@ -244,10 +244,10 @@ def positions(table: str, condition: str | None, where: str | None, as_json: boo
     by_path = answer.positions()
     warn(answer)
     if as_json:
-        emit({"version": answer.version_name, "positions": {p: at.tolist() for p, at in by_path.items()}})
+        emit({"version": answer.version_name, "positions": {p: rows.tolist() for p, rows in by_path.items()}})
         return
-    for path, at in by_path.items():
-        click.echo("\n".join(f"{path}\t{position}" for position in at.tolist()))
+    for path, rows in by_path.items():
+        click.echo("\n".join(f"{path}\t{position}" for position in rows.tolist()))
 
 
 @click.command(cls=Question)
@@ -299,10 +299,10 @@ def _print_explanation(account: Mapping[str, Any]) -> None:
         click.echo(line)
     for column, encoding in account["encodings"].items():
         click.echo(f"postings of {column}: {encoding_text(encoding)}")
-    for part in account["conditions"]:
-        by = f"by {', '.join(part['by'])}" if part["by"] else "by no index"
-        also = f"; {', '.join(part['also'])} could have" if part["also"] else ""
-        click.echo(visible(f"{part['condition']}: {by}{also}"))
+    for condition in account["conditions"]:
+        by = f"by {', '.join(condition['by'])}" if condition["by"] else "by no index"
+        also = f"; {', '.join(condition['also'])} could have" if condition["also"] else ""
+        click.echo(visible(f"{condition['condition']}: {by}{also}"))
     for other in account["not_used"]:
         click.echo(visible(f"index {other['index']} is not used: {other['reason']}"))
     _print_files(account["files"])

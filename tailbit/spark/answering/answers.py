@@ -48,7 +48,7 @@ _NO_INDEX = {
 """Reasons by the states in which an index serves nothing."""
 
 
-def known(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], bytes]:
+def known_columns(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], bytes]:
     """Return the columns and expressions of the definitions, and the covered version; or why there are none.
 
     The columns that an expression reads are listed too: a condition on them may imply one on the expression.
@@ -58,11 +58,11 @@ def known(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], bytes
         return {"columns": [], "expressions": [], "covered": None, "reason": reason}, b""
     schema = answer._selection.schema
     names = {column.id: ".".join(column.name) for column in every_column(schema)}
-    wanted, expressions = dict[str, None](), dict[str, None]()
+    ids, expressions = dict[str, None](), dict[str, None]()
     for definition in answer._selection.coverage.definitions:
-        wanted |= dict.fromkeys(_column_ids(definition, names))
+        ids |= dict.fromkeys(_column_ids(definition, names))
         expressions |= dict.fromkeys(term.text for term in definition.terms if not term.is_column)
-    columns = [names[id_] for id_ in wanted if id_ in names]
+    columns = [names[id_] for id_ in ids if id_ in names]
     return {
         "columns": columns,
         "expressions": [*expressions],
@@ -84,16 +84,16 @@ def files(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], bytes
     Files that the index does not cover are always among them.
     """
     used = _understood(handle, request)
-    selection = _bound(handle, request, _together([request.where[n] for n in used]))._selection
+    selection = _bound(handle, request, _conjunction([request.where[n] for n in used]))._selection
     _check_share(handle, request, selection.counted_by_index)
     files = selection.snapshot.files
     # Files that are not covered are read whole.
     numbers = sorted({*candidate_numbers(selection), *selection.to_scan})
-    kept = files.core.select(["path", "size"]).take(arrow_array(numbers, pa.int64()))
-    bytes_kept, all_bytes = (pc.sum(table["size"]).as_py() or 0 for table in (kept, files.core))
+    candidates = files.core.select(["path", "size"]).take(arrow_array(numbers, pa.int64()))
+    bytes_kept, all_bytes = (pc.sum(table["size"]).as_py() or 0 for table in (candidates, files.core))
     if bytes_kept > MOST_BYTES * all_bytes:
-        raise Declined("keeps-all", f"{len(kept)} of {len(files)} files")
-    return {"keep": kept["path"].to_pylist(), "used": used, "total": len(files)}, b""
+        raise Declined("keeps-all", f"{len(candidates)} of {len(files)} files")
+    return {"keep": candidates["path"].to_pylist(), "used": used, "total": len(files)}, b""
 
 
 def _check_share(handle: IndexedTable, request: Request, number: int | None) -> None:
@@ -128,14 +128,16 @@ def groups(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], byte
 
 def _grouped(answer: Answer, request: Request) -> pa.Table:
     """Return groups, their numbers of rows, and their least and greatest values."""
-    wanted: dict[str, list[str]] = {"min": [], "max": []}
+    columns_by_function: dict[str, list[str]] = {"min": [], "max": []}
     for function, column in request.measures:
-        if function not in wanted:
+        if function not in columns_by_function:
             raise Declined("not-exact", f"{function} of each group")
-        if column not in wanted[function]:
-            wanted[function].append(column)
-    table = answer.facet_table(*request.by, min=wanted["min"], max=wanted["max"])
-    order = [(function, column) for function in wanted for column in wanted[function]]
+        if column not in columns_by_function[function]:
+            columns_by_function[function].append(column)
+    table = answer.facet_table(*request.by, min=columns_by_function["min"], max=columns_by_function["max"])
+    order = [
+        (function, column) for function in columns_by_function for column in columns_by_function[function]
+    ]
     first = len(request.by) + 1
     measured = [table.column(first + order.index(pair)) for pair in request.measures]
     return _named([*table.columns[:first], *measured], request)
@@ -172,7 +174,7 @@ def rows(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], bytes]
     if not request.columns:
         raise Declined("malformed", "columns: none is named")
     used = _of_bitmaps(handle, request)
-    answer = _bitmaps_alone(_bound(handle, request, _together([request.where[n] for n in used])))
+    answer = _bitmaps_alone(_bound(handle, request, _conjunction([request.where[n] for n in used])))
     selection = answer._selection
     if answer.count() > request.most:
         if used == _understood(handle, request):
@@ -182,8 +184,8 @@ def rows(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], bytes]
     for column in columns:
         if zoned := _zoned(column):
             raise Declined("time-zone", zoned)
-    wanted = [(hit.slice_, hit.positions) for hit in selection.hits()]
-    pages = pages_of(selection.storage, wanted, columns, end)
+    hits = [(hit.slice_, hit.positions) for hit in selection.hits()]
+    pages = pages_of(selection.storage, hits, columns, end)
     check_pages(pages)
     check_reading(pages, end)
     schema, batches = answer.stream(request.columns)
@@ -252,7 +254,7 @@ def _exact(handle: IndexedTable, request: Request) -> Answer:
     for text in request.where:
         if refusal := _refusal(schema, text):
             raise Declined("not-understood", f"{text}: {refusal}")
-    return _bitmaps_alone(_bound(handle, request, _together(request.where)))
+    return _bitmaps_alone(_bound(handle, request, _conjunction(request.where)))
 
 
 def _bitmaps_alone(answer: Answer) -> Answer:
@@ -299,7 +301,7 @@ def check_table(handle: IndexedTable, request: Request) -> None:
         raise Declined("another-table", f"the table at this path is {fingerprint.table_id}")
 
 
-def _together(texts: Sequence[str]) -> str | None:
+def _conjunction(texts: Sequence[str]) -> str | None:
     return "\nAND ".join(f"({text}\n)" for text in texts) or None
 
 

@@ -51,7 +51,7 @@ class Pages:
 
 
 def pages_of(
-    storage: Storage, wanted: Sequence[tuple[FileSlice, Positions]], columns: Sequence[Column], end: float
+    storage: Storage, hits: Sequence[tuple[FileSlice, Positions]], columns: Sequence[Column], end: float
 ) -> Pages:
     """Return the pages of the columns that hold the wanted rows of files, as an estimate.
 
@@ -60,15 +60,15 @@ def pages_of(
     Raises:
         Declined: the driver has stopped waiting, at `end`.
     """
-    sample = wanted[:: len(wanted) // MOST_FOOTERS + 1]
+    sample = hits[:: len(hits) // MOST_FOOTERS + 1]
     touched = whole = 0
     for file, positions in sample:
         check_time(end)
         pages, groups = touched_bytes(storage, file, columns, positions)
         touched, whole = touched + pages, whole + groups
-    scale = len(wanted) / max(1, len(sample))
-    rows = sum(len(positions) for _, positions in wanted)
-    return Pages(round(touched * scale), round(whole * scale), len(wanted), rows)
+    scale = len(hits) / max(1, len(sample))
+    rows = sum(len(positions) for _, positions in hits)
+    return Pages(round(touched * scale), round(whole * scale), len(hits), rows)
 
 
 def check_pages(pages: Pages) -> None:

@@ -74,15 +74,15 @@ class Deleting:
             return Deletion(None, 0, 0, "index", REPLAYED)
         if not dry:
             changes.prepare()
-        located, reason = self._places(changes)
+        located, reason = self._rows_to_delete(changes)
         fault_point(Fault.ROWS_LOCATED)
         if located is None:
             return self._by_delta(reason, dry)
-        places, hidden = located
-        deletion = Deletion(None, sum(map(len, places.values())), len(places), "index")
-        if dry or not (places or self.target.application):
+        rows, hidden = located
+        deletion = Deletion(None, sum(map(len, rows.values())), len(rows), "index")
+        if dry or not (rows or self.target.application):
             return deletion
-        if not changes.delete(packed(places, hidden)):
+        if not changes.delete(packed(rows, hidden)):
             return self._by_delta("the log does not say how many rows its files have", dry)
         fault_point(Fault.VECTORS_WRITTEN)
         version = self._committed(changes)
@@ -103,7 +103,7 @@ class Deleting:
         assert self.condition is not None
         return self.target.frame.where(self.condition)
 
-    def _places(self, changes: Any) -> tuple[LocatedRows | None, str | None]:
+    def _rows_to_delete(self, changes: Any) -> tuple[LocatedRows | None, str | None]:
         """Return where the rows lie; None, and the reason, if Delta is to find them."""
         if self.keys is not None:
             for name, values in zip(self.keys[0], self.keys[1].columns, strict=True):
@@ -114,7 +114,7 @@ class Deleting:
         if reason is not None:
             return None, reason
         try:
-            return self._found(self.target.opened(changes), changes.version()), None
+            return self._located(self.target.opened(changes), changes.version()), None
         except UsageError as wrong:
             is_unknown = isinstance(wrong, UnknownColumnError)
             if self.keys is not None and (is_unknown or not self._numbers_differ()):
@@ -132,13 +132,13 @@ class Deleting:
         assert self.keys is not None
         columns, keys = self.keys
         for name, given in zip(columns, keys.schema.types, strict=True):
-            kept = self.target.frame.select(column_name(name)).schema[0].dataType
+            stored = self.target.frame.select(column_name(name)).schema[0].dataType
             is_whole = pa.types.is_integer(given)
             is_number = is_whole or pa.types.is_floating(given) or pa.types.is_decimal(given)
             if (
                 is_number
-                and isinstance(kept, NumericType)
-                and not (is_whole and isinstance(kept, IntegralType))
+                and isinstance(stored, NumericType)
+                and not (is_whole and isinstance(stored, IntegralType))
             ):
                 return True
         return False
@@ -146,18 +146,18 @@ class Deleting:
     def _ambiguity(self) -> str | None:
         """Return why a dotted name of the condition may be a field to the index, a column to Spark."""
         database = self.target.spark.catalog.currentDatabase().lower()
-        parts = {"spark_catalog", database, *re.split("[.`]", self.target.name.lower())}
-        named = [name for name in self._rows.columns if name.lower() in parts]
+        qualifiers = {"spark_catalog", database, *re.split("[.`]", self.target.name.lower())}
+        named = [name for name in self._rows.columns if name.lower() in qualifiers]
         return f"column {named[0]} is named as the table or its database" if named else None
 
-    def _found(self, table: IndexedTable, version: int) -> LocatedRows:
+    def _located(self, table: IndexedTable, version: int) -> LocatedRows:
         zone = session_zone(self.target.spark)
         if self.keys is None:
             answer = table.where(self.condition, version=version, zone=zone)
             return with_hidden(places_of_answer(answer), answer)
         columns, keys = self.keys
-        places = places_of_keys(table.locate(keys, on=columns, version=version, zone=zone))
-        return with_hidden(places, table.where(version=version))
+        rows = places_of_keys(table.locate(keys, on=columns, version=version, zone=zone))
+        return with_hidden(rows, table.where(version=version))
 
     def _by_delta(self, reason: str | None, dry: bool) -> Deletion:
         """Run Delta's own statement; a dry run does not, and so knows no numbers of rows and files."""

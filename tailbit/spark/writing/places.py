@@ -16,16 +16,16 @@ from tailbit.tables.arrow import arrow_array, numpy_of
 from tailbit.tables.positions import bitmap_of
 from tailbit.tables.vector_frame import PORTABLE_MAGIC
 
-Places = Mapping[str, BitMap]
+RowsByPath = Mapping[str, BitMap]
 """Per file, by its path as in the log but decoded, the 0-based physical positions of rows."""
 
 
-def places_of_answer(answer: Answer) -> Places:
+def places_of_answer(answer: Answer) -> RowsByPath:
     """Return where the rows of an answer lie."""
     return {hit.slice_.path: bitmap_of(hit.positions) for hit in answer._selection.hits()}
 
 
-def places_of_keys(located: pa.Table) -> Places:
+def places_of_keys(located: pa.Table) -> RowsByPath:
     """Return where the rows of keys lie; `located`: what `locate` returns, path and position last."""
     *_, path, position = located.column_names
     rows = located.select([path, position]).filter(located[path].is_valid())
@@ -48,26 +48,26 @@ class Hidden:
 class LocatedRows(NamedTuple):
     """Rows of data files, and by the paths of files what is hidden of them already."""
 
-    places: Places
+    rows: RowsByPath
     hidden: Mapping[str, Hidden]
 
 
-def with_hidden(places: Places, answer: Answer) -> LocatedRows:
+def with_hidden(rows: RowsByPath, answer: Answer) -> LocatedRows:
     """Return rows with what is hidden of their files already, at the version of an answer.
 
     The index has what it covers; of other files the deletion vector is read.
     """
     coverage, files = answer._selection.coverage, answer._selection.snapshot.files
-    numbers = numpy_of(pc.index_in(arrow_array([*places], pa.string()), files.paths))
+    numbers = numpy_of(pc.index_in(arrow_array([*rows], pa.string()), files.paths))
     hidden = {}
-    for path, number in zip(places, numbers.tolist(), strict=True):
+    for path, number in zip(rows, numbers.tolist(), strict=True):
         positions = coverage.hidden_of(number)
         if positions:
             hidden[path] = Hidden(files[number].hidden_id, positions)
-    return LocatedRows(places, hidden)
+    return LocatedRows(rows, hidden)
 
 
-def packed(places: Places, hidden: Mapping[str, Hidden]) -> bytes:
+def packed(rows: RowsByPath, hidden: Mapping[str, Hidden]) -> bytes:
     """Return what to delete per file, each part behind its length in bytes.
 
     The parts: the path; a RoaringBitmapArray of one bitmap, the rows; the identity of the deletion vector
@@ -76,11 +76,11 @@ def packed(places: Places, hidden: Mapping[str, Hidden]) -> bytes:
     upper half of its values (4), all little endian.
     """
     none = Hidden("", BitMap())
-    parts = []
-    for path, positions in places.items():
-        known = hidden.get(path, none)
-        parts += [path.encode(), _array(positions), known.id.encode(), _array(known.positions)]
-    return b"".join(struct.pack(">i", len(part)) + part for part in parts)
+    fields = []
+    for path, positions in rows.items():
+        vector = hidden.get(path, none)
+        fields += [path.encode(), _array(positions), vector.id.encode(), _array(vector.positions)]
+    return b"".join(struct.pack(">i", len(content)) + content for content in fields)
 
 
 def _array(positions: BitMap) -> bytes:

@@ -147,13 +147,13 @@ class Target:
         from pyspark.sql.pandas.types import from_arrow_schema
         from pyspark.sql.types import StructType
 
-        kept = {field.name.lower(): field.dataType.simpleString() for field in self.frame.schema}
+        types = {field.name.lower(): field.dataType.simpleString() for field in self.frame.schema}
         zoned = from_arrow_schema(rows.schema, prefer_timestamp_ntz=False)
         plain = from_arrow_schema(rows.schema, prefer_timestamp_ntz=True)
         if not rows.num_rows:
             rows = rows.schema.empty_table()  # Spark takes no column without a chunk
         fields = [
-            without if "timestamp_ntz" in kept.get(without.name.lower(), "") else of_session
+            without if "timestamp_ntz" in types.get(without.name.lower(), "") else of_session
             for of_session, without in zip(zoned, plain, strict=True)
         ]
         return self.spark.createDataFrame(rows, schema=StructType(fields))

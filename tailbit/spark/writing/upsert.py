@@ -87,7 +87,7 @@ class Upserting:
             table, version = self.target.opened(changes), changes.version()
             names, zone = [quoted(name) for name in self.on], session_zone(self.target.spark)
             located = table.locate(keys.rename_columns(names), on=names, version=version, zone=zone)
-            places = with_hidden(places_of_keys(located), table.where(version=version))
+            rows = with_hidden(places_of_keys(located), table.where(version=version))
         except (UsageError, StaleIndexError):
             raise
         except TailbitError as error:
@@ -95,16 +95,16 @@ class Upserting:
         fault_point(Fault.ROWS_LOCATED)
         if len(located) > len(keys):
             return self._by_delta("a key stands in several rows of the table", dry)
-        return self._upserted(changes, places, len(keys), dry)
+        return self._upserted(changes, rows, len(keys), dry)
 
     def _upserted(self, changes: Any, located: LocatedRows, keys: int, dry: bool) -> Upsert:
         """Hide the rows of the keys and append those of the source."""
-        places, hidden = located
-        updated = sum(map(len, places.values()))
-        upsert = Upsert(None, updated, keys - updated, len(places), "index")
+        rows, hidden = located
+        updated = sum(map(len, rows.values()))
+        upsert = Upsert(None, updated, keys - updated, len(rows), "index")
         if dry or not (keys or self.target.application):
             return upsert
-        if not changes.delete(packed(places, hidden)):
+        if not changes.delete(packed(rows, hidden)):
             return self._by_delta("the log does not say how many rows its files have", dry)
         fault_point(Fault.VECTORS_WRITTEN)
         if keys:
@@ -199,8 +199,8 @@ class Upserting:
         same = " AND ".join(_SAME.format(quoted(name)) for name in self.on)
         update, insert = "*", "*"
         if self.set is not None or self._lacking:
-            kept = {name.lower() for name in self.target.frame.columns}
-            every = [quoted(name) for name in self.source.columns if name.lower() in kept]
+            columns = {name.lower() for name in self.target.frame.columns}
+            every = [quoted(name) for name in self.source.columns if name.lower() in columns]
             update = self.set or ", ".join(map(_SAME.format, every))
             insert = f"({', '.join(every)}) VALUES ({', '.join(f'source.{name}' for name in every)})"
         return (
@@ -225,12 +225,12 @@ def upsert_of(
     Raises:
         UsageError: an argument is not of its type, or the source lacks a column that is named.
     """
-    wanted = [on] if isinstance(on, str) else names("on", on)
-    if not wanted:
+    key_names = [on] if isinstance(on, str) else names("on", on)
+    if not key_names:
         raise UsageError(reason="no key column is named", hint="Name the columns of the key: on=...")
-    check_distinct(wanted)
+    check_distinct(key_names)
     frame = source if hasattr(source, "toArrow") else _frame(target, source)
-    return Upserting(target, frame, [_column_of(frame, name) for name in wanted], _assignments(frame, set))
+    return Upserting(target, frame, [_column_of(frame, name) for name in key_names], _assignments(frame, set))
 
 
 def _column_of(source: DataFrame, name: str) -> str:
@@ -239,8 +239,8 @@ def _column_of(source: DataFrame, name: str) -> str:
     Raises:
         UsageError: the source has no such column.
     """
-    given, parts = {column.lower() for column in source.columns}, name_parts(name)
-    plain = parts[0] if len(parts) == 1 and name.lower() not in given else name
+    given, path = {column.lower() for column in source.columns}, name_parts(name)
+    plain = path[0] if len(path) == 1 and name.lower() not in given else name
     if plain.lower() not in given:
         raise UsageError(
             reason=f"the source has no column {name}: it has {', '.join(source.columns)}",
