@@ -1,7 +1,8 @@
 """How long from a commit visible in the source to the same commit covered by the index?
 
-Usage: python workloads/freshness.py [COMMITS] [PER_SECOND]. A process of its own runs `tailbit run`; this
-one writes small commits and watches the index log, a probe every 2 ms.
+Usage: python workloads/freshness.py [COMMITS] [PER_SECOND] [TRIGGER]. A process of its own runs
+`tailbit run TABLE`, or with a TRIGGER, such as 10ms, `tailbit run --config` of that table alone; this one
+writes small commits and watches the index log, a probe every 2 ms.
 """
 
 from __future__ import annotations
@@ -29,18 +30,13 @@ ROWS = 100
 START_S = 120
 
 
-def main(commits: int = 200, per_second: float = 2.0) -> None:
+def main(commits: int = 200, per_second: float = 2.0, trigger: str = "") -> None:
     folder = pathlib.Path(tempfile.mkdtemp(prefix="tailbit-fresh-"))
     table = folder / "events"
     deltalake.write_deltalake(str(table), rows_of(0))
-    command = [
-        pathlib.Path(sys.executable).with_name("tailbit"),
-        "run",
-        table,
-        "--columns",
-        "kind,site",
-        "--quiet",
-    ]
+    of_one = [str(table), "--columns", "kind,site"]
+    tailbit = str(pathlib.Path(sys.executable).with_name("tailbit"))
+    command = [tailbit, "run", "--quiet", *(_of_many(folder, table, trigger) if trigger else of_one)]
     indexer = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     try:
         waits = _measure(table, commits, per_second)
@@ -52,11 +48,22 @@ def main(commits: int = 200, per_second: float = 2.0) -> None:
     found = {
         "commits": commits,
         "per second": per_second,
+        "by": f"an application, {trigger}" if trigger else "a run of the table",
         "median s": round(statistics.median(waits), 3),
         "p99 s": round(waits[int(len(waits) * 0.99) - 1], 3),
         "max s": round(waits[-1], 3),
     }
     tell(found)
+
+
+def _of_many(folder: pathlib.Path, table: pathlib.Path, trigger: str) -> list[str]:
+    """Return the options that run an application of one table, which looks for commits as often as that."""
+    file = folder / "tailbit.toml"
+    file.write_text(
+        f'[application]\ncheckpoint = "{folder}/checkpoint"\nmetrics = "off"\n'
+        f'[[table]]\npath = "{table}"\ncolumns = ["kind", "site"]\ntrigger = "{trigger}"\n'
+    )
+    return ["--config", str(file)]
 
 
 def rows_of(commit: int) -> pa.Table:
@@ -108,4 +115,4 @@ def seconds_until_covered(index: MetadataTable, written: float, wanted: Version)
 
 
 if __name__ == "__main__":
-    main(*(int(a) for a in sys.argv[1:2]), *(float(a) for a in sys.argv[2:3]))
+    main(*(int(a) for a in sys.argv[1:2]), *(float(a) for a in sys.argv[2:3]), *sys.argv[3:4])
