@@ -89,7 +89,7 @@ def _open_index(
     tell: Tell,
     patience: Patience,
 ) -> MetadataTable | None:
-    storage, attempts = open_storage(path, table.storage.options), 0
+    storage, attempts, is_new = open_storage(path, table.storage.options), 0, False
     while not stop.is_set():
         try:
             return _opened(table, path, required, must_match)
@@ -106,6 +106,9 @@ def _open_index(
             damage = older
         except CorruptIndexError as lost:
             damage = lost
+        if is_new:
+            # A store that gives back something else than was written: another index would fare no better.
+            raise damage
         with _claimed(storage, stop):
             if _is_readable(storage, damage):
                 attempts += 1
@@ -116,6 +119,7 @@ def _open_index(
             if must_match:
                 check_remembered(path, required(), storage.options)
             start_over(path, partial(_decided, table, required), storage.options)
+        is_new = True
         tell(f"mended: {damage}; the index is made anew with its columns, and built again")
     return None
 

@@ -14,6 +14,7 @@ from support.tables import index_files, index_of, three_commits, truncated
 from tailbit.checkpoints.claim import Claim
 from tailbit.errors import CorruptIndexError, IndexerRunningError, StorageError
 from tailbit.index.kinds.files.kind import FILES, FilesKind
+from tailbit.index.kinds.settings import SettingsKind
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.many.opening import opened_index
@@ -123,6 +124,26 @@ def test_reads_that_fail_now_and_then_at_a_start_cost_no_index(
         FilesKind, "read_whole", lambda kind, storage, file: kind.read(storage, file) and None
     )
     assert start(path).state.index_id == before
+
+
+@pytest.mark.parametrize("start", [of_many])
+def test_an_index_that_stays_unreadable_is_made_anew_once_and_then_named(
+    path: str, start: Callable[[str], MetadataTable], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = list[str]()
+
+    def reading(kind: SettingsKind, storage: Storage, file: str) -> pa.Table:
+        if file not in written:
+            written.append(file)
+        raise CorruptIndexError(file=file, reason="other bytes than were written")
+
+    monkeypatch.setattr(SettingsKind, "read", reading)
+    monkeypatch.setattr(
+        SettingsKind, "read_whole", lambda kind, storage, file: kind.read(storage, file) and None
+    )
+    with pytest.raises(CorruptIndexError, match="other bytes"):
+        start(path)
+    assert len(written) == 2
 
 
 def test_records_that_cannot_be_read_for_a_moment_while_damage_is_mended_cost_no_index(
