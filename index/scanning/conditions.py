@@ -1,7 +1,8 @@
 """A bound predicate as a condition on the values that data files store.
 
 Partition columns become constants, since the log records one value per file. A leaf becomes a test by its
-value set; a condition computed from one column becomes a test by the function that evaluates rows. The other
+value set; a condition computed from one column becomes a test by the function that evaluates rows, if that
+column has few distinct values or the condition is a search in texts. The other
 parts of an AND are the residual filter, evaluated on the rows that pass the condition: a row that does not
 pass cannot match, whatever the other parts return or raise for it.
 """
@@ -22,8 +23,7 @@ from tailbit.index.functions.tree import Call, Expression, Ref
 from tailbit.index.keys import is_textual, key_type_of, scale_of
 from tailbit.index.ordered import SIGN, WORD_DIGITS, float_at, ordered_int
 from tailbit.index.predicate.computed import IS_FALSE, IS_TRUE, Computed, judge
-from tailbit.index.predicate.tree import And, Compare, Constant, Interval, Leaf, Node, Or, all_of
-from tailbit.index.values.literals import WHOLE
+from tailbit.index.predicate.tree import And, Constant, Interval, Leaf, Node, Or, all_of
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.value_search.condition import (
     AllOf,
@@ -35,7 +35,6 @@ from tailbit.tables.parquet.value_search.condition import (
     Test,
     Texts,
 )
-from tailbit.tables.parquet.value_search.formula import Formula, Op
 from tailbit.tables.schema import arrow_type
 
 if TYPE_CHECKING:
@@ -57,13 +56,7 @@ Constants = Mapping[str, str | None]
 """Partition values as the log's text, by physical column name."""
 
 
-Formulas = Mapping[int, Formula]
-"""Formulas in a file, by identity of the node."""
-
-
-def condition_of(
-    node: Node, partition: Constants, formulas: Formulas
-) -> tuple[Condition | bool | None, Node | None]:
+def condition_of(node: Node, partition: Constants) -> tuple[Condition | bool | None, Node | None]:
     """Split a predicate into the condition that rows of a file must pass, and the residual filter.
 
     The condition is True or False if partition values decide it, and None if nothing can be pushed down.
@@ -71,7 +64,7 @@ def condition_of(
     Raises:
         MalformedLogError: the text of a partition value is no value of its column's type.
     """
-    budget = _Budget(formulas)
+    budget = _Budget()
     if not isinstance(node, And):
         condition = _condition(node, partition, budget)
         return condition, None if condition is not None else node
@@ -89,8 +82,7 @@ def condition_of(
 class _Budget:
     """The number of tests that a condition may still add; a shared node counts each time that it occurs."""
 
-    def __init__(self, formulas: Formulas) -> None:
-        self.formulas = formulas
+    def __init__(self) -> None:
         self.left = _MOST_TESTS
 
     def condition_of_part(self, node: Node, partition: Constants) -> Condition | bool | None:
@@ -114,12 +106,6 @@ def _condition(node: Node, partition: Constants, budget: _Budget) -> Condition |
         if node.column.partition:
             return truth.partition_value_matches(node, partition.get(node.column.physical[0]))
         return _test_of_leaf(node)
-    formula = budget.formulas.get(id(node))
-    if isinstance(node, Compare):
-        return _pair(node) or formula
-    if formula is not None:
-        budget.left -= len(formula.columns) - 1
-        return formula if budget.left >= 0 else None
     if isinstance(node, Computed) and node.column is not None:
         if node.column.partition:
             true, raised = truth.partition_values_match(node, [partition.get(node.column.physical[0])])
@@ -142,26 +128,6 @@ def _joined(node: And | Or, partition: Constants, budget: _Budget) -> Condition 
     if not tests:
         return not decides
     return tests[0] if len(tests) == 1 else AnyOf(tests) if decides else AllOf(tests)
-
-
-_PAIRED = (*WHOLE, "date", "timestamp", "timestamp_ntz", "decimal")
-"""Types whose values are stored as integers in value order."""
-
-
-def _pair(node: Compare) -> Formula | None:
-    """Return a comparison of two columns of whole numbers, days or microseconds; None for other columns."""
-    left, right = node.left, node.right
-    if left.partition or right.partition or node.op not in ("=", "<>", "<", "<=", ">", ">="):
-        return None
-    kinds = {
-        "whole" if column.type.name in WHOLE else (column.type.name, column.type.scale)
-        for column in (left, right)
-    }
-    if len(kinds) > 1 or left.type.name not in _PAIRED:
-        return None
-    if max(left.type.precision, right.type.precision) > WORD_DIGITS:
-        return None
-    return Formula(Op(node.op, (left, right)), frozenset((True,)))
 
 
 def _test_of_leaf(leaf: Leaf) -> Test:

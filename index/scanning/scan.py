@@ -20,8 +20,7 @@ from tailbit.imports.dataclass import dataclass
 from tailbit.imports.lazy import lazy
 from tailbit.index.predicate.tree import Constant, Node
 from tailbit.index.predicate.walks import columns_of
-from tailbit.index.scanning.conditions import Formulas, condition_of
-from tailbit.index.scanning.formulas import fitting_in, formulas_in
+from tailbit.index.scanning.conditions import condition_of
 from tailbit.index.scanning.row_groups import can_match
 from tailbit.tables.ahead import in_order
 from tailbit.tables.model import FileSlice
@@ -36,10 +35,8 @@ from tailbit.tables.parquet.row_selection.ways import (
     saves_by_mask,
 )
 from tailbit.tables.parquet.rows import Positions, pieces, without
-from tailbit.tables.parquet.value_search.by_arrow import is_testable
 from tailbit.tables.parquet.value_search.condition import Condition
 from tailbit.tables.parquet.value_search.find import Sought, count_passing, find
-from tailbit.tables.parquet.value_search.needles import narrowed
 from tailbit.tables.storage import Storage, at_once, one_look
 
 if TYPE_CHECKING:
@@ -122,8 +119,6 @@ def _prepared(
     if by_polars is False:
         return left, [], False
     asked = _searches(storage, left, bool(by_polars))
-    searches = narrowed(storage, [search for _, search, _ in asked])
-    asked = [(at, search, rest) for (at, _, rest), search in zip(asked, searches, strict=True)]
     size = values = 0
     for at, search, _ in asked:
         left[at] = _within(storage, left[at], search.groups)
@@ -131,14 +126,11 @@ def _prepared(
         layout = open_layout(storage, search.slice_.path, search.slice_.size)
         sizes = measured(layout, search.slice_.path, columns, search.groups)
         size, values = size + sizes[0], values + sizes[1]
-    testable = all(is_testable(search.condition) for _, search, _ in asked)
-    quicker = quicker_tested if testable and not is_loaded() else quicker_by_mask
+    quicker = quicker_by_mask if is_loaded() else quicker_tested
     if by_polars or quicker(size, values, len(asked)):
         return left, asked, True
     note_pages(size, values)
-    if not saves_by_mask(size, values, len(asked)):
-        return left, [], False
-    return left, [each for each in asked if is_testable(each[1].condition)], False
+    return left, asked if saves_by_mask(size, values, len(asked)) else [], False
 
 
 def _found(
@@ -174,7 +166,6 @@ def _searches(storage: Storage, scans: Sequence[Scan], whatever: bool) -> list[_
     `whatever`: also search among few positions.
     """
     conditions: dict[tuple[object, ...], tuple[Condition | bool | None, Node | None]] = {}
-    formulas: dict[int, Formulas] = {}
     out: list[_Asked] = []
     for number, scan in enumerate(scans):
         layout = open_layout(storage, scan.slice_.path, scan.slice_.size)
@@ -183,12 +174,9 @@ def _searches(storage: Storage, scans: Sequence[Scan], whatever: bool) -> list[_
             continue
         texts = tuple(scan.slice_.partition.get(c.physical[0]) for c in columns if c.partition)
         groups = layout.groups_with(scan.among) if scan.groups is None else scan.groups
-        if id(scan.node) not in formulas:
-            formulas[id(scan.node)] = formulas_in(scan.node)
-        fitting = fitting_in(formulas[id(scan.node)], layout, scan.slice_.path, groups)
-        key = id(scan.node), texts, *fitting
+        key = id(scan.node), texts
         if key not in conditions:
-            conditions[key] = condition_of(scan.node, scan.slice_.partition, fitting)
+            conditions[key] = condition_of(scan.node, scan.slice_.partition)
         condition, rest = conditions[key]
         if condition is None or isinstance(condition, bool):
             continue

@@ -1,7 +1,6 @@
 """Test of stored values with pyarrow and numpy, for processes that have not loaded Polars.
 
-Importing Polars takes longer than it takes pyarrow to decode some ten million numbers. Formulas are left to
-Polars.
+Importing Polars takes longer than it takes pyarrow to decode some ten million numbers.
 """
 
 from __future__ import annotations
@@ -27,17 +26,8 @@ from tailbit.tables.parquet.value_search.condition import (
     Part,
     Test,
     Texts,
-    key_of,
 )
 from tailbit.tables.parquet.value_search.expressions import PASSES, Names
-from tailbit.tables.parquet.value_search.formula import Formula
-
-
-def is_testable(condition: Condition) -> bool:
-    """Return whether a condition consists only of tests."""
-    if isinstance(condition, (Test, Formula)):
-        return isinstance(condition, Test)
-    return all(map(is_testable, condition.parts))
 
 
 def passing_rows(data: bytes, condition: Condition, names: Names, masked: bool) -> npt.NDArray[np.uint32]:
@@ -76,14 +66,12 @@ def _passing(data: bytes, condition: Condition, names: Names, masked: bool) -> I
             yield passes & numpy_of(columns[-1]) if masked else passes
 
 
-def _passes(condition: Condition, columns: Mapping[object, pa.Array], names: Names) -> Mask:
+def _passes(condition: Condition, columns: Mapping[int, pa.Array], names: Names) -> Mask:
     if not isinstance(condition, Test):
-        assert not isinstance(condition, Formula)
         parts = [_passes(part, columns, names) for part in condition.parts]
         joined: Mask = reduce(and_ if isinstance(condition, AllOf) else or_, parts)
         return joined
-    key = key_of((condition.column, condition))
-    values, form = columns[key], names[key][2]
+    values, form = columns[id(condition)], names[id(condition)][2]
     if form.coded:
         passes: Mask = _plain(values) == PASSES
     else:

@@ -15,7 +15,6 @@ from tailbit.arrays import Longs, Mask
 from tailbit.imports.dataclass import dataclass
 from tailbit.once import once
 from tailbit.tables.model import Column
-from tailbit.tables.parquet.value_search.formula import Formula
 
 _WORD = 1 << 63
 """Stored integers are at least -_WORD and less than _WORD."""
@@ -105,29 +104,17 @@ class AnyOf:
     parts: Sequence[Condition]
 
 
-Condition = Test | Formula | AllOf | AnyOf
+Condition = Test | AllOf | AnyOf
 
 
-Needed = tuple[Column, Test | None]
-"""A column that a condition needs, and its test; None if the column is an operand of a formula."""
+def each_test(condition: Condition) -> list[Test]:
+    """Return the tests in a condition, each once, in order of appearance."""
+    return list({id(test): test for test in _tests(condition)}.values())
 
 
-def needed_by(condition: Condition) -> list[Needed]:
-    """Return the columns and tests that a condition needs, each once, in order of appearance."""
-    return list({key_of(test): test for test in _needed(condition)}.values())
-
-
-def key_of(test_of_column: Needed) -> object:
-    """Return a key that is equal for columns needed for the same purpose."""
-    column, test = test_of_column
-    return column.id if test is None else id(test)
-
-
-def _needed(condition: Condition) -> Iterator[Needed]:
+def _tests(condition: Condition) -> Iterator[Test]:
     if isinstance(condition, Test):
-        yield condition.column, condition
-    elif isinstance(condition, Formula):
-        yield from ((column, None) for column in condition.columns)
+        yield condition
     else:
         for part in condition.parts:
-            yield from _needed(part)
+            yield from _tests(part)

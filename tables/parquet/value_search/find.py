@@ -34,7 +34,7 @@ from tailbit.tables.parquet.row_assembly.by_polars import (
 )
 from tailbit.tables.parquet.rows import Positions
 from tailbit.tables.parquet.value_search import by_arrow
-from tailbit.tables.parquet.value_search.condition import Condition, Numbers, Test, key_of, needed_by
+from tailbit.tables.parquet.value_search.condition import Condition, Numbers, Test, each_test
 from tailbit.tables.parquet.value_search.expressions import FAILS, PASSES, Names, expression
 from tailbit.tables.parquet.value_search.forms import Form, form_of
 from tailbit.tables.storage import Storage
@@ -99,10 +99,9 @@ def find(storage: Storage, files: Sequence[Sought], by_polars: bool = True) -> l
     """Return the ascending physical positions of the rows that pass per file, hidden rows included.
 
     The positions are None if the reader cannot tell, or would have to raise an error that the data causes:
-    then the caller must decode values. `by_polars`: whether Polars is the reader; if not, pyarrow reads, and
-    conditions must be `by_arrow.is_testable`. Cost: the compressed chunks of the tests are copied, and
-    decoded on all cores. Memory: some 28 MB, or a row group, for each core and three more; 8 bytes per row
-    that passes.
+    then the caller must decode values. `by_polars`: whether Polars is the reader, or pyarrow. Cost: the
+    compressed chunks of the tests are copied, and decoded on all cores. Memory: some 28 MB, or a row group,
+    for each core and three more; 8 bytes per row that passes.
 
     Raises:
         DataFileError: a file is missing, not of the size in the log, or not Parquet.
@@ -140,7 +139,7 @@ def _groups(storage: Storage, files: Sequence[Sought], unable: set[int]) -> Iter
         with named_file(storage, search.slice_.path):
             forms = [
                 form_of(storage, layout, search.slice_.path, test, search.groups, str(n))
-                for n, test in enumerate(needed_by(search.condition))
+                for n, test in enumerate(each_test(search.condition))
             ]
         known = tuple(form for form in forms if form is not None)
         if len(known) < len(forms):
@@ -216,8 +215,8 @@ def _queried(
         condition, first = batch[0].search.condition, batch[0]
         schema = first.layout.metadata.schema
         names = {
-            key_of(test): (str(n), str(schema.column(form.leaf).physical_type), form)
-            for n, (test, form) in enumerate(zip(needed_by(condition), first.forms, strict=True))
+            id(test): (str(n), str(schema.column(form.leaf).physical_type), form)
+            for n, (test, form) in enumerate(zip(each_test(condition), first.forms, strict=True))
         }
         data = _assembled(storage, batch)
         return None if data is None else ask(library, data, condition, names)
@@ -244,10 +243,10 @@ def _by_file(batch: Sequence[_Group], rows: npt.NDArray[np.uint32]) -> Iterator[
 
 def _assembled(storage: Storage, batch: Sequence[_Group]) -> bytes | None:
     """Assemble the chunks of the tests as one Parquet file; None if the test of a dictionary value raises."""
-    out, tests = Assembly(), [test for _, test in needed_by(batch[0].search.condition)]
+    out, tests = Assembly(), each_test(batch[0].search.condition)
     replaced: dict[int, list[tuple[Pages, Ints]]] = {}
     for n, (test, form) in enumerate(zip(tests, batch[0].forms, strict=True)):
-        if form.coded and test is not None:
+        if form.coded:
             tested = _tested(storage, batch, n, test)
             if tested is None:
                 return None

@@ -25,8 +25,7 @@ from tailbit.tables.parquet.leaves import plain_type
 from tailbit.tables.parquet.relabelling import declared_type
 from tailbit.tables.parquet.row_assembly.by_polars import CHECKED
 from tailbit.tables.parquet.row_assembly.footer import written_leaf
-from tailbit.tables.parquet.value_search.condition import Floats, Needed, Numbers, Part, Stored, Texts
-from tailbit.tables.parquet.value_search.formula import TEXTUAL
+from tailbit.tables.parquet.value_search.condition import Floats, Numbers, Part, Stored, Test, Texts
 from tailbit.tables.schema import arrow_type
 from tailbit.tables.storage import Storage
 
@@ -51,13 +50,13 @@ class Form(NamedTuple):
 
 
 def form_of(
-    storage: Storage, layout: Layout, path: str, test_of_column: Needed, groups: Sequence[int], name: str
+    storage: Storage, layout: Layout, path: str, test: Test, groups: Sequence[int], name: str
 ) -> Form | None:
-    """Return the form in which row groups of a file can be tested for a column; None if there is none.
+    """Return the form in which the column of a test is tested in row groups of a file; None if there is none.
 
     Cost: if dictionaries are to be tested, reads the page headers, once.
     """
-    column, test = test_of_column
+    column, stored = test.column, test.stored
     node = flat_column(layout, column, path)
     if node is None:
         return None
@@ -67,21 +66,11 @@ def form_of(
     if not CHECKED.issuperset(chunk.codec for chunk in chunks):
         return None
     nullable = bool(described.max_definition_level)
-    stored = _operand(column) if test is None else test.stored
     if stored is not None and _is_as_meant(layout, described, plain_type(node.field.type), column, stored):
         return Form(leaf, written_leaf(name, str(described.physical_type), nullable), False)
-    if (
-        test is not None
-        and all(chunk.coded for chunk in chunks)
-        and _have_few_values(storage, layout, path, groups, leaf)
-    ):
+    if all(chunk.coded for chunk in chunks) and _have_few_values(storage, layout, path, groups, leaf):
         return Form(leaf, written_leaf(name, "INT32", nullable), True)
     return None
-
-
-def _operand(column: Column) -> Stored:
-    """Return a condition of the operand's kind, number or text, for a column without a test."""
-    return Texts(()) if column.type.name in TEXTUAL else Numbers(())
 
 
 def _is_as_meant(

@@ -22,7 +22,7 @@ from tailbit.tables.parquet.value_search.condition import (
     Part,
     Test,
     Texts,
-    needed_by,
+    each_test,
 )
 
 TINY = 5e-324
@@ -30,7 +30,7 @@ LEAST, MOST = -(1 << 63), (1 << 63) - 1
 
 
 def asked(text: str) -> tuple[Condition | bool | None, Node | None]:
-    return condition_of(bind(text, schema()), {}, {})
+    return condition_of(bind(text, schema()), {})
 
 
 def alone(text: str) -> Test:
@@ -43,7 +43,7 @@ def alone(text: str) -> Test:
 def left(text: str) -> tuple[int, list[str]]:
     """How many tests there are of the parts that can be asked, and the columns of what is left over."""
     found, rest = asked(text)
-    tests = [] if found is None or isinstance(found, bool) else needed_by(found)
+    tests = [] if found is None or isinstance(found, bool) else each_test(found)
     return len(tests), [] if rest is None else [column.label for column in columns_of(rest)]
 
 
@@ -139,7 +139,7 @@ def test_partition_values_decide_or_leave_out_their_parts() -> None:
     table = parse_schema(json.dumps({"type": "struct", "fields": fields}), ["p"], {}, "")
 
     def found(text: str, value: str | None) -> Condition | bool | None:
-        return condition_of(bind(text, table), {"p": value}, {})[0]
+        return condition_of(bind(text, table), {"p": value})[0]
 
     assert found("p = 1 AND k = 5", "2") is False
     assert found("p = 1 OR k = 5", "1") is True

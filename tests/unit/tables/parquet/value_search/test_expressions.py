@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tailbit.tables.model import Column, DataType
-from tailbit.tables.parquet.value_search.by_arrow import is_testable, passing_rows
+from tailbit.tables.parquet.value_search.by_arrow import passing_rows
 from tailbit.tables.parquet.value_search.condition import (
     AllOf,
     AnyOf,
@@ -22,12 +22,10 @@ from tailbit.tables.parquet.value_search.condition import (
     Stored,
     Test,
     Texts,
-    key_of,
-    needed_by,
+    each_test,
 )
 from tailbit.tables.parquet.value_search.expressions import expression
 from tailbit.tables.parquet.value_search.forms import Form
-from tailbit.tables.parquet.value_search.formula import Formula, Op
 
 LEAST, MOST = -(1 << 63), (1 << 63) - 1
 TINY = 5e-324
@@ -38,7 +36,7 @@ def valued(stored: Stored | None, complement: bool = False, nulls: bool = False)
 
 
 def passing(condition: Condition, physical: str, values: list[Any], coded: bool = False) -> list[Any]:
-    names = {key_of(its): (its[0].id, physical, Form(0, b"", coded)) for its in needed_by(condition)}
+    names = {id(test): (test.column.id, physical, Form(0, b"", coded)) for test in each_test(condition)}
     dtype = {
         "INT32": pl.Int32,
         "INT64": pl.Int64,
@@ -49,14 +47,13 @@ def passing(condition: Condition, physical: str, values: list[Any], coded: bool 
     }
     frame = pl.DataFrame({"v": pl.Series(values, dtype=dtype[physical])})
     found: list[Any] = frame.filter(expression(pl, condition, names))["v"].to_list()
-    if is_testable(condition):
-        file, table = pa.BufferOutputStream(), frame.to_arrow()
-        pq.write_table(
-            pa.table({"v": table["v"].cast(pa.binary()) if physical == "BYTE_ARRAY" else table["v"]}), file
-        )
-        names = {key: ("0", physical, form) for key, (_, physical, form) in names.items()}
-        rows = passing_rows(file.getvalue().to_pybytes(), condition, names, masked=False)
-        assert str(frame[rows.tolist()]["v"].to_list()) == str(found)
+    file, table = pa.BufferOutputStream(), frame.to_arrow()
+    pq.write_table(
+        pa.table({"v": table["v"].cast(pa.binary()) if physical == "BYTE_ARRAY" else table["v"]}), file
+    )
+    names = {key: ("0", physical, form) for key, (_, physical, form) in names.items()}
+    rows = passing_rows(file.getvalue().to_pybytes(), condition, names, masked=False)
+    assert str(frame[rows.tolist()]["v"].to_list()) == str(found)
     return found
 
 
@@ -135,11 +132,3 @@ def test_replaced_dictionaries_say_what_passes_and_parts_are_joined() -> None:
     low, high = valued(Numbers([(0, 5)])), valued(Numbers([(4, 9)]))
     assert passing(AllOf([low, high]), "INT32", [None, 3, 4, 5, 9]) == [4, 5]
     assert passing(AnyOf([low, valued(Numbers([]), nulls=True)]), "INT32", [None, 3, 9]) == [None, 3]
-
-
-@pytest.mark.parametrize(
-    ("sign", "passes"), [("=", [5]), ("<>", []), ("<", []), ("<=", [5]), (">", []), (">=", [5])]
-)
-def test_two_columns_are_compared_where_neither_is_null(sign: str, passes: list[int]) -> None:
-    column = Column(("v",), ("v",), DataType("long"))
-    assert passing(Formula(Op(sign, (column, column)), frozenset((True,))), "INT64", [None, 5]) == passes

@@ -13,7 +13,7 @@ import pytest
 from tailbit.arrays import Mask
 from tailbit.tables.model import Column, DataType
 from tailbit.tables.parquet.data_file import open_layout
-from tailbit.tables.parquet.value_search.condition import Floats, Needed, Numbers, Stored, Test, Texts
+from tailbit.tables.parquet.value_search.condition import Floats, Numbers, Stored, Test, Texts
 from tailbit.tables.parquet.value_search.forms import form_of
 from tailbit.tables.storage import LocalStorage
 
@@ -26,14 +26,13 @@ def form(
     values: pa.Array,
     type_: DataType,
     stored: Stored | None,
-    compared: bool = False,
     **options: Any,
 ) -> str | None:
     """How the column of a file is asked for: as stored, by its codes, or (None) not."""
     pq.write_table(pa.table({"v": values}), folder / "f.parquet", **options)
     storage = LocalStorage(str(folder))
     column = Column(("v",), ("v",), type_)
-    asked: Needed = (column, None if compared else Test(column, every, stored, False, False))
+    asked = Test(column, every, stored, False, False)
     found = form_of(storage, open_layout(storage, "f.parquet"), "f.parquet", asked, [0], "0")
     return None if found is None else "codes" if found.coded else "stored"
 
@@ -100,16 +99,11 @@ def test_nested_and_repeated_values_are_left_to_others(tmp_path: Path) -> None:
     assert form(tmp_path, pa.array([{"x": 1}]), DataType("long"), NUMBERS) is None
 
 
-def test_a_column_that_is_compared_is_asked_for_as_it_is_stored_or_not_at_all(tmp_path: Path) -> None:
-    assert form(tmp_path, FEW, DataType("long"), None, compared=True) == "stored"
-    assert form(tmp_path, FEW.cast(pa.int32()), DataType("long"), None, compared=True) is None
-
-
 def test_days_of_the_legacy_calendar_are_not_tested_as_stored(tmp_path: Path) -> None:
     marked = {b"org.apache.spark.legacyDateTime": b""}
     pq.write_table(pa.table({"v": DAY}).replace_schema_metadata(marked), tmp_path / "f.parquet")
     storage, column = LocalStorage(str(tmp_path)), Column(("v",), ("v",), DataType("date"))
-    asked = column, Test(column, every, NUMBERS, False, False)
+    asked = Test(column, every, NUMBERS, False, False)
     found = form_of(storage, open_layout(storage, "f.parquet"), "f.parquet", asked, [0], "0")
     assert found is not None
     assert found.coded
