@@ -30,7 +30,6 @@ from tailbit.index.grouping.lookups import KEPT
 from tailbit.index.postings.codes import CODES, MAKING
 from tailbit.index.postings.segment import POSTINGS
 from tailbit.tables.parquet import file, layout
-from tailbit.tables.parquet.row_selection import kept
 
 WHERE = {
     "all rows": None,
@@ -49,7 +48,7 @@ def forget() -> None:
     """Make the process forget what it has read of indexes and data files."""
     for cache in (POSTINGS, CODES, MAKING, DICTIONARIES, KEPT, SPENT, UNIONS):
         cache.clear()
-    for others in (*layout.CACHES, *file.CACHES, *kept.CACHES):
+    for others in (*layout.CACHES, *file.CACHES):
         others.clear()
 
 

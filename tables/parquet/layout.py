@@ -207,7 +207,7 @@ class Layout:
         return held[0]
 
 
-_LAYOUTS: Cache[tuple[Storage, str, Stat], Layout] = Cache(share(5 / 64))
+_LAYOUTS: Cache[tuple[Storage, str, Stat], Layout] = Cache(share(1 / 8))
 """Layouts by store, name and stat."""
 _PARSED = 12
 """Bytes of memory per byte of a footer; nine of these bytes are pyarrow's objects."""

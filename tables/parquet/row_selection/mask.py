@@ -29,7 +29,6 @@ from tailbit.tables.parquet.leaves import ParquetNode, plain_type
 from tailbit.tables.parquet.row_assembly.assembly import Assembly
 from tailbit.tables.parquet.row_assembly.by_polars import CHECKED, MASK_LEAF, failures, polars, wanted_rows
 from tailbit.tables.parquet.row_assembly.footer import written_leaf
-from tailbit.tables.parquet.row_selection.texts import MANY, NumberedTexts, numbered, texts_of
 from tailbit.tables.storage import Storage
 
 if TYPE_CHECKING:
@@ -77,7 +76,6 @@ class Masked(NamedTuple):
     node: ParquetNode
     leaf: int
     type: pa.DataType
-    nullable: bool
     written: bytes
     chunks: Sequence[Chunk]
 
@@ -93,10 +91,9 @@ def _maskable(part: Part, columns: Sequence[Column]) -> list[Masked]:
         leaf = node.first
         chunks = [layout.chunk(group, leaf) for group, _ in groups]
         type_ = plain_type(node.field.type)
-        stored = layout.metadata.schema.column(leaf)
-        written, nullable = _written(stored, type_, str(len(out))), bool(stored.max_definition_level)
+        written = _written(layout.metadata.schema.column(leaf), type_, str(len(out)))
         if written is not None and all(chunk.codec in CHECKED for chunk in chunks):
-            out.append(Masked(column, node, leaf, type_, nullable, written, chunks))
+            out.append(Masked(column, node, leaf, type_, written, chunks))
     return out
 
 
@@ -155,35 +152,14 @@ def _stored_columns(
     """Return the columns in their stored form at the wanted rows of all parts; None if Polars fails."""
     rows, columns = sum(part.rows for part, _ in parts), parts[0][1]
     try:
-        texts = _numbered(storage, parts) if rows >= MANY else {}
-        frame = wanted_rows(library, _assembled(storage, parts, texts))
+        frame = wanted_rows(library, _assembled(storage, parts))
         if frame.height != rows:
             return None
         frame = frame.rechunk() if rows < _FEW else frame
         table = frame.to_arrow(compat_level=library.CompatLevel.newest())
-        return [
-            texts_of(table.column(n), texts[n], leaf.type)
-            if n in texts
-            else _as_stored(table.column(n), leaf.type)
-            for n, leaf in enumerate(columns)
-        ]
+        return [_as_stored(table.column(n), leaf.type) for n, leaf in enumerate(columns)]
     except (*failures(library), pa.ArrowException, OSError, ValueError, KeyError, StorageError):
         return None
-
-
-def _numbered(storage: Storage, parts: Sequence[tuple[Part, Sequence[Masked]]]) -> dict[int, NumberedTexts]:
-    """Return the text columns that are decoded as numbers, by their index among the columns."""
-    out: dict[int, NumberedTexts] = {}
-    for n, leaf in enumerate(parts[0][1]):
-        if leaf.type in (pa.string(), pa.binary()):
-            files = [
-                (part.layout, part.path, columns[n].leaf, [group for group, _ in part.groups])
-                for part, columns in parts
-            ]
-            numbers = numbered(storage, files)
-            if numbers is not None:
-                out[n] = numbers
-    return out
 
 
 def _as_stored(values: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
@@ -207,27 +183,17 @@ def _decoded(part: Part, leaf: Masked, stored: pa.ChunkedArray) -> pa.ChunkedArr
         raise DataFileError(file=part.path, reason=f"its columns cannot be decoded: {wrong}") from wrong
 
 
-def _assembled(
-    storage: Storage, parts: Sequence[tuple[Part, Sequence[Masked]]], texts: dict[int, NumberedTexts]
-) -> bytes:
-    """Assemble the row groups with a mask as one Parquet file; texts that have numbers become numbers."""
-    out, numbers = Assembly(), {n: iter(leaf.groups) for n, leaf in texts.items()}
+def _assembled(storage: Storage, parts: Sequence[tuple[Part, Sequence[Masked]]]) -> bytes:
+    """Assemble the row groups with a mask as one Parquet file."""
+    out = Assembly()
     for (layout, path, groups), columns in parts:
         sizes = np.diff(layout.starts).tolist()
         for place, (group, wanted) in enumerate(groups):
-            for n, leaf in enumerate(columns):
+            for leaf in columns:
                 chunk = leaf.chunks[place]
                 if chunk.values != sizes[group]:
                     raise ValueError(f"a chunk has {chunk.values} values in {sizes[group]} rows")
-                if n in numbers:
-                    pages, known = next(numbers[n])
-                    out.add_numbers(known, pages, chunk.codec, path)
-                else:
-                    out.add_chunk(chunk, path)
+                out.add_chunk(chunk, path)
             out.add_mask(wanted, sizes[group])
             out.end_row_group(sizes[group])
-    leaves = [
-        written_leaf(str(n), "INT32", leaf.nullable) if n in texts else leaf.written
-        for n, leaf in enumerate(parts[0][1])
-    ]
-    return out.done(storage, [*leaves, MASK_LEAF])
+    return out.done(storage, [*(leaf.written for leaf in parts[0][1]), MASK_LEAF])

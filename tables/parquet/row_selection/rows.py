@@ -7,7 +7,7 @@ determined or whose excerpt cannot be decoded: reading whole row groups then giv
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -29,7 +29,6 @@ from tailbit.tables.parquet.data_file import (
 )
 from tailbit.tables.parquet.layout import Layout, Pages
 from tailbit.tables.parquet.row_assembly.excerpt import Excerpt, Picked, can_be_cut, pick
-from tailbit.tables.parquet.row_selection.kept import FEW_COLUMNS, Cut, is_asked_again, keep, kept
 from tailbit.tables.parquet.row_selection.mask import Groups, Part, read_masked
 from tailbit.tables.parquet.row_selection.ways import Way, note_pages, quicker_by_mask
 from tailbit.tables.schema import arrow_type
@@ -37,6 +36,14 @@ from tailbit.tables.storage import Storage
 
 _MANY = 8
 """If more than one row in 8 is wanted, filtering by a mask is quicker than taking row numbers."""
+
+
+class Cut(NamedTuple):
+    """A column that can be read by pages: its leaf, and the pages of each row group with wanted rows."""
+
+    column: Column
+    leaf: int
+    pages: list[Pages]
 
 
 class OpenFile(NamedTuple):
@@ -86,36 +93,17 @@ def _completed(
     if rest:
         with named_file(storage, path), storage.open(storage.resolve(path)) as source:
             cuts = _cuttable(layout, source, path, rest, groups)
-            again: set[str] = set()
-            if choose:
-                decoded, again = _known(layout, cuts, groups)
-                settled = {*decoded, *again}
-                if _by_mask([cut for cut in cuts if cut.column.id not in settled], groups):
-                    others = [column for column in rest if column.id not in settled]
-                    decoded |= read_masked(storage, [part], others)[0]
+            if choose and _by_mask(cuts, groups):
+                decoded = read_masked(storage, [part], rest)[0]
                 cuts = [cut for cut in cuts if cut.column.id not in decoded]
             try:
-                decoded = decoded | _excerpted(layout, source, path, cuts, groups, threads, again)
+                decoded = decoded | _excerpted(layout, source, path, cuts, groups, threads)
             except DataFileError:
                 pass
         rest = [column for column in columns if column.id not in decoded]
     if rest:
         decoded = decoded | _by_row_groups(storage, slice_, layout, rest, groups)
     return pa.table({column.id: decoded[column.id] for column in columns})
-
-
-def _known(
-    layout: Layout, cuts: Sequence[Cut], groups: Groups
-) -> tuple[dict[str, pa.ChunkedArray], set[str]]:
-    """Return the columns, by id, whose pages are cached, and the ids of columns whose pages should be."""
-    known, again = dict[str, pa.ChunkedArray](), set[str]()
-    for cut in cuts if len(cuts) <= FEW_COLUMNS else ():
-        values = kept(layout, cut, groups)
-        if values is not None:
-            known[cut.column.id] = pa.chunked_array([pa.concat_arrays(values.chunks)])
-        elif is_asked_again(layout, cut, groups):
-            again.add(cut.column.id)
-    return known, again
 
 
 def _by_row_groups(
@@ -164,26 +152,18 @@ def _by_mask(cuts: Sequence[Cut], groups: Groups) -> bool:
 class _Part(NamedTuple):
     """Columns whose pages hold the same rows, and the row groups of an excerpt that hold these pages.
 
-    `numbers`: the selected pages per row group of the file. `places`: the wanted rows among the rows of the
-    selected pages; None for all rows.
+    `places`: the wanted rows among the rows of the selected pages; None for all rows.
     """
 
     members: Sequence[Cut]
     at: Sequence[int]
-    numbers: Sequence[Longs]
     places: Longs | None
 
 
 def _excerpted(
-    layout: Layout,
-    source: pa.NativeFile,
-    path: str,
-    cuts: Sequence[Cut],
-    groups: Groups,
-    threads: bool,
-    again: Container[str],
+    layout: Layout, source: pa.NativeFile, path: str, cuts: Sequence[Cut], groups: Groups, threads: bool
 ) -> dict[str, pa.ChunkedArray]:
-    """Read columns, by id, from an excerpt of their pages; cache the pages of columns in `again`.
+    """Read columns, by id, from an excerpt of their pages.
 
     Raises:
         DataFileError: the excerpt cannot be made or decoded.
@@ -204,11 +184,11 @@ def _excerpted(
                 if may_be_coded(cut.column) and pages_of_leaf[cut.leaf].coded:
                     coded[cut.column.id] = layout.metadata.schema.column(cut.leaf).path
             at = excerpt.add(list(pages_of_leaf.values()), [group for group, _ in groups])
-            parts.append(_Part(members, at, numbers, places))
+            parts.append(_Part(members, at, places))
         file = file_in_memory(excerpt.done(), path, layout.tree, coded)
     except (pa.ArrowException, OSError, ValueError, KeyError) as wrong:
         raise DataFileError(file=path, reason=f"its pages cannot be read: {wrong}") from wrong
-    return _decoded(layout, file, parts, groups, threads, again)
+    return _decoded(file, parts, threads)
 
 
 def _picked(pages: Sequence[Pages], groups: Groups) -> tuple[Sequence[Longs], Longs | None]:
@@ -218,20 +198,10 @@ def _picked(pages: Sequence[Pages], groups: Groups) -> tuple[Sequence[Longs], Lo
     return pick(pages, [rows for _, rows in groups])
 
 
-def _decoded(
-    layout: Layout,
-    file: DataFile,
-    parts: Sequence[_Part],
-    groups: Groups,
-    threads: bool,
-    again: Container[str],
-) -> dict[str, pa.ChunkedArray]:
+def _decoded(file: DataFile, parts: Sequence[_Part], threads: bool) -> dict[str, pa.ChunkedArray]:
     out: dict[str, pa.ChunkedArray] = {}
-    for members, at, numbers, places in parts:
+    for members, at, places in parts:
         whole = read_columns(file, [cut.column for cut in members], at, threads)
-        for cut in members:
-            if cut.column.id in again:
-                keep(layout, cut, groups, numbers, whole[cut.column.id])
         table = whole if places is None else _taken(whole, places)
         out |= {cut.column.id: _plain(table[cut.column.id], cut.column) for cut in members}
     return out

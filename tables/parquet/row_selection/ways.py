@@ -21,7 +21,6 @@ from tailbit.tables.model import Column
 from tailbit.tables.parquet.data_file import field_of
 from tailbit.tables.parquet.layout import Layout
 from tailbit.tables.parquet.row_assembly.by_polars import polars
-from tailbit.tables.parquet.row_selection.kept import FEW_COLUMNS, FEW_PAGES
 
 if TYPE_CHECKING:
     from tailbit.tables.parquet.row_selection.mask import Groups
@@ -31,7 +30,7 @@ class Way(enum.Enum):
     """A method of decoding wanted rows."""
 
     PAGES = "pages"
-    """Decode the pages that hold wanted rows, with pyarrow, unless their values are cached."""
+    """Decode the pages that hold wanted rows, with pyarrow."""
 
     MASK = "mask"
     """Decode the wanted rows of whole row groups, with Polars."""
@@ -57,6 +56,8 @@ _MASKED_BATCH = 64 << 20
 _PACKED_BATCH = 28 << 20
 """Most compressed bytes of such a batch: the C library maps blocks over 32 MiB anew each time."""
 _BATCH_ROWS = 1 << 20
+_FEW_PAGES, _FEW_COLUMNS = 8, 64
+"""Of rows in at most so many pages and columns, the pages are found before a method is chosen."""
 _PAGE = 20_000
 """Assumed rows per page before the pages are found; usual writers make such pages or smaller ones."""
 _SAMPLED = 16
@@ -121,9 +122,9 @@ def load_for(files: Iterable[Sequence[Group]]) -> bool:
 
 
 def _is_few(groups: Sequence[Group]) -> bool:
-    """Return whether a file's wanted pages are so few that they are always read as pages, perhaps cached."""
+    """Return whether a file's wanted pages are so few that they are found before a method is chosen."""
     touched = sum(group.touched for group in groups)
-    return touched <= FEW_PAGES * _PAGE and all(group.leaves <= FEW_COLUMNS for group in groups)
+    return touched <= _FEW_PAGES * _PAGE and all(group.leaves <= _FEW_COLUMNS for group in groups)
 
 
 def _sums(groups: Sequence[Group]) -> tuple[int, int]:
