@@ -70,7 +70,7 @@ lint: $(VENV)/.test-installed
 	@rm -rf build/tree && mkdir -p build/tree
 	@cp -Rp tailbit build/tree/tailbit
 	@cp -Rp $(PACKAGES) build/tree/tailbit/
-	cd build/tree && $(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache tailbit ../../tests/support
+	cd build/tree && $(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache tailbit ../../tests/support ../../examples/demo
 	cd build/tree && $(BIN)/lint-imports --config ../../pyproject.toml --cache-dir ../../.import_linter_cache
 
 # pip-audit has an environment of its own; CI goes on where it cannot be installed or cannot ask.
@@ -82,10 +82,10 @@ licences: $(VENV)/.test-installed
 
 demo: $(VENV)/.demo-installed java
 	@rm -rf build/demo
-	$(BIN)/tailbit demo --folder build/demo
+	cd examples && $(BIN)/python -m demo --folder $(CURDIR)/build/demo
 
 demo-hudi: $(VENV)/.test-installed java
-	cd tests && $(BIN)/python -m support.hudi_demo --folder $(CURDIR)/build/demo-hudi
+	cd tests && PYTHONPATH=../examples $(BIN)/python -m support.hudi_demo --folder $(CURDIR)/build/demo-hudi
 
 # What `make test` judges at chosen versions, at all versions, and the suites of the night; it takes several times as long.
 proof: $(VENV)/.test-installed java

@@ -24,7 +24,7 @@ from tailbit.cli.questions.locate import locate
 from tailbit.cli.questions.records import records
 from tailbit.cli.questions.selections import count, explain, facets, positions, read
 from tailbit.cli.questions.views import to_delta
-from tailbit.cli.running import demo, run
+from tailbit.cli.running import run
 from tailbit.cli.status import status
 from tailbit.cli.statuses import AGAIN, CONFIGURATION, INTERRUPTED, PROBLEM, WRONG_USE
 from tailbit.cli.upkeep import alter, compact, doctor, repair, vacuum, verify
@@ -33,7 +33,7 @@ from tailbit.errors import NotATableError, TailbitError, UsageError
 COMMANDS = (
     *(count, facets, summary, crosstab, histogram, transitions, read, positions, locate, records),
     *(to_delta, explain, index_group, sql, status, advise, verify, repair, alter, compact, vacuum, erase),
-    *(doctor, run, demo),
+    *(doctor, run),
 )
 SUBCOMMANDS = {
     f"{group.name} {name}": subcommand

@@ -1,4 +1,4 @@
-"""Commands that keep an index up to date: `run`, and the demo of it."""
+"""The command that keeps an index up to date: `run`."""
 
 from __future__ import annotations
 
@@ -173,18 +173,3 @@ def _noted_by(systemd: ServiceManager, on_progress: OnProgress | None) -> OnProg
             on_progress(progress)
 
     return note
-
-
-@click.command()
-@click.option(
-    "--folder", metavar="PATH", help="Where to put the demo's table.  [default: a temporary folder]"
-)
-def demo(folder: str | None) -> int:
-    r"""Index a year of flights while it is written, kill the indexer on the way, check every answer.
-
-    \b
-    tailbit demo
-    """
-    from tailbit.demo.run import run_demo
-
-    return run_demo(folder)

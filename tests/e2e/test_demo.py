@@ -11,7 +11,8 @@ import psutil
 
 from support.waiting import HANG_S, wait_until
 
-TAILBIT = os.path.join(os.path.dirname(sys.executable), "tailbit")
+TESTS = Path(__file__).parents[1]
+EXAMPLES = TESTS.parent / "examples"
 
 
 def processes_of(folder: Path) -> list[psutil.Process]:
@@ -26,7 +27,8 @@ def processes_of(folder: Path) -> list[psutil.Process]:
 def start_demo(folder: Path) -> subprocess.Popen[str]:
     """The demo as a person starts it, but with its output in a file: no terminal."""
     with (folder / "said").open("w") as said:
-        return subprocess.Popen([TAILBIT, "demo", "--folder", folder], stdout=said, stderr=said, text=True)
+        command = [sys.executable, "-m", "demo", "--folder", folder]
+        return subprocess.Popen(command, cwd=EXAMPLES, stdout=said, stderr=said, text=True)
 
 
 def test_the_demo_kills_its_indexer_and_every_answer_is_equal(tmp_path: Path) -> None:
@@ -56,8 +58,10 @@ def test_an_interrupted_demo_leaves_no_process(tmp_path: Path) -> None:
 
 def test_the_demo_of_hudi_tables_kills_its_indexer_and_every_answer_is_equal(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "support.hudi_demo", "--folder", tmp_path / "demo"]
-    tests = Path(__file__).parents[1]
-    demo = subprocess.run(command, cwd=tests, capture_output=True, text=True, timeout=3 * HANG_S, check=False)
+    found = os.environ | {"PYTHONPATH": str(EXAMPLES)}
+    demo = subprocess.run(
+        command, cwd=TESTS, env=found, capture_output=True, text=True, timeout=3 * HANG_S, check=False
+    )
     assert demo.returncode == 0, demo.stdout + demo.stderr
     assert "killed with SIGKILL" in demo.stdout
     assert "every answer equal" in demo.stdout

@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 import pytest
 
 import tailbit
+from demo.writer import load_flights
 from support.pages import GUIDE, OPERATIONS, PAGES, README, blocks, commands, text_of
 from support.tables import index_of
 from tailbit.cli.main import COMMANDS as COMMANDS_OF_THE_TOOL
-from tailbit.demo.writer import load_flights
 
 SHOWN = [command for page in PAGES for command in commands(text_of(page))]
 OF_FLIGHTS = list(dict.fromkeys(command for command in SHOWN if "/data/flights" in command))
@@ -49,7 +49,7 @@ def tailbit_command(command: str, path: str) -> subprocess.CompletedProcess[str]
 
 def test_the_pages_show_every_command_of_the_tool() -> None:
     shown = {command.split()[1] for command in SHOWN}
-    assert shown == {command.name for command in COMMANDS_OF_THE_TOOL} - {"demo"}
+    assert shown == {command.name for command in COMMANDS_OF_THE_TOOL}
     assert "make demo" in text_of(README)
 
 

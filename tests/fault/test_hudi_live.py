@@ -18,12 +18,12 @@ import pyarrow as pa
 import pytest
 
 import tailbit
+from demo.processes import Child
 from support.contents import contents_of
 from support.drive import Drive
 from support.hudi import HudiInstant, HudiTable
 from support.hudi_states import changes
 from support.waiting import wait_until
-from tailbit.demo.processes import Child
 from tailbit.tables.open import open_table
 
 MAKER = Path(__file__).parents[1] / "hudi_tables"

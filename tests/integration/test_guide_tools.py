@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from demo.writer import load_flights
 from support.pages import GUIDE, blocks, section, text_of
 from support.tables import index_of
-from tailbit.demo.writer import load_flights
 
 SECTION = section(text_of(GUIDE), "In the tools you use")
 PYTHON = blocks(SECTION, "pycon")

@@ -21,12 +21,12 @@ import duckdb
 import pyarrow as pa
 
 import tailbit
+from demo.processes import Child, DemoError, signals_wait
+from demo.run import console
+from demo.screen import comparison
 from support.hudi import HudiInstant, HudiTable, unpack
 from support.hudi_states import changes, replayed
 from support.waiting import wait_until
-from tailbit.demo.processes import Child, DemoError, signals_wait
-from tailbit.demo.run import console
-from tailbit.demo.screen import comparison
 
 TABLES = {"cow": "cow_v9_clustered", "mor": "mor_v9"}
 """The name of each table in the demo, and of its pack."""

@@ -180,7 +180,7 @@ NIGHTLY = (
     Suite(
         "the demonstrations",
         ("e2e/test_demo.py",),
-        ("tailbit/demo", "tailbit/cli/entry.py", "streaming/job.py", "tests/support/hudi_demo.py"),
+        ("examples/demo", "tailbit/cli/entry.py", "streaming/job.py", "tests/support/hudi_demo.py"),
     ),
     Suite(
         "the site and its links",

@@ -39,8 +39,6 @@ SPEAKS = {
     "streaming/java/session.py": "the settings of a session that writes Delta tables",
     "tailbit/cli/questions/views.py": "to_delta, as a command",
     "tailbit/cli/main.py": "the command line's own page, which says what tailbit is for",
-    "tailbit/demo/run.py": "the demo writes a Delta table",
-    "tailbit/demo/writer.py": "the same",
     "tailbit/errors.py": "DeletionVectorError, the HiddenRowsError of Delta",
     "tailbit/vacuumed.py": "names VACUUM as an example",
     "index/sql/generated.py": "the protocol in which generated columns are described",
@@ -56,7 +54,6 @@ COUNTS = {
     "index/maintenance/alter.py": "the version of the settings",
     "index/maintenance/new_round.py": "the same",
     "index/maintenance/vacuum.py": "the index's own table, which is a Delta table",
-    "tailbit/demo/screen.py": "the demo writes a Delta table",
 }
 """Modules that may add to a version, and why."""
 

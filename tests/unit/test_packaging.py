@@ -106,7 +106,7 @@ def test_the_installed_launcher_of_spark_s_workers_can_be_started(installed: Pat
 
 def test_the_installed_wheel_answers_help(installed: Path) -> None:
     text = run(sys.executable, "-m", "tailbit.cli", "--help", PYTHONPATH=str(installed))
-    for command in ("run", "count", "facets", "read", "positions", "explain", "status", "verify", "demo"):
+    for command in ("run", "count", "facets", "read", "positions", "explain", "status", "verify"):
         assert command in text
 
 

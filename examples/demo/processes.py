@@ -23,6 +23,9 @@ from tailbit.errors import TailbitError
 _QUICK_JAVA = "-XX:TieredStopAtLevel=1 " + os.environ.get("JDK_JAVA_OPTIONS", "")
 """JVM options: in a run of a minute the optimising compiler costs more than it saves."""
 
+_PATHS = os.pathsep.join(filter(None, (str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH"))))
+"""Where a process finds this package, from any folder."""
+
 
 class DemoError(TailbitError):
     """A process of the demo ended by itself."""
@@ -64,7 +67,7 @@ class Child:
                 stdin=pipe or subprocess.DEVNULL,
                 stdout=pipe or out,
                 stderr=out,
-                env=os.environ | {"JDK_JAVA_OPTIONS": _QUICK_JAVA},
+                env=os.environ | {"JDK_JAVA_OPTIONS": _QUICK_JAVA, "PYTHONPATH": _PATHS},
                 start_new_session=True,
             )
 
@@ -103,7 +106,7 @@ class Writer(Child):
     """The writer process, which answers each command with one JSON line."""
 
     def __init__(self, table: str, log: Path) -> None:
-        super().__init__("writer", log, ["tailbit.demo.writer", table], talks=True)
+        super().__init__("writer", log, ["demo.writer", table], talks=True)
         self.answers: queue.Queue[dict[str, Any]] = queue.Queue()
         threading.Thread(target=self._listen, daemon=True).start()
 

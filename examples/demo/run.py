@@ -20,11 +20,11 @@ from typing import Any
 from rich.console import Console
 
 import tailbit
+from demo.processes import Child, DemoError, Writer, signals_wait
+from demo.screen import Screen, comparison
+from demo.writer import STEPS, check_spark, load_flights
 from tailbit.api import IndexedTable
 from tailbit.checkpoints.lag import Backlog, Lag
-from tailbit.demo.processes import Child, DemoError, Writer, signals_wait
-from tailbit.demo.screen import Screen, comparison
-from tailbit.demo.writer import STEPS, check_spark, load_flights
 from tailbit.errors import UsageError
 from tailbit.streaming.java.session import check_java
 from tailbit.tables import open_table

@@ -1,6 +1,6 @@
 """The writer of the demo: a process of its own that writes a year of flights with real delta-spark.
 
-Run as `python -m tailbit.demo.writer TABLE`. The writer reads one JSON command a line (`step`, `count`,
+Run as `python -m demo.writer TABLE`. The writer reads one JSON command a line (`step`, `count`,
 `facets`) and answers each command with one JSON line; the end of its input ends the process. So the demo
 decides when the table changes, and can compare with Spark's own answers at the end.
 """
