@@ -7,17 +7,18 @@ from collections.abc import Sequence
 
 from tailbit.errors import PredicateError
 from tailbit.index.sql.ddl.refusals import USAGE, refuse_statement
-from tailbit.index.sql.syntax.statements import statement_of, told
+from tailbit.index.sql.syntax.hints import CLAUSES
 from tailbit.index.sql.syntax.tokens import Token, tokens_of
 
-_IN_SPARK = "tailbit never writes to the table: run the statement in Spark."
+_IN_SPARK = CLAUSES["INSERT"]
 _AT_ONCE = "Leave it out: an index is used as soon as it is there."
-_ASKED = "Ask by a condition: tailbit count TABLE \"carrier = 'UA'\"; tailbit --help lists the commands."
 _FIRST_WORDS = {
-    **dict.fromkeys("INSERT UPDATE DELETE MERGE TRUNCATE REPLACE COPY LOAD".split(), _IN_SPARK),
-    **dict.fromkeys("RESTORE CLONE MSCK REPAIR ANALYZE REORG CACHE COMMENT GRANT REVOKE".split(), _IN_SPARK),
+    **{word: CLAUSES[word] for word in "INSERT UPDATE DELETE MERGE TRUNCATE REPLACE SELECT FROM".split()},
+    **dict.fromkeys(
+        "COPY LOAD RESTORE CLONE MSCK REPAIR ANALYZE REORG CACHE COMMENT GRANT REVOKE".split(), _IN_SPARK
+    ),
     **dict.fromkeys(("SET", "RESET", "USE"), _AT_ONCE),
-    **dict.fromkeys(("SELECT", "WITH", "VALUES", "FROM", "TABLE", "WHERE"), _ASKED),
+    **dict.fromkeys(("WITH", "VALUES", "TABLE", "WHERE"), CLAUSES["VALUES"]),
     "EXPLAIN": 'Write tailbit explain TABLE "condition".',
     "CALL": "Write one of tailbit compact, tailbit vacuum, tailbit verify and tailbit repair.",
     "OPTIMIZE": "Run it in Spark for the table; for its index: tailbit compact TABLE.",
@@ -78,9 +79,8 @@ def refuse_other(text: str, tokens: Sequence[Token]) -> None:
     if first.kind != "word":
         return
     if first.text in _FIRST_WORDS:
-        question = statement_of(text, tokens, first.start) if _FIRST_WORDS[first.text] == _ASKED else None
-        hint = _FIRST_WORDS[first.text] if question is None else told(question, text)[2]
-        refuse_statement(text, f"{first.text} begins no statement about indexes", first.start, hint)
+        reason = f"{first.text} begins no statement about indexes"
+        refuse_statement(text, reason, first.start, _FIRST_WORDS[first.text])
     second = tokens[1] if first.text in USAGE else first
     if second.kind == "word" and second.text in _OBJECTS:
         shown = first.text in ("SHOW", "DESCRIBE", "DESC")

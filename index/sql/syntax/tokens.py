@@ -9,8 +9,6 @@ import re
 from typing import NamedTuple, NoReturn
 
 from tailbit.index.sql.refusals import refuse
-from tailbit.index.sql.syntax.characters import of_character
-from tailbit.index.sql.syntax.variables import variable_in
 from tailbit.index.values.literals import string
 
 
@@ -39,6 +37,24 @@ _TOKEN = re.compile(
 )
 _COMMENT_EDGE = re.compile(r"/\*(?!\+)|\*/")
 _SAME = {"==": "=", "!=": "<>", "!<": ">=", "!>": "<="}
+_VARIABLE = re.compile(r"\$\{[^ \t\n\x0b\f\r]+?\}")
+"""A variable such as `${x}`, which Spark replaces by a setting, in quotes too, before it reads a text.
+
+Source: Spark 4.2, VariableSubstitution and ConfigReader.
+"""
+_OUTSIDE = (
+    "A text stands in quotes, a name in backticks, a list in parentheses: dest IN ('SFO', 'LAX'). A value "
+    'from outside is a parameter: where("n > :n", {"n": 5}).'
+)
+_CHARACTERS = {
+    **dict.fromkeys("‘’‚‛′´“”„‟″«»", "Write straight quotes: 'UA'."),
+    "≥": "Write >=.", "≤": "Write <=.", "≠": "Write <>.", "∧": "Write AND.", "∨": "Write OR.",
+    "¬": "Write NOT.",
+    **dict.fromkeys("−–", "Write the minus sign of the keyboard: -."),
+    "×": "Write *.", "÷": "Write /.",
+    "#": "A comment begins with two minus signs: --. A name with # stands in backticks.",
+}  # fmt: skip
+"""Characters that begin nothing in SQL, and what to write instead."""
 _UNCLOSED = {"'": "Close it; within a text it is written \\'.", '"': "Close it.", "`": "Close it."}
 
 
@@ -50,8 +66,9 @@ def tokens_of(text: str) -> list[Token]:
     Raises:
         PredicateError: a quote or comment is not closed, or a character begins no token of Spark's.
     """
-    if variable := variable_in(text):
-        refuse(text, *variable)
+    if variable := _VARIABLE.search(text):
+        hint = "Spark puts a setting in its place. For the characters themselves write '$' '{x}'."
+        refuse(text, f"{variable.group()!r} is a variable", variable.start(), hint)
     tokens: list[Token] = []
     at, add, match_at = 0, tokens.append, _TOKEN.match
     while at < len(text):
@@ -106,5 +123,6 @@ def _refuse_character(text: str, at: int) -> NoReturn:
     character = text[at]
     if character in _UNCLOSED:
         refuse(text, f"{character} is not closed (PARSE_SYNTAX_ERROR in Spark)", at, _UNCLOSED[character])
-    reason, at, hint = of_character(text, at)
-    refuse(text, f"{reason} (PARSE_SYNTAX_ERROR in Spark)", at, hint)
+    shown = character if character.isprintable() else repr(character)
+    reason = f"the character {shown} stands outside of quotes (PARSE_SYNTAX_ERROR in Spark)"
+    refuse(text, reason, at, _CHARACTERS.get(character, _OUTSIDE))

@@ -362,7 +362,7 @@ def test_a_keyword_out_of_place_is_refused_and_nothing_is_printed(
 
 
 def test_a_keyword_that_is_not_read_as_a_column_is_refused_with_the_hint_to_quote_it() -> None:
-    assert "backticks: `not`" in str(refusal("x NOT = 1").hint)
+    assert "is `not`" in str(refusal("x NOT = 1").hint)
 
 
 @pytest.mark.parametrize("column", ["address", "tags", "inside.c", "collated"])
