@@ -373,11 +373,7 @@ def _micros(value: Any) -> int:
 
 
 def _unscaled(value: Any, type_: pa.DataType) -> int:
-    """Return a decimal as an unscaled integer at the type's scale.
-
-    Raises:
-        ValueError: the type cannot hold the decimal.
-    """
+    """Return a decimal as an unscaled integer at the type's scale."""
     sign, digits, exponent = _of_type(value, Decimal, default=Decimal(0)).as_tuple()
     shift = exponent + type_.scale
     unscaled = int("".join(map(str, digits))) * 10**shift if shift >= 0 else 10**type_.precision

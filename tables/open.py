@@ -146,11 +146,7 @@ def open_index_log(path: str, options: StorageOptions) -> Table:
 
 
 def _wanted(options: StorageOptions) -> Sequence[Format]:
-    """Return the formats to look for.
-
-    Raises:
-        UsageError: the options name a format that is not known.
-    """
+    """Return the formats to look for."""
     wanted = options.table_format
     formats = [table_format for table_format in FORMATS if wanted in ("", table_format.name)]
     if not formats:
@@ -163,9 +159,6 @@ def _check_alone(storage: Storage, present: Format, formats: Sequence[Format]) -
     """Check that a folder with a table of the format `present` holds the log of none of the other `formats`.
 
     Cost: a probe for each other format.
-
-    Raises:
-        TwoFormatsError: the folder holds the log of another format too.
     """
     for other in formats:
         if other is not present and not other.yields and storage.exists(other.words.shown_by):

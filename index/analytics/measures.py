@@ -155,11 +155,7 @@ class _Column:
             self.totals[group] = self.totals[group] + group_totals if group in self.totals else group_totals
 
     def tell(self, function: str, groups: int) -> list[Any]:
-        """Return an aggregate by group; None if all rows of a group are NULL.
-
-        Raises:
-            AggregateError: a sum or an average is beyond its type, where Spark's ANSI mode raises too.
-        """
+        """Return an aggregate by group; None if all rows of a group are NULL."""
         if function in ("sum", "avg"):
             reduce = total if function == "sum" else mean
             return [reduce(self.totals[n]) if n in self.totals else None for n in range(groups)]

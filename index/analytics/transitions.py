@@ -80,11 +80,7 @@ def transitions(before: Selection, after: Selection, column: Column) -> dict[Any
 
 
 def _terms_of(before: Selection, after: Selection, column: Column) -> list[Column]:
-    """Return the column of each version, or a term that reads columns of the same types in both.
-
-    Raises:
-        ColumnTypeError: the two versions have no common type of a column.
-    """
+    """Return the column of each version, or a term that reads columns of the same types in both."""
     if not isinstance(column, IndexedTerm):
         return _columns_of(before, after, column)
     for source in sources_of([column]):

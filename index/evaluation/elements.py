@@ -311,9 +311,6 @@ def _outcomes(node: Computed, column: Column, segment: Segment) -> Outcomes:
     """Return the outcome for each key of a segment, cached.
 
     Cost: one evaluation over the distinct keys, once.
-
-    Raises:
-        CorruptIndexError: the segment is missing, truncated or altered.
     """
 
     def judged() -> tuple[Outcomes, int]:

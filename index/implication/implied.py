@@ -192,9 +192,6 @@ def _of_truth(term: IndexedTerm, arguments: ValueSet) -> Image:
     """Return a condition's truth values in two sets: those that only `arguments` give, and all these give.
 
     `arguments`: values of the column that the condition reads.
-
-    Raises:
-        NotRising: the values for which the condition is TRUE or FALSE are not known as sets.
     """
     truth = truth_of(term.expression)
     if truth is None:

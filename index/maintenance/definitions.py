@@ -111,11 +111,7 @@ HASH_OF = "CAST(hash({once}) AS BIGINT) * 65536 + pmod(hash({twice}), 65536)"
 
 
 def _check_filtered(statement: CreateIndex, columns: Sequence[Column | None]) -> None:
-    """Raise if a term of Bloom filters is not a column that data files store, or has no comparable values.
-
-    Raises:
-        ColumnTypeError: the values of a column have no keys.
-    """
+    """Raise if a term of Bloom filters is not a column that data files store, or has no comparable values."""
     for term, column in zip(statement.terms, columns, strict=True):
         if column is None:
             hint = f"Write USING bitmap ({term})."
@@ -166,12 +162,7 @@ def _terms_by_themselves(statement: CreateIndex, schema: Schema, zone: str, tabl
 def _checked_partitions(
     only: WrittenExpression, schema: Schema, table: str = ""
 ) -> tuple[str, tuple[TermColumn, ...]]:
-    """Return the text of a condition on partition columns, and the columns that it reads.
-
-    Raises:
-        StatementError: the condition reads a column by which the table is not partitioned, or none.
-        PredicateError, UnknownColumnError: it is no condition, or depends on the present moment.
-    """
+    """Return the text of a condition on partition columns, and the columns that it reads."""
     partitions = [column.label for column in schema.columns if column.partition]
     with only.placed():
         refuse_present(only.text)

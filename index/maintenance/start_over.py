@@ -135,11 +135,7 @@ def _refuse_foreign(path: str, storage: Storage, kinds: Kinds) -> None:
 
 
 def _found(path: str, storage: Storage, live: Sequence[IndexFile] | None) -> Settings | None:
-    """Return the old settings of the index: the file that its log names, else the newest file of settings.
-
-    Raises:
-        IndexFormatError: the settings are of a newer format.
-    """
+    """Return the old settings of the index: the file that its log names, else the newest file of settings."""
     if live is None:
         newest = sorted(storage.list(_FOLDER), key=lambda entry: entry.mtime_ms, reverse=True)
         names = [f"{_FOLDER}/{entry.name}" for entry in newest]

@@ -116,11 +116,7 @@ class _Plane(NamedTuple):
         return cls(numbers - numbers[0], own[numbers[0] : numbers[-1]])
 
     def only(self, wanted: Mask) -> _Plane:
-        """Return the bytes of only some keys. Cost: a pass over the bytes of all keys.
-
-        Raises:
-            ValueError: the plane has fewer bytes than the offsets say.
-        """
+        """Return the bytes of only some keys. Cost: a pass over the bytes of all keys."""
         sizes = np.diff(self.offsets)
         data = self.data[self.offsets[0] : self.offsets[-1]]
         if len(data) != self.offsets[-1] - self.offsets[0]:
@@ -240,9 +236,6 @@ def _add(plane: _Plane, low: int, high: int, wanted: Longs, shift: np.uint32, st
     """Add the higher bytes of some keys to their gaps.
 
     `wanted`: int64, the number of gaps of each key; a key has as many bytes in the plane, or none.
-
-    Raises:
-        ValueError: a key has another number of bytes.
     """
     offsets = plane.offsets[low : high + 1]
     sizes = np.diff(offsets)

@@ -206,11 +206,7 @@ class RowGroup:
         return bisect(range(len(keys)), key, self._first, key=lambda i: keys[i].as_py())
 
     def _positions(self, low: int, high: int) -> BitPositions:
-        """Return the positions of the sparse keys among the keys `[low, high)`.
-
-        Raises:
-            CorruptIndexError: the positions do not decode.
-        """
+        """Return the positions of the sparse keys among the keys `[low, high)`."""
         try:
             return self._sparse.positions(low, high)
         except ValueError as damage:

@@ -351,11 +351,7 @@ class Segment:
 
     @once
     def _directory(self) -> Directory:
-        """Return where the rows of each column lie, read from the footer.
-
-        Raises:
-            CorruptIndexError: a row group holds several columns, and the file does not say which rows.
-        """
+        """Return where the rows of each column lie, read from the footer."""
         return Directory.of(self.footer, self.path)
 
     def _places(self, column: str) -> tuple[list[Place], list[bytes]]:

@@ -206,11 +206,7 @@ def _removed(state: IndexState, damage: Damage, spaces: set[str], recount: bool)
 
 
 def _ledger(state: IndexState, records: dict[str, FileRecord]) -> Ledger | None:
-    """Return the ledger with the number of uncounted live files raised.
-
-    Raises:
-        CorruptIndexError: the ledger is missing, though files are recorded.
-    """
+    """Return the ledger with the number of uncounted live files raised."""
     ledger = state.ledger
     if ledger is None:
         raise CorruptIndexError(file="kind=ledger", reason="there is none, though files are recorded")

@@ -159,11 +159,7 @@ def _by_block(containers: _Containers) -> Iterator[_Containers]:
 
 
 def _place_block(data: Bytes, containers: _Containers, codes: Longs, out: Array) -> None:
-    """Write the codes of the containers of one block; `out` is the part of the row space in this block.
-
-    Raises:
-        ValueError: a position is beyond the end of `out`, or a container contradicts its header.
-    """
+    """Write the codes of the containers of one block; `out` is the part of the row space in this block."""
     arrays = ~containers.runs & (containers.count <= ARRAY_LIMIT)
     if not arrays.all():
         _place_runs(data, containers.only(containers.runs), codes, out)
@@ -181,13 +177,7 @@ def _words(data: Bytes, at: Longs, width: str) -> Longs:
 
 
 def _containers(data: Bytes, starts: Longs, ends: Longs, cardinality: Longs) -> _Containers:
-    """Return the containers of bitmaps that begin at `starts` and end at `ends`.
-
-    Raises:
-        ValueError: a cookie is not known, the containers do not fill the bytes of their bitmap, or do not
-            have its positions.
-        IndexError: a header is cut off.
-    """
+    """Return the containers of bitmaps that begin at `starts` and end at `ends`."""
     known, runny, sizes, heads = headers_of(data, starts)
     if not known.all():
         raise ValueError("a bitmap has no cookie that the format knows")

@@ -191,11 +191,7 @@ _Judged = tuple[int, Positions, Positions, pa.Table]
 
 
 def _judged(storage: Storage, scans: Sequence[Scan]) -> list[Positions]:
-    """Return, per scan, the positions where its predicate is TRUE, hidden rows included.
-
-    Raises:
-        EvaluationError: the answer for a visible row depends on an expression that raises there.
-    """
+    """Return, per scan, the positions where its predicate is TRUE, hidden rows included."""
     hits_of_scans: list[list[Positions]] = [
         [scan.among if scan.among is not None and scan.node == _TRUE else _NONE] for scan in scans
     ]

@@ -210,11 +210,7 @@ def terms_anew(definition: Definition, schema: Schema) -> tuple[Term, ...]:
 
 
 def _column_anew(term: Term, schema: Schema) -> Term:
-    """Return a recorded column without postings, or the one that has its name if it is gone.
-
-    Raises:
-        UnknownColumnError: the column is gone, and none has its name.
-    """
+    """Return a recorded column without postings, or the one that has its name if it is gone."""
     if any(column.id == term.columns[0].id for column in every_column(schema)):
         return term
     column = schema.resolve(term.text)
@@ -226,10 +222,6 @@ def _term_anew(term: Term, schema: Schema) -> Term:
     """Return a recorded term over the same columns as they are now, whatever their names and types are.
 
     A column that is gone is looked for by its name, and the text of an expression stays as it was written.
-
-    Raises:
-        UnknownColumnError: a column is gone, and none has its name.
-        PredicateError, ColumnTypeError: the text is no indexed expression over the types as they are now.
     """
     anew = term_of(term.text, with_old_names(schema, term.columns), term.zone)
     if anew.is_column:

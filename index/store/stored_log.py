@@ -174,12 +174,7 @@ class StoredLog:
             raise
 
     def _transaction(self, version: int) -> int:
-        """Return the app transaction's version in a commit, or in its log checkpoint if it is damaged.
-
-        Raises:
-            CommitConflictError: the commit has been cleaned up, so newer commits exist.
-            IndexLogError: neither the commit nor the log checkpoint can be read.
-        """
+        """Return the app transaction's version in a commit, or in its log checkpoint if it is damaged."""
         try:
             lines = map(orjson.loads, self._storage.read(commit_name(version)).splitlines())
             return max(int(line["txn"]["version"]) for line in lines if "txn" in line)

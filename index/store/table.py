@@ -243,11 +243,7 @@ class MetadataTable:
         self._write(self._writer.checkpoint)
 
     def _write(self, write: Callable[[], None]) -> None:
-        """Write to the log; if the log is damaged, write a log checkpoint of the known state first and retry.
-
-        Raises:
-            IndexLogError: another process has changed the log since, or the retry fails too.
-        """
+        """Write to the log; if the log is damaged, write a checkpoint of the known state and retry."""
         try:
             write()
         except IndexLogError as damage:

@@ -263,12 +263,7 @@ class Counting:
                 self._not_found(record, column)
 
     def _not_found(self, record: FileRecord, column: str) -> None:
-        """Raise the error that explains why postings are missing.
-
-        Raises:
-            CommitConflictError: the postings have been merged into another row space meanwhile.
-            CorruptIndexError: the postings are lost.
-        """
+        """Raise the error that explains why postings are missing."""
         index = self._hidden.index
         now = index.state.recorded.get(record.path)
         if now is None or (now.space, now.base) != (record.space, record.base):

@@ -213,11 +213,7 @@ def _replay(
 
 
 def _check_protocol_serves(log: DeltaLog, state: _State) -> None:
-    """Refuse a log that uses a feature its protocol lacks: readers would disagree about the rows.
-
-    Raises:
-        MalformedLogError: the log uses deletion vectors or column mapping without the table feature.
-    """
+    """Refuse a log that uses a feature its protocol lacks: readers would disagree about the rows."""
     metadata, protocol = _in_force(log, state)
     mode = metadata.configuration.get("delta.columnMapping.mode", "none").lower()
     named = protocol.writer_version == MAX_WRITER_VERSION

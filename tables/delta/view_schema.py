@@ -132,11 +132,7 @@ class _Stored:
     absent: set[Path] = field(default_factory=set)
 
     def struct(self, columns: Iterable[Column]) -> Any:
-        """Return columns as a struct of Delta's schema.
-
-        Raises:
-            UsageError: Delta has no such type.
-        """
+        """Return columns as a struct of Delta's schema."""
         return {"type": "struct", "fields": [self._field(column) for column in columns]}
 
     def _field(self, column: Column) -> Any:
@@ -205,11 +201,7 @@ def _is_null(file: DataFile, node: ParquetNode | None) -> bool:
 
 
 def _compare(file: DataFile, column: Column, node: ParquetNode | None, stored: _Stored) -> None:
-    """Note how a column of a file differs from the table's.
-
-    Raises:
-        UsageError: Delta's readers cannot read the column from the file, or would read other values.
-    """
+    """Note how a column of a file differs from the table's."""
     if node is None:
         stored.absent.add(column.physical)
         return

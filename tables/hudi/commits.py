@@ -142,11 +142,7 @@ def _replaced(metadata: Mapping[str, Any], file: str, root: str) -> list[FileGro
 
 
 def _mapping(metadata: Mapping[str, Any], name: str, file: str) -> Mapping[str, Any]:
-    """Return a field that maps names; empty if it is missing.
-
-    Raises:
-        MalformedLogError: the field is of another kind.
-    """
+    """Return a field that maps names; empty if it is missing."""
     value = metadata.get(name)
     if value is not None and not isinstance(value, dict):
         raise MalformedLogError(file=file, reason=f"{name} is no map")

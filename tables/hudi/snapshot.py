@@ -250,9 +250,6 @@ def _right_logs(logs: Sequence[LogFile], versions: Versions) -> Sequence[LogFile
 
     The file that the instant names counts. If it names none of them, but other files of the group, later
     instants wrote all of them before the table's upgrade, and all are returned: their blocks tell.
-
-    Raises:
-        MalformedLogError: the instant names none of the group's files, or more than one of these.
     """
     at = versions.place(versions.requested.get(logs[0].instant, -1))
     instant = None if at is None else versions.instants[at]
@@ -284,11 +281,7 @@ def snapshot_of(
 
 
 def _right_one(files: Sequence[BaseFile], timeline: Timeline, complete: Iterable[Instant]) -> BaseFile:
-    """Return the one that the instant names, of several files of one group and instant.
-
-    Raises:
-        MalformedLogError: the instant names none of the files, or more than one.
-    """
+    """Return the one that the instant names, of several files of one group and instant."""
     wanted = files[0].requested
     own = [i for i in complete if i.requested == wanted and i.action in WRITES]
     named = {f.path for instant in own for f in read_commit(timeline, instant).written}

@@ -83,11 +83,7 @@ def _pause(attempt: int) -> None:
 
 
 def _holds(rel: str, data: bytes, read: Callable[[], bytes]) -> bool:
-    """Return whether an object holds exactly `data`; False if the object does not exist.
-
-    Raises:
-        FileExistsError: the object has other bytes.
-    """
+    """Return whether an object holds exactly `data`; False if the object does not exist."""
     try:
         held = read()
     except FileNotFoundError:

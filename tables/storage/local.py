@@ -203,11 +203,7 @@ class LocalStorage(Storage):
                 Path(temp).unlink(missing_ok=True)
 
     def _make_folder(self, path: str) -> None:
-        """Create a folder below the root, never the root itself.
-
-        Raises:
-            StorageError: there is no root, or a file has the name of the folder.
-        """
+        """Create a folder below the root, never the root itself."""
         missing = []
         while path != self.root and not os.path.isdir(path):
             missing.append(path)

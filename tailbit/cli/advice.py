@@ -57,11 +57,7 @@ def advice_of(table: str, queries: Any, seed: int = 0, *, hidden: bool) -> Advic
 
 
 def _lines(queries: Any) -> list[str]:
-    """Return the lines of an open file.
-
-    Raises:
-        UsageError: the file is no text in UTF-8.
-    """
+    """Return the lines of an open file."""
     from tailbit.errors import UsageError
 
     try:

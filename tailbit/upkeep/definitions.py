@@ -101,11 +101,7 @@ class DefinedTable(Handle):
         return index, definition.name
 
     def _script(self) -> str:
-        """Return the statements that create the indexes of the table again.
-
-        Raises:
-            NoIndexError: the table has no index.
-        """
+        """Return the statements that create the indexes of the table again."""
         from tailbit.index.maintenance.statements import statements_of
         from tailbit.index.sql.ddl.script import script_of
         from tailbit.index.sql.ddl.statements import TableReference

@@ -113,11 +113,7 @@ def as_dict(description: IndexDescription) -> dict[str, Any]:
 
 
 def _path_of(table: TableReference, source: str, storage_options: Mapping[str, str] | None) -> str:
-    """Return the path of a table; a single name is that of a folder in the working directory.
-
-    Raises:
-        StatementError: the name is of a catalog, which only Spark knows, or no such folder holds a table.
-    """
+    """Return the path of a table; a single name is that of a folder in the working directory."""
     if table.kind == "path":
         return table.text
     if len(table.parts) > 1:

@@ -262,12 +262,7 @@ class MaintainedTable(DefinedTable):
 def _chosen(
     files: Collection[str], columns: Collection[str], snapshot: Snapshot, index: IndexState
 ) -> Callable[[str, str], bool] | None:
-    """Return a filter on file path and column id for the named files and columns; None if none is named.
-
-    Raises:
-        UnknownColumnError: the table has no such column.
-        UsageError: the version that the index covers has no such file, or a column is not indexed.
-    """
+    """Return a filter on file path and column id for the named files and columns; None if none is named."""
     indexed = {c.id: c.label for c in index.settings.columns} if columns else {}
     ids = {snapshot.schema.resolve(name).id: name for name in columns}
     for name in (name for id_, name in ids.items() if id_ not in indexed):
@@ -292,11 +287,7 @@ def _unreadable(standing: Standing, damage: CorruptIndexError) -> Report:
 
 
 def _indexed_id(settings: Settings, schema: Schema, name: str) -> str:
-    """Return the id of a column by its name today, else by the name under which it was indexed.
-
-    Raises:
-        UnknownColumnError: neither the table nor the index knows the name.
-    """
+    """Return the id of a column by its name today, else by the name under which it was indexed."""
     try:
         return schema.resolve(name).id
     except UnknownColumnError:

@@ -81,11 +81,7 @@ class Filters:
 
 
 def _blocks(table: pa.Table) -> Longs:
-    """Return the number of blocks of each row's filter; 0 for a row without a filter.
-
-    Raises:
-        ValueError: a filter has no whole blocks.
-    """
+    """Return the number of blocks of each row's filter; 0 for a row without a filter."""
     filters = table["filter"].combine_chunks()
     sizes = numpy_of(filled(pc.binary_length(filters), 0), dtype=np.int64)
     if (sizes % BLOCK_BYTES).any() or (numpy_of(pc.is_valid(filters)) & (sizes == 0)).any():

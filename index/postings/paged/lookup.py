@@ -253,11 +253,7 @@ class _Lookup:
     rows: int
 
     def found(self, _: bool) -> _Found | None:
-        """Return the wanted keys that are in the pages, with their positions; None if there are none.
-
-        Raises:
-            ValueError, pyarrow.ArrowException: pages are damaged.
-        """
+        """Return the wanted keys that are in the pages, with their positions; None if there are none."""
         group = self.chosen[0].group
         pages = [item.pages for item in self.chosen]
         keys = self._decoded([group.name], pages)[0].combine_chunks()

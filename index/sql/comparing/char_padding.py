@@ -65,9 +65,6 @@ def _shorter(target: str, length: int) -> list[tuple[str, bool]]:
     """Return the prefixes of the constant that are smaller as bytes, but not once padded with spaces.
 
     Each prefix comes with whether the padded prefix equals the constant.
-
-    Raises:
-        ValueError: the constant has too many blanks.
     """
     at = [k for k in range(length, len(target)) if target[k] <= " "]
     if len(at) > _MOST_BLANKS:

@@ -275,11 +275,7 @@ def _as(column: pa.ChunkedArray, type_: pa.DataType, field: str) -> pa.ChunkedAr
 
 
 def _vectors(column: pa.ChunkedArray | None, count: int, name: str) -> pa.Array:
-    """Return deletion vectors as DV_TYPE; null for a missing or empty vector.
-
-    Raises:
-        MalformedLogError: a descriptor lacks a field or has an unknown storage type.
-    """
+    """Return deletion vectors as DV_TYPE; null for a missing or empty vector."""
     if column is None:
         return pa.nulls(count, DV_TYPE)
     flat = {f.name: _as(pc.struct_field(column, f.name), f.type, f.name).combine_chunks() for f in DV_TYPE}

@@ -101,12 +101,7 @@ def read_properties(storage: Storage) -> TableProperties:
 
 
 def _version_of(values: Mapping[str, str], root: str) -> int:
-    """Return the table version.
-
-    Raises:
-        MalformedLogError: the version is missing, no number, or contradicts the layout of the timeline.
-        UnsupportedFeatureError: no table of this version is read.
-    """
+    """Return the table version."""
     text = values.get("hoodie.table.version")
     if text is None:
         raise MalformedLogError(file=FILE, reason="it has no hoodie.table.version")
@@ -128,11 +123,7 @@ def _version_of(values: Mapping[str, str], root: str) -> int:
 
 
 def _folder(values: Mapping[str, str], name: str, usual: str, parent: str, root: str) -> str:
-    """Return the path of the folder below `parent` that a property names; `usual` if it is not set.
-
-    Raises:
-        UnsafePathError: the property leads out of `parent`.
-    """
+    """Return the path of the folder below `parent` that a property names; `usual` if it is not set."""
     text = values.get(name) or usual
     parts = text.split("/")
     if "\0" in text or any(part in ("", ".", "..") for part in parts):

@@ -182,11 +182,7 @@ class _Earlier:
 
     @classmethod
     def of(cls, state: object, instants: list[Instant]) -> _Earlier:
-        """Return the instants, after a check that none occurs twice.
-
-        Raises:
-            MalformedLogError: one instant has two times of completion.
-        """
+        """Return the instants, after a check that none occurs twice."""
         seen: dict[tuple[str, str], Instant] = {}
         for instant in instants:
             other = seen.setdefault(instant.key, instant)
@@ -198,9 +194,6 @@ class _Earlier:
         """Return the archived and the active instants in the order of completion, each once.
 
         Cost: if no instant is both archived and active, a pass over the active instants.
-
-        Raises:
-            MalformedLogError: one active instant has two times of completion.
         """
         keys: dict[tuple[str, str], Instant] = {}
         for instant in active:

@@ -171,11 +171,7 @@ class Merging:
             self._apply(record, record.key if positions is None else positions[record.row])
 
     def _go_on_by_key(self, block: int) -> None:
-        """Key the winners by the keys of the records, from a block without positions on.
-
-        Raises:
-            UnsupportedFeatureError: two rows of the base file share a key, so the rest is ambiguous.
-        """
+        """Key the winners by the keys of the records, from a block without positions on."""
         self.by_key, known = True, self.winners
         self.winners = {record.key: record for record in known.values()}
         if len(self.winners) != len(known):
@@ -198,11 +194,7 @@ class Merging:
             raise self._unproven(record.block, "a record that is older than a partial update before it")
 
     def _complete(self, record: Record, older: Record | None, slot: Slot) -> None:
-        """Note which row has the other columns of a partial row.
-
-        Raises:
-            UnsupportedFeatureError: Hudi might complete the row differently.
-        """
+        """Note which row has the other columns of a partial row."""
         place = Place(record.block, record.row)
         if record.deletes or (older is not None and older.deletes):
             raise self._unproven(place.block, "a partial update and a deletion of one row")
@@ -234,9 +226,6 @@ class Merging:
 
         Releases before 1.0 merge records of the log with each other by their ordering values.
         Source: OverwriteWithLatestAvroPayload, preCombine; HoodieMergedLogRecordScanner of 0.15.
-
-        Raises:
-            UnsupportedFeatureError: the winner depends on the release that reads.
         """
         values = newer.ordering, older.ordering
         if not self.plan.blocks[older.block].is_deletes and None not in values and is_less(*values):
@@ -251,11 +240,7 @@ class Merging:
         return less
 
     def _positions(self, path: str, block: LogBlock, count: int) -> list[int] | None:
-        """Return the base file rows that the header of a block gives; None if it gives none.
-
-        Raises:
-            LogBlockError: the positions are damaged.
-        """
+        """Return the base file rows that the header of a block gives; None if it gives none."""
         span, base = block.places.get(Header.POSITIONS), self.plan.base
         if span is None or base is None or block.texts.get(Header.BASE_INSTANT) != requested_of(base):
             return None

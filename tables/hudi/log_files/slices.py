@@ -88,10 +88,6 @@ class GroupReader:
         A torn block counts as damage if its instant had completed and names the log file; if the torn block
         does not tell its instant, any completed instant that names the file is enough. Other torn blocks are
         left by writers that died, or by tasks that died and were retried.
-
-        Raises:
-            LogBlockError: a torn block counts as damage, or a completed instant names the file, and the file
-                has no block.
         """
         blocks = list_blocks(self.storage, log.path)
         if not blocks and self.is_written(log, ""):
@@ -120,9 +116,6 @@ class GroupReader:
         A log file written before the table's upgrade is named after the instant of its base file. It is read
         only if that instant had completed when the instant of the block was requested: a log file of a
         compaction or bucket split that was pending then is refused.
-
-        Raises:
-            UnsupportedFeatureError: the block is of a kind that is not read.
         """
         if block.type is BlockType.HFILE:
             raise refused_block(self.storage, block, "log blocks of HFile")

@@ -91,11 +91,7 @@ class Assembly:
         self._chunks, self._first, self._rows = [], self._size, self._rows + rows
 
     def _copy(self, path: str, start: int, size: int) -> None:
-        """Plan to copy bytes of a file; bytes contiguous in both files become one piece.
-
-        Raises:
-            ValueError: the offset or size is negative, as a damaged footer may state.
-        """
+        """Plan to copy bytes of a file; bytes contiguous in both files become one piece."""
         if start < 0 or size < 0:
             raise ValueError(f"{size} bytes at {start} are none of {path}")
         last = self._pieces[-1]

@@ -163,11 +163,7 @@ class _Part(NamedTuple):
 def _excerpted(
     layout: Layout, source: pa.NativeFile, path: str, cuts: Sequence[Cut], groups: Groups, threads: bool
 ) -> dict[str, pa.ChunkedArray]:
-    """Read columns, by id, from an excerpt of their pages.
-
-    Raises:
-        DataFileError: the excerpt cannot be made or decoded.
-    """
+    """Read columns, by id, from an excerpt of their pages."""
     alike: dict[tuple[bytes, ...], list[Cut]] = {}
     for cut in cuts:
         alike.setdefault(tuple(pages.same_rows for pages in cut.pages), []).append(cut)

@@ -97,11 +97,7 @@ def _sparse(
 
 
 def _read(rows: pa.Table, source: Longs, counts: Longs, inputs: Sequence[Input]) -> Longs:
-    """Return the positions of sparse postings in their old row spaces.
-
-    Raises:
-        CorruptIndexError: the positions fail the checks.
-    """
+    """Return the positions of sparse postings in their old row spaces."""
     extents = np.array([i.rows for i in inputs], dtype=np.int64)
     sparse = Gaps.of(rows, counts, int(extents.max()))
     twice = np.flatnonzero(numpy_of(rows["bitmap"].is_valid()))
@@ -186,11 +182,7 @@ class _Bitmaps:
         self._held = self._sparse.held.tolist()
 
     def moved(self, at: int) -> BitMap:
-        """Return the posting of row `at`, moved to the merged row space.
-
-        Raises:
-            CorruptIndexError: the posting fails the checks.
-        """
+        """Return the posting of row `at`, moved to the merged row space."""
         origin = self._origins[at]
         moves: Moves = origin.moves
         if not self._held[at]:

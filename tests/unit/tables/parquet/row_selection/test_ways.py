@@ -69,7 +69,7 @@ def test_any_rows_of_any_layout_by_any_way_are_the_rows_that_were_written(
         pq.write_table(TABLE.slice(0, rows), path, **layout)
         slice_ = FileSlice("f.parquet", path.stat().st_size, 0, rows)
         wanted = np.array(at, dtype=np.uint64)
-        for _ in range(3):  # pages that are asked for again are kept
+        for _ in range(3):
             found = pa.concat_tables(fetch(LocalStorage(folder), slice_, columns, wanted, way)).to_pydict()
             assert found == {column.id: [VALUES[column.id][place] for place in at] for column in columns}
 
@@ -126,7 +126,7 @@ def test_files_of_other_types_columns_and_partitions_are_read_together_as_each_b
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damaged: bool, remote: bool
 ) -> None:
     monkeypatch.setattr(ways, "_BY_QUESTION", -1.0)
-    monkeypatch.setattr(ways, "FEW_PAGES", -1)
+    monkeypatch.setattr(ways, "_FEW_PAGES", -1)
     questions = list[bytes]()
     monkeypatch.setattr(
         mask, "wanted_rows", lambda polars, data: (questions.append(data), wanted_rows(polars, data))[1]
