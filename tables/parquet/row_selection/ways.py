@@ -57,7 +57,7 @@ _PACKED_BATCH = 28 << 20
 """Most compressed bytes of such a batch: the C library maps blocks over 32 MiB anew each time."""
 _BATCH_ROWS = 1 << 20
 _FEW_PAGES, _FEW_COLUMNS = 8, 64
-"""Of rows in at most so many pages and columns, the pages are found before a method is chosen."""
+"""The most pages, and columns, of which the pages are found before a method is chosen."""
 _PAGE = 20_000
 """Assumed rows per page before the pages are found; usual writers make such pages or smaller ones."""
 _SAMPLED = 16
