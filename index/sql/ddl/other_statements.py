@@ -7,18 +7,16 @@ from collections.abc import Sequence
 
 from tailbit.errors import PredicateError
 from tailbit.index.sql.ddl.refusals import USAGE, refuse_statement
-from tailbit.index.sql.syntax.hints import CLAUSES
+from tailbit.index.sql.syntax.hints import CLAUSES, of_clause
 from tailbit.index.sql.syntax.tokens import Token, tokens_of
 
 _IN_SPARK = CLAUSES["INSERT"]
 _AT_ONCE = "Leave it out: an index is used as soon as it is there."
 _FIRST_WORDS = {
-    **{word: CLAUSES[word] for word in "INSERT UPDATE DELETE MERGE TRUNCATE REPLACE SELECT FROM".split()},
-    **dict.fromkeys(
-        "COPY LOAD RESTORE CLONE MSCK REPAIR ANALYZE REORG CACHE COMMENT GRANT REVOKE".split(), _IN_SPARK
-    ),
+    **dict.fromkeys("INSERT UPDATE DELETE MERGE TRUNCATE REPLACE COPY LOAD".split(), _IN_SPARK),
+    **dict.fromkeys("RESTORE CLONE MSCK REPAIR ANALYZE REORG CACHE COMMENT GRANT REVOKE".split(), _IN_SPARK),
     **dict.fromkeys(("SET", "RESET", "USE"), _AT_ONCE),
-    **dict.fromkeys(("WITH", "VALUES", "TABLE", "WHERE"), CLAUSES["VALUES"]),
+    **dict.fromkeys(("SELECT", "WITH", "VALUES", "FROM", "TABLE", "WHERE"), CLAUSES["VALUES"]),
     "EXPLAIN": 'Write tailbit explain TABLE "condition".',
     "CALL": "Write one of tailbit compact, tailbit vacuum, tailbit verify and tailbit repair.",
     "OPTIMIZE": "Run it in Spark for the table; for its index: tailbit compact TABLE.",
@@ -80,7 +78,9 @@ def refuse_other(text: str, tokens: Sequence[Token]) -> None:
         return
     if first.text in _FIRST_WORDS:
         reason = f"{first.text} begins no statement about indexes"
-        refuse_statement(text, reason, first.start, _FIRST_WORDS[first.text])
+        hint = _FIRST_WORDS[first.text]
+        hint = of_clause(tokens, first) if hint == CLAUSES["VALUES"] else hint
+        refuse_statement(text, reason, first.start, hint)
     second = tokens[1] if first.text in USAGE else first
     if second.kind == "word" and second.text in _OBJECTS:
         shown = first.text in ("SHOW", "DESCRIBE", "DESC")

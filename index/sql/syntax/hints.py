@@ -24,7 +24,7 @@ _FACETS = (
     'table.where("condition").facets("COLUMN").'
 )
 _ONE_TABLE = "Ask each table by itself; values of the other stand in a list: IN (1, 2)."
-_IN_SPARK = "tailbit answers questions and never writes to the table: run the statement in Spark."
+_IN_SPARK = "tailbit never writes to the table: run the statement in Spark."
 CLAUSES = {
     **dict.fromkeys(("JOIN", "UNION", "INTERSECT", "EXCEPT"), _ONE_TABLE),
     **dict.fromkeys(("GROUP", "HAVING", "DISTINCT"), _FACETS),
@@ -42,7 +42,7 @@ CLAUSES = {
 """
 
 _FUNCTION = "a function before its argument: contains(carrier, 'U'), startswith(carrier, 'U')"
-_LIST = "AND between conditions, a list as dest IN ('SFO', 'LAX') or array('a', 'b'), a number as 1000000"
+_LIST = "AND between conditions, a list of values as IN (1, 2) or array(1, 2), a number as 1000000"
 _GIVEN = '= before a value; for a parameter where("n > ?", [5]) in Python, :n and --param n=5 for a command'
 _FIELD = "a.b for a field, m['k'] for a key, exists(array, x -> x > 1) for a condition on elements"
 _INSTEAD = {
@@ -94,7 +94,7 @@ def stopped(text: str, tokens: Sequence[Token], at: int) -> Told:
     token = tokens[at]
     if (clause := clause_of(tokens, at)) is not None:
         shown = text[clause.start : clause.end]
-        return f"{shown} is no part of a condition", clause.start, _of_clause(tokens, clause)
+        return f"{shown} is no part of a condition", clause.start, of_clause(tokens, clause)
     if token.kind == "end":
         return _of_end(text, tokens, at)
     sign = token.text if token.kind == "sign" else ""
@@ -102,9 +102,10 @@ def stopped(text: str, tokens: Sequence[Token], at: int) -> Told:
         hint = f"Leave it out: {text[: token.start]}" if at else "Write a condition such as carrier = 'UA'."
         return "a semicolon is no part of a condition", token.start, hint
     if sign == ")":
-        opened = _opened(tokens[:at])
-        reason = "something is missing before )" if opened else "a ) closes nothing"
-        return reason, token.start, "Write what belongs there, or leave it out."
+        signs = re.findall(r"'[^']*'|[()]", text[: token.start])
+        if signs.count("(") > signs.count(")"):
+            return "something is missing before )", token.start, _around(tokens, at) or GENERAL
+        return "a ) closes nothing", token.start, "Leave it out, or write ( where it begins."
     shown = text[token.start : token.end]
     shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}..."
     if _DATE.search(text, max(0, token.start - 20), token.end):
@@ -123,7 +124,7 @@ def clause_of(tokens: Sequence[Token], at: int) -> Token | None:
     return token if token.kind == "word" and token.text in CLAUSES and not behind_is else None
 
 
-def _of_clause(tokens: Sequence[Token], clause: Token) -> str:
+def of_clause(tokens: Sequence[Token], clause: Token) -> str:
     """Return what to write instead of a clause; a SELECT is told by its most special clause."""
     if clause.text not in ("SELECT", "FROM"):
         return CLAUSES[clause.text]

@@ -425,12 +425,13 @@ REFUSED = [
     (
         "SELECT count(*) FROM t WHERE a = 1",
         "SELECT begins no statement about indexes at character 1",
-        'Write: tailbit count t "a = 1"; in Python: table.where("a = 1").count()',
+        'Write tailbit count TABLE "condition", or tailbit summary TABLE COLUMN for sums and extremes; '
+        "in Python: answer.count(), answer.sum().",
     ),
     (
         "WITH x AS (SELECT 1) SELECT * FROM x",
         "WITH begins no statement about indexes at character 1",
-        "Ask by a condition: tailbit count TABLE \"carrier = 'UA'\"; tailbit --help lists the commands.",
+        "Give only a condition, such as carrier = 'UA'; tailbit --help lists the commands.",
     ),
     (
         "INSERT INTO t VALUES (1)",
