@@ -39,7 +39,6 @@ SPEAKS = {
     "streaming/java/session.py": "the settings of a session that writes Delta tables",
     "tailbit/cli/questions/views.py": "to_delta, as a command",
     "tailbit/cli/main.py": "the command line's own page, which says what tailbit is for",
-    "tailbit/spark/functions.py": "what to ask of an accelerated Delta table instead",
     "tailbit/errors.py": "DeletionVectorError, the HiddenRowsError of Delta",
     "tailbit/vacuumed.py": "names VACUUM as an example",
     "index/sql/generated.py": "the protocol in which generated columns are described",
