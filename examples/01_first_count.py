@@ -29,8 +29,8 @@ for day in range(1, 6):
     )
     write_deltalake(table, orders, mode="overwrite" if day == 1 else "append")
 
-# `--once`: catch up and stop. Without it, the command starts Spark, and follows the table until it gets SIGTERM
-# or Ctrl-C.
+# `--once`: catch up and stop. Without it, the command starts Spark, and follows the table until it gets
+# SIGTERM or Ctrl-C.
 index = ["tailbit", "run", table, "--columns", "country,device,status", "--once", "--quiet"]
 subprocess.run(index, check=True)
 
