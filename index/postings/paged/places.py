@@ -246,8 +246,12 @@ class Group:
 _A_PAGE = 2
 """More pages than half of a row group cost more by themselves than the row group as a whole."""
 
-_OFTEN = 16
-"""A row group of which lookups have asked for more than a sixteenth is decoded whole and cached."""
+_OFTEN = 4
+"""A row group of which lookups have asked for more than a quarter is decoded whole and cached.
+
+The whole row group costs about as much as all of its pages, each by itself, whatever its keys are: so a lookup
+pays at most some four times for later ones.
+"""
 
 _PLACE_BYTES = 200
 """Bytes of memory that the places of one page of each column take, about."""
