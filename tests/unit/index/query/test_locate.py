@@ -17,7 +17,16 @@ from click.testing import CliRunner
 from deltalake import write_deltalake
 
 import tailbit
-from support.tables import EIGHT_FLIGHTS, eight_flights, flipped_pages, index_files, index_of, with_vectors
+from support.delta_builder import DeltaBuilder
+from support.tables import (
+    EIGHT_FLIGHTS,
+    VECTORS,
+    eight_flights,
+    flipped_pages,
+    index_files,
+    index_of,
+    with_vectors,
+)
 from tailbit.cli.main import cli
 from tailbit.cli.questions.locate import keys_of_file
 from tailbit.errors import ColumnTypeError, UnknownColumnError, UsageError
@@ -105,6 +114,23 @@ def test_hidden_rows_are_not_located(table_path: str) -> None:
     with_vectors(table_path, ("k",))
     found = tailbit.open(table_path).locate([0, 1, 4, 11], on="k")
     assert [path for _, path, _ in places(found)] == [None, "f0.parquet", None, "f1.parquet"]
+
+
+@pytest.mark.parametrize("many", [1, 40, 3000])
+def test_rows_hidden_among_few_and_among_many_located_ones_are_left_out(table_path: str, many: int) -> None:
+    hidden = [0, 17, 1500, 2998, 2999]
+    builder = DeltaBuilder(table_path).create(pa.schema([("k", pa.int64()), ("g", pa.int64())]), **VECTORS)
+    rows = pa.table({"k": range(3000), "g": [k % 3 for k in range(3000)]})
+    builder.commit([builder.data_file(rows, "f.parquet")])
+    (vector,) = builder.stored_vectors(hidden)
+    builder.commit(builder.hide("f.parquet", vector))
+    index_of(table_path, ["k", "g"])
+    opened = tailbit.open(table_path)
+    keys = [0, *range(3000 - many, 3000)]
+    by_key = {key: position for key, _, position in places(opened.locate(keys, on="k"))}
+    assert by_key == {key: None if key in hidden else key for key in keys}
+    of_group = [position for _, _, position in places(opened.locate([2], on="g"))]
+    assert of_group == [k for k in range(2, 3000, 3) if k not in hidden]
 
 
 def test_damaged_postings_are_set_aside_and_the_data_is_read(
