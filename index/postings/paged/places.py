@@ -249,8 +249,8 @@ _A_PAGE = 2
 _OFTEN = 4
 """A row group of which lookups have asked for more than a quarter is decoded whole and cached.
 
-The whole row group costs about as much as all of its pages, each by itself, whatever its keys are: so a lookup
-pays at most some four times for later ones.
+The whole row group costs about as much as all of its pages, each by itself, whatever its keys are: lookups
+have paid a quarter of it by then.
 """
 
 _PLACE_BYTES = 200
