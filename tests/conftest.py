@@ -42,7 +42,9 @@ take turns, so that of the other workers one waits while one computes, and a pla
 LONGEST = (
     *("test_many_tables.py", "test_kill_points.py", "test_hangs.py", "test_hangs_many.py"),
     *("test_spark_deployments.py", "test_spark_releases.py", "test_kill_spark.py", "test_silent_cluster.py"),
-    *("test_demo.py", "test_packed_hudi_tables.py", "test_fuzzed_histories.py", "test_fuzzed_keys.py"),
+    *("test_demo.py", "test_faulty_store.py", "test_examples.py", "test_endings.py", "test_odd_logs.py"),
+    *("test_azure_tables.py", "test_mending.py", "test_main.py", "test_proposals.py"),
+    *("test_packed_hudi_tables.py", "test_fuzzed_histories.py", "test_fuzzed_keys.py"),
 )
 """Files that take longest of their kind. They start first, so that no worker idles in the end."""
 

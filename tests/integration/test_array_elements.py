@@ -17,6 +17,7 @@ from support.histories import SparkHistory
 from support.oracle import spark_positions
 from support.predicates import COLUMNS, Asked, Predicate, random_predicates
 from support.profiles import chosen, seeds
+from support.replay import run
 from tailbit.streaming.settings import StreamSettings
 
 TYPES = {
@@ -66,6 +67,12 @@ class ArrayHistory(SparkHistory):
         return "tags", self.rng.choice(("array('a', NULL, 'a')", "array()", "NULL", "array('zz', 'a b')"))
 
 
+@pytest.fixture
+def spark(replayed_spark: Any) -> Any:
+    """A session for what is not recorded."""
+    return replayed_spark
+
+
 @pytest.mark.parametrize("seed", seeds(1))
 def test_every_answer_about_arrays_is_what_spark_answers(spark: Any, table_path: str, seed: int) -> None:
     rng = random.Random(seed)
@@ -90,8 +97,8 @@ def test_every_answer_about_arrays_is_what_spark_answers(spark: Any, table_path:
     compare("complete")
     history.dml(f"DELETE FROM {history.name} WHERE id > 20")
     history.optimize()
-    spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
-    spark.sql(f"VACUUM {history.name} RETAIN 0 HOURS")
+    unchecked = {"spark.databricks.delta.retentionDurationCheck.enabled": "false"}
+    run(spark, f"VACUUM {history.name} RETAIN 0 HOURS", settings=unchecked)
     head = history.head()
     Drive(table_path, index).drain()
     tailbit.open(table_path).compact()

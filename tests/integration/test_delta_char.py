@@ -11,6 +11,7 @@ import pytest
 import tailbit
 from support.delta_builder import DeltaBuilder
 from support.judged import JudgedTable
+from support.verdicts import digest_of
 from tailbit.errors import PredicateError
 
 
@@ -76,6 +77,16 @@ def rows(values: Sequence[str | None]) -> pa.Table:
     )
 
 
+def append(table: JudgedTable, added: pa.Table, partition: dict[str, str | None]) -> None:
+    """Commit a file whose texts are as they are given, without Spark."""
+
+    def act() -> None:
+        builder = DeltaBuilder.of(table.path)
+        builder.commit([builder.data_file(added, partition=partition)])
+
+    table.write(["append", digest_of(added), partition], act)
+
+
 @pytest.mark.supports("Types", "char(n)", "exact", note="compared by = <=> <> < <= > >= IN BETWEEN")
 @pytest.mark.supports("Types", "varchar(n)", "exact")
 def test_char_compares_as_in_spark_whether_files_hold_the_spaces_or_not(spark: Any, table_path: str) -> None:
@@ -85,8 +96,7 @@ def test_char_compares_as_in_spark_whether_files_hold_the_spaces_or_not(spark: A
         " partitioned by (p)",
         "insert into {t} values ('a', 'abc', 'a ', 'a', 'a'), ('abc', 'ab', 'abcd', 'abc', 'abc')",
     )
-    builder = DeltaBuilder.of(table_path)
-    builder.commit([builder.data_file(rows(VALUES), partition={"p": "ab"})])
+    append(table, rows(VALUES), {"p": "ab"})
     table.judge(*CHAR, versions=[2])
 
 
@@ -94,8 +104,7 @@ def test_char_compares_as_in_spark_whether_files_hold_the_spaces_or_not(spark: A
 def test_a_char_column_that_becomes_a_string_loses_its_spaces(spark: Any, table_path: str) -> None:
     table = JudgedTable(spark, table_path, ["c"])
     table.sql("create table {t} (c char(3), v varchar(2)) using delta")
-    builder = DeltaBuilder.of(table_path)
-    builder.commit([builder.data_file(rows(["a", "ab ", None]).select(["c", "v"]))])
+    append(table, rows(["a", "ab ", None]).select(["c", "v"]), {})
     table.follow()
     table.sql(
         "alter table {t} alter column c type string",

@@ -45,13 +45,17 @@ def test_every_kind_of_overwrite_is_followed(spark: Any, table_path: str) -> Non
         "insert overwrite {t} values (7, 'x', 'q'), (8, null, 'new')",
         spark__sql__sources__partitionOverwriteMode="dynamic",
     )
-    rows = spark.sql("select 3 as a, 'y' as b, 'q' as p union all select 9, null, 'x'")
-    write = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
-    write.partitionBy("b").save(table_path)
+
+    def overwrite(query: str, *partition_by: str) -> None:
+        def act() -> None:
+            writer = spark.sql(query).write.format("delta").mode("overwrite")
+            writer.option("overwriteSchema", "true").partitionBy(*partition_by).save(table_path)
+
+        table.write(["overwrite", query, partition_by], act)
+
+    overwrite("select 3 as a, 'y' as b, 'q' as p union all select 9, null, 'x'", "b")
     table.follow()
-    spark.sql("select 'x' as b, 3L as a").write.format("delta").mode("overwrite").option(
-        "overwriteSchema", "true"
-    ).save(table_path)
+    overwrite("select 'x' as b, 3L as a")
     table.sql("insert into {t} values (null, 4)", "truncate table {t}")
     table.judge(*QUESTIONS)
     table.judge_facets("a", "b")
@@ -63,7 +67,6 @@ def test_a_table_replaced_and_restored_to_before_it_has_its_old_files_again(
 ) -> None:
     table = JudgedTable(spark, table_path, ["a", "b", "p"])
     using = f"using delta partitioned by (p) location '{table_path}'"
-    spark.sql("drop table if exists replaced")
     table.sql(
         f"create table replaced (a int, b string, p string) {using}",
         "insert into {t} values (1, 'x', 'q'), (3, 'y', null)",
@@ -101,7 +104,7 @@ def test_rows_that_move_and_commits_that_change_nothing_are_followed(spark: Any,
         "insert into {t} select * from {t} where false",
         "alter table {t} set tblproperties ('delta.dataSkippingNumIndexedCols'='1')",
     )
-    compute_statistics(spark, table_path)
+    table.write("compute statistics", lambda: compute_statistics(spark, table_path))
     table.judge(*QUESTIONS, "b = 'm'")
     table.judge_facets("a", "b")
 

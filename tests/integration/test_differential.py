@@ -25,6 +25,12 @@ STEPS = 9
 PREDICATES = 30
 
 
+@pytest.fixture
+def spark(replayed_spark: Any) -> Any:
+    """A session for what is not recorded."""
+    return replayed_spark
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_every_answer_is_what_spark_answers(spark: Any, table_path: str, seed: int) -> None:
     rng = random.Random(seed)

@@ -13,7 +13,10 @@ from typing import Any
 import pyarrow as pa
 
 from support.predicates import POOLS, literal
+from support.replay import run, write
 from support.spark_session import session_settings
+from support.verdicts import digest_of
+from tailbit.tables import open_table
 
 SCHEMA = pa.schema(
     [
@@ -168,17 +171,16 @@ class SparkHistory(History):
         return f"delta.`{self.path}`"
 
     def head(self) -> int:
-        return int(self.spark.sql(f"DESCRIBE HISTORY {self.name} LIMIT 1").collect()[0]["version"])
+        return open_table(self.path).head()
 
     def create(self, rows: pa.Table) -> None:
-        writer = self.frame(rows).write.format("delta").partitionBy("region")
-        writer.option("delta.enableDeletionVectors", "true").save(self.path)
+        self._save("create", rows, partitionBy="region", **{"delta.enableDeletionVectors": "true"})
 
     def append(self, rows: pa.Table) -> None:
-        self.frame(rows).write.format("delta").mode("append").save(self.path)
+        self._save("append", rows)
 
     def overwrite(self, rows: pa.Table) -> None:
-        self.frame(rows).write.format("delta").mode("overwrite").save(self.path)
+        self._save("overwrite", rows)
 
     def delete(self, condition: str) -> None:
         self.dml(f"DELETE FROM {self.name} WHERE {condition}")
@@ -187,29 +189,49 @@ class SparkHistory(History):
         self.dml(f"UPDATE {self.name} SET {column} = {value} WHERE {condition}")
 
     def merge(self, rows: pa.Table) -> None:
-        self.frame(unique(rows)).createOrReplaceTempView("incoming")
-        self.dml(
+        statement = (
             f"MERGE INTO {self.name} t USING incoming s ON t.id = s.id "
             "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
         )
+        settings, distinct = self._vectors(), unique(rows)
+
+        def act() -> None:
+            self.frame(distinct).createOrReplaceTempView("incoming")
+            with session_settings(self.spark, settings):
+                self.spark.sql(statement)
+
+        write(self.spark, [statement, settings, digest_of(distinct)], act)
 
     def optimize(self) -> None:
-        self.spark.sql(f"OPTIMIZE {self.name}")
+        run(self.spark, f"OPTIMIZE {self.name}")
 
     def restore(self, version: int) -> None:
-        self.spark.sql(f"RESTORE TABLE {self.name} TO VERSION AS OF {version}")
+        run(self.spark, f"RESTORE TABLE {self.name} TO VERSION AS OF {version}")
 
     def frame(self, rows: pa.Table) -> Any:
         """Rows as one Spark partition, so that a small append is a small number of files."""
         return self.spark.createDataFrame(rows).coalesce(1)
 
+    def _save(self, mode: str, rows: pa.Table, **options: str) -> None:
+        def act() -> None:
+            writer = self.frame(rows).write.format("delta").mode(mode.replace("create", "errorifexists"))
+            named = {name: value for name, value in options.items() if name != "partitionBy"}
+            if "partitionBy" in options:
+                writer = writer.partitionBy(options["partitionBy"])
+            writer.options(**named).save(self.path)
+
+        write(self.spark, [mode, options, self.path, digest_of(rows)], act)
+
     def dml(self, statement: str) -> None:
         """Run a statement; two times in three it hides rows by deletion vectors, else it rewrites files."""
+        run(self.spark, statement, settings=self._vectors())
+
+    def _vectors(self) -> dict[str, str]:
         vectors = str(self.rng.random() < 0.67).lower()
         kinds = ("delete", "update", "merge")
-        names = (f"spark.databricks.delta.{kind}.deletionVectors.persistent" for kind in kinds)
-        with session_settings(self.spark, dict.fromkeys(names, vectors)):
-            self.spark.sql(statement)
+        return dict.fromkeys(
+            (f"spark.databricks.delta.{kind}.deletionVectors.persistent" for kind in kinds), vectors
+        )
 
 
 def unique(rows: pa.Table) -> pa.Table:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 from urllib.parse import unquote, urlparse
@@ -21,9 +21,8 @@ from support.acceleration import patiently_accelerated
 from support.drive import Drive
 from support.oracle import Positions, as_lists
 from support.profiles import PROOF, chosen
-from support.replay import ReplayedSpark
+from support.replay import answer, forget_logs, run, write
 from support.rows import as_python, canonical
-from support.spark_session import session_settings
 from tailbit.api import IndexedTable
 from tailbit.errors import TailbitError
 from tailbit.tables import Table, open_table
@@ -62,7 +61,6 @@ class JudgedTable:
 
     def __init__(self, spark: Any, path: str, indexed: Sequence[str], index: str | None = None) -> None:
         self.spark, self.path, self.indexed = spark, path, list(indexed)
-        self._replay = spark.replay if isinstance(spark, ReplayedSpark) else None
         self.index = index or f"{path}/_tailbit"
         self._followed: Drive | None = None
         self._opened: tailbit.IndexedTable | None = None
@@ -79,27 +77,13 @@ class JudgedTable:
         """
         named = {key.replace("__", "."): value for key, value in settings.items()}
         for statement in statements:
-            self._run(statement.replace("{t}", self.name), named)
+            run(self.spark, statement.replace("{t}", self.name), settings=named)
             if follow:
                 self.follow()
 
-    def _run(self, statement: str, settings: Mapping[str, str]) -> None:
-        def act() -> None:
-            with session_settings(self.spark, settings):
-                self.spark.sql(statement)
-
-        self.write([statement, dict(settings)], act)
-
     def write(self, what: object, act: Callable[[], object]) -> None:
-        """Have Spark write by `act`; `what` it writes is a JSON value, by which the files are recorded."""
-        if self._replay is None:
-            act()
-        else:
-            self._replay.run(what, act)
-
-    def _answer(self, question: object, ask: Callable[[], Any]) -> Any:
-        """Return what Spark answers to a question, a JSON value, or has answered when it was recorded."""
-        return ask() if self._replay is None else self._replay.answer(question, ask)
+        """Have Spark write by `act` what a JSON value names."""
+        write(self.spark, what, act)
 
     def follow(self) -> None:
         """Let the index take in what is new."""
@@ -115,9 +99,7 @@ class JudgedTable:
 
     def forget(self) -> None:
         """Spark forgets what it knows of logs: the files were changed behind its back."""
-        if isinstance(self.spark, ReplayedSpark) and not self.spark.is_started:
-            return
-        self.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+        forget_logs(self.spark)
 
     def judge(
         self, *predicates: str, versions: Sequence[int] | None = None, zone: str = "UTC", rows: bool = True
@@ -144,8 +126,10 @@ class JudgedTable:
                 self._compare_plain_sql(expected)
         if self._opened is not None:
             self._compare("followed, and open from the first", self._opened, expected, zone)
-        there = self._answer(
-            ["at head", self.indexed], lambda: [name for name in self.indexed if self._at_head(name)]
+        there = answer(
+            self.spark,
+            ["at head", self.indexed],
+            lambda: [name for name in self.indexed if self._at_head(name)],
         )
         if there:
             Drive(self.path, built, there).drain()
@@ -169,7 +153,7 @@ class JudgedTable:
             return [[[*at, found] for at, found in answers.items()], [*map(list, rows.items())]]
 
         question = ["judge", self.path, list(versions), list(predicates), zone, whole]
-        answers, rows = self._answer(question, ask)
+        answers, rows = answer(self.spark, question, ask)
         return {(version, text): found for version, text, found in answers}, dict(rows)
 
     def judge_facets(self, *columns: str, version: int | None = None) -> None:
@@ -179,7 +163,7 @@ class JudgedTable:
         """
         at = open_table(self.path).head() if version is None else version
         question = ["facets", self.path, at, list(columns)]
-        for column, expected in self._answer(question, lambda: self._grouped(at, columns)).items():
+        for column, expected in answer(self.spark, question, lambda: self._grouped(at, columns)).items():
             for opened in (
                 tailbit.open(self.path, index=self.index),
                 IndexedTable(open_table(self.path), f"{self.path}-none"),

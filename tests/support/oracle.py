@@ -7,7 +7,7 @@ are judged in one pass over its rows.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from support.histories import SCHEMA
 from support.predicates import Predicate
+from support.replay import answer
 
 Positions = dict[str, list[int]]
 
@@ -28,6 +29,14 @@ def spark_positions(
     spark: Any, path: str, versions: Sequence[int], predicates: Sequence[Predicate]
 ) -> dict[int, list[Positions]]:
     """What Spark says of versions of one schema, in one job; the rows come from Delta's own reader."""
+    question = ["positions", path, list(versions), [predicate.spark for predicate in predicates]]
+    found = answer(spark, question, lambda: list(_spark_positions(spark, path, versions, predicates)))
+    return dict(zip(versions, found, strict=True))
+
+
+def _spark_positions(
+    spark: Any, path: str, versions: Sequence[int], predicates: Sequence[Predicate]
+) -> Iterator[list[Positions]]:
     judged = [f"({p.spark}) <=> TRUE AS p{n}" for n, p in enumerate(predicates)]
     where = ["_metadata.file_path AS file", "_metadata.row_index AS position"]
     frames = [
@@ -38,12 +47,10 @@ def spark_positions(
         for version in versions
     ]
     whole = reduce(lambda a, b: a.union(b), frames).toArrow()
-    found = {}
     for version in versions:
         table = whole.filter(pc.equal(whole["version"], version))
         names = [relative(path, unquote(urlparse(f).path)) for f in table["file"].to_pylist()]
-        found[version] = _by_predicate(names, table["position"].to_pylist(), table, len(predicates))
-    return found
+        yield _by_predicate(names, table["position"].to_pylist(), table, len(predicates))
 
 
 def duckdb_positions(path: str, version: int, predicates: Sequence[Predicate]) -> list[Positions]:

@@ -54,6 +54,7 @@ class ReplayedSpark:
         return "session" in self.__dict__
 
     def __getattr__(self, name: str) -> Any:
+        self.replay.notice_use()
         return getattr(self.session, name)
 
 
@@ -83,8 +84,11 @@ def run(spark: Any, *statements: str, settings: Mapping[str, str] | None = None)
 
 def forget_logs(spark: Any) -> None:
     """Spark forgets what it knows of logs: the files were changed behind its back."""
-    if not isinstance(spark, ReplayedSpark) or spark.is_started:
-        spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+    if isinstance(spark, ReplayedSpark):
+        if not spark.is_started:
+            return
+        spark = spark.session
+    spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
 
 
 class Replay:
@@ -95,6 +99,11 @@ class Replay:
         self._is_live = PROOF or (not RECORDING and verdicts.recorded(LIVE, "", test) is not None)
         self._made: list[tuple[str, str, object, Any]] = []
         self._files_left: Files = {}
+        self._is_asking = False
+
+    def notice_use(self) -> None:
+        """Take the test for one that needs Spark, if it uses the session outside of what is recorded."""
+        self._is_live |= not self._is_asking
 
     def run(self, statement: object, act: Callable[[], object]) -> None:
         """Run a statement by `act`, or put the files in place that it left when it was recorded."""
@@ -121,12 +130,17 @@ class Replay:
         """Return what is recorded; else ask Spark, and from then on always."""
         told, about = _moved(question, str(self._root), ROOT), _digest(before)
         if not self._is_live and not RECORDING:
-            if (answer := self._verdicts.recorded(kind, about, told)) is not None:
-                return answer
+            for known in (f"{about} {self._test}", about):
+                if (answer := self._verdicts.recorded(kind, known, told)) is not None:
+                    return answer
             self._is_live = True
             self._verdicts.unrecorded += 1
         self._is_live |= before != self._files_left
-        answer = ask()
+        self._is_asking = True
+        try:
+            answer = ask()
+        finally:
+            self._is_asking = False
         self._made.append((kind, about, told, answer))
         return answer
 
@@ -134,8 +148,10 @@ class Replay:
         """Record what the test asked, if this run records."""
         if RECORDING and self._is_live:
             self._made = [(LIVE, "", self._test, True)]
-        for made in self._made if RECORDING else ():
-            self._verdicts.record(*made)
+        for kind, about, told, answer in self._made if RECORDING else ():
+            # Tests that begin alike do not find the same files after that.
+            taken = self._verdicts.has_used(kind, about, told)
+            self._verdicts.record(kind, f"{about} {self._test}" if taken else about, told, answer)
 
     def _files(self) -> Files:
         """Return the files in the folder of the test that Spark may have written, by their relative paths."""

@@ -65,6 +65,10 @@ class Verdicts:
         self._used.add(key)
         return decoded(self._answers[key]) if key in self._answers else None
 
+    def has_used(self, kind: str, about: str, question: object) -> bool:
+        """Return whether this run has asked for the answer to a question, or recorded it."""
+        return key_of(kind, about, question) in self._used
+
     def record(self, kind: str, about: str, question: object, answer: Any) -> None:
         """Record the answer to one question."""
         key = key_of(kind, about, question)

@@ -137,3 +137,42 @@ def test_a_test_whose_questions_are_all_recorded_is_any_workers(
     assert worker("test_asked.py::test_a") == "tests/integration/test_asked.py"
     assert worker("test_asked.py::test_b[1]") == scheduling.SHARED
     assert worker("test_without_a_record.py::test_a") == scheduling.SHARED
+
+
+def test_tests_that_begin_alike_have_their_own_files(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, roots: list[Path]
+) -> None:
+    page, recorded = tmp_path / "x.arrow", Verdicts(tmp_path / "x.arrow")
+    for module in (replay, verdicts):
+        monkeypatch.setattr(module, "RECORDING", True)
+    for root, test in zip(roots, ("test_x", "test_y"), strict=True):
+        asked(Replay(recorded, test, root), Writer(root, f"rows of {test}"))
+    recorded.save()
+    for module in (replay, verdicts):
+        monkeypatch.setattr(module, "RECORDING", False)
+    for test in ("test_x", "test_y"):
+        root = tmp_path / test
+        (root / "table").mkdir(parents=True)
+        writer = Writer(root)
+        asked(Replay(Verdicts(page), test, root), writer)
+        assert writer.asked == 0
+        assert (root / "table" / "1").read_text() == f"rows of {test}"
+
+
+def test_a_test_that_uses_the_session_itself_is_recorded_as_one_that_needs_spark(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, roots: list[Path]
+) -> None:
+    page = tmp_path / "x.arrow"
+    for module in (replay, verdicts):
+        monkeypatch.setattr(module, "RECORDING", True)
+    recorded = Verdicts(page)
+    session = replay.ReplayedSpark(lambda: "a session", Replay(recorded, "test_x", roots[0]))
+    writer = Writer(roots[0])
+    replay.write(session, "rows", lambda: (session.upper(), writer.write()))
+    session.replay.close()
+    recorded.save()
+    assert Verdicts(page).recorded(replay.LIVE, "", "test_x") is None
+    assert session.upper() == "A SESSION"
+    session.replay.close()
+    recorded.save()
+    assert Verdicts(page).recorded(replay.LIVE, "", "test_x") is True
