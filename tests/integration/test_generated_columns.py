@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import tailbit
+from support.scans import candidates
 from support.tables import index_of
-from tailbit.index.query.candidates import candidates
 
 ROWS = "SELECT id AS k, DATE'2024-01-01' + CAST(id % 90 AS INT) AS day FROM range(900)"
 

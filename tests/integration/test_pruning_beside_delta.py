@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import tailbit
-from tailbit.index.query.candidates import candidates
+from support.scans import candidates
 
 FILES, ROWS_OF_A_FILE = 8, 100
 ROWS = """

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import tailbit
+from tailbit.index.query.candidates import candidate_numbers
+from tailbit.index.query.selection import Selection
 from tailbit.index.scanning.scan import Scan, count, scan
+from tailbit.tables.model import FileSlice
 
 
 def scans_of(path: str, predicate: str) -> tuple[tailbit.IndexedTable, list[Scan]]:
@@ -32,3 +35,8 @@ def positions(
 def counted(table: tailbit.IndexedTable, scans: Sequence[Scan], by_polars: bool | None = None) -> int:
     """How many rows scans of a table find."""
     return count(table.where()._selection.storage, scans, by_polars)
+
+
+def candidates(selection: Selection) -> list[FileSlice]:
+    """The files that neither the index nor the log prunes, in path order."""
+    return selection.snapshot.files.at(candidate_numbers(selection))

@@ -10,8 +10,8 @@ import pytest
 
 import tailbit
 from support.delta_builder import DeltaBuilder
+from support.scans import candidates
 from support.tables import VECTORS, break_bitmaps, half_built, index_of
-from tailbit.index.query.candidates import candidates
 
 PREDICATES = {
     None: "abc",

@@ -14,8 +14,8 @@ import pytest
 
 import tailbit
 from support.delta_builder import DeltaBuilder, field_json
+from support.scans import candidates
 from support.tables import index_of
-from tailbit.index.query.candidates import candidates
 
 TEXTS = ["5", "05", "x", "", None, "ß", "I", "i", "2024-02-03"]
 NUMBERS = [0, 1, -1, 7, 2**31 - 1, -(2**31), None]

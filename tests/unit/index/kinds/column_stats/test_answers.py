@@ -16,9 +16,9 @@ import tailbit
 from support.column_stats import definition
 from support.delta_builder import DeltaBuilder
 from support.drive import Drive
+from support.scans import candidates
 from support.tables import flipped_pages, index_files
 from tailbit.index.maintenance.alter import alter
-from tailbit.index.query.candidates import candidates
 from tailbit.index.store.table import MetadataTable
 
 SCHEMA = pa.schema(
