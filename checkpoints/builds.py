@@ -15,11 +15,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from tailbit.base.dataclass import dataclass
+from tailbit.base.wording import counted
 from tailbit.checkpoints.lag import Lag
 from tailbit.checkpoints.signs import MOST_BUILDS, length
-from tailbit.imports.dataclass import dataclass
 from tailbit.index.maintenance.build_extent import BuildExtent, Extent
-from tailbit.wording import counted
 
 SHOWN_S = 1.0
 """A build is shown once it has been at work for as many seconds: a usual batch never is."""

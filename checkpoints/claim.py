@@ -25,6 +25,7 @@ from dataclasses import asdict, replace
 
 import orjson
 
+from tailbit.base.errors import IndexerRunningError, StorageError, UnusableStorageError
 from tailbit.checkpoints.builds import Builds
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.checkpoints.signs import (
@@ -40,7 +41,6 @@ from tailbit.checkpoints.signs import (
     start_of,
     this_machine,
 )
-from tailbit.errors import IndexerRunningError, StorageError, UnusableStorageError
 from tailbit.tables.storage import SMALL, Stat, Storage
 from tailbit.tables.storage.conditional_puts import nothing_written
 

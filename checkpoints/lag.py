@@ -10,8 +10,8 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from tailbit.errors import CommitGapError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import CommitGapError
 from tailbit.tables.model import CommitInfo, Version, after
 from tailbit.tables.storage import one_look
 from tailbit.tables.table import Table

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from tailbit.base.dataclass import dataclass
 from tailbit.checkpoints.offset import Offset
-from tailbit.imports.dataclass import dataclass
 from tailbit.index.model import FileRecord, Ledger, LedgerState
 from tailbit.tables.model import Fingerprint, Version
 

@@ -32,8 +32,8 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable
 
+from tailbit.base.dataclass import dataclass
 from tailbit.checkpoints.offset import Offset, log_start, short_fingerprint, snapshot_start
-from tailbit.imports.dataclass import dataclass
 from tailbit.index.model import Ledger, LedgerState
 from tailbit.tables.model import Fingerprint, Version, after
 from tailbit.tables.table import Table

@@ -16,8 +16,8 @@ from typing import Any
 
 import orjson
 
-from tailbit.errors import MalformedLogError, TailbitError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import MalformedLogError, TailbitError
 from tailbit.tables.storage import SMALL, Stat, Storage, open_storage
 from tailbit.tables.storage.locations import location_of
 

@@ -21,8 +21,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tailbit.arrays import Longs, Mask
-from tailbit.errors import ColumnTypeError
+from tailbit.base.arrays import Longs, Mask
+from tailbit.base.errors import ColumnTypeError
 from tailbit.index.ordered import SIGN, Value, ordered_int, ordered_ints
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, numpy_of

@@ -12,8 +12,8 @@ from dataclasses import field, replace
 from enum import Enum
 from typing import NamedTuple
 
-from tailbit.errors import ColumnTypeError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import ColumnTypeError
 from tailbit.index.keys import key_type_of, posting_type_of
 from tailbit.tables.model import Column, FileSlice, Fingerprint, Version
 

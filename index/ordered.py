@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from tailbit.arrays import Longs
+from tailbit.base.arrays import Longs
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import filled, numpy_of
 

@@ -13,14 +13,14 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from tailbit.base.errors import CorruptIndexError, TailbitError
+from tailbit.base.faults import Fault, fault_point
 from tailbit.checkpoints.builds import Build, build_text, lag_of_build
 from tailbit.checkpoints.claim import Claim
 from tailbit.checkpoints.lag import Backlog, Lag
 from tailbit.checkpoints.ledger import Origin
 from tailbit.checkpoints.liveness import IDLE, Liveness
 from tailbit.checkpoints.offset import Offset
-from tailbit.errors import CorruptIndexError, TailbitError
-from tailbit.faults import Fault, fault_point
 from tailbit.index.maintenance.build_extent import Extent, extent_of_records
 from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.plan import TaskLimits, weight

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import DataFileError, HiddenRowsError, StorageError
 from tailbit.checkpoints.builds import Build
-from tailbit.errors import DataFileError, HiddenRowsError, StorageError
-from tailbit.imports.dataclass import dataclass
 from tailbit.index.kinds.settings import PostingForms
 from tailbit.index.maintenance.build_extent import extent_of_records
 from tailbit.index.model import FileRecord

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import orjson
 
-from tailbit import errors
-from tailbit.errors import TailbitError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base import errors
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import TailbitError
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import CommitConflictError, CorruptIndexError, IndexLogError, LiveTwiceError
+from tailbit.base.faults import Fault, fault_point
 from tailbit.checkpoints.builds import Build
 from tailbit.checkpoints.ledger import Origin, next_ledger, uncounted_after
 from tailbit.checkpoints.offset import Offset
 from tailbit.checkpoints.recovery import BatchPlan, LogState, Verdict, decide_batch
-from tailbit.errors import CommitConflictError, CorruptIndexError, IndexLogError, LiveTwiceError
-from tailbit.faults import Fault, fault_point
-from tailbit.imports.dataclass import dataclass
 from tailbit.index.maintenance.build_extent import BuildExtent, Extent, build_extent_of, extent_of_works
 from tailbit.index.maintenance.rebuild import promoted_since, rebuild, swap_rebuilt
 from tailbit.index.maintenance.wanted import wanted_of

@@ -12,10 +12,10 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from tailbit.arguments.values import flag, wrong_type
+from tailbit.base.errors import IndexerRunningError, NotDrainedError, RequirementError, TailbitError
 from tailbit.checkpoints.builds import Builds
 from tailbit.checkpoints.claim import Claim
 from tailbit.checkpoints.liveness import Liveness
-from tailbit.errors import IndexerRunningError, NotDrainedError, RequirementError, TailbitError
 from tailbit.streaming.java.requirements import check_requirements
 from tailbit.streaming.java.session import Session, build_session, is_submitted, master_told, on_one_machine
 from tailbit.streaming.life.cluster import addresses, await_master, check_master

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
-from tailbit.errors import CorruptIndexError, TailbitError
+from tailbit.base.errors import CorruptIndexError, TailbitError
 from tailbit.index.kinds.merging import MergeGroup
 from tailbit.index.maintenance.merge import MergePlan, merge_due, run_merge
 from tailbit.index.store.table import MetadataTable

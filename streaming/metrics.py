@@ -8,9 +8,9 @@ from dataclasses import field, replace
 from functools import cached_property
 from typing import Protocol
 
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import TailbitError
 from tailbit.checkpoints.lag import Backlog, Lag
-from tailbit.errors import TailbitError
-from tailbit.imports.dataclass import dataclass
 from tailbit.tables import open_table
 from tailbit.tables.model import Version, VersionName
 from tailbit.tables.storage import StorageOptions, one_look, open_storage

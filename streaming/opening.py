@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
-from tailbit.checkpoints.claim import Claim
-from tailbit.errors import (
+from tailbit.base.errors import (
     CorruptIndexError,
     IndexerRunningError,
     IndexFormatError,
@@ -23,6 +22,7 @@ from tailbit.errors import (
     TailbitError,
     UsageError,
 )
+from tailbit.checkpoints.claim import Claim
 from tailbit.index.advice.counts import decided
 from tailbit.index.maintenance.create import open_or_create
 from tailbit.index.maintenance.start_over import check_columns, check_remembered, start_over

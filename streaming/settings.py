@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import fields
 
-from tailbit.errors import UsageError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import UsageError
 
 DEFAULT_TRIGGER = "200ms"
 """Default interval between two polls for new commits."""

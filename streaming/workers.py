@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
+from tailbit.base.errors import ClusterError, TailbitError
 from tailbit.checkpoints.signs import process_exists
-from tailbit.errors import ClusterError, TailbitError
 from tailbit.streaming.java.collecting import collected
 from tailbit.streaming.upkeep.memory import FREED
 

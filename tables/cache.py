@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
-from tailbit.errors import UsageError
+from tailbit.base.errors import UsageError
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")

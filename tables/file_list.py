@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tailbit.errors import MalformedLogError
-from tailbit.once import once
+from tailbit.base.errors import MalformedLogError
+from tailbit.base.once import once
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, arrow_scalar, numpy_of
 from tailbit.tables.model import FileSlice, HiddenRows, Statistics

@@ -11,8 +11,8 @@ from dataclasses import field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from tailbit.imports.dataclass import dataclass
-from tailbit.wording import quoted
+from tailbit.base.dataclass import dataclass
+from tailbit.base.wording import quoted
 
 if TYPE_CHECKING:
     from pyroaring import BitMap

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from tailbit.errors import NotATableError, TwoFormatsError, UsageError
+from tailbit.base.errors import NotATableError, TwoFormatsError, UsageError
 from tailbit.tables.delta.table import DeltaTable
 from tailbit.tables.delta.words import WORDS as DELTA
 from tailbit.tables.hudi.words import WORDS as HUDI

@@ -16,14 +16,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from tailbit.errors import MalformedLogError
+from tailbit.base.errors import MalformedLogError
+from tailbit.base.wording import with_article
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import Column, DataType
 from tailbit.tables.schema import arrow_type
 from tailbit.tables.zones.times import to_instant
-from tailbit.wording import with_article
 
 _WHOLE = r"\s*[+-]?\d{1,20}\s*"
 _TIME = (

@@ -6,10 +6,10 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 
-from tailbit.errors import NotATableError, StorageError
+from tailbit.base.errors import NotATableError, StorageError
+from tailbit.base.wording import did_you_mean
 from tailbit.tables.storage import LocalStorage, Storage, StorageOptions, open_storage
 from tailbit.tables.table import FormatWords
-from tailbit.wording import did_you_mean
 
 _LEVELS = 8
 """Folders above a path that are looked at for the log of a table."""

@@ -13,9 +13,9 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from tailbit.errors import ColumnTypeError, UnknownColumnError
-from tailbit.imports.dataclass import dataclass
-from tailbit.once import once
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import ColumnTypeError, UnknownColumnError
+from tailbit.base.once import once
 from tailbit.tables.model import Column, DataType
 
 _PART = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^`.]+?))\s*(\.|$)")

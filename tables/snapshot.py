@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import field
 
-from tailbit.imports.dataclass import dataclass
-from tailbit.once import once
+from tailbit.base.dataclass import dataclass
+from tailbit.base.once import once
 from tailbit.tables.file_list import FileList
 from tailbit.tables.model import Version
 from tailbit.tables.schema import Schema

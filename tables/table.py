@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import ClassVar, NamedTuple
 
-from tailbit.errors import TailbitError, UsageError
+from tailbit.base.errors import TailbitError, UsageError
 from tailbit.tables.model import NULL_FOLDER, Changes, FileSlice, Fingerprint, Version, VersionName
 from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.storage import Storage

@@ -30,15 +30,17 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    """Import the front door on first use: `tailbit.errors` is imported by the lower layers, without it."""
+    """Import the front door on first use: the lower layers import `tailbit.base` without it."""
     if name == "__version__":
         from importlib.metadata import version
 
         return version("tailbit")
+    from tailbit.base.lazy import quickly_imported
+
+    if name == "errors":
+        return quickly_imported("tailbit.errors")
     if name not in __all__:
         raise AttributeError(f"module 'tailbit' has no attribute {name!r}")
-    from tailbit.imports.lazy import quickly_imported
-
     module, attribute = _FRONT_DOOR.get(name, ("tailbit.arguments.conditions", name))
     return getattr(quickly_imported(module), attribute)
 

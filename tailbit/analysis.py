@@ -17,7 +17,7 @@ import pyarrow as pa
 from tailbit.arguments.conditions import Condition, condition_text, expression_texts
 from tailbit.arguments.moments import known_zone
 from tailbit.arguments.values import text, whole
-from tailbit.errors import UsageError
+from tailbit.base.errors import UsageError
 from tailbit.handle import table_name
 from tailbit.vacuumed import tells_vacuumed
 

@@ -15,8 +15,8 @@ import pyarrow as pa
 from tailbit.analysis import Analysis
 from tailbit.arguments.conditions import Condition, expression_texts
 from tailbit.arguments.values import names, path_text, whole
-from tailbit.errors import CorruptIndexError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import CorruptIndexError
 from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.selection import Selection
 from tailbit.tables.table import Table

@@ -20,9 +20,9 @@ from tailbit.answer import Answer
 from tailbit.arguments.conditions import Condition, condition_text
 from tailbit.arguments.moments import known_zone, to_millis
 from tailbit.arguments.values import names, whole
-from tailbit.errors import UsageError
+from tailbit.base.errors import UsageError
+from tailbit.base.lazy import lazy
 from tailbit.handle import opened, table_name
-from tailbit.imports.lazy import lazy
 from tailbit.index.predicate.tree import Constant, Node
 from tailbit.index.query.damages import Damages
 from tailbit.index.query.recorded_counts import RecordedCounts

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from tailbit.arguments.values import seconds, whole
-from tailbit.errors import CommitGapError, StaleIndexError
+from tailbit.base.errors import CommitGapError, StaleIndexError
 from tailbit.tables.model import Version, after
 from tailbit.tables.table import Table
 

@@ -11,7 +11,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from tailbit.arguments.values import path_text, seconds, texts_by_name, whole
-from tailbit.errors import (
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import (
     CommitGapError,
     CorruptIndexError,
     IndexFormatError,
@@ -20,7 +21,6 @@ from tailbit.errors import (
     VersionNotFoundError,
 )
 from tailbit.freshness import Freshness, wait_until_covered
-from tailbit.imports.dataclass import dataclass
 from tailbit.index.expression.present import micros_now
 from tailbit.index.model import Standing
 from tailbit.index.query.coverage import Coverage, cover

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from tailbit.errors import (
+from tailbit.base.errors import (
     CommitGapError,
     DataFileError,
     LiveTwiceError,

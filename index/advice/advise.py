@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from tailbit.errors import ColumnTypeError, DataFileError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import ColumnTypeError, DataFileError
 from tailbit.index.advice.estimate import Estimate, estimate
 from tailbit.index.advice.measure import Measure, measured
 from tailbit.index.advice.proposals import Asked, Proposal, Proposer

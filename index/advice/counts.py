@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tailbit.errors import ColumnTypeError, DataFileError
+from tailbit.base.errors import ColumnTypeError, DataFileError
 from tailbit.index.advice.estimate import distinct_keys
 from tailbit.index.advice.measure import coded_values, keys_seen
 from tailbit.index.advice.sample import Sample, SampledBlock, sampled, values_of

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
 from tailbit.index.advice.measure import KeysSeen, Measure
 from tailbit.index.model import ROWS_PER_SPACE
 from tailbit.index.parquet.sorted_rows import GROUP_BYTES

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
 from tailbit.index.advice.sample import SampledBlock, values_of
 from tailbit.index.keys import ELEMENT, MAX_KEY, posting_type_of
 from tailbit.index.postings import gaps

@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tailbit.errors import ColumnTypeError, DataFileError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import ColumnTypeError, DataFileError
 from tailbit.index.advice.estimate import Estimate, estimate
 from tailbit.index.advice.measure import coded_values, measured
 from tailbit.index.advice.questions import Question

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from tailbit.errors import TailbitError, UsageError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import TailbitError, UsageError
 from tailbit.index.functions.tree import Call, Ref, columns_in
 from tailbit.index.model import Term
 from tailbit.index.predicate.tree import Node

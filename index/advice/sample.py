@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
 from tailbit.index.expression.indexed_term import IndexedTerm, sources_of
 from tailbit.index.expression.indexed_term import values_of as values_of_term
 from tailbit.index.roaring.containers import BLOCK

@@ -18,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tailbit.arrays import Longs
-from tailbit.errors import AggregateError, ColumnTypeError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.arrays import Longs
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import AggregateError, ColumnTypeError
 from tailbit.index.grouping.dictionary import python_values
 from tailbit.index.grouping.key_counts import KeyCounts
 from tailbit.index.keys import decode_keys

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from tailbit.errors import UsageError
-from tailbit.imports.dataclass import dataclass
-from tailbit.imports.lazy import lazy
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import UsageError
+from tailbit.base.lazy import lazy
+from tailbit.base.wording import counted
 from tailbit.index.analytics.terms import count_groups, key_counts
 from tailbit.index.grouping.dictionary import all_texts, python_values
 from tailbit.index.grouping.key_counts import KeyCounts
@@ -21,7 +22,6 @@ from tailbit.index.query.selection import Selection
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.model import Column
-from tailbit.wording import counted
 
 if TYPE_CHECKING:
     from tailbit.index.grouping import tuples

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from tailbit.arrays import Longs
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.arrays import Longs
+from tailbit.base.dataclass import dataclass
 from tailbit.index.analytics.aggregates import Totals, check_numeric, mean, total
 from tailbit.index.analytics.streamed import reads_data
 from tailbit.index.analytics.terms import count_groups

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tailbit.errors import CorruptIndexError
+from tailbit.base.errors import CorruptIndexError
 from tailbit.index.analytics.aggregates import Totals
 from tailbit.index.analytics.terms import is_counted
 from tailbit.index.evaluation.stated import stated

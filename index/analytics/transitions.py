@@ -22,8 +22,8 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
-from tailbit.arrays import Longs, Mask
-from tailbit.errors import ColumnTypeError
+from tailbit.base.arrays import Longs, Mask
+from tailbit.base.errors import ColumnTypeError
 from tailbit.index.evaluation.row_space import SpaceView, claims
 from tailbit.index.expression.indexed_term import IndexedTerm, sources_of
 from tailbit.index.grouping.counting import count_keys

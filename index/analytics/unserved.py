@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from tailbit.errors import ColumnTypeError, PredicateError, UnknownColumnError
+from tailbit.base.errors import ColumnTypeError, PredicateError, UnknownColumnError
 from tailbit.index.expression.indexed_term import IndexedTerm, IndexedTuple
 from tailbit.index.functions.tree import spelled
 from tailbit.index.implication.implied import implied

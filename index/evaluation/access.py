@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from pyroaring import BitMap
 
-from tailbit.imports.lazy import lazy
+from tailbit.base.lazy import lazy
+from tailbit.base.once import once
 from tailbit.index.evaluation.bounds import Bounds, intersection, union
 from tailbit.index.evaluation.choice import Choice, choose
 from tailbit.index.evaluation.key_spans import covering, filter_of, key_cardinalities
@@ -26,7 +27,6 @@ from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.evaluation.stated import count_of_nulls
 from tailbit.index.keys import posting_type_of
 from tailbit.index.predicate.tree import And, Computed, Leaf, Node, key_ranges
-from tailbit.once import once
 
 if TYPE_CHECKING:
     from tailbit.index.evaluation import computed

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from pyroaring import BitMap
 
-from tailbit.arrays import Longs, Mask
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.arrays import Longs, Mask
+from tailbit.base.dataclass import dataclass
 
 EMPTY = BitMap()
 

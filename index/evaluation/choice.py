@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-from tailbit.errors import CorruptIndexError
+from tailbit.base.errors import CorruptIndexError
 from tailbit.index.evaluation.key_spans import reading
 from tailbit.index.evaluation.row_space import Access, SpaceView
 from tailbit.index.predicate.tree import And, Compare, Computed, Constant, Leaf, Node, Or

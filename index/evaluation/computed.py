@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
-from tailbit.arrays import Mask
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.arrays import Mask
+from tailbit.base.dataclass import dataclass
 from tailbit.index.evaluation.bounds import EMPTY, Bounds, union
 from tailbit.index.evaluation.elements import element_bounds
 from tailbit.index.evaluation.key_values import KeyValues

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from pyroaring import BitMap
 
-from tailbit.imports.lazy import lazy
+from tailbit.base.lazy import lazy
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.keys import KeyRange
 from tailbit.index.postings.segment import Segment

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 
 from pyroaring import BitMap
 
-from tailbit.imports.lazy import lazy
+from tailbit.base.lazy import lazy
 from tailbit.index.evaluation.bounds import EMPTY, Bounds, intersection, union
 from tailbit.index.evaluation.choice import Choice, choose
 from tailbit.index.evaluation.key_spans import matching

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from pyroaring import BitMap
 
-from tailbit.imports.lazy import lazy
+from tailbit.base.lazy import lazy
 from tailbit.index.evaluation.bounds import union
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.keys import KeyRange, posting_type_of

@@ -30,15 +30,15 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import BitMap
 
-from tailbit.arrays import Longs
-from tailbit.imports.dataclass import dataclass
-from tailbit.imports.lazy import lazy
+from tailbit.base.arrays import Longs
+from tailbit.base.dataclass import dataclass
+from tailbit.base.lazy import lazy
+from tailbit.base.once import once
 from tailbit.index.evaluation.bounds import Bounds, Stated
 from tailbit.index.keys import widens
 from tailbit.index.model import RAISED_KEY, Definition, is_of_term, raised_id
 from tailbit.index.postings.segment import Segment
 from tailbit.index.predicate.tree import Computed, Leaf, Node
-from tailbit.once import once
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, numpy_of
 from tailbit.tables.cache import Cache

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TypeVar
 
-from tailbit.errors import CorruptIndexError
+from tailbit.base.errors import CorruptIndexError
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.keys import posting_type_of
 from tailbit.index.predicate.tree import Leaf, Node, key_ranges

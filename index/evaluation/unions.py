@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
-from tailbit.arrays import Mask
-from tailbit.imports.lazy import lazy
+from tailbit.base.arrays import Mask
+from tailbit.base.lazy import lazy
 from tailbit.index.evaluation.bounds import union
 from tailbit.index.keys import KeyRange
 from tailbit.index.postings.segment import Segment

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tailbit.imports.lazy import lazy
+from tailbit.base.lazy import lazy
+from tailbit.base.wording import with_article
 from tailbit.index.expression.folded import associated, call, of_no_number, referred, wrong_type
 from tailbit.index.expression.types import decimal_result
 from tailbit.index.functions.tree import Expression, columns_in, key_of
@@ -38,7 +39,6 @@ from tailbit.index.values.literals import (
 )
 from tailbit.index.values.refusals import NotRead, Unsupported, instead_of_numbers, mismatch
 from tailbit.tables.model import DataType
-from tailbit.wording import with_article
 
 if TYPE_CHECKING:
     from tailbit.index.expression import uncast as uncasts

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 
+from tailbit.base.wording import with_article
 from tailbit.index.expression import shapes, text_functions, times
 from tailbit.index.expression.build import Builder
 from tailbit.index.expression.folded import call, is_null, no_number, wrong_type
@@ -16,7 +17,6 @@ from tailbit.index.functions.tree import Expression
 from tailbit.index.values.literals import DOUBLE, STRING, TIMESTAMP, Literal
 from tailbit.index.values.refusals import NotRead
 from tailbit.tables.model import DataType
-from tailbit.wording import with_article
 
 
 def function(b: Builder, name: str, args: Sequence[Expression]) -> Expression:

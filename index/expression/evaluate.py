@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from tailbit.arrays import Mask
-from tailbit.imports.lazy import lazy
+from tailbit.base.arrays import Mask
+from tailbit.base.lazy import lazy
 from tailbit.index.functions.table import kernel
 from tailbit.index.functions.tree import CONDITIONAL, LAMBDAS, Call, Expression, Ref, columns_in, shared_calls
 from tailbit.index.functions.vectors import (

@@ -7,15 +7,15 @@ from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from tailbit.errors import ColumnTypeError
-from tailbit.imports.lazy import lazy
+from tailbit.base.errors import ColumnTypeError
+from tailbit.base.lazy import lazy
+from tailbit.base.wording import with_article
 from tailbit.index.functions.tree import CONDITIONAL, Call, Expression, Ref, columns_in
 from tailbit.index.keys import posting_type_of
 from tailbit.index.values.literals import BOOLEAN, VOID, Literal
 from tailbit.index.values.refusals import NotRead, Unsupported, mismatch
 from tailbit.tables.model import DataType
 from tailbit.tables.schema import presence_of
-from tailbit.wording import with_article
 
 if TYPE_CHECKING:
     from tailbit.index.expression import evaluate as evaluation

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from tailbit.base.wording import with_article
 from tailbit.index.expression.build import Builder
 from tailbit.index.expression.folded import call, wrong_type
 from tailbit.index.functions.tree import Call, Expression, Ref
@@ -27,7 +28,6 @@ from tailbit.index.values.literals import (
 )
 from tailbit.index.values.refusals import NotRead, mismatch
 from tailbit.tables.model import Column, DataType
-from tailbit.wording import with_article
 
 NESTED = ("array", "map", "struct", "variant")
 """Types whose values contain other values."""

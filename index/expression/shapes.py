@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from tailbit.base.wording import with_article
 from tailbit.index.expression.build import Builder
 from tailbit.index.expression.folded import (
     ASSOCIATED,
@@ -19,7 +20,6 @@ from tailbit.index.functions.tree import Expression
 from tailbit.index.values.literals import BINARY, DOUBLE, INTEGER, LONG, NUMERIC, STRING, VOID, WHOLE, Literal
 from tailbit.index.values.refusals import NotRead, mismatch
 from tailbit.tables.model import DataType
-from tailbit.wording import with_article
 
 Make = Callable[[Builder, Sequence[Expression]], Expression]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tailbit.imports.lazy import lazy
+from tailbit.base.lazy import lazy
 from tailbit.index.functions.tree import LAMBDAS, Call, Expression, Ref, columns_in
 from tailbit.index.values.literals import STRING, WHOLE, Literal
 from tailbit.tables.date_text import date_texts

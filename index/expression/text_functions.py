@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tailbit.base.wording import with_article
 from tailbit.index.expression.build import Builder
 from tailbit.index.expression.folded import call, no_number
 from tailbit.index.expression.shapes import text, texts, whole_constant
@@ -13,7 +14,6 @@ from tailbit.index.functions.texts.pieces import CHARSETS
 from tailbit.index.functions.tree import Expression
 from tailbit.index.values.literals import INTEGER, LONG, STRING, VOID, WHOLE, Literal
 from tailbit.index.values.refusals import NotRead
-from tailbit.wording import with_article
 
 _MOST = 1 << 31
 """More pieces than Spark counts."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
+from tailbit.base.wording import with_article
 from tailbit.index.expression.build import Builder
 from tailbit.index.expression.folded import call
 from tailbit.index.functions.dates import UNITS
@@ -14,7 +15,6 @@ from tailbit.index.values.literals import DATE, INTEGER, LONG, STRING, TIMESTAMP
 from tailbit.index.values.refusals import NotRead, mismatch
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import DataType
-from tailbit.wording import with_article
 
 
 def later(b: Builder, value: Expression, unit: str, count: int) -> Expression:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tailbit.arrays import Longs, Mask
+from tailbit.base.arrays import Longs, Mask
 from tailbit.index.functions.decimals.exact import BY_ZERO, changed_sign, decimal
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import (

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from tailbit.arrays import Longs, Mask
+from tailbit.base.arrays import Longs, Mask
 from tailbit.index.functions.casting import cast_time, shifted
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import (

@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 import pyarrow as pa
 
-from tailbit.arrays import Longs
+from tailbit.base.arrays import Longs
 from tailbit.index.functions.casting import cast_time
 from tailbit.index.functions.dates import NAMES, OF_DATE, civil, days_from, local
 from tailbit.index.functions.texts.pieced import Piece, digits, named, side_by_side, texts_of_pieces

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from tailbit.arrays import Longs, Mask
+from tailbit.base.arrays import Longs, Mask
 from tailbit.index.functions.comparing import ordered
 from tailbit.index.functions.tree import Call, Expression
 from tailbit.index.functions.vectors import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from tailbit.arrays import Longs
+from tailbit.base.arrays import Longs
 from tailbit.index.functions.casting import cast_time
 from tailbit.index.functions.dates import civil, local, towards_zero
 from tailbit.index.functions.tree import Call

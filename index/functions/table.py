@@ -10,7 +10,7 @@ from importlib import import_module
 
 import pyarrow as pa
 
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import Vector
 from tailbit.index.values.literals import BINARY, BOOLEAN, DATE, DOUBLE, LONG, STRING, TIMESTAMP

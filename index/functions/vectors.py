@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tailbit.arrays import Mask
+from tailbit.base.arrays import Mask
 from tailbit.index.functions.tree import Call
 from tailbit.index.values.literals import WHOLE, Literal, range_of
 from tailbit.tables import compute as pc

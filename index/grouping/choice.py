@@ -12,7 +12,7 @@ import math
 
 from pyroaring import BitMap
 
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
 from tailbit.index.evaluation.costs import (
     fetching,
     intersecting,

@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
-from tailbit.arrays import Longs
-from tailbit.imports.dataclass import dataclass
-from tailbit.imports.lazy import lazy
+from tailbit.base.arrays import Longs
+from tailbit.base.dataclass import dataclass
+from tailbit.base.lazy import lazy
 from tailbit.index.evaluation.row_space import Segments, Serving, SpaceView
 from tailbit.index.grouping.choice import Choice, CountingWay, choose
 from tailbit.index.grouping.dictionary import (

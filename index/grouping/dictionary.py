@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tailbit.arrays import Longs
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.arrays import Longs
+from tailbit.base.dataclass import dataclass
 from tailbit.index.evaluation.row_space import Segments
 from tailbit.index.keys import NO_KEYS, decode_keys, encode_array, is_textual, part_types, widen_keys
 from tailbit.index.roaring.coding import order_with_nulls

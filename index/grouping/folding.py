@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
-from tailbit.arrays import Longs
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.arrays import Longs
+from tailbit.base.dataclass import dataclass
 from tailbit.index.grouping.dictionary import coded
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
 from pyroaring import BitMap
 
-from tailbit.arrays import Longs
-from tailbit.errors import CorruptIndexError
-from tailbit.imports.lazy import lazy
+from tailbit.base.arrays import Longs
+from tailbit.base.errors import CorruptIndexError
+from tailbit.base.lazy import lazy
 from tailbit.index.evaluation.row_space import Serving, SpaceView
 from tailbit.index.evaluation.side_by_side import each_space, unread_of
 from tailbit.index.grouping.choice import Choice, CountingWay

@@ -21,8 +21,8 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
-from tailbit.arrays import Longs
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.arrays import Longs
+from tailbit.base.dataclass import dataclass
 from tailbit.index.evaluation.row_space import Serving, SpaceView
 from tailbit.index.grouping.choice import Choice, CountingWay, choose_codes
 from tailbit.index.grouping.dictionary import coded, python_values, united

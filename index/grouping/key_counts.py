@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tailbit.arrays import Longs
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.arrays import Longs
+from tailbit.base.dataclass import dataclass
 from tailbit.index.grouping.choice import Choice, CountingWay
 from tailbit.index.grouping.dictionary import first_in_order
 from tailbit.index.roaring.coding import order_with_nulls

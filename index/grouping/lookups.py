@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
-from tailbit.arrays import Longs, Mask
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.arrays import Longs, Mask
+from tailbit.base.dataclass import dataclass
 from tailbit.index.grouping.folding import CHUNK, Coded, Combinations, Folded, unfold
 from tailbit.index.tuple_keys import truncated
 from tailbit.tables.cache import Cache, share

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tailbit.arrays import Longs
+from tailbit.base.arrays import Longs
 from tailbit.index.grouping.dictionary import full_keys, one_array
 from tailbit.index.keys import NO_KEYS
 from tailbit.index.ordered import WORD_DIGITS

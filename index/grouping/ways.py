@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
-from tailbit.arrays import Longs
-from tailbit.imports.lazy import lazy
+from tailbit.base.arrays import Longs
+from tailbit.base.lazy import lazy
 from tailbit.index.grouping.choice import CountingWay
 from tailbit.index.keys import KeyRange, key_type_of
 from tailbit.index.postings.segment import Segment

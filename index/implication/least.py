@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from tailbit.arrays import Longs
+from tailbit.base.arrays import Longs
 from tailbit.index.functions.dates import STEPS, days_from, first_day
 from tailbit.index.functions.tree import Call, Expression, Ref
 from tailbit.index.ordered import first_reached, float_at, ordered_int

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import NamedTuple
 
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
 from tailbit.index.expression.indexed_term import IndexedTerm
 from tailbit.index.implication.implied import implied
 from tailbit.index.implication.pinned import MOST_VALUES, few_values, is_point

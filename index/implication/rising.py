@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tailbit.arrays import Longs
+from tailbit.base.arrays import Longs
 from tailbit.index.expression.evaluate import evaluate
 from tailbit.index.expression.show import show
 from tailbit.index.functions.tree import Call, Expression, Ref, columns_in

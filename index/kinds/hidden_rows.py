@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
-from tailbit.errors import CorruptIndexError, HiddenRowsError, SourceError
-from tailbit.imports.lazy import lazy
+from tailbit.base.errors import CorruptIndexError, HiddenRowsError, SourceError
+from tailbit.base.lazy import lazy
 from tailbit.index.kinds.files.kind import FILES
 from tailbit.index.kinds.kind import Blame, CheckedSource, Kind, Problem, View
 from tailbit.index.kinds.rows import reading, row_groups

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Protocol, 
 import pyarrow as pa
 from pyroaring import BitMap
 
-from tailbit.errors import CorruptIndexError, SourceError
-from tailbit.imports.dataclass import dataclass
-from tailbit.imports.lazy import lazy
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import CorruptIndexError, SourceError
+from tailbit.base.lazy import lazy
 from tailbit.index.kinds.rows import conform, reading, row_groups
 from tailbit.index.model import Definition, IndexFile, Settings
 from tailbit.index.parquet.index_file import open_index_file, write_index_file, write_parquet
@@ -29,7 +29,7 @@ from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.storage import Storage, at_once
 
 if TYPE_CHECKING:
-    from tailbit.arrays import Mask
+    from tailbit.base.arrays import Mask
     from tailbit.index.evaluation.row_space import Access
     from tailbit.index.expression.indexed_term import IndexedTerm
     from tailbit.index.kinds import merging

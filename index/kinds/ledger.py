@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
-from tailbit.errors import CorruptIndexError
+from tailbit.base.errors import CorruptIndexError
 from tailbit.index.kinds.kind import Kind, View
 from tailbit.index.model import Ledger, LedgerState
 from tailbit.tables.arrow import no_rows

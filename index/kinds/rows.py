@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from tailbit.errors import ColumnTypeError, CorruptIndexError
+from tailbit.base.errors import ColumnTypeError, CorruptIndexError
 from tailbit.index.keys import key_type_of
 from tailbit.index.parquet.index_file import open_index_file
 from tailbit.tables import compute as pc

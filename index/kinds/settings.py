@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import pyarrow as pa
 
-from tailbit.errors import IndexFormatError
+from tailbit.base.errors import IndexFormatError
 from tailbit.index.keys import element_type, is_textual
 from tailbit.index.kinds.kind import Kind, View
 from tailbit.index.model import BLOOM_FILTER, Definition, Settings, Term, TermColumn

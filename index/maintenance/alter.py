@@ -14,8 +14,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from tailbit.errors import CommitConflictError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import CommitConflictError
 from tailbit.index.kinds.files.rows import without_columns
 from tailbit.index.kinds.settings import format_of
 from tailbit.index.kinds.value_counts import Tally, write_value_counts

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
 from tailbit.index.maintenance.rebuild import lacking
 from tailbit.index.maintenance.wanted import wanted_of
 from tailbit.index.model import FileRecord

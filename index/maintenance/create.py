@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Sequence
 
-from tailbit.errors import CommitConflictError, NoIndexError, UsageError
+from tailbit.base.errors import CommitConflictError, NoIndexError, UsageError
 from tailbit.index.kinds.settings import format_of
 from tailbit.index.model import Definition, Settings
 from tailbit.index.store.table import MetadataTable

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from tailbit.errors import IndexNameTakenError, UnknownIndexError
+from tailbit.base.errors import IndexNameTakenError, UnknownIndexError
+from tailbit.base.wording import did_you_mean
 from tailbit.index.functions.tree import Ref
 from tailbit.index.keys import element_type, posting_type_of
 from tailbit.index.maintenance.alter import alter, change_definitions, retried
@@ -30,7 +31,6 @@ from tailbit.index.sql.terms import expression_of, meanings_of, refuse_present, 
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables.model import Column
 from tailbit.tables.schema import Schema, name_parts
-from tailbit.wording import did_you_mean
 
 BY_PARTITION = "by partition"
 """The value of the option `deferred` once partitions were rebuilt; before the first rebuild it is `true`."""

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tailbit.errors import CommitConflictError
-from tailbit.faults import Fault, fault_point
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import CommitConflictError
+from tailbit.base.faults import Fault, fault_point
 from tailbit.index.kinds.files.rows import reclaimed
 from tailbit.index.kinds.merging import Merged, MergeGroup
 from tailbit.index.model import FileRecord, NewClaim

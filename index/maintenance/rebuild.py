@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from tailbit.errors import CommitGapError, VersionNotFoundError
+from tailbit.base.errors import CommitGapError, VersionNotFoundError
 from tailbit.index.keys import posting_type_of
 from tailbit.index.kinds.files.lacking import Lacking
 from tailbit.index.maintenance.alter import change_definitions, retried

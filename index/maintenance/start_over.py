@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from tailbit.errors import (
+from tailbit.base.errors import (
     CommitGapError,
     CorruptIndexError,
     ForeignIndexError,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from tailbit.base.wording import quoted
 from tailbit.index.maintenance.definitions import BY_PARTITION, WITHIN
 from tailbit.index.model import COUNTS_REASON, DEFERRED, REPLACES, Definition, TermColumn
 from tailbit.index.sql.ddl.script import Scripted
@@ -19,7 +20,6 @@ from tailbit.index.sql.syntax.parser import parse_predicate
 from tailbit.index.sql.syntax.tree import Tree
 from tailbit.index.sql.terms import every_column
 from tailbit.tables.schema import Schema, name_parts
-from tailbit.wording import quoted
 
 _INTERNAL = frozenset({COUNTS_REASON, DEFERRED, REPLACES, WITHIN})
 _PROPERTY, _COMMENT = "property:", "comment"

@@ -14,8 +14,8 @@ import time
 from collections.abc import Callable
 from dataclasses import field
 
-from tailbit.errors import IndexLogError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import IndexLogError
 from tailbit.index.maintenance.vacuum import delete, referenced, unreferenced
 from tailbit.index.store.table import MetadataTable
 

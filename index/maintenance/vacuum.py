@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tailbit.errors import (
+from tailbit.base.errors import (
     CommitGapError,
     IndexLogError,
     MalformedLogError,
     StorageError,
     VersionNotFoundError,
 )
-from tailbit.faults import Fault, fault_point
+from tailbit.base.faults import Fault, fault_point
 from tailbit.index.store.own_files import is_own
 from tailbit.index.store.stored_checkpoints import log_checkpoints, read_log_checkpoint
 from tailbit.index.store.table import MetadataTable

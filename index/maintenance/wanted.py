@@ -10,8 +10,8 @@ from dataclasses import field
 
 import pyarrow as pa
 
-from tailbit.errors import ColumnTypeError, PredicateError, UnknownColumnError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import ColumnTypeError, PredicateError, UnknownColumnError
 from tailbit.index.model import Definition
 from tailbit.index.predicate.tree import Node
 from tailbit.index.predicate.truth import judged

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from tailbit.errors import CorruptIndexError
-from tailbit.faults import Fault, fault_point
-from tailbit.imports.lazy import lazy
+from tailbit.base.errors import CorruptIndexError
+from tailbit.base.faults import Fault, fault_point
+from tailbit.base.lazy import lazy
 from tailbit.index.model import IndexFile
 from tailbit.tables.parquet.file import ENDS, ParquetFile, arrow_buffer, read_footer
 from tailbit.tables.storage import Storage

@@ -16,9 +16,9 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import BitMap
 
-from tailbit.arrays import Longs, Mask
-from tailbit.errors import CorruptIndexError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.arrays import Longs, Mask
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import CorruptIndexError
 from tailbit.index.keys import KeyRange
 from tailbit.index.postings.gaps import Gaps
 from tailbit.index.postings.segment import ALL_KEYS, STORED, Segment

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pyroaring import BitMap
 
-from tailbit.imports.lazy import lazy
+from tailbit.base.lazy import lazy
 from tailbit.index.postings.row_group import Cover
 from tailbit.tables.ahead import in_order, shared_out
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from tailbit.errors import CorruptIndexError
-from tailbit.imports.lazy import lazy
+from tailbit.base.errors import CorruptIndexError
+from tailbit.base.lazy import lazy
 from tailbit.index.keys import encode_value
 from tailbit.index.postings.layout import NUMBER, SCHEMA, UUID, Section, sections_of
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable
 
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
 from tailbit.index.postings.segment import Segment
 
 

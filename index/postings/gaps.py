@@ -24,8 +24,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tailbit.arrays import Ints, Longs, Mask
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.arrays import Ints, Longs, Mask
+from tailbit.base.dataclass import dataclass
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, filled, numpy_of
 from tailbit.tables.positions import BitPositions

@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import BitMap
 
-from tailbit.arrays import Longs
+from tailbit.base.arrays import Longs
 from tailbit.index.postings.gaps import FIRST, Gaps
 from tailbit.index.postings.sorted_keys import SortedKeys
 from tailbit.index.roaring.containers import ranges

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tailbit.arrays import Longs, Mask
+from tailbit.base.arrays import Longs, Mask
 from tailbit.index.keys import encode_array, is_textual, ordered_of
 from tailbit.index.postings.layout import NUMBER, UUID, UUID_BYTES, is_numbered
 from tailbit.tables import compute as pc

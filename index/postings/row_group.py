@@ -15,9 +15,9 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import BitMap
 
-from tailbit.arrays import Longs, Mask
-from tailbit.errors import CorruptIndexError
-from tailbit.imports.lazy import lazy
+from tailbit.base.arrays import Longs, Mask
+from tailbit.base.errors import CorruptIndexError
+from tailbit.base.lazy import lazy
 from tailbit.index.keys import KeyRange
 from tailbit.index.postings.gaps import FIRST, Gaps
 from tailbit.tables import compute as pc

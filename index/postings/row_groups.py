@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from tailbit.arrays import Longs
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.arrays import Longs
+from tailbit.base.dataclass import dataclass
 from tailbit.index.parquet.sorted_rows import GROUP_BYTES, GROUP_ROWS
 from tailbit.index.postings import gaps
 from tailbit.index.postings.layout import SHARED, Section

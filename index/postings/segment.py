@@ -14,8 +14,9 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import BitMap
 
-from tailbit.arrays import Mask
-from tailbit.errors import CorruptIndexError
+from tailbit.base.arrays import Mask
+from tailbit.base.errors import CorruptIndexError
+from tailbit.base.once import once
 from tailbit.index.keys import KeyRange
 from tailbit.index.parquet.index_file import open_index_file, reopen_index_file
 from tailbit.index.postings import gaps
@@ -24,7 +25,6 @@ from tailbit.index.postings.directory import Directory, Place
 from tailbit.index.postings.layout import NUMBER, ROWS, UUID, GroupSize
 from tailbit.index.postings.paged_forms import with_keys
 from tailbit.index.postings.row_group import RowGroup
-from tailbit.once import once
 from tailbit.tables.ahead import in_order, shared_out
 from tailbit.tables.arrow import numpy_of
 from tailbit.tables.cache import Cache, share

@@ -16,8 +16,8 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from tailbit.arrays import Longs, Mask
-from tailbit.errors import BrokenBitmapError, CorruptIndexError
+from tailbit.base.arrays import Longs, Mask
+from tailbit.base.errors import BrokenBitmapError, CorruptIndexError
 from tailbit.index.postings.gaps import Gaps
 from tailbit.index.postings.row_group import SINGLE, SINGLE_BYTES, read_bitmap, single_heads
 from tailbit.index.roaring.decode import Bytes, bytes_of, headers_of, pairs_at

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from tailbit.arrays import Mask
+from tailbit.base.arrays import Mask
 from tailbit.index.keys import encode_array, is_textual, key_type_of, scale_of
 from tailbit.index.predicate.membership import true_mask
 from tailbit.index.predicate.tree import Compare

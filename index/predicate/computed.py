@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from tailbit.arrays import Mask
-from tailbit.imports.dataclass import dataclass
-from tailbit.imports.lazy import lazy
+from tailbit.base.arrays import Mask
+from tailbit.base.dataclass import dataclass
+from tailbit.base.lazy import lazy
 from tailbit.index.functions.tree import Call, Expression, columns_in, key_of
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, decoded, numpy_of

@@ -27,14 +27,14 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from tailbit.arrays import Longs, Mask
+from tailbit.base.arrays import Longs, Mask
+from tailbit.base.once import once
 from tailbit.index.predicate.computed import Computed
 from tailbit.index.predicate.pruning import Pruning
 from tailbit.index.predicate.statistics import ColumnBounds, file_bounds
 from tailbit.index.predicate.tree import And, Constant, Leaf, Node, Or
 from tailbit.index.predicate.truth import partition_values, values_match
 from tailbit.index.predicate.walks import columns_of
-from tailbit.once import once
 from tailbit.tables.model import Column, FileSlice
 
 _MANY = 16

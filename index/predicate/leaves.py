@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tailbit.imports.lazy import lazy
+from tailbit.base.lazy import lazy
 from tailbit.index.ordered import Value
 from tailbit.index.predicate.tree import Constant, Interval, Leaf, ValueSet
 from tailbit.index.predicate.value_sets import NULL, VALUES, beyond_prefix

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from tailbit.arrays import Mask
+from tailbit.base.arrays import Mask
 from tailbit.index.predicate.computed import Computed
 from tailbit.index.predicate.tree import And, Constant, Leaf, Node, Or
 

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from tailbit.arrays import Longs, Mask
+from tailbit.base.arrays import Longs, Mask
 from tailbit.index.predicate.tree import Leaf
 from tailbit.index.predicate.value_sets import Rank, Span, closed, meets, rank_of
 from tailbit.tables.model import Column, FileBounds, FileSlice

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import field
 
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
 from tailbit.index.predicate.computed import Computed
 from tailbit.index.predicate.key_ranges import KeyRanges, key_ranges
 from tailbit.index.predicate.value_sets import NULL, Interval, ValueSet

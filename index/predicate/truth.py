@@ -13,8 +13,8 @@ from typing import NamedTuple, NoReturn, cast
 import numpy as np
 import pyarrow as pa
 
-from tailbit.arrays import Longs, Mask
-from tailbit.errors import EvaluationError
+from tailbit.base.arrays import Longs, Mask
+from tailbit.base.errors import EvaluationError
 from tailbit.index.predicate.column_pairs import compare_columns
 from tailbit.index.predicate.computed import Computed, error_of, judge
 from tailbit.index.predicate.membership import distinct_numbers, ends_of, has_numbers, in_values

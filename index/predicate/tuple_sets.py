@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import product
 
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
 from tailbit.index.keys import MAX_KEY, KeyRange, encode_value, is_textual
 from tailbit.index.ordered import Value
 from tailbit.index.predicate.value_sets import Interval, ValueSet

@@ -13,7 +13,7 @@ from dataclasses import field
 from functools import reduce
 from typing import Any, NamedTuple
 
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
 from tailbit.index.ordered import Value, ordered_int
 
 

@@ -17,9 +17,9 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import BitMap
 
-from tailbit.arrays import Longs, Mask
-from tailbit.errors import CorruptIndexError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.arrays import Longs, Mask
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import CorruptIndexError
 from tailbit.index.evaluation.row_space import Access, FileNumbers, PartitionTexts, SpaceView
 from tailbit.index.kinds.files.rows import QUERY_COLUMNS, column_sets
 from tailbit.index.model import Definition

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tailbit.errors import CorruptIndexError
+from tailbit.base.errors import CorruptIndexError
 
 
 class Damages:

@@ -24,9 +24,10 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from tailbit.arrays import Longs, Mask
-from tailbit.errors import CorruptIndexError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.arrays import Longs, Mask
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import CorruptIndexError
+from tailbit.base.once import once
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.expression.indexed_term import IndexedTuple
 from tailbit.index.functions.vectors import canonical
@@ -38,7 +39,6 @@ from tailbit.index.query.lookup import Places, places_of
 from tailbit.index.query.selection import Selection
 from tailbit.index.tuple_keys import join_parts, tuple_of
 from tailbit.index.values.given_keys import converted
-from tailbit.once import once
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, numpy_of
 from tailbit.tables.model import Column, FileSlice

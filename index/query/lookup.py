@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tailbit.arrays import Longs, Mask
+from tailbit.base.arrays import Longs, Mask
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.postings.key_table import Placed
 from tailbit.index.postings.paged.lookup import placed

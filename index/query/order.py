@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tailbit.errors import ColumnTypeError, UnknownColumnError, UsageError
+from tailbit.base.errors import ColumnTypeError, UnknownColumnError, UsageError
 from tailbit.index.query.selection import FileHits
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, filled, numpy_of

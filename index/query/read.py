@@ -7,13 +7,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from tailbit.errors import UsageError
+from tailbit.base.errors import UsageError
+from tailbit.base.wording import with_article
 from tailbit.index.query.order import in_order_of, sort_keys
 from tailbit.index.query.selection import Selection
 from tailbit.tables import compute as pc
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.rows import Positions, batches_of, fetch_files
-from tailbit.wording import with_article
 
 
 def stream(

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tailbit.errors import ColumnTypeError, CorruptIndexError
-from tailbit.imports.dataclass import dataclass
-from tailbit.imports.lazy import lazy
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import ColumnTypeError, CorruptIndexError
+from tailbit.base.lazy import lazy
 from tailbit.index.kinds.value_counts import Counts
 from tailbit.index.model import RAISED_TYPE, Ledger, LedgerState, is_of_term, raised_id
 from tailbit.index.predicate.tree import Constant

@@ -22,16 +22,16 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
-from tailbit.errors import CorruptIndexError
-from tailbit.imports.dataclass import dataclass
-from tailbit.imports.lazy import lazy
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import CorruptIndexError
+from tailbit.base.lazy import lazy
+from tailbit.base.once import once
 from tailbit.index.evaluation.access import SpaceQuestion, count_true
 from tailbit.index.evaluation.bounds import Bounds
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.predicate.tree import Node
 from tailbit.index.query.coverage import Coverage
 from tailbit.index.query.damages import Damages
-from tailbit.once import once
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, numpy_of
 from tailbit.tables.model import FileSlice, Version

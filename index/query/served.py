@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tailbit.errors import CorruptIndexError
+from tailbit.base.errors import CorruptIndexError
 from tailbit.index.evaluation.choice import choose
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.predicate.tree import And, Constant, Node, Or

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
-from tailbit.errors import CorruptIndexError, StorageError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import CorruptIndexError, StorageError
 from tailbit.index.kinds.files.kind import FILES
 from tailbit.index.kinds.kind import Blame, Problem
 from tailbit.index.kinds.ledger import LEDGER

@@ -25,8 +25,8 @@ from typing import Any
 import pyarrow as pa
 from pyroaring import BitMap
 
-from tailbit.errors import CorruptIndexError, SourceError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import CorruptIndexError, SourceError
 from tailbit.index.kinds.files.kind import FILES
 from tailbit.index.kinds.files.rows import files_to_arrow, reclaimed
 from tailbit.index.kinds.hidden_rows import HIDDEN_ROWS, write_hidden_rows

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from tailbit.errors import CorruptIndexError
+from tailbit.base.errors import CorruptIndexError
 from tailbit.index.repair.damage import why_damaged
 from tailbit.index.store.table import MetadataTable
 

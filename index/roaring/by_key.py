@@ -24,7 +24,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tailbit.arrays import Longs, Mask
+from tailbit.base.arrays import Longs, Mask
 from tailbit.index.roaring.collected import Codes
 from tailbit.index.roaring.containers import BLOCK, Block, containers, from_sorted
 from tailbit.index.roaring.serialize import SLAB_CODES, Bitmaps, Choose, bitmaps

@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from tailbit.arrays import Longs, Mask
-from tailbit.imports.dataclass import dataclass
-from tailbit.imports.lazy import lazy
+from tailbit.base.arrays import Longs, Mask
+from tailbit.base.dataclass import dataclass
+from tailbit.base.lazy import lazy
 from tailbit.index.keys import NO_KEYS, part_types
 from tailbit.index.roaring.collected import (
     Codes,

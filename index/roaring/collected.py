@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tailbit.arrays import Longs, Mask
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.arrays import Longs, Mask
+from tailbit.base.dataclass import dataclass
 from tailbit.index.keys import encode_array, integer_keys
 from tailbit.index.ordered import WORD_DIGITS, ordered_ints
 from tailbit.tables import compute as pc

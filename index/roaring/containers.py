@@ -38,7 +38,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tailbit.arrays import Ints, Longs, Mask
+from tailbit.base.arrays import Ints, Longs, Mask
 
 BLOCK = 1 << 16
 """Positions of a block: the range of one Roaring container."""

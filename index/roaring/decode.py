@@ -23,8 +23,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tailbit.arrays import Longs, Mask
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.arrays import Longs, Mask
+from tailbit.base.dataclass import dataclass
 from tailbit.index.roaring.containers import ARRAY_LIMIT, BLOCK, ranges
 from tailbit.index.roaring.serialize import COOKIE, COOKIE_WITH_RUNS
 from tailbit.tables.positions import BitPositions

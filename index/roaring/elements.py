@@ -18,8 +18,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from tailbit.arrays import Longs, Mask
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.arrays import Longs, Mask
+from tailbit.base.dataclass import dataclass
 from tailbit.index.keys import NO_ELEMENT, element_type, mark_elements
 from tailbit.index.roaring.coding import CodedColumn, Coding
 from tailbit.index.roaring.collected import Codes, narrowest

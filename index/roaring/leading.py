@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tailbit.arrays import Longs
+from tailbit.base.arrays import Longs
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, numpy_of
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from pyroaring import BitMap
 
-from tailbit.arrays import Longs, Mask
+from tailbit.base.arrays import Longs, Mask
 from tailbit.index.roaring.containers import ARRAY_LIMIT, BLOCK
 from tailbit.index.roaring.serialize import COOKIE
 from tailbit.tables.positions import BitPositions, bitmap_of

@@ -30,8 +30,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tailbit.arrays import Longs, Mask
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.arrays import Longs, Mask
+from tailbit.base.dataclass import dataclass
 from tailbit.index.roaring.containers import BLOCK, Block, ranges
 from tailbit.index.roaring.sparse import placed
 from tailbit.tables.positions import BitPositions

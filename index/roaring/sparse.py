@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tailbit.arrays import Longs, Mask
+from tailbit.base.arrays import Longs, Mask
 from tailbit.index.roaring.containers import ARRAY_LIMIT, BLOCK, Block, ranges
 from tailbit.tables.positions import BitPositions
 

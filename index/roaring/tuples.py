@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from tailbit.arrays import Longs
+from tailbit.base.arrays import Longs
 from tailbit.index.roaring.collected import Codes, Keyed, Numbers, collected, distinct, narrowest, number_keys
 from tailbit.index.tuple_keys import join_parts, types_of
 from tailbit.tables import compute as pc

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from tailbit.arrays import Mask
-from tailbit.errors import ColumnTypeError
-from tailbit.imports.lazy import lazy
+from tailbit.base.arrays import Mask
+from tailbit.base.errors import ColumnTypeError
+from tailbit.base.lazy import lazy
 from tailbit.index.functions.tree import Call, Expression, Ref
 from tailbit.index.keys import is_textual, key_type_of, scale_of
 from tailbit.index.ordered import SIGN, WORD_DIGITS, float_at, ordered_int

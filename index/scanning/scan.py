@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
-from tailbit.imports.dataclass import dataclass
-from tailbit.imports.lazy import lazy
+from tailbit.base.dataclass import dataclass
+from tailbit.base.lazy import lazy
 from tailbit.index.predicate.tree import Constant, Node
 from tailbit.index.predicate.walks import columns_of
 from tailbit.index.scanning.conditions import condition_of

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tailbit.imports.lazy import lazy
+from tailbit.base.lazy import lazy
+from tailbit.base.wording import with_article
 from tailbit.index.expression.folded import asked_twice, is_null_alone
 from tailbit.index.expression.folded import is_null as null_of
 from tailbit.index.expression.show import show
@@ -40,7 +41,6 @@ from tailbit.index.values.coercion import MIRRORED
 from tailbit.index.values.literals import Literal
 from tailbit.index.values.refusals import NotRead, mismatch
 from tailbit.tables.model import Column
-from tailbit.wording import with_article
 
 if TYPE_CHECKING:
     from tailbit.index.expression import evaluate as evaluation

@@ -14,7 +14,7 @@ them. Source: Delta protocol, Generated Columns and Partition Value Serializatio
 
 from __future__ import annotations
 
-from tailbit.errors import PredicateError, UnknownColumnError
+from tailbit.base.errors import PredicateError, UnknownColumnError
 from tailbit.index.expression.indexed_term import indexed_term
 from tailbit.index.functions.tree import Expression
 from tailbit.index.implication.implied import implied

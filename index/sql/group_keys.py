@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from tailbit.errors import ColumnTypeError, PredicateError, UnknownColumnError
-from tailbit.imports.lazy import lazy
+from tailbit.base.errors import ColumnTypeError, PredicateError, UnknownColumnError
+from tailbit.base.lazy import lazy
 from tailbit.index.expression.indexed_term import IndexedTerm, indexed_term
 from tailbit.index.expression.present import may_ask_for_present, micros_now
 from tailbit.index.expression.show import show

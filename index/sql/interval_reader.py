@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tailbit.imports.lazy import lazy
+from tailbit.base.lazy import lazy
 from tailbit.index.expression.build import Builder
 from tailbit.index.functions.tree import Expression
 from tailbit.index.sql.operands import OperandReader, bare

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from tailbit.errors import UnknownColumnError
-from tailbit.imports.lazy import lazy
+from tailbit.base.errors import UnknownColumnError
+from tailbit.base.lazy import lazy
 from tailbit.index.expression.build import Builder
 from tailbit.index.expression.present import BARE
 from tailbit.index.functions.tree import Expression, Ref

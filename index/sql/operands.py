@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
-from tailbit.errors import ColumnTypeError, UnknownColumnError
-from tailbit.imports.lazy import lazy
+from tailbit.base.errors import ColumnTypeError, UnknownColumnError
+from tailbit.base.lazy import lazy
 from tailbit.index.model import key_type_of_column
 from tailbit.index.sql.refusals import INSTEAD, cast_instead, of_name, placed, refuse
 from tailbit.index.sql.syntax.tree import Tree, WrittenConstant, left, right

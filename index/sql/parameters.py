@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from tailbit.base.wording import counted, did_you_mean
 from tailbit.index.sql.refusals import refuse
 from tailbit.index.sql.syntax.tokens import Token, tokens_of
 from tailbit.index.sql.syntax.words import COMPARISONS
-from tailbit.wording import counted, did_you_mean
 
 _SIGNS_BEFORE = COMPARISONS | frozenset("+ - * / % & | ^ || ( , [ ! ~".split())
 _WORDS_BEFORE = frozenset(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from tailbit.errors import PredicateError
+from tailbit.base.errors import PredicateError
 
 OTHER_TABLE = "Ask the other table first, and give its values as a list: IN (1, 2)."
 INSTEAD = {

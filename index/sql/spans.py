@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
 from tailbit.index.values.datetimes import MICROS, MONTHS
 from tailbit.tables.date_text import DAY_US
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import lru_cache
 
-from tailbit.errors import ColumnTypeError, PredicateError, UnknownColumnError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import ColumnTypeError, PredicateError, UnknownColumnError
 from tailbit.index.expression.indexed_term import IndexedTerm, indexed_term, indexed_tuple
 from tailbit.index.expression.present import BARE, PRESENT
 from tailbit.index.functions.tree import Expression, Ref, columns_in, key_of, spelled

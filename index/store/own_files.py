@@ -10,7 +10,7 @@ import hashlib
 import re
 from collections.abc import Iterable
 
-from tailbit.errors import MalformedLogError
+from tailbit.base.errors import MalformedLogError
 from tailbit.index.kinds.ledger import LEDGER
 from tailbit.index.kinds.rows import kind_of
 from tailbit.index.kinds.settings import SETTINGS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tailbit.errors import ForeignIndexError, NoIndexError, NotATableError
+from tailbit.base.errors import ForeignIndexError, NoIndexError, NotATableError
 from tailbit.tables.open import open_index_log
 from tailbit.tables.storage import Storage
 from tailbit.tables.table import Table

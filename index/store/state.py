@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from pyroaring import BitMap
 
-from tailbit.errors import ForeignIndexError
+from tailbit.base.errors import ForeignIndexError
 from tailbit.index.kinds.files.kind import FILES
 from tailbit.index.kinds.files.recorded import RecordedFiles
 from tailbit.index.kinds.hidden_rows import HIDDEN_ROWS

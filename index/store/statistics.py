@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
 from tailbit.index.kinds.rows import kind_of
 from tailbit.index.postings.layout import NAME as POSTINGS
 from tailbit.index.store.state import IndexState

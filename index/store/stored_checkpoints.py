@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pyarrow as pa
 
-from tailbit.errors import IndexLogError, MalformedLogError, StorageError
-from tailbit.faults import Fault, fault_point
-from tailbit.imports.lazy import lazy
+from tailbit.base.errors import IndexLogError, MalformedLogError, StorageError
+from tailbit.base.faults import Fault, fault_point
+from tailbit.base.lazy import lazy
 from tailbit.index.model import IndexFile
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, in_one

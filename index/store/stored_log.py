@@ -13,8 +13,8 @@ from collections.abc import Sequence
 import orjson
 import pyarrow as pa
 
-from tailbit.errors import CommitConflictError, StorageError
-from tailbit.faults import Fault, fault_point
+from tailbit.base.errors import CommitConflictError, StorageError
+from tailbit.base.faults import Fault, fault_point
 from tailbit.index.kinds.rows import kind_of
 from tailbit.index.kinds.schemas import Kinds
 from tailbit.index.model import IndexFile

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from tailbit.errors import (
+from tailbit.base.errors import (
     CommitConflictError,
     CommitGapError,
     ForeignIndexError,

@@ -12,7 +12,8 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from tailbit.imports.lazy import lazy
+from tailbit.base.lazy import lazy
+from tailbit.base.wording import with_article
 from tailbit.index.ordered import Value
 from tailbit.index.values.literals import (
     DOUBLE,
@@ -28,7 +29,6 @@ from tailbit.index.values.refusals import Unsupported, cut, malformed, out_of_ra
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import DataType
 from tailbit.tables.zones.times import to_instant, to_local
-from tailbit.wording import with_article
 
 if TYPE_CHECKING:
     from tailbit.index.values import datetimes

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from tailbit.errors import UsageError
+from tailbit.base.errors import UsageError
 from tailbit.index.keys import key_type_of, scale_of
 from tailbit.tables import compute as pc
 from tailbit.tables.model import Column, DataType

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from tailbit.base.wording import with_article
 from tailbit.index.values.literals import Literal
 from tailbit.tables.model import DataType
-from tailbit.wording import with_article
 
 _SHOWN = 80
 """Limit of characters of a text in an error."""

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
-from tailbit.arrays import Longs
-from tailbit.errors import CorruptIndexError, SourceError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.arrays import Longs
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import CorruptIndexError, SourceError
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.expression.indexed_term import sources_of, with_terms
 from tailbit.index.keys import NO_KEYS, posting_type_of, widen_keys

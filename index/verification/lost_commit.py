@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tailbit.errors import CorruptIndexError
+from tailbit.base.errors import CorruptIndexError
 from tailbit.index.kinds.ledger import LEDGER, ledger_from_arrow
 from tailbit.index.store.state import IndexState
 

@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
-from tailbit.errors import ColumnTypeError, CorruptIndexError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import ColumnTypeError, CorruptIndexError
 from tailbit.index.evaluation.row_space import claims
 from tailbit.index.keys import NO_ELEMENT, element_type, widen_keys
 from tailbit.index.kinds.kind import Blame, Problem

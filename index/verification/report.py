@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import field
 from typing import NamedTuple
 
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
 from tailbit.index.kinds.kind import Blame, Problem
 from tailbit.tables.model import VersionName
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
-from tailbit.errors import CorruptIndexError, SourceError
+from tailbit.base.errors import CorruptIndexError, SourceError
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.expression.indexed_term import sources_of, with_terms
 from tailbit.index.keys import posting_type_of, widen_keys

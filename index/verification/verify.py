@@ -13,7 +13,7 @@ import random
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from tailbit.errors import CorruptIndexError
+from tailbit.base.errors import CorruptIndexError
 from tailbit.index.keys import posting_type_of, widens
 from tailbit.index.kinds.kind import CheckedSource, Problem
 from tailbit.index.kinds.rows import reading

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tailbit.errors import DataFileError
+from tailbit.base.errors import DataFileError
 from tailbit.tables import compute as pc
 from tailbit.tables.model import Column, FileBounds, FileSlice
 from tailbit.tables.parquet.bounds import row_group_bounds

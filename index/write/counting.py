@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import BitMap
 
-from tailbit.errors import CommitConflictError, CorruptIndexError, DataFileError
+from tailbit.base.errors import CommitConflictError, CorruptIndexError, DataFileError
 from tailbit.index.expression.indexed_term import sources_of, with_terms
 from tailbit.index.keys import element_type, encode_array
 from tailbit.index.kinds.value_counts import Tally

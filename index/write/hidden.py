@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pyroaring import BitMap
 
-from tailbit.errors import CorruptIndexError
+from tailbit.base.errors import CorruptIndexError
+from tailbit.base.once import once
 from tailbit.index.model import FileRecord
 from tailbit.index.store.state import IndexState
 from tailbit.index.store.table import MetadataTable
-from tailbit.once import once
 from tailbit.tables.cache import HANDLES_BYTES, Cache, share
 from tailbit.tables.model import FileSlice
 from tailbit.tables.positions import most_bytes

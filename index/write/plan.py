@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
 from tailbit.index.model import ROWS_PER_SPACE, FileRecord
 from tailbit.index.write.work import BuildTask, Enter, FileWork, Leave, Rehide, Replace, Repost
 from tailbit.tables.model import FileSlice

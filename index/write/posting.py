@@ -17,8 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import BitMap
 
-from tailbit.arrays import Mask
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.arrays import Mask
+from tailbit.base.dataclass import dataclass
 from tailbit.index.expression.evaluate import Kept
 from tailbit.index.expression.indexed_term import IndexedTerm, sources_of, values_of
 from tailbit.index.functions.tree import Call, calls_of_several

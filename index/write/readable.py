@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tailbit.errors import HiddenRowsError, SourceError
+from tailbit.base.errors import HiddenRowsError, SourceError
 from tailbit.index.write.posting import DataFiles
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.storage import Storage

@@ -18,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
-from tailbit.arrays import Longs
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.arrays import Longs
+from tailbit.base.dataclass import dataclass
 from tailbit.index.kinds.value_counts import Tally
 from tailbit.index.model import RAISED_TYPE
 from tailbit.index.postings.postings import AnyPostings, JointPostings

@@ -13,7 +13,7 @@ A file's work is one of five cases. The recorded and the wanted state of the fil
 
 from __future__ import annotations
 
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
 from tailbit.index.expression.indexed_term import IndexedTerm
 from tailbit.index.keys import posting_type_of
 from tailbit.index.kinds.schemas import KINDS, Kinds

@@ -12,7 +12,8 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import NamedTuple
 
-from tailbit.errors import (
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import (
     CorruptIndexError,
     ForeignIndexError,
     IndexFormatError,
@@ -22,7 +23,6 @@ from tailbit.errors import (
     TailbitError,
     UsageError,
 )
-from tailbit.imports.dataclass import dataclass
 from tailbit.index.maintenance.create import indexed_columns
 from tailbit.index.maintenance.definitions import check_free, define, find
 from tailbit.index.maintenance.start_over import check_columns

@@ -10,8 +10,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from tailbit.errors import ConfigError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import ConfigError
+from tailbit.base.wording import did_you_mean
 from tailbit.index.store.place import index_path
 from tailbit.streaming.config.lines import NotToml, Place, lines_of, parsed
 from tailbit.streaming.config.model import Application, Config, Defaults, IndexEntry, TableEntry
@@ -19,7 +20,6 @@ from tailbit.streaming.config.overrides import expanded, is_named, override
 from tailbit.streaming.config.problems import Problem, Problems, refusal
 from tailbit.streaming.life.crew import each
 from tailbit.tables.storage import local_name, may_be_secret
-from tailbit.wording import did_you_mean
 
 _SECTIONS: Mapping[str, Any] = {
     "application": Application,

@@ -13,8 +13,8 @@ import threading
 import time
 from collections.abc import Callable
 
+from tailbit.base.errors import CorruptIndexError, TailbitError
 from tailbit.checkpoints.liveness import Liveness
-from tailbit.errors import CorruptIndexError, TailbitError
 from tailbit.streaming.filling.filler import Filler
 from tailbit.streaming.upkeep.mending import Tell
 

@@ -17,12 +17,12 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import CommitConflictError, CommitGapError, VersionNotFoundError
+from tailbit.base.faults import Fault, fault_point
 from tailbit.checkpoints.builds import Build
 from tailbit.checkpoints.ledger import uncounted_after
 from tailbit.checkpoints.recovery import LogState, Verdict, lineage_holds
-from tailbit.errors import CommitConflictError, CommitGapError, VersionNotFoundError
-from tailbit.faults import Fault, fault_point
-from tailbit.imports.dataclass import dataclass
 from tailbit.index.maintenance.build_extent import build_extent_of
 from tailbit.index.maintenance.rebuild import lacking, swap_rebuilt
 from tailbit.index.maintenance.wanted import Wanted, wanted_of

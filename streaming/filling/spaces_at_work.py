@@ -7,7 +7,7 @@ every few seconds, each would undo the other's work again and again.
 
 from __future__ import annotations
 
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
 
 
 @dataclass

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from tailbit.errors import RequirementError
+from tailbit.base.errors import RequirementError
 
 _NOISE = ("WARNING: Using incubator modules",)
 _ASIDE = re.compile(

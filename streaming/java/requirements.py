@@ -6,7 +6,7 @@ import re
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
-from tailbit.errors import RequirementError
+from tailbit.base.errors import RequirementError
 from tailbit.streaming.java.session import check_java
 
 OLDEST_SPARK = (4, 2)

@@ -16,8 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tailbit.errors import RequirementError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import RequirementError
 from tailbit.streaming.java.gateway import QUICK_COMPILER, JavaErrors, launch_java, small_java
 from tailbit.streaming.java.quiet import hush_accumulators, hush_python
 from tailbit.streaming.java.workers import CHOSEN, variables_of_workers

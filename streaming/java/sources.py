@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tailbit.errors import RequirementError
+from tailbit.base.errors import RequirementError
 
 if TYPE_CHECKING:
     from py4j.protocol import Py4JJavaError

@@ -10,9 +10,9 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from tailbit.base.errors import ClusterError, UsageError
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.checkpoints.signs import length
-from tailbit.errors import ClusterError, UsageError
 from tailbit.streaming.java.session import on_one_machine
 from tailbit.streaming.upkeep.mending import Tell
 

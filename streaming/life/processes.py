@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
 
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """Environment variable that spark-submit sets: its Java then is the parent of this process."""

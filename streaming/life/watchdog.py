@@ -13,10 +13,10 @@ import time
 from collections.abc import Callable
 from types import TracebackType
 
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import HungError, NotDrainedError, TailbitError
 from tailbit.checkpoints.liveness import Liveness, OnLife
 from tailbit.checkpoints.signs import length
-from tailbit.errors import HungError, NotDrainedError, TailbitError
-from tailbit.imports.dataclass import dataclass
 from tailbit.streaming.life.processes import Process, below_this, end, java_of
 from tailbit.streaming.upkeep.mending import Tell, tell_nobody
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from tailbit.errors import NotATableError
+from tailbit.base.errors import NotATableError
 from tailbit.streaming.java.sources import innermost_cause
 
 if TYPE_CHECKING:

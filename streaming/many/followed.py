@@ -12,13 +12,13 @@ from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING
 
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import NoIndexError, NotATableError, TailbitError
 from tailbit.checkpoints.builds import BuildProgress, lag_of_build
 from tailbit.checkpoints.claim import Claim, index_mark
 from tailbit.checkpoints.lag import Lag
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.checkpoints.offset import Offset, log_start, snapshot_start
-from tailbit.errors import NoIndexError, NotATableError, TailbitError
-from tailbit.imports.dataclass import dataclass
 from tailbit.index.model import LedgerState
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.batch import Batch

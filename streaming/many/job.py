@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import ConfigError, StorageError, StreamError, TailbitError
 from tailbit.checkpoints.builds import Builds
 from tailbit.checkpoints.claim import Claim, application_lease
 from tailbit.checkpoints.liveness import Liveness
-from tailbit.errors import ConfigError, StorageError, StreamError, TailbitError
-from tailbit.imports.dataclass import dataclass
 from tailbit.streaming.config.check import check_tables
 from tailbit.streaming.config.jars import check_jars
 from tailbit.streaming.config.read import ReadConfig, read_config

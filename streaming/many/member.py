@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, field, replace
 from typing import Any
 
+from tailbit.base.dataclass import dataclass
 from tailbit.checkpoints.lag import Lag
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.checkpoints.offset import Offset
-from tailbit.imports.dataclass import dataclass
 from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.life.crew import Job
 from tailbit.streaming.life.processes import cpu_of_process, cpu_of_thread

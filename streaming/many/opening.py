@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 
-from tailbit.errors import IndexNameTakenError, NoIndexError, SourceError, TailbitError
+from tailbit.base.errors import IndexNameTakenError, NoIndexError, SourceError, TailbitError
 from tailbit.index.advice.counts import decided
 from tailbit.index.maintenance.create import indexed_columns
 from tailbit.index.maintenance.definitions import add, define, find

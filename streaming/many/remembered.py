@@ -10,8 +10,8 @@ import shlex
 from collections.abc import Sequence
 from contextlib import suppress
 
-from tailbit.errors import StatementError, TailbitError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import StatementError, TailbitError
 from tailbit.index.maintenance.definitions import find
 from tailbit.index.maintenance.statements import statements_of
 from tailbit.index.model import Settings

@@ -7,9 +7,10 @@ import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tailbit.base.errors import NotDrainedError
+from tailbit.base.wording import counted
 from tailbit.checkpoints.builds import Builds
 from tailbit.checkpoints.liveness import Liveness
-from tailbit.errors import NotDrainedError
 from tailbit.streaming.config.read import ReadConfig
 from tailbit.streaming.java.requirements import check_requirements
 from tailbit.streaming.java.session import Session, build_session, is_submitted, master_told
@@ -28,7 +29,6 @@ from tailbit.streaming.seen.view import View
 from tailbit.streaming.upkeep.memory import take_from_the_system
 from tailbit.streaming.upkeep.mending import Tell
 from tailbit.streaming.upkeep.patience import WAIT_S
-from tailbit.wording import counted
 
 if TYPE_CHECKING:
     from tailbit.streaming.batch import OnProgress

@@ -11,7 +11,8 @@ from typing import Any
 
 import orjson
 
-from tailbit.errors import (
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import (
     CommitGapError,
     IndexerRunningError,
     NoIndexError,
@@ -19,7 +20,6 @@ from tailbit.errors import (
     TailbitError,
     VersionNotFoundError,
 )
-from tailbit.imports.dataclass import dataclass
 from tailbit.streaming.config.model import Config, TableEntry
 from tailbit.streaming.query.launch import in_short
 from tailbit.streaming.seen.table_state import TableState

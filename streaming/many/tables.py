@@ -17,9 +17,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from tailbit.base.errors import UsageError
+from tailbit.base.wording import counted
 from tailbit.checkpoints.liveness import IDLE
 from tailbit.checkpoints.offset import Offset
-from tailbit.errors import UsageError
 from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.config.read import changed, real_place
 from tailbit.streaming.life.crew import Crew, Job, each
@@ -33,7 +34,6 @@ from tailbit.streaming.metrics import Progress
 from tailbit.streaming.seen.table_state import TableState
 from tailbit.streaming.workers import beside, processes_at_work
 from tailbit.tables.model import Version, after
-from tailbit.wording import counted
 
 ANSWER_S = 1.0
 """Most seconds until the planner process is answered, so that it is seen to be alive."""

@@ -7,9 +7,8 @@ import time
 from dataclasses import field
 from typing import TYPE_CHECKING
 
-from tailbit.checkpoints.claim import Claim
-from tailbit.checkpoints.liveness import IDLE, Liveness
-from tailbit.errors import (
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import (
     CorruptIndexError,
     NoIndexError,
     NotATableError,
@@ -17,7 +16,8 @@ from tailbit.errors import (
     StreamError,
     TailbitError,
 )
-from tailbit.imports.dataclass import dataclass
+from tailbit.checkpoints.claim import Claim
+from tailbit.checkpoints.liveness import IDLE, Liveness
 from tailbit.streaming.life.watchdog import Supervision
 from tailbit.streaming.metrics import IdleWatch
 from tailbit.streaming.opening import start_over_in_time

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tailbit.errors import TailbitError
+from tailbit.base.errors import TailbitError
 from tailbit.index.model import LedgerState
 from tailbit.streaming.metrics import Progress, names_of
 from tailbit.streaming.query.launch import Prepared

@@ -8,8 +8,8 @@ from __future__ import annotations
 import threading
 from dataclasses import replace
 
+from tailbit.base.errors import TailbitError
 from tailbit.checkpoints.offset import Offset
-from tailbit.errors import TailbitError
 from tailbit.index.maintenance.build_extent import build_extent_of
 from tailbit.streaming.batch import Batch
 from tailbit.streaming.executors import ThreadExecutor

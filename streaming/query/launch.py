@@ -13,9 +13,8 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Union
 
 from tailbit.arguments.values import names, path_text, text, texts_by_name
-from tailbit.checkpoints.claim import Claim
-from tailbit.checkpoints.liveness import Liveness
-from tailbit.errors import (
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import (
     MalformedLogError,
     NoIndexError,
     NotATableError,
@@ -24,7 +23,8 @@ from tailbit.errors import (
     TailbitError,
     UnusableStorageError,
 )
-from tailbit.imports.dataclass import dataclass
+from tailbit.checkpoints.claim import Claim
+from tailbit.checkpoints.liveness import Liveness
 from tailbit.index.maintenance.create import indexed_columns
 from tailbit.index.store.place import index_path, is_made
 from tailbit.index.store.table import MetadataTable

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from tailbit.errors import TailbitError
+from tailbit.base.errors import TailbitError
 
 if TYPE_CHECKING:
     from tailbit.streaming.query.launch import Job

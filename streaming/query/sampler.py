@@ -17,8 +17,8 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from tailbit.base.dataclass import dataclass
 from tailbit.checkpoints.liveness import Liveness
-from tailbit.imports.dataclass import dataclass
 from tailbit.streaming.java.session import on_one_machine
 from tailbit.streaming.life.cluster import executors, waiting_for_executors
 from tailbit.streaming.life.processes import below_this, cpu_of_thread

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
 from tailbit.streaming.metrics import describe
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
+from tailbit.base.dataclass import dataclass
 from tailbit.checkpoints.liveness import Liveness
-from tailbit.imports.dataclass import dataclass
 from tailbit.streaming.seen.table_state import TableState
 
 Account = Mapping[str, Any]

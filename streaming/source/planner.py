@@ -11,11 +11,11 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import CommitGapError, CorruptIndexError, VersionNotFoundError
 from tailbit.checkpoints.lag import Backlog, Lag
 from tailbit.checkpoints.offset import Offset, log_start, snapshot_start
 from tailbit.checkpoints.recovery import LogState, Resume, decide
-from tailbit.errors import CommitGapError, CorruptIndexError, VersionNotFoundError
-from tailbit.imports.dataclass import dataclass
 from tailbit.index.maintenance.rebuild import left_to_fill
 from tailbit.index.maintenance.wanted import wanted_of
 from tailbit.index.store.table import MetadataTable

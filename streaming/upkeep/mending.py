@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tailbit.errors import CorruptIndexError, IndexLogError
+from tailbit.base.errors import CorruptIndexError, IndexLogError
 from tailbit.index.maintenance.start_over import start_over
 from tailbit.index.repair.damage import damage_named, is_of_records, why_damaged
 from tailbit.index.repair.mend import mend

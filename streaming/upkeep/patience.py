@@ -11,7 +11,8 @@ import time
 from collections.abc import Callable
 from dataclasses import field
 
-from tailbit.errors import (
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import (
     IndexLogError,
     MalformedLogError,
     NoIndexError,
@@ -20,7 +21,6 @@ from tailbit.errors import (
     StreamError,
     TailbitError,
 )
-from tailbit.imports.dataclass import dataclass
 
 WAIT_S = 600.0
 """Seconds of lasting failure after which the run ends."""

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import orjson
 
+from tailbit.base.errors import StorageError, UsageError
 from tailbit.checkpoints import signs
 from tailbit.checkpoints.offset import Offset
-from tailbit.errors import StorageError, UsageError
 from tailbit.tables.storage import SMALL, local_name
 
 _PARTS = ("metadata", "offsets", "commits", "sources", "state")

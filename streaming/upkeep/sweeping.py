@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from tailbit.errors import CorruptIndexError
+from tailbit.base.errors import CorruptIndexError
 from tailbit.index.kinds.files.kind import FILES
 from tailbit.index.kinds.rows import kind_of
 from tailbit.index.maintenance.sweep import KEPT_S, Sweeper, Swept

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from tailbit.errors import CommitConflictError, TailbitError
+from tailbit.base.errors import CommitConflictError, TailbitError
 from tailbit.index.maintenance.new_round import ask_for_round
 from tailbit.index.model import LedgerState
 from tailbit.index.sql.terms import indexed_columns_of

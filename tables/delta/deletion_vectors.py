@@ -14,8 +14,8 @@ from typing import Any
 
 from pyroaring import BitMap
 
-from tailbit.errors import DeletionVectorError, MalformedLogError, StorageError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import DeletionVectorError, MalformedLogError, StorageError
 from tailbit.tables.delta.paths import decode_path
 from tailbit.tables.storage import Storage
 from tailbit.tables.vector_frame import PORTABLE_MAGIC, portable, read_frame

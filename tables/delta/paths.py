@@ -10,7 +10,7 @@ from urllib.parse import unquote
 import numpy as np
 import pyarrow as pa
 
-from tailbit.errors import MalformedLogError
+from tailbit.base.errors import MalformedLogError
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, arrow_scalar
 from tailbit.tables.storage import local_name

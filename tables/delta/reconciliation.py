@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tailbit.errors import LiveTwiceError
+from tailbit.base.errors import LiveTwiceError
 from tailbit.tables.delta.files import DeltaFiles
 from tailbit.tables.delta.log.actions import LogicalFile, logical_file, path_of
 from tailbit.tables.model import FileSlice, Version

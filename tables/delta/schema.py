@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from tailbit.errors import MalformedLogError
+from tailbit.base.errors import MalformedLogError
+from tailbit.base.wording import with_article
 from tailbit.tables.model import Column, DataType
 from tailbit.tables.schema import Schema
-from tailbit.wording import with_article
 
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
 _CHAR = re.compile(r"(?<!var)char\(\s*(\d+)\s*\)", re.IGNORECASE)

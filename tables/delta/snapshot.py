@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
-from tailbit.errors import CommitGapError, MalformedLogError, VersionNotFoundError
-from tailbit.imports.dataclass import dataclass
-from tailbit.imports.lazy import lazy
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import CommitGapError, MalformedLogError, VersionNotFoundError
+from tailbit.base.lazy import lazy
 from tailbit.tables.arrow import no_rows
 from tailbit.tables.delta.files import STORED, DeltaFiles
 from tailbit.tables.delta.log.actions import Actions, LogicalFile, Metadata, logical_file

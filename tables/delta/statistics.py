@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import orjson
 
-from tailbit.imports.dataclass import dataclass
-from tailbit.imports.lazy import lazy
+from tailbit.base.dataclass import dataclass
+from tailbit.base.lazy import lazy
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import Column, DataType, FileBounds
 

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
-from tailbit.errors import CommitGapError
-from tailbit.imports.dataclass import dataclass
-from tailbit.imports.lazy import lazy
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import CommitGapError
+from tailbit.base.lazy import lazy
 from tailbit.tables.cache import Cache
 from tailbit.tables.delta.log.actions import Metadata
 from tailbit.tables.delta.log.commits import DeltaLog

@@ -11,8 +11,8 @@ from array import array
 from collections.abc import Mapping
 from dataclasses import field
 
-from tailbit.errors import CommitGapError, VersionNotFoundError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import CommitGapError, VersionNotFoundError
 from tailbit.tables.date_text import show_time
 from tailbit.tables.delta.log.commit_times import longs
 from tailbit.tables.delta.log.commits import DeltaLog

@@ -21,7 +21,7 @@ from urllib.parse import quote
 import orjson
 from pyroaring import BitMap
 
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
 from tailbit.tables.date_text import date_texts
 from tailbit.tables.delta.deletion_vectors import Z85, DeletionVector
 from tailbit.tables.delta.statistics import DeltaStatistics, is_readable

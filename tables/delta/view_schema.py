@@ -16,8 +16,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from tailbit.errors import UsageError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import UsageError
 from tailbit.tables.ahead import in_order
 from tailbit.tables.delta.log.protocol import Protocol
 from tailbit.tables.delta.snapshot import DeltaSnapshot

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from functools import cached_property
 
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
 from tailbit.tables.hudi.commits import Commit
 from tailbit.tables.hudi.groups import FileGroup, LogFile, requested_of
 from tailbit.tables.hudi.log_files.blocks import look_ahead

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from tailbit.errors import MalformedLogError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import MalformedLogError
 from tailbit.tables.hudi.commits import read_commit
 from tailbit.tables.hudi.files import ListedFiles, check_folder
 from tailbit.tables.hudi.groups import BaseFile, FileGroup, LogFile, base_file, log_file

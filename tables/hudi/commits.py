@@ -6,8 +6,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from tailbit.errors import MalformedLogError, UnsafePathError, UnsupportedFeatureError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import MalformedLogError, UnsafePathError, UnsupportedFeatureError
 from tailbit.tables.hudi.files import check_folder
 from tailbit.tables.hudi.groups import BaseFile, FileGroup, LogFile, base_file, log_file
 from tailbit.tables.hudi.log.instants import Instant

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from tailbit.errors import MalformedLogError, UnsafePathError
+from tailbit.base.errors import MalformedLogError, UnsafePathError
 from tailbit.tables import compute as pc
 from tailbit.tables.file_list import FileList, stored_columns, stored_schema
 from tailbit.tables.hudi.groups import BaseFile, FileGroup, LogFile, base_file, log_file

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from tailbit.errors import UnsupportedFeatureError
+from tailbit.base.errors import UnsupportedFeatureError
 from tailbit.tables.hudi.log.properties import NEWEST, TableProperties, is_merged
 from tailbit.tables.hudi.log_files.rules import refused_rules
 from tailbit.tables.hudi.words import LOG

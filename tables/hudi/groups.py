@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
 from tailbit.tables.model import FileSlice
 
 _BASE = re.compile(r"([^_/]+)_[^_/]*_([0-9]{14,17})\.parquet")

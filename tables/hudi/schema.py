@@ -14,8 +14,8 @@ from typing import Any
 
 import orjson
 
-from tailbit.errors import MalformedLogError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import MalformedLogError
 from tailbit.tables.model import Column, DataType
 from tailbit.tables.schema import Schema
 

@@ -13,8 +13,8 @@ from functools import cache, partial
 from itertools import chain, takewhile
 from typing import Any
 
-from tailbit.errors import MalformedLogError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import MalformedLogError
 from tailbit.tables.hudi.commits import Commit, read_commit
 from tailbit.tables.hudi.files import HudiFiles, ListedFiles, newest_of_groups
 from tailbit.tables.hudi.gate import check_folders, check_partition_columns, partition_columns

@@ -14,14 +14,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import Concatenate, ParamSpec, TypeVar
 
-from tailbit.errors import (
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import (
     CommitGapError,
     LogBlockError,
     MalformedLogError,
     NotATableError,
     VersionNotFoundError,
 )
-from tailbit.imports.dataclass import dataclass
 from tailbit.tables.cache import Cache
 from tailbit.tables.date_text import show_time
 from tailbit.tables.hudi.changes import Folds

@@ -14,8 +14,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 
-from tailbit.errors import VersionNotFoundError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import VersionNotFoundError
 from tailbit.tables.hudi.groups import LogFile
 from tailbit.tables.hudi.log.instants import CHANGES, Instant
 from tailbit.tables.hudi.log.timeline import Timeline

@@ -16,8 +16,8 @@ from uuid import UUID
 import orjson
 import pyarrow as pa
 
-from tailbit.errors import MalformedLogError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import MalformedLogError
 from tailbit.tables.iceberg.values import encoded
 
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - times without zone are counted from here too

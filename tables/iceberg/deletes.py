@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import orjson
 import pyarrow as pa
 
-from tailbit.errors import MalformedLogError, UnsupportedFeatureError
+from tailbit.base.errors import MalformedLogError, UnsupportedFeatureError
 from tailbit.tables.iceberg.hidden import FIELDS, Delete
 from tailbit.tables.iceberg.manifests import EQUALITY
 from tailbit.tables.iceberg.metadata import TableMetadata

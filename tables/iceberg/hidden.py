@@ -17,8 +17,8 @@ import orjson
 import pyarrow as pa
 from pyroaring import BitMap
 
-from tailbit.errors import DeletionVectorError, HiddenRowsError, MalformedLogError, StorageError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import DeletionVectorError, HiddenRowsError, MalformedLogError, StorageError
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import in_one, numpy_of
 from tailbit.tables.cache import Cache, share
@@ -160,7 +160,7 @@ def _columns(storage: Storage, delete: Delete, columns: Sequence[Column]) -> pa.
     Raises:
         HiddenRowsError: the file is missing, damaged, or has another number of rows than the manifest says.
     """
-    from tailbit.errors import DataFileError
+    from tailbit.base.errors import DataFileError
 
     try:
         file = open_data_file(storage, delete.path)

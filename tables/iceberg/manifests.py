@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from tailbit.errors import MalformedLogError, UnsupportedFeatureError
+from tailbit.base.errors import MalformedLogError, UnsupportedFeatureError
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.cache import Cache, share
 from tailbit.tables.iceberg.avro import Records, read_records

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from tailbit.errors import MalformedLogError, UnsupportedFeatureError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import MalformedLogError, UnsupportedFeatureError
 from tailbit.tables.iceberg.paths import Location
 
 NEWEST = 3

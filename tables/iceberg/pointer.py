@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from tailbit.errors import NotATableError
+from tailbit.base.errors import NotATableError
 from tailbit.tables.iceberg.metadata import TableMetadata, parse_metadata
 from tailbit.tables.iceberg.words import LOG, WORDS
 from tailbit.tables.storage import SMALL, Stat, Storage

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tailbit.errors import MalformedLogError
+from tailbit.base.errors import MalformedLogError
 from tailbit.tables.model import Column, DataType
 from tailbit.tables.schema import Schema
 

@@ -7,8 +7,8 @@ from dataclasses import field
 
 import pyarrow as pa
 
-from tailbit.errors import UnsupportedFeatureError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import UnsupportedFeatureError
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_scalar
 from tailbit.tables.iceberg.deletes import Deletes

@@ -12,7 +12,7 @@ from datetime import date
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.iceberg.values import decoded
 from tailbit.tables.model import Column, DataType, FileBounds

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import Concatenate, ParamSpec, TypeVar
 
-from tailbit.errors import CommitGapError, MalformedLogError, VersionNotFoundError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import CommitGapError, MalformedLogError, VersionNotFoundError
 from tailbit.tables.cache import Cache
 from tailbit.tables.date_text import show_time
 from tailbit.tables.iceberg.changes import changes_between, commit_info

@@ -11,7 +11,7 @@ import hashlib
 from bisect import bisect_left, bisect_right
 from itertools import accumulate
 
-from tailbit.once import once
+from tailbit.base.once import once
 from tailbit.tables.iceberg.metadata import MAIN, SnapshotEntry, TableMetadata
 from tailbit.tables.model import Version
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from tailbit.errors import DataFileError, StorageError
+from tailbit.base.errors import DataFileError, StorageError
 from tailbit.tables import compute as pc
 from tailbit.tables.model import UNKNOWN_SIZE, Column
 from tailbit.tables.parquet.decode import Decoder, field_id, find_field

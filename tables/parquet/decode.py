@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from tailbit.arrays import Mask
-from tailbit.errors import DataFileError, LegacyCalendarError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.arrays import Mask
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import DataFileError, LegacyCalendarError
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, decoded, nested_array, numpy_of
 from tailbit.tables.model import Column

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from tailbit.errors import DataFileError
+from tailbit.base.errors import DataFileError
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.data_file import (
     DataFile,

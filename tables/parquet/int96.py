@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from tailbit.errors import DataFileError
+from tailbit.base.errors import DataFileError
 from tailbit.tables import compute as pc
 from tailbit.tables.parquet.file import ParquetFile, read_leaves
 

@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tailbit.arrays import Longs, Mask
-from tailbit.imports.dataclass import dataclass
-from tailbit.once import once
+from tailbit.base.arrays import Longs, Mask
+from tailbit.base.dataclass import dataclass
+from tailbit.base.once import once
 from tailbit.tables.cache import Cache, share
 from tailbit.tables.parquet.leaves import ParquetNode
 from tailbit.tables.parquet.thrift import read_struct

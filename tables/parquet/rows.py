@@ -16,8 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import BitMap
 
-from tailbit.arrays import Longs
-from tailbit.imports.lazy import lazy
+from tailbit.base.arrays import Longs
+from tailbit.base.lazy import lazy
 from tailbit.tables.ahead import in_order
 from tailbit.tables.cache import Cache, share
 from tailbit.tables.model import Column, FileSlice

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
-from tailbit.errors import NoConditionalPutError, StorageError, UnusableStorageError
+from tailbit.base.errors import NoConditionalPutError, StorageError, UnusableStorageError
 from tailbit.tables.storage.door import Storage
 from tailbit.tables.storage.locations import RETRY_S
 from tailbit.tables.storage.refusals import is_uncertain, is_unrepeated

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from tailbit.errors import MalformedLogError, StorageError
+from tailbit.base.errors import MalformedLogError, StorageError
 from tailbit.tables.storage.options import NO_OPTIONS, StorageOptions
 
 WHOLE, SMALL = 2 << 30, 1 << 20

@@ -17,8 +17,8 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from tailbit.errors import StorageError, UnusableStorageError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import StorageError, UnusableStorageError
 from tailbit.tables.storage.door import WHOLE, Entry, Stat, Storage, Unfinished, refuse_oversized
 from tailbit.tables.storage.options import NO_OPTIONS, StorageOptions
 from tailbit.tables.storage.outside import refuse_parts, stat_inside

@@ -9,7 +9,7 @@ from datetime import timedelta
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from tailbit.errors import RequirementError, UnsafePathError, UnusableStorageError, UsageError
+from tailbit.base.errors import RequirementError, UnsafePathError, UnusableStorageError, UsageError
 from tailbit.tables.storage.options import METADATA_FILE, SCHEMES, TABLE_FORMAT, StorageOptions
 from tailbit.tables.storage.outside import OPTION, refuse_outside, refuse_parts
 from tailbit.tables.storage.refusals import no_setup

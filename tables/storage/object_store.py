@@ -12,8 +12,8 @@ from typing import IO, Any, TypeVar, cast
 
 import pyarrow as pa
 
-from tailbit.errors import StorageError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import StorageError
 from tailbit.tables.cache import Cache, share
 from tailbit.tables.storage.at_once import at_once
 from tailbit.tables.storage.conditional_puts import check_conditional_puts, put_once, repeated

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
 
 _SECRET = re.compile(r"secret|token|key|password|sas|credential|signature", re.IGNORECASE)
 SCHEMES: Mapping[str, str] = {

@@ -11,7 +11,7 @@ import os
 from stat import S_ISLNK
 from time import monotonic
 
-from tailbit.errors import UnsafePathError, UsageError
+from tailbit.base.errors import UnsafePathError, UsageError
 from tailbit.tables.storage.options import StorageOptions
 
 OPTION, VARIABLE = "allow_outside", "TAILBIT_ALLOW_OUTSIDE"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from tailbit.errors import StorageError, TailbitError, UnusableStorageError
+from tailbit.base.errors import StorageError, TailbitError, UnusableStorageError
 from tailbit.tables.storage.options import StorageOptions
 
 _STATUS = r"status code: (\d{3})"

@@ -8,7 +8,7 @@ import weakref
 
 import pyarrow as pa
 
-from tailbit.errors import StorageError
+from tailbit.base.errors import StorageError
 
 _OF_SPARK = "SPARK_LOCAL_DIRS"
 """The environment variable with Spark's scratch folders, separated by commas, in Python workers."""

@@ -21,7 +21,7 @@ from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
 
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
 
 _FILE = Path(__file__).with_name("rules.txt")
 ORIGIN = -(1 << 33)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tailbit.arrays import Longs
+from tailbit.base.arrays import Longs
 
 _OFFSET = re.compile(
     r"(?:UTC|GMT|UT)?([+-])(?:(\d{1,2})(?::(\d\d)(?::(\d\d))?|:(\d))?|(\d\d)(\d\d)(\d\d)?)|Z|UTC|GMT|UT",

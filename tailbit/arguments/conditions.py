@@ -11,9 +11,9 @@ from typing import Any
 
 from tailbit.arguments.constants import constant_text
 from tailbit.arguments.values import names, text, wrong_type
-from tailbit.errors import UsageError
+from tailbit.base.errors import UsageError
+from tailbit.base.wording import quoted
 from tailbit.tables.schema import name_parts
-from tailbit.wording import quoted
 
 
 class Condition:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from tailbit.arguments.constants import item_of
 from tailbit.arguments.values import names, wrong_type
-from tailbit.errors import UsageError
+from tailbit.base.errors import UsageError
 from tailbit.tables.arrow import arrow_array
 
 _FORMS_OF_KEYS = (

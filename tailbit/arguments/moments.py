@@ -6,8 +6,8 @@ import datetime
 from typing import TYPE_CHECKING
 
 from tailbit.arguments.values import text, wrong_type
-from tailbit.errors import UsageError
-from tailbit.imports.lazy import lazy
+from tailbit.base.errors import UsageError
+from tailbit.base.lazy import lazy
 from tailbit.tables.zones.times import same_zone
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Any
 
 from tailbit.arguments.constants import constant_text
 from tailbit.arguments.values import wrong_type
-from tailbit.errors import UsageError
+from tailbit.base.errors import UsageError
 
 _FORMS_OF_PARAMETERS = (
     'a list such as ["DE", 3] for each ?, or a mapping such as {"country": "DE"} for :country'

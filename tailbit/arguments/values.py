@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from tailbit.errors import UsageError
-from tailbit.wording import with_article
+from tailbit.base.errors import UsageError
+from tailbit.base.wording import with_article
 
 
 def wrong_type(name: str, value: Any, expected: str) -> UsageError:

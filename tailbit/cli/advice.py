@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tailbit.base.visible import visible
+from tailbit.base.wording import counted
 from tailbit.cli.options import emit, json_option, open_for_question, split_columns, storage_option
-from tailbit.visible import visible
-from tailbit.wording import counted
 
 if TYPE_CHECKING:
     from tailbit.index.advice.advise import Advice, ColumnAdvice
@@ -58,7 +58,7 @@ def advice_of(table: str, queries: Any, seed: int = 0, *, hidden: bool) -> Advic
 
 def _lines(queries: Any) -> list[str]:
     """Return the lines of an open file."""
-    from tailbit.errors import UsageError
+    from tailbit.base.errors import UsageError
 
     try:
         return list(queries)
@@ -77,7 +77,7 @@ def columns_of_run(
     Raises:
         UsageError: no column is worth an index.
     """
-    from tailbit.errors import CorruptIndexError, IndexLogError, NoIndexError, UsageError
+    from tailbit.base.errors import CorruptIndexError, IndexLogError, NoIndexError, UsageError
 
     if columns is None or columns.strip() != AUTO:
         return split_columns(columns)

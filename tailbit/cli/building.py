@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from tailbit.base.visible import visible
 from tailbit.checkpoints.builds import SHOWN_S, BuildProgress, Builds, build_text
 from tailbit.cli.render import now_text, write_line
-from tailbit.visible import visible
 
 if TYPE_CHECKING:
     from rich.table import Table

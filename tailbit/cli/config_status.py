@@ -12,9 +12,9 @@ from typing import Any
 import click
 import orjson
 
+from tailbit.base.errors import ConfigError, NoIndexError, TailbitError
 from tailbit.checkpoints.signs import running_indexer
 from tailbit.cli.status_page import print_lines
-from tailbit.errors import ConfigError, NoIndexError, TailbitError
 from tailbit.streaming.config.check import LOOK_S, TOGETHER
 from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.config.read import read_config

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tailbit.base.visible import visible
+from tailbit.base.wording import counted, size_text
 from tailbit.cli.options import emit, index_option, json_option, open_for_question, storage_options
-from tailbit.visible import visible
-from tailbit.wording import counted, size_text
 
 if TYPE_CHECKING:
     from tailbit.checkpoints.builds import Builds
@@ -186,7 +186,7 @@ def _text_of(file: str) -> str:
     Raises:
         UsageError: it cannot be read, or is no text.
     """
-    from tailbit.errors import TailbitError, UsageError
+    from tailbit.base.errors import TailbitError, UsageError
     from tailbit.tables.storage import SMALL, StorageOptions, open_storage
 
     folder, slash, name = file.rpartition("/")

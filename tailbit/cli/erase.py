@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tailbit.base.wording import counted
 from tailbit.cli.options import index_option, json_option, open_for_question, split_columns, storage_options
 from tailbit.cli.questions.locate import keys_of_file
-from tailbit.wording import counted
 
 if TYPE_CHECKING:
     from tailbit.spark.writing.deletion import Deletion

@@ -15,6 +15,7 @@ from typing import Any
 
 import click
 
+from tailbit.base.errors import NotATableError, TailbitError, UsageError
 from tailbit.cli.advice import advise
 from tailbit.cli.definitions import index_group, sql
 from tailbit.cli.erase import erase
@@ -28,7 +29,6 @@ from tailbit.cli.running import run
 from tailbit.cli.status import status
 from tailbit.cli.statuses import AGAIN, CONFIGURATION, INTERRUPTED, PROBLEM, WRONG_USE
 from tailbit.cli.upkeep import alter, compact, doctor, repair, vacuum, verify
-from tailbit.errors import NotATableError, TailbitError, UsageError
 
 COMMANDS = (
     *(count, facets, summary, crosstab, histogram, transitions, read, positions, locate, records),

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tailbit.base.lazy import lazy
 from tailbit.cli.advice import columns_of_run
 from tailbit.cli.options import config_option, index_option, json_option, only_config, storage_options
-from tailbit.imports.lazy import lazy
 from tailbit.streaming.settings import DEFAULT_MASTER, DEFAULT_TRIGGER
 
 if TYPE_CHECKING:

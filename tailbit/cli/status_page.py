@@ -7,13 +7,13 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from tailbit.base.visible import visible
+from tailbit.base.wording import counted, size_text
 from tailbit.checkpoints.builds import build_text
 from tailbit.cli.options import emit
 from tailbit.cli.render import encoding_text, print_table
 from tailbit.cli.statuses import PROBLEM
 from tailbit.index.store.place import index_path
-from tailbit.visible import visible
-from tailbit.wording import counted, size_text
 
 _WIDTH = 18
 _STATES = {

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tailbit.base.visible import visible
+from tailbit.base.wording import counted
 from tailbit.cli.options import (
     config_option,
     emit,
@@ -22,8 +24,6 @@ from tailbit.cli.options import (
     storage_options,
 )
 from tailbit.cli.statuses import PROBLEM
-from tailbit.visible import visible
-from tailbit.wording import counted
 
 if TYPE_CHECKING:
     from tailbit.index.kinds.kind import Problem

@@ -24,13 +24,13 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
-from tailbit.errors import ColumnTypeError, CorruptIndexError, UsageError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import ColumnTypeError, CorruptIndexError, UsageError
+from tailbit.base.once import once
 from tailbit.index.evaluation.row_space import SpaceView, claims
 from tailbit.index.keys import encode_array, is_textual, is_truncated, key_type_of, widen_keys
 from tailbit.index.postings.segment import Segment
 from tailbit.index.query.selection import Selection
-from tailbit.once import once
 from tailbit.outputs.value_texts import texts_of_keys
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, filled, numpy_of

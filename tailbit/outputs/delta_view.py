@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tailbit.errors import DataFileError, UsageError, ViewExistsError
+from tailbit.base.errors import DataFileError, UsageError, ViewExistsError
 from tailbit.index.query.selection import Selection
 from tailbit.tables.delta.view import ShownFile, view_log
 from tailbit.tables.delta.view_schema import view_table

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tailbit.imports.lazy import lazy
+from tailbit.base.lazy import lazy
+from tailbit.base.wording import counted
 from tailbit.outputs.frames import to_pandas, to_polars
 from tailbit.outputs.plain_values import cell, json_value, plain_rows
-from tailbit.wording import counted
 
 if TYPE_CHECKING:
     import html

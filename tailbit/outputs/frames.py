@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tailbit.errors import UsageError
+from tailbit.base.errors import UsageError
 
 if TYPE_CHECKING:
     import pandas

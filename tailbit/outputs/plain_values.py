@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tailbit.errors import UsageError
+from tailbit.base.errors import UsageError
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.date_text import date_texts, is_date_or_time, within_arrow

@@ -80,7 +80,7 @@ def register(spark: SparkSession, storage_options: Mapping[str, str] | None = No
         RequirementError: pyspark is not installed.
     """
     from tailbit.arguments.values import texts_by_name
-    from tailbit.errors import RequirementError
+    from tailbit.base.errors import RequirementError
     from tailbit.tables.storage import StorageOptions
 
     options = StorageOptions.of(texts_by_name("storage_options", storage_options))

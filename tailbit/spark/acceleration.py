@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from tailbit.arguments.values import names, whole
-from tailbit.errors import RequirementError, UsageError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import RequirementError, UsageError
 from tailbit.spark.jar import digest, jar_path, misfit
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from pyspark.sql.types import LongType
 from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult
 
 from tailbit.api import IndexedTable, open_indexed
-from tailbit.errors import UsageError
+from tailbit.base.errors import UsageError
 from tailbit.spark.locating import Located, OfKeys, located_of
 from tailbit.spark.plain_errors import told_plainly
 from tailbit.spark.zone import session_zone

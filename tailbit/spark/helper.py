@@ -31,7 +31,8 @@ from dataclasses import field
 from typing import Any, BinaryIO, TypeAlias
 
 from tailbit.api import IndexedTable, open_indexed
-from tailbit.errors import (
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import (
     CommitGapError,
     CorruptIndexError,
     EvaluationError,
@@ -39,7 +40,6 @@ from tailbit.errors import (
     UnsupportedFeatureError,
     VersionNotFoundError,
 )
-from tailbit.imports.dataclass import dataclass
 from tailbit.spark.answering.answers import check_table, count, files, groups, known_columns, rows
 from tailbit.spark.answering.letters import compared
 from tailbit.spark.answering.request import OF_CONDITIONS, Declined, Request

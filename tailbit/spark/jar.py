@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from importlib.metadata import distribution
 from pathlib import Path
 
-from tailbit.errors import RequirementError
+from tailbit.base.errors import RequirementError
 
 _HERE = Path(__file__).parent
 _JAR = _HERE / "jar" / "tailbit-spark.jar"

@@ -15,15 +15,15 @@ from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult
 from tailbit.api import IndexedTable, open_indexed
 from tailbit.arguments.key_tables import check_distinct
 from tailbit.arguments.values import names, path_text, texts_by_name
-from tailbit.errors import UsageError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import UsageError
+from tailbit.base.wording import quoted
 from tailbit.index.query.locate import place_names
 from tailbit.outputs.key_moves import change_column
 from tailbit.spark.plain_errors import without_traceback
 from tailbit.spark.schema import python_rows
 from tailbit.spark.zone import session_zone
 from tailbit.tables.open import folder_of, names_folder
-from tailbit.wording import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-from tailbit.errors import TailbitError
+from tailbit.base.errors import TailbitError
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
-from tailbit.errors import ColumnTypeError
+from tailbit.base.errors import ColumnTypeError
 from tailbit.tables.model import Column
 
 _OF_DELTA = ("delta.", "CURRENT_DEFAULT", "EXISTS_DEFAULT")

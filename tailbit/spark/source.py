@@ -27,8 +27,8 @@ from pyspark.sql.types import DataType, StructType
 from tailbit.answer import Answer
 from tailbit.api import open_indexed
 from tailbit.arguments.values import split_names, wrong_type
-from tailbit.errors import SchemaError, UsageError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import SchemaError, UsageError
 from tailbit.outputs.arrow import batch_reader
 from tailbit.spark.fresh import active
 from tailbit.spark.plain_errors import told_plainly, without_traceback

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 from tailbit.arguments.moments import known_zone
 from tailbit.arguments.values import flag, function, names, text, texts_by_name
-from tailbit.errors import (
+from tailbit.base.errors import (
     CorruptIndexError,
     IndexFormatError,
     IndexNameTakenError,
     NoIndexError,
     UnknownIndexError,
 )
+from tailbit.base.lazy import lazy
 from tailbit.handle import Handle, table_name
-from tailbit.imports.lazy import lazy
 from tailbit.index.store.table import MetadataTable
 
 if TYPE_CHECKING:

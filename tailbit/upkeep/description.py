@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from itertools import chain
 
-from tailbit.errors import CorruptIndexError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import CorruptIndexError
 from tailbit.index.analytics.unserved import change_of
 from tailbit.index.maintenance.build_extent import unrecorded_by_definition
 from tailbit.index.maintenance.rebuild import lacking

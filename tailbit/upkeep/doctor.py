@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tailbit.errors import NoIndexError, StorageError, TailbitError
+from tailbit.base.errors import NoIndexError, StorageError, TailbitError
+from tailbit.base.wording import counted
 from tailbit.index.store.place import index_path
 from tailbit.streaming.java.session import build_session
 from tailbit.tables import open_table
@@ -22,7 +23,6 @@ from tailbit.tables.storage import StorageOptions, open_storage
 from tailbit.tables.table import Table
 from tailbit.upkeep.finding import Finding, State, judged
 from tailbit.upkeep.status import is_within, status_of
-from tailbit.wording import counted
 
 _AHEAD_S = 60
 """Seconds that a commit may lie in the future before a clock is doubted."""

@@ -14,7 +14,8 @@ from typing import Any
 
 import orjson
 
-from tailbit.errors import ConfigError, TailbitError
+from tailbit.base.errors import ConfigError, TailbitError
+from tailbit.base.wording import counted
 from tailbit.streaming.config.check import TOGETHER, look_at
 from tailbit.streaming.config.jars import check_jars
 from tailbit.streaming.config.model import TableEntry
@@ -27,7 +28,6 @@ from tailbit.streaming.seen.server import OFF
 from tailbit.tables.storage import StorageOptions
 from tailbit.upkeep.doctor import of_place, of_table
 from tailbit.upkeep.finding import Finding, State
-from tailbit.wording import counted
 
 _NEEDED = "a configuration that can be run"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from enum import Enum
 
-from tailbit.errors import TailbitError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import TailbitError
 
 
 class State(str, Enum):

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from tailbit.errors import RequirementError
+from tailbit.base.errors import RequirementError
 from tailbit.streaming.java.requirements import check_requirements, installed, release
 from tailbit.streaming.java.session import check_java, java_binary, java_version
 from tailbit.streaming.user_cache import own_state

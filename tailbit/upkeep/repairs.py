@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import PurePath
 
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import CorruptIndexError, IndexerRunningError
+from tailbit.base.faults import Fault, fault_point
 from tailbit.checkpoints.builds import Build, Builds
 from tailbit.checkpoints.claim import Claim
 from tailbit.checkpoints.ledger import Origin
-from tailbit.errors import CorruptIndexError, IndexerRunningError
-from tailbit.faults import Fault, fault_point
-from tailbit.imports.dataclass import dataclass
 from tailbit.index.kinds.kind import Problem
 from tailbit.index.kinds.schemas import KINDS, Kinds
 from tailbit.index.maintenance.build_extent import extent_of_records

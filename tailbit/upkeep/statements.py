@@ -9,8 +9,8 @@ from typing import Any, NoReturn
 
 from tailbit.arguments.moments import known_zone
 from tailbit.arguments.values import path_text, text
+from tailbit.base.errors import NotATableError
 from tailbit.checkpoints.builds import Builds
-from tailbit.errors import NotATableError
 from tailbit.handle import opened
 from tailbit.index.sql.ddl.parser import parse_statement
 from tailbit.index.sql.ddl.refusals import refuse_statement

@@ -7,10 +7,10 @@ from contextlib import suppress
 from itertools import chain
 from typing import Any
 
+from tailbit.base.errors import CommitGapError, CorruptIndexError, NoIndexError, VersionNotFoundError
 from tailbit.checkpoints.builds import BuildProgress
 from tailbit.checkpoints.lag import Backlog, lag_of_nothing
 from tailbit.checkpoints.signs import LastSign, State, last_sign
-from tailbit.errors import CommitGapError, CorruptIndexError, NoIndexError, VersionNotFoundError
 from tailbit.handle import opened
 from tailbit.index.maintenance.build_extent import build_extent_of
 from tailbit.index.maintenance.rebuild import lacking

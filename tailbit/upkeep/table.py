@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tailbit.arguments.values import flag, function, names, number, whole
-from tailbit.errors import CorruptIndexError, NoIndexError, UnknownColumnError, UsageError
+from tailbit.base.errors import CorruptIndexError, NoIndexError, UnknownColumnError, UsageError
 from tailbit.handle import table_name
 from tailbit.index.model import Definition, Standing
 from tailbit.upkeep.definitions import DefinedTable

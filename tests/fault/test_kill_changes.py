@@ -16,7 +16,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from support.row_changes.killed import CHANGES, POINTS, ROWS, STATEMENTS, faults, name_of
 from support.tables import index_of
-from tailbit.faults import Fault
+from tailbit.base.faults import Fault
 from tailbit.spark.writing.target import REPLAYED
 
 pytestmark = pytest.mark.spark

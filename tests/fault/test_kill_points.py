@@ -31,7 +31,7 @@ from support.oracle import Positions, duckdb_positions
 from support.predicates import COLUMNS, INDEXED, Predicate, random_predicates
 from support.profiles import seeds, variants
 from support.waiting import wait_until
-from tailbit.faults import Fault
+from tailbit.base.faults import Fault
 from tailbit.index.kinds.schemas import BITMAP_INDEX
 from tailbit.index.kinds.settings import FORMAT
 from tailbit.index.maintenance.alter import alter

@@ -12,7 +12,7 @@ import tailbit
 from support.contents import contents_of
 from support.hudi import HudiTable, unpack
 from support.hudi_states import changes
-from tailbit.faults import Fault
+from tailbit.base.faults import Fault
 
 TESTS = Path(__file__).parents[1]
 COLUMNS = "id,city,qty,part,_hoodie_commit_time"

@@ -19,7 +19,7 @@ from support.drive import Drive
 from support.kills_of_many import Writers
 from support.profiles import variants
 from support.waiting import wait_until
-from tailbit.faults import Fault
+from tailbit.base.faults import Fault
 from tailbit.index.store.table import MetadataTable
 
 pytestmark = pytest.mark.spark

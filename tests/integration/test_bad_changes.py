@@ -16,8 +16,8 @@ from pyspark.errors import PySparkException
 import tailbit
 import tailbit.spark
 from support.tables import index_of
+from tailbit.base.faults import Fault
 from tailbit.errors import ColumnTypeError, StaleIndexError, UsageError
-from tailbit.faults import Fault
 from tailbit.spark.writing import deletion, upsert
 
 pytestmark = pytest.mark.spark

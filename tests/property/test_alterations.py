@@ -22,7 +22,7 @@ from support.histories import DeltalakeHistory
 from support.oracle import duckdb_positions, live_rows
 from support.predicates import INDEXED, random_predicates
 from support.profiles import examples
-from tailbit.faults import InjectedFaultError
+from tailbit.base.faults import InjectedFaultError
 from tailbit.index.keys import encode_array
 from tailbit.index.maintenance.alter import alter
 from tailbit.index.maintenance.rebuild import rebuild

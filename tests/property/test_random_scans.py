@@ -17,7 +17,7 @@ from support.function_cells import rows
 from support.profiles import SEED
 from support.random_conditions import Conditions
 from support.scans import counted, positions, scans_of
-from tailbit.arrays import Mask
+from tailbit.base.arrays import Mask
 from tailbit.errors import EvaluationError, PredicateError
 from tailbit.index.scanning import scan as scanning
 from tailbit.index.scanning.scan import Scan

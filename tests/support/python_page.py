@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import tailbit
+import tailbit.base.errors
 import tailbit.errors
 import tailbit.spark
 import tailbit.streaming
@@ -138,7 +139,7 @@ def _of_value(cls: type) -> str:
 
 def _errors() -> str:
     """Return the table of the errors, each with its own hint where it has one."""
-    lines = ["## Errors", "", markdown(tailbit.errors.__doc__), ""]
+    lines = ["## Errors", "", markdown(tailbit.base.errors.__doc__), ""]
     lines += ["| error | when | retry helps |", "|---|---|---|"]
     for name, cls in vars(tailbit.errors).items():
         if inspect.isclass(cls) and issubclass(cls, tailbit.errors.TailbitError) and name[0] != "_":

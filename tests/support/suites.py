@@ -102,7 +102,7 @@ NIGHTLY = (
             "tailbit/spark/writing",
             "tailbit/spark/locating.py",
             "tailbit/spark/__init__.py",
-            "tailbit/faults.py",
+            "tailbit/base/faults.py",
             "index/query",
             "tests/support/row_changes",
         ),
@@ -152,7 +152,7 @@ NIGHTLY = (
             "tables/hudi",
             "tables/__init__.py",
             "tailbit/cli",
-            "tailbit/faults.py",
+            "tailbit/base/faults.py",
         ),
     ),
     Suite(

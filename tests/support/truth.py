@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from tailbit.arrays import Mask
+from tailbit.base.arrays import Mask
 from tailbit.index.predicate.tree import Node
 from tailbit.index.predicate.truth import judged, raise_error
 

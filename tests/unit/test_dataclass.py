@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
 
 OPTIONS = [
     dict(zip(("frozen", "eq", "order", "repr", "slots"), chosen, strict=True))

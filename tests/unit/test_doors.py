@@ -39,7 +39,7 @@ SPEAKS = {
     "streaming/java/session.py": "the settings of a session that writes Delta tables",
     "tailbit/cli/questions/views.py": "to_delta, as a command",
     "tailbit/cli/main.py": "the command line's own page, which says what tailbit is for",
-    "tailbit/errors.py": "DeletionVectorError, the HiddenRowsError of Delta",
+    "tailbit/base/errors.py": "DeletionVectorError, the HiddenRowsError of Delta",
     "tailbit/vacuumed.py": "names VACUUM as an example",
     "index/sql/generated.py": "the protocol in which generated columns are described",
     "index/sql/ddl/other_statements.py": "statements of Spark that are refused",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+import subprocess
 import sys
 import traceback
 from pathlib import Path
@@ -48,6 +49,19 @@ def test_an_error_survives_pickling(cls: type[TailbitError]) -> None:
     error = cls(**fields_of(cls))
     copy = pickle.loads(pickle.dumps(error))
     assert (type(copy), str(copy), copy.hint, copy.fields) == (cls, str(error), error.hint, error.fields)
+
+
+@pytest.mark.parametrize("cls", [TailbitError, *concrete_errors()], ids=lambda cls: cls.__name__)
+def test_an_error_is_shown_and_pickled_by_the_module_that_users_import(cls: type[TailbitError]) -> None:
+    assert cls.__module__ == "tailbit.errors"
+    assert getattr(errors, cls.__name__) is cls
+    assert b"tailbit.base" not in pickle.dumps(cls)
+
+
+def test_errors_are_an_attribute_of_the_package() -> None:
+    code = "import tailbit; print(tailbit.errors.UsageError)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == "<class 'tailbit.errors.UsageError'>\n"
 
 
 def test_a_missing_field_is_shown_by_name_instead_of_hiding_the_error() -> None:

@@ -290,7 +290,7 @@ def test_the_first_use_of_the_front_door_leaves_the_process_as_it_was() -> None:
 
 def test_numpys_threads_sleep_soon_unless_the_environment_says_how_soon() -> None:
     program = (
-        "import os, tailbit.imports.lazy as lazy; seen = []; "
+        "import os, tailbit.base.lazy as lazy; seen = []; "
         "lazy.import_module = lambda name: seen.append(os.environ.get(lazy._SPINNING)); "
         "lazy.quickly_imported('m'); os.environ[lazy._SPINNING] = '20'; lazy.quickly_imported('m'); "
         "print(*seen, os.environ[lazy._SPINNING])"

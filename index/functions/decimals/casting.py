@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from tailbit.arrays import Mask
+from tailbit.base.arrays import Mask
 from tailbit.index.functions.decimals import small
 from tailbit.index.functions.decimals.exact import fitted, half_up, mapped
 from tailbit.index.functions.decimals.small import Small

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tailbit.arrays import Mask
+from tailbit.base.arrays import Mask
 from tailbit.index.functions.decimals import small
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import Vector, code, decimals, first_of, unscaled

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from tailbit.arrays import Longs, Mask
+from tailbit.base.arrays import Longs, Mask
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import Vector, code, decimals_of_words, nulls_of
 from tailbit.index.ordered import WORD_DIGITS

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from tailbit.arrays import Mask
+from tailbit.base.arrays import Mask
 from tailbit.index.functions.texts.at_once import constant_text
 from tailbit.index.functions.texts.patterns import like_parts
 from tailbit.index.functions.tree import Call

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from tailbit.arrays import Longs, Mask
+from tailbit.base.arrays import Longs, Mask
 from tailbit.index.functions.texts.buffers import HEX_OF_BYTE, Bytes, texts_of
 
 Piece = tuple[Bytes, Mask | None]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tailbit.arrays import Longs, Mask
+from tailbit.base.arrays import Longs, Mask
 from tailbit.index.functions.texts.at_once import constant_text, constant_whole, empty_where
 from tailbit.index.functions.texts.groups import each_found, within_16_bits
 from tailbit.index.functions.tree import Call

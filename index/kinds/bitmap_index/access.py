@@ -6,7 +6,7 @@ may be TRUE for rows of 10:00, which are rechecked.
 
 from __future__ import annotations
 
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
 from tailbit.index.evaluation.bounds import EMPTY, Bounds
 from tailbit.index.evaluation.choice import Choice
 from tailbit.index.evaluation.evaluate import Evaluation

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
+from tailbit.base.once import once
 from tailbit.index.kinds.files.kind import FILES
 from tailbit.index.kinds.kind import Kind, View
 from tailbit.index.kinds.settings import PostingForms
 from tailbit.index.model import IndexFile
 from tailbit.index.postings.layout import NAME, PAGED_SCHEMA, UUID
 from tailbit.index.postings.segment import Segment
-from tailbit.once import once
 from tailbit.tables.model import Column
 from tailbit.tables.storage import Storage
 

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
-from tailbit.arrays import Longs, Mask
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.arrays import Longs, Mask
+from tailbit.base.dataclass import dataclass
 from tailbit.index.evaluation.bounds import EMPTY, Bounds
 from tailbit.index.evaluation.row_space import Access, SpaceView, claims
 from tailbit.index.kinds.bloom_filter.reader import BloomFilters, Filters, hashes_of_values

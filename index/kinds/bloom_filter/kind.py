@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from tailbit.errors import CorruptIndexError
-from tailbit.imports.lazy import lazy
+from tailbit.base.errors import CorruptIndexError
+from tailbit.base.lazy import lazy
 from tailbit.index.kinds.bloom_filter.rows import (
     SCHEMA,
     SORTED_BY,

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from tailbit.arrays import Longs, Mask
-from tailbit.errors import CorruptIndexError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.arrays import Longs, Mask
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import CorruptIndexError
 from tailbit.index.keys import encode_value, key_type_of
 from tailbit.index.kinds.bloom_filter.rows import SCHEMA
 from tailbit.index.kinds.rows import conform, read_groups

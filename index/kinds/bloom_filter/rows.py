@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from tailbit.arrays import Mask
-from tailbit.imports.lazy import lazy
+from tailbit.base.arrays import Mask
+from tailbit.base.lazy import lazy
 from tailbit.index.keys import encode_array
 from tailbit.index.kinds.rows import stored_type
 from tailbit.index.parquet.sorted_rows import sort

@@ -19,8 +19,9 @@ from typing import NamedTuple
 import numpy as np
 from pyroaring import BitMap
 
-from tailbit.arrays import Longs, Mask
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.arrays import Longs, Mask
+from tailbit.base.dataclass import dataclass
+from tailbit.base.once import once
 from tailbit.index.evaluation.bounds import EMPTY, Bounds, Stated
 from tailbit.index.evaluation.row_space import Access, SpaceView, claims
 from tailbit.index.expression.indexed_term import IndexedTerm
@@ -31,7 +32,6 @@ from tailbit.index.kinds.rows import stored_type
 from tailbit.index.model import Definition
 from tailbit.index.ordered import SIGN
 from tailbit.index.predicate.tree import And, Constant, Leaf, Node, Or
-from tailbit.once import once
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import filled, numpy_of
 from tailbit.tables.cache import Cache

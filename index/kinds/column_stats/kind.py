@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from tailbit.arrays import Longs, Mask
-from tailbit.errors import CorruptIndexError, DataFileError
-from tailbit.imports.lazy import lazy
+from tailbit.base.arrays import Longs, Mask
+from tailbit.base.errors import CorruptIndexError, DataFileError
+from tailbit.base.lazy import lazy
 from tailbit.index.kinds.column_stats.rows import (
     ENCODINGS,
     SCHEMA,

@@ -15,8 +15,9 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 
-from tailbit.arrays import Longs, Mask
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.arrays import Longs, Mask
+from tailbit.base.dataclass import dataclass
+from tailbit.base.once import once
 from tailbit.index.keys import key_type_of, widening_factor, widens
 from tailbit.index.kinds.column_stats.rows import united
 from tailbit.index.kinds.rows import reading
@@ -24,7 +25,6 @@ from tailbit.index.ordered import ordered_int
 from tailbit.index.parquet.index_file import open_index_file
 from tailbit.index.predicate.statistics import ColumnBounds
 from tailbit.index.predicate.value_sets import Rank
-from tailbit.once import once
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, numpy_of
 from tailbit.tables.cache import Cache, share

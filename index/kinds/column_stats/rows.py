@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from tailbit.errors import DataFileError
-from tailbit.imports.lazy import lazy
+from tailbit.base.errors import DataFileError
+from tailbit.base.lazy import lazy
 from tailbit.index.keys import is_textual
 from tailbit.index.kinds.rows import stored_type
 from tailbit.index.parquet.sorted_rows import GROUP_ROWS, sort, starts

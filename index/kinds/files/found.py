@@ -9,9 +9,9 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from tailbit.arrays import Ints, Longs
+from tailbit.base.arrays import Ints, Longs
+from tailbit.base.once import once
 from tailbit.index.model import FileRecord
-from tailbit.once import once
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import filled, in_one, numpy_of
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
-from tailbit.imports.lazy import lazy
+from tailbit.base.lazy import lazy
 from tailbit.index.kinds.files.recorded import RecordedFiles
 from tailbit.index.kinds.files.rows import SCHEMA, newest_per_path
 from tailbit.index.kinds.kind import Kind, View

@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Mapping
 import numpy as np
 import pyarrow as pa
 
-from tailbit.arrays import Longs
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.arrays import Longs
+from tailbit.base.dataclass import dataclass
 from tailbit.index.kinds.files.rows import column_sets
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, numpy_of

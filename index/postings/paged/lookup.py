@@ -25,9 +25,9 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
-from tailbit.arrays import Longs
-from tailbit.errors import CorruptIndexError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.arrays import Longs
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import CorruptIndexError
 from tailbit.index.postings.key_table import KeyTable, Placed, PositionLists
 from tailbit.index.postings.paged.places import Group, Pages
 from tailbit.index.postings.segment import CACHE_BYTES, POSTINGS, Segment

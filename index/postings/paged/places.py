@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from tailbit.arrays import Longs
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.arrays import Longs
+from tailbit.base.dataclass import dataclass
 from tailbit.index.postings import gaps
 from tailbit.index.postings.gaps import FIRST
 from tailbit.index.postings.layout import PAGE_ROWS, UUID_BYTES

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from tailbit.imports.lazy import lazy
+from tailbit.base.lazy import lazy
+from tailbit.base.wording import with_article
 from tailbit.index.keys import is_textual, key_type_of, scale_of
 from tailbit.index.ordered import Value, first_reached
 from tailbit.index.predicate.leaves import COMPARED, Truth
@@ -24,7 +25,6 @@ from tailbit.index.values.unwrapping import CAST_TO_INSTANTS, as_given
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import Column, DataType
 from tailbit.tables.zones.times import fixed_offset
-from tailbit.wording import with_article
 
 if TYPE_CHECKING:
     from tailbit.index.sql.comparing import char_padding

@@ -13,10 +13,10 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from tailbit.base.wording import did_you_mean
 from tailbit.index.sql.ddl.refusals import either, refuse_statement
 from tailbit.index.sql.ddl.statements import WrittenExpression, string_text
 from tailbit.index.values.refusals import NotRead
-from tailbit.wording import did_you_mean
 
 
 class Property(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from tailbit.wording import did_you_mean
+from tailbit.base.wording import did_you_mean
 
 
 class KindRules(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tailbit.errors import PredicateError
+from tailbit.base.errors import PredicateError
 from tailbit.index.sql.ddl.refusals import USAGE, refuse_statement
 from tailbit.index.sql.syntax.hints import CLAUSES, of_clause
 from tailbit.index.sql.syntax.tokens import Token, tokens_of

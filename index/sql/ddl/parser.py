@@ -18,8 +18,8 @@ from __future__ import annotations
 
 from dataclasses import field
 
-from tailbit.errors import PredicateError, StatementError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import PredicateError, StatementError
 from tailbit.index.sql.ddl.applied import FUNCTION, Properties, applied
 from tailbit.index.sql.ddl.kind_names import DEFAULT, KINDS, WrongKind, check_option, kind_named
 from tailbit.index.sql.ddl.other_statements import BEFORE_INDEX, CHANGES, refuse_other

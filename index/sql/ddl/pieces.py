@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
+from tailbit.base.wording import did_you_mean
 from tailbit.index.sql.ddl.applied import Properties, Property, applied
 from tailbit.index.sql.ddl.refusals import either, refuse_statement
 from tailbit.index.sql.ddl.statements import (
@@ -15,7 +16,6 @@ from tailbit.index.sql.ddl.statements import (
 )
 from tailbit.index.sql.syntax.parser import Parser
 from tailbit.index.sql.syntax.tokens import Token
-from tailbit.wording import did_you_mean
 
 _MOST_NAMES = 3
 """Names of a table in a catalog: the catalog, the schema, the table."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NoReturn
 
-from tailbit.errors import StatementError
+from tailbit.base.errors import StatementError
 from tailbit.index.sql.refusals import placed
 
 USAGE = {

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tailbit.arguments.moments import known_zone
-from tailbit.errors import PredicateError, StatementError, UsageError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import PredicateError, StatementError, UsageError
 from tailbit.index.sql.ddl.parser import parse_statement
 from tailbit.index.sql.ddl.refusals import refuse_statement
 from tailbit.index.sql.ddl.statements import CreateIndex, RebuildIndex, string_text

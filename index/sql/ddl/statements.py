@@ -11,15 +11,15 @@ from contextlib import contextmanager
 from dataclasses import field
 from typing import Literal, NoReturn
 
-from tailbit.errors import PredicateError, UnknownColumnError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import PredicateError, UnknownColumnError
+from tailbit.base.wording import quoted
 from tailbit.index.sql.ddl.kind_names import DEFAULT, KINDS, WrongKind, check_option, kind_named
 from tailbit.index.sql.ddl.refusals import refuse_statement
 from tailbit.index.sql.refusals import placed, refuse
 from tailbit.index.sql.syntax.parser import parse_predicate
 from tailbit.index.sql.syntax.tokens import tokens_of
 from tailbit.index.sql.syntax.tree import Tree
-from tailbit.wording import quoted
 
 RESERVED = frozenset("AS FROM IF IN ON OPTIONS PARTITION REBUILD TABLE USING WHERE WITH".split())
 """Words that are a name in backticks only."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from tailbit.base.wording import did_you_mean
 from tailbit.index.sql.syntax.tokens import Token
-from tailbit.wording import did_you_mean
 
 GENERAL = (
     "Two conditions are joined by AND or OR, a text stands in quotes ('UA'), and a column whose name has "

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tailbit.imports.lazy import lazy
+from tailbit.base.lazy import lazy
 from tailbit.index.sql.refusals import INSTEAD, refuse
 from tailbit.index.sql.syntax.tokens import Token
 from tailbit.index.sql.syntax.words import ends_a_value

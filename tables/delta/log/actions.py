@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
-from tailbit.errors import MalformedLogError
-from tailbit.imports.dataclass import dataclass
-from tailbit.imports.lazy import lazy
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import MalformedLogError
+from tailbit.base.lazy import lazy
 from tailbit.tables.delta.deletion_vectors import DeletionVector
 from tailbit.tables.delta.log.protocol import Protocol
 from tailbit.tables.delta.paths import decode_path

@@ -15,8 +15,8 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 
-from tailbit.errors import MalformedLogError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import MalformedLogError
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, nested_array, no_rows, numpy_of
 from tailbit.tables.delta.files import DV_TYPE, STORED, DeltaFiles

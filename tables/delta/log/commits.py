@@ -14,8 +14,8 @@ from dataclasses import field
 from functools import partial
 from typing import TypeAlias
 
-from tailbit.errors import CommitGapError, MalformedLogError, NotATableError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import CommitGapError, MalformedLogError, NotATableError
 from tailbit.tables.cache import Cache
 from tailbit.tables.delta.log.actions import Actions, parse_actions
 from tailbit.tables.delta.log.listing import LOG, Listing, commit_name

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import field
 from typing import NamedTuple
 
-from tailbit.errors import MalformedLogError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import MalformedLogError
 from tailbit.tables.delta.log.commit_times import NEWEST, CommitTimes
 from tailbit.tables.model import Version
 from tailbit.tables.storage import Entry

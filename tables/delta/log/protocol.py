@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from tailbit.errors import MalformedLogError, UnsupportedFeatureError
+from tailbit.base.errors import MalformedLogError, UnsupportedFeatureError
 
 MAX_READER_VERSION = 3
 """The version from which readers go by named features."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from tailbit.errors import MalformedLogError
+from tailbit.base.errors import MalformedLogError
 from tailbit.tables.hudi.log.instants import Instant
 from tailbit.tables.hudi.log.metadata import damage_of_avro
 from tailbit.tables.storage import Storage

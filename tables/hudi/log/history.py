@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from tailbit.errors import CommitGapError, MalformedLogError, UnsafePathError
+from tailbit.base.errors import CommitGapError, MalformedLogError, UnsafePathError
 from tailbit.tables.hudi.log.instants import Instant
 from tailbit.tables.parquet.file import open_parquet
 from tailbit.tables.storage import Storage

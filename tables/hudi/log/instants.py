@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from tailbit.errors import UnsupportedFeatureError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import UnsupportedFeatureError
 from tailbit.tables.hudi.log.properties import NEWEST
 from tailbit.tables.storage import Entry
 

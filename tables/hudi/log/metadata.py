@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from tailbit.errors import MalformedLogError
+from tailbit.base.errors import MalformedLogError
 
 _AVRO = b"Obj\x01"
 _DAMAGE = (

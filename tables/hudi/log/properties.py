@@ -8,14 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from tailbit.errors import (
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import (
     MalformedLogError,
     NotATableError,
     TableInTransitionError,
     UnsafePathError,
     UnsupportedFeatureError,
 )
-from tailbit.imports.dataclass import dataclass
 from tailbit.tables.hudi.words import LOG, WORDS
 from tailbit.tables.storage import Storage
 

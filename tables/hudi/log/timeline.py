@@ -8,8 +8,8 @@ from dataclasses import field
 from functools import partial
 from typing import Any
 
-from tailbit.errors import MalformedLogError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import MalformedLogError
 from tailbit.tables.hudi.log.archive import list_archive, read_archived_record
 from tailbit.tables.hudi.log.history import MANIFEST_NUMBER, list_history, read_archived
 from tailbit.tables.hudi.log.instants import Instant, list_active

@@ -18,8 +18,8 @@ from functools import lru_cache, partial
 
 from pyroaring import BitMap64
 
-from tailbit.errors import LogBlockError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import LogBlockError
 from tailbit.tables.cache import Cache
 from tailbit.tables.storage import Stat, Storage, at_once
 

@@ -7,7 +7,7 @@ from itertools import chain
 
 import pyarrow as pa
 
-from tailbit.errors import LogBlockError
+from tailbit.base.errors import LogBlockError
 from tailbit.tables.cache import Cache, share
 from tailbit.tables.hudi.log_files.blocks import LogBlock, list_blocks
 from tailbit.tables.hudi.log_files.records import read_parquet, read_pieces

@@ -11,8 +11,8 @@ import struct
 from decimal import Decimal
 from typing import NamedTuple
 
-from tailbit.errors import LogBlockError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import LogBlockError
 from tailbit.tables.hudi.log_files.blocks import LogBlock, read_span
 from tailbit.tables.hudi.log_files.keys import FloatOrder, OneOrdering, Ordering, Truth
 from tailbit.tables.hudi.log_files.records import refused_block

@@ -6,8 +6,8 @@ from dataclasses import field
 
 from pyroaring import BitMap
 
-from tailbit.errors import DataFileError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import DataFileError
 from tailbit.tables.cache import Cache, share
 from tailbit.tables.hudi.log_files.merge import Merged, Merging
 from tailbit.tables.hudi.log_files.plan import MergePlan

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from tailbit.errors import DataFileError, LogBlockError, UnsupportedFeatureError
+from tailbit.base.errors import DataFileError, LogBlockError, UnsupportedFeatureError
 from tailbit.tables import compute as pc
 from tailbit.tables.hudi.log_files.blocks import LogBlock
 from tailbit.tables.hudi.log_files.plan import MergeRule

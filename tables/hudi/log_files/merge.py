@@ -20,8 +20,8 @@ from typing import NamedTuple
 import pyarrow as pa
 from pyroaring import BitMap, BitMap64
 
-from tailbit.errors import LogBlockError, UnsupportedFeatureError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import LogBlockError, UnsupportedFeatureError
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.hudi.groups import requested_of
 from tailbit.tables.hudi.log_files.blocks import Header, LogBlock, read_span

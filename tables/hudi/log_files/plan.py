@@ -17,7 +17,7 @@ from typing import NamedTuple
 import orjson
 from pyroaring import BitMap64
 
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
 from tailbit.tables.hudi.log_files.blocks import BlockType, LogBlock
 
 _SLICE = re.compile(r"((?:.*/)?)(\.([^_/!~]+)_[^/!~]+)!([0-9]{1,9})((?:~[^/]*)?)", re.S)

@@ -16,7 +16,7 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from tailbit.errors import ColumnTypeError, LogBlockError, MalformedLogError, UnsupportedFeatureError
+from tailbit.base.errors import ColumnTypeError, LogBlockError, MalformedLogError, UnsupportedFeatureError
 from tailbit.tables.hudi.log.metadata import damage_of_avro
 from tailbit.tables.hudi.log_files.blocks import BlockType, Header, LogBlock, read_span
 from tailbit.tables.hudi.log_files.by_polars import decode_plain, is_plain, numbered

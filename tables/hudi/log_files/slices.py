@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from tailbit.errors import LogBlockError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import LogBlockError
 from tailbit.tables.hudi.groups import LogFile, requested_of
 from tailbit.tables.hudi.log_files.blocks import BlockType, Header, LogBlock, list_blocks
 from tailbit.tables.hudi.log_files.hidden import MergedRows

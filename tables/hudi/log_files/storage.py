@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
 from tailbit.tables.hudi.log.properties import read_properties
 from tailbit.tables.hudi.log_files.contents import block_of, block_parquet
 from tailbit.tables.hudi.log_files.partial import plan_of, slice_parquet

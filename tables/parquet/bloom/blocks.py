@@ -11,8 +11,8 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from tailbit.arrays import Longs, Mask
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.arrays import Longs, Mask
+from tailbit.base.dataclass import dataclass
 from tailbit.tables.parquet.bloom.xxh64 import Hashes
 
 Words = npt.NDArray[np.uint32]

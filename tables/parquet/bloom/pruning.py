@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tailbit.arrays import Mask
+from tailbit.base.arrays import Mask
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.bloom.values import hashes_in_file
 from tailbit.tables.parquet.bloom.written import groups_with_filter, may_hold

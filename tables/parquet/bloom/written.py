@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from tailbit.arrays import Mask
+from tailbit.base.arrays import Mask
 from tailbit.tables.cache import Cache, share
 from tailbit.tables.parquet.bloom.blocks import BLOCK_BYTES, Bloom, blocks_of
 from tailbit.tables.parquet.bloom.xxh64 import Hashes

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from tailbit.arrays import Longs
+from tailbit.base.arrays import Longs
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.data_file import file_in_memory, read_columns
 from tailbit.tables.parquet.file import MAGIC, arrow_buffer

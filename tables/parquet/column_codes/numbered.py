@@ -26,9 +26,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from tailbit.arrays import Ints, Longs, occurrences
-from tailbit.errors import DataFileError, LegacyCalendarError
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.arrays import Ints, Longs, occurrences
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import DataFileError, LegacyCalendarError
 from tailbit.tables import compute as pc
 from tailbit.tables.ahead import in_order
 from tailbit.tables.arrow import arrow_array, filled, numpy_of

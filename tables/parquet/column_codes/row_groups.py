@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tailbit.arrays import Longs
+from tailbit.base.arrays import Longs
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.data_file import flat_column, open_layout
 from tailbit.tables.parquet.layout import DictionaryPage, Layout, Pages

@@ -13,8 +13,8 @@ from itertools import groupby
 
 import numpy as np
 
-from tailbit.arrays import Ints, Longs
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.arrays import Ints, Longs
+from tailbit.base.dataclass import dataclass
 from tailbit.tables.parquet.file import MAGIC
 from tailbit.tables.parquet.layout import Chunk, Pages
 from tailbit.tables.parquet.row_assembly.footer import (

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from tailbit.imports.lazy import quickly_imported
+from tailbit.base.lazy import quickly_imported
 from tailbit.tables.parquet.row_assembly.footer import CODECS, written_leaf
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from functools import lru_cache
 import numpy as np
 import pyarrow as pa
 
-from tailbit.arrays import Longs
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.arrays import Longs
+from tailbit.base.dataclass import dataclass
 from tailbit.tables.parquet.file import MAGIC, arrow_buffer
 from tailbit.tables.parquet.layout import Layout, Pages
 from tailbit.tables.parquet.row_assembly.footer import (

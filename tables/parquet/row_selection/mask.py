@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from tailbit.arrays import Longs
-from tailbit.errors import DataFileError, StorageError
+from tailbit.base.arrays import Longs
+from tailbit.base.errors import DataFileError, StorageError
 from tailbit.tables import compute as pc
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.data_file import flat_column

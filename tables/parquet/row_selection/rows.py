@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from tailbit.arrays import Longs
-from tailbit.errors import DataFileError
+from tailbit.base.arrays import Longs
+from tailbit.base.errors import DataFileError
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.model import Column, FileSlice

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from tailbit.arrays import Longs
+from tailbit.base.arrays import Longs
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.data_file import field_of
 from tailbit.tables.parquet.layout import Layout

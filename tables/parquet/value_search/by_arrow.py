@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow._parquet import ParquetReader
 
-from tailbit.arrays import Mask
+from tailbit.base.arrays import Mask
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, arrow_scalar, numpy_of
 from tailbit.tables.parquet.value_search.condition import (

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from tailbit.arrays import Longs, Mask
-from tailbit.imports.dataclass import dataclass
-from tailbit.once import once
+from tailbit.base.arrays import Longs, Mask
+from tailbit.base.dataclass import dataclass
+from tailbit.base.once import once
 from tailbit.tables.model import Column
 
 _WORD = 1 << 63

@@ -11,7 +11,7 @@ from functools import reduce
 from operator import and_, or_
 from typing import TYPE_CHECKING
 
-from tailbit.arrays import Longs
+from tailbit.base.arrays import Longs
 from tailbit.tables.parquet.value_search.condition import (
     AllOf,
     Condition,

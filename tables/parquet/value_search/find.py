@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tailbit.arrays import Ints, Longs
-from tailbit.errors import DataFileError, LegacyCalendarError, StorageError
-from tailbit.imports.dataclass import dataclass
-from tailbit.imports.lazy import lazy
+from tailbit.base.arrays import Ints, Longs
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import DataFileError, LegacyCalendarError, StorageError
+from tailbit.base.lazy import lazy
 from tailbit.tables.ahead import in_order
 from tailbit.tables.model import FileSlice
 from tailbit.tables.parquet.column_codes.row_groups import in_batches

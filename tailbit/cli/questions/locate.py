@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tailbit.base.wording import counted
 from tailbit.cli.options import (
     VersionText,
     format_options,
@@ -14,7 +15,6 @@ from tailbit.cli.options import (
     split_columns,
     to_rows,
 )
-from tailbit.wording import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa

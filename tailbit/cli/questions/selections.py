@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tailbit.base.visible import visible
+from tailbit.base.wording import counted
 from tailbit.cli.options import (
     Question,
     ask,
@@ -24,8 +26,6 @@ from tailbit.cli.options import (
     warn,
     where_option,
 )
-from tailbit.visible import visible
-from tailbit.wording import counted
 
 if TYPE_CHECKING:
     from tailbit.answer import Answer

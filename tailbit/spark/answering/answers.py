@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tailbit.api import IndexedTable
-from tailbit.errors import PredicateError, SchemaError
+from tailbit.base.errors import PredicateError, SchemaError
 from tailbit.index.model import Definition, Standing
 from tailbit.index.predicate.walks import columns_of
 from tailbit.index.query.candidates import candidate_numbers

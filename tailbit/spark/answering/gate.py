@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
 from tailbit.spark.answering.request import Declined
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.rows import Positions, touched_bytes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
 
 MOST_GROUPS = 10_000
 """Most groups of an answer, unless the request says otherwise: the driver holds them in the plan."""

@@ -18,15 +18,15 @@ import pyarrow as pa
 from tailbit.api import IndexedTable
 from tailbit.arguments.conditions import Condition, condition_text
 from tailbit.arguments.key_tables import key_table
-from tailbit.errors import StaleIndexError, TailbitError, UnknownColumnError, UsageError
-from tailbit.faults import Fault, fault_point
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import StaleIndexError, TailbitError, UnknownColumnError, UsageError
+from tailbit.base.faults import Fault, fault_point
+from tailbit.base.once import once
+from tailbit.base.wording import quoted
 from tailbit.index.values.given_keys import check_no_null
-from tailbit.once import once
 from tailbit.spark.writing.places import LocatedRows, packed, places_of_answer, places_of_keys, with_hidden
 from tailbit.spark.writing.target import REPLAYED, Target, column_name, retention_of
 from tailbit.spark.zone import session_zone
-from tailbit.wording import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.answer import Answer
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.dataclass import dataclass
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, numpy_of
 from tailbit.tables.positions import bitmap_of

@@ -14,15 +14,15 @@ import pyarrow as pa
 
 from tailbit.api import IndexedTable, open_indexed
 from tailbit.arguments.values import path_text, seconds, texts_by_name, whole
-from tailbit.errors import NotATableError, UsageError
-from tailbit.imports.dataclass import dataclass
-from tailbit.once import once
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import NotATableError, UsageError
+from tailbit.base.once import once
+from tailbit.base.wording import quoted
 from tailbit.outputs.spark_settings import SAME_SQL, otherwise_set
 from tailbit.spark.compiled import java_object
 from tailbit.tables.open import folder_of, names_folder
 from tailbit.tables.schema import name_parts
 from tailbit.tables.storage.local import local_name
-from tailbit.wording import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

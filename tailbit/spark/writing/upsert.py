@@ -16,15 +16,15 @@ import pyarrow as pa
 
 from tailbit.arguments.key_tables import check_distinct, table_of_library
 from tailbit.arguments.values import names, text
-from tailbit.errors import StaleIndexError, TailbitError, UsageError
-from tailbit.faults import Fault, fault_point
-from tailbit.imports.dataclass import dataclass
-from tailbit.once import once
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import StaleIndexError, TailbitError, UsageError
+from tailbit.base.faults import Fault, fault_point
+from tailbit.base.once import once
+from tailbit.base.wording import quoted
 from tailbit.spark.writing.places import LocatedRows, packed, places_of_keys, with_hidden
 from tailbit.spark.writing.target import REPLAYED, Target, column_name, refusals_named
 from tailbit.spark.zone import session_zone
 from tailbit.tables.schema import name_parts
-from tailbit.wording import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

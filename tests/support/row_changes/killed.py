@@ -1,7 +1,7 @@
 """Changes of rows by a process that is killed: `python -m support.row_changes.killed FOLDER`.
 
 The tables of the folder are changed one after the other, each by a thread of its own, since the environment
-lets some of them hang (`tailbit.faults`). "ready" is printed once each thread has ended or hangs.
+lets some of them hang (`tailbit.base.faults`). "ready" is printed once each thread has ended or hangs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pyarrow as pa
 import tailbit.spark
 from support.spark_session import start_spark
 from support.waiting import wait_until
-from tailbit.faults import Fault
+from tailbit.base.faults import Fault
 
 APPLICATION = ("killed", 1)
 ROWS = pa.table({"id": [3, 14, 15, 92], "part": ["b", "a", "b", "a"], "v": ["new"] * 4})

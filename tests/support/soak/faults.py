@@ -17,8 +17,8 @@ from support.soak.gate import Gate
 from support.soak.tally import Tally
 from support.tables import DAMAGES
 from support.waiting import HANG_S, wait_until
+from tailbit.base.faults import Fault
 from tailbit.errors import IndexerRunningError, TailbitError
-from tailbit.faults import Fault
 from tailbit.index.kinds.settings import SETTINGS
 from tailbit.index.store.table import MetadataTable
 

@@ -17,6 +17,7 @@ import tailbit
 from support.delta_builder import DeltaBuilder
 from support.drive import NO_WAIT, Drive, run_tasks
 from support.tables import rows, three_commits
+from tailbit.base.faults import Fault
 from tailbit.checkpoints.offset import Offset
 from tailbit.checkpoints.recovery import LogState, Situation, Verdict, decide
 from tailbit.errors import (
@@ -27,7 +28,6 @@ from tailbit.errors import (
     UnknownColumnError,
     UsageError,
 )
-from tailbit.faults import Fault
 from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.work import BuildTask, TaskResult
 from tailbit.streaming.settings import StreamSettings

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
-from tailbit.arrays import Longs
-from tailbit.errors import CorruptIndexError
+from tailbit.base.arrays import Longs
+from tailbit.base.errors import CorruptIndexError
 from tailbit.index.kinds.bitmap_index.merging.moves import Input, Moves, move_all
 from tailbit.index.parquet.sorted_rows import starts
 from tailbit.index.postings.gaps import FIRST, Gaps, encoded

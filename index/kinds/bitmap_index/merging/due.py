@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
-from tailbit.errors import ColumnTypeError
+from tailbit.base.errors import ColumnTypeError
 from tailbit.index.keys import widen_keys, widest
 from tailbit.index.kinds.files.recorded import RecordedFiles
 from tailbit.index.kinds.kind import View

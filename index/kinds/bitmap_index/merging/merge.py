@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence, Set
 import numpy as np
 import pyarrow as pa
 
-from tailbit.errors import ColumnTypeError
+from tailbit.base.errors import ColumnTypeError
 from tailbit.index.keys import widen_keys, widest
 from tailbit.index.kinds.bitmap_index.merging.combine import combine
 from tailbit.index.kinds.bitmap_index.merging.moves import Input, Moves, lay_out

@@ -24,10 +24,10 @@ from typing import NamedTuple
 import numpy as np
 from pyroaring import BitMap
 
-from tailbit.arrays import Longs
-from tailbit.imports.dataclass import dataclass
+from tailbit.base.arrays import Longs
+from tailbit.base.dataclass import dataclass
+from tailbit.base.once import once
 from tailbit.index.model import FileRecord, NewClaim
-from tailbit.once import once
 from tailbit.tables.positions import bitmap_of, positions_in
 
 _FEW_RUNS = 8

@@ -17,8 +17,8 @@ from support.index_records import counts, hidden, ledger, new_index, record, seg
 from support.racers import merge_everything
 from support.tables import index_of
 from support.waiting import HANG_S
+from tailbit.base.faults import InjectedFaultError
 from tailbit.errors import CorruptIndexError
-from tailbit.faults import InjectedFaultError
 from tailbit.index.keys import encode_array
 from tailbit.index.kinds.merging import size_class
 from tailbit.index.kinds.schemas import BITMAP_INDEX, FILES, HIDDEN_ROWS, VALUE_COUNTS
@@ -317,7 +317,7 @@ def test_a_merge_that_dies_changes_nothing_that_the_index_says(
         index.commit([], [counts(index, "c", {b"x": 1})], ledger(i))
     before = said(index)
     monkeypatch.setenv("TAILBIT_FAULT", f"{point}=raise")
-    monkeypatch.setattr("tailbit.faults._passes", {})
+    monkeypatch.setattr("tailbit.base.faults._passes", {})
     with pytest.raises(InjectedFaultError):
         merge_all(index)
     monkeypatch.delenv("TAILBIT_FAULT")

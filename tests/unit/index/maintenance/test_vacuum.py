@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from support.index_records import counts, ledger, new_index, record
-from tailbit.faults import InjectedFaultError
+from tailbit.base.faults import InjectedFaultError
 from tailbit.index.maintenance import vacuum as vacuuming
 from tailbit.index.maintenance.merge import merge_all
 from tailbit.index.maintenance.vacuum import vacuum
@@ -111,7 +111,7 @@ def test_a_vacuum_that_dies_half_way_leaves_a_whole_index(
 ) -> None:
     index = merged_index(tmp_path)
     monkeypatch.setenv("TAILBIT_FAULT", "vacuum_half_done=raise@2")
-    monkeypatch.setattr("tailbit.faults._passes", {})
+    monkeypatch.setattr("tailbit.base.faults._passes", {})
     with pytest.raises(InjectedFaultError):
         vacuum(index, now_ms=later(2))
     monkeypatch.delenv("TAILBIT_FAULT")

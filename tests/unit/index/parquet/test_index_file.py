@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tailbit.base.faults import InjectedFaultError
 from tailbit.errors import CorruptIndexError, StorageError
-from tailbit.faults import InjectedFaultError
 from tailbit.index.model import IndexFile
 from tailbit.index.parquet.index_file import open_index_file, write_index_file, write_parquet
 from tailbit.tables.storage import LocalStorage, Storage
@@ -124,7 +124,7 @@ def test_a_fault_leaves_a_whole_file_or_none(
     storage: Storage, fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TAILBIT_FAULT", f"{fault}=raise")
-    monkeypatch.setattr("tailbit.faults._passes", {})
+    monkeypatch.setattr("tailbit.base.faults._passes", {})
     with pytest.raises(InjectedFaultError):
         written(storage)
     names = [entry.name for entry in storage.list("kind=files")]

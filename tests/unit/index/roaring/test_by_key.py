@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 from pyroaring import BitMap
 
-from tailbit.arrays import Mask
+from tailbit.base.arrays import Mask
 from tailbit.index.roaring.by_key import bitmaps_by_key
 from tailbit.index.roaring.containers import BLOCK
 from tailbit.index.roaring.serialize import Choose

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from pyroaring import BitMap
 
-from tailbit.arrays import Longs
+from tailbit.base.arrays import Longs
 from tailbit.index.roaring.containers import BLOCK, containers
 from tailbit.index.roaring.serialize import bitmaps
 from tailbit.index.roaring.sparse import LIMIT, pays, roaring_bytes

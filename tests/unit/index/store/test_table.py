@@ -14,6 +14,7 @@ from pyroaring import BitMap
 from support.index_records import counts, hidden, ledger, new_index, record, segment, settings
 from support.racers import race
 from support.waiting import HANG_S
+from tailbit.base.faults import InjectedFaultError
 from tailbit.errors import (
     CommitConflictError,
     CorruptIndexError,
@@ -22,7 +23,6 @@ from tailbit.errors import (
     IndexLogError,
     NoIndexError,
 )
-from tailbit.faults import InjectedFaultError
 from tailbit.index.kinds.bloom_filter import rows as bloom_filter
 from tailbit.index.kinds.bloom_filter.kind import BLOOM_FILTER
 from tailbit.index.kinds.column_stats.kind import COLUMN_STATS
@@ -192,7 +192,7 @@ def test_a_fault_around_the_commit_leaves_all_of_it_or_nothing(
 ) -> None:
     index = new_index(str(tmp_path))
     monkeypatch.setenv("TAILBIT_FAULT", f"{point}=raise")
-    monkeypatch.setattr("tailbit.faults._passes", {})
+    monkeypatch.setattr("tailbit.base.faults._passes", {})
     with pytest.raises(InjectedFaultError):
         index.commit([record("a")], [segment(index, "a" * 32, {"c": [b"x"]})], ledger(1))
     monkeypatch.delenv("TAILBIT_FAULT")
@@ -369,7 +369,7 @@ def test_dying_between_a_log_checkpoint_and_its_cleanup_harms_nothing(
     for i in range(commits - 1):
         index.commit([record(f"f{i}")], [], ledger(i))
     monkeypatch.setenv("TAILBIT_FAULT", "log_checkpoint_half_written=raise")
-    monkeypatch.setattr("tailbit.faults._passes", {})
+    monkeypatch.setattr("tailbit.base.faults._passes", {})
     with pytest.raises(InjectedFaultError):
         index.commit([record("last")], [], ledger(commits))
     monkeypatch.delenv("TAILBIT_FAULT")

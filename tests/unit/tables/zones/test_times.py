@@ -12,7 +12,7 @@ import pytest
 from support.by_rules import first_instant_by_rules, instant_by_rules, local_by_rules
 from support.jvm_zones import zone_data, zone_names
 from support.zoned import edges
-from tailbit.arrays import Longs
+from tailbit.base.arrays import Longs
 from tailbit.tables.partition_values import parse_micros
 from tailbit.tables.zones.rules import Change, YearlyRule, zone_rules
 from tailbit.tables.zones.times import (

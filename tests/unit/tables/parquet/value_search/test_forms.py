@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tailbit.arrays import Mask
+from tailbit.base.arrays import Mask
 from tailbit.tables.model import Column, DataType
 from tailbit.tables.parquet.data_file import open_layout
 from tailbit.tables.parquet.value_search.condition import Floats, Numbers, Stored, Test, Texts

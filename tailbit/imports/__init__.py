@@ -1,1 +1,0 @@
-"""What a process pays for imports: only what it uses."""
