@@ -302,18 +302,50 @@ def _codes(columns: Sequence[Column], values: Sequence[pa.Array | pa.ChunkedArra
     return parts[0] if len(parts) == 1 else join_parts(parts, key_type_of(tuple_of(types)))
 
 
-def _ordered(keys: Longs, files: Longs, positions: Longs) -> tuple[Longs, Longs, Longs]:
-    """Return rows ordered by key, file and position, none negative.
+def _ordered(places: Sequence[Places], ranks: Longs, absent: Longs) -> tuple[Longs, Longs, Longs]:
+    """Return key, rank of the file, and position of rows, ordered by these; absent keys have the rank 0.
 
-    Cost: numbers are sorted, not rows; rows of a file mostly come in order, as a merge sort takes them.
+    `ranks`: the rank of each file of the snapshot, from 1 on.
+
+    Cost: a number is sorted for each row; rows of a file mostly come in order, as a merge sort takes them.
     """
-    widths = [int(numbers.max(initial=0)).bit_length() for numbers in (keys, files, positions)]
-    if sum(widths) > _LONG_BITS:
-        order = np.lexsort((positions, files, keys))
-        return keys[order], files[order], positions[order]
-    rows = np.sort((keys << widths[1] | files) << widths[2] | positions, kind="stable")
-    both = rows >> widths[2]
-    return both >> widths[1], both & ((1 << widths[1]) - 1), rows & ((1 << widths[2]) - 1)
+    many = [len(rows.keys) for rows in places]
+    most = [[int(numbers.max(initial=0)) for numbers in (rows.keys, rows.positions)] for rows in places]
+    highest = int(absent.max(initial=0))
+    widths = [
+        max([highest, *(key for key, _ in most)]),
+        int(ranks.max(initial=0)),
+        max([0, *(position for _, position in most)]),
+    ]
+    of_keys, of_files, of_positions = (width.bit_length() for width in widths)
+    if of_keys + of_files + of_positions > _LONG_BITS:
+        return _ordered_apart(places, ranks, absent)
+    numbers = np.empty(sum(many) + len(absent), dtype=np.int64)
+    end = 0
+    for rows, count in zip(places, many, strict=True):
+        some = numbers[end : end + count]
+        np.left_shift(rows.keys, of_files, out=some)
+        some |= ranks[rows.files]
+        some <<= of_positions
+        some |= rows.positions
+        end += count
+    np.left_shift(absent, of_files + of_positions, out=numbers[end:])
+    numbers.sort(kind="stable")
+    positions = numbers & ((1 << of_positions) - 1)
+    numbers >>= of_positions
+    files = numbers & ((1 << of_files) - 1)
+    numbers >>= of_files
+    return numbers, files, positions
+
+
+def _ordered_apart(places: Sequence[Places], ranks: Longs, absent: Longs) -> tuple[Longs, Longs, Longs]:
+    """Return what `_ordered` does, where a row is more than one number holds."""
+    nowhere = np.zeros(len(absent), dtype=np.int64)
+    keys = np.concatenate([*(rows.keys for rows in places), absent])
+    files = np.concatenate([*(ranks[rows.files] for rows in places), nowhere])
+    positions = np.concatenate([*(rows.positions for rows in places), nowhere])
+    order = np.lexsort((positions, files, keys))
+    return keys[order], files[order], positions[order]
 
 
 _LONG_BITS = 63
@@ -322,22 +354,21 @@ _LONG_BITS = 63
 
 def _beside(keys: pa.Table, paths: pa.StringArray, places: Sequence[Places]) -> pa.Table:
     """Return a table of keys and the places of their rows; `paths`: the paths of the snapshot's files."""
-    numbers, files, positions = (
-        np.concatenate([np.zeros(0, dtype=np.int64), *(part[at] for part in places)]) for at in range(3)
+    present, used = np.zeros(len(keys), dtype=np.bool_), np.zeros(len(paths), dtype=np.bool_)
+    for rows in places:
+        present[rows.keys] = True
+        used[rows.files] = True
+    files = np.flatnonzero(used)
+    used_paths = pc.take(paths, arrow_array(files))
+    in_order = pc.sort_indices(used_paths)
+    ranks = np.zeros(len(paths), dtype=np.int64)
+    ranks[files[numpy_of(in_order)]] = np.arange(1, len(files) + 1)
+    absent = np.flatnonzero(~present)
+    owners, of_files, positions = _ordered(places, ranks, absent)
+    path = pc.take(
+        pa.concat_arrays([pa.nulls(1, paths.type), pc.take(used_paths, in_order)]), arrow_array(of_files)
     )
-    used = np.flatnonzero(np.bincount(files))
-    ranks = np.searchsorted(used, files)
-    used_paths = pc.take(paths, arrow_array(used))
-    in_order_of_paths = pc.sort_indices(used_paths)
-    by_path = np.argsort(numpy_of(in_order_of_paths))
-    absent = np.flatnonzero(np.bincount(numbers, minlength=len(keys)) == 0)
-    nowhere = np.full(len(absent), -1)
-    every, files, rows = _ordered(
-        np.r_[numbers, absent], np.r_[by_path[ranks], nowhere] + 1, np.r_[positions, nowhere] + 1
-    )
-    none = files == 0
-    path = pc.take(pc.take(used_paths, in_order_of_paths), arrow_array(files - 1, mask=none))
-    position = arrow_array(rows - 1, mask=none)
-    located = pc.take(keys, arrow_array(every))
+    position = arrow_array(positions, mask=of_files == 0 if len(absent) else None)
+    located = pc.take(keys, arrow_array(owners))
     names = place_names(keys.column_names)
     return located.append_column(names[0], path).append_column(names[1], position)

@@ -30,7 +30,8 @@ from support.tables import (
 from tailbit.cli.main import cli
 from tailbit.cli.questions.locate import keys_of_file
 from tailbit.errors import ColumnTypeError, UnknownColumnError, UsageError
-from tailbit.index.query.locate import Keys
+from tailbit.index.query.locate import Keys, _ordered
+from tailbit.index.query.lookup import Places
 
 
 @pytest.fixture
@@ -352,3 +353,19 @@ def test_single_days_and_times_of_numpy_are_keys_in_a_list_as_in_an_array(tmp_pa
     table = tailbit.open(path)
     for keys in ([day], [{"at": day}], np.array([day])):
         assert table.locate(keys, on="at")["position"].to_pylist() == [0]
+
+
+@pytest.mark.parametrize("farthest", [1 << 20, 1 << 31])
+def test_rows_are_ordered_by_key_file_and_position_whether_or_not_a_number_holds_all_three(
+    farthest: int,
+) -> None:
+    rng = np.random.default_rng(7)
+    keys, absent = rng.integers(0, 1 << 24, 500), np.array([3, 1 << 24])
+    ranks = rng.permutation(np.arange(1, (1 << 17) + 1))
+    places = [
+        Places(chosen, rng.integers(0, len(ranks), 250), rng.integers(0, farthest, 250))
+        for chosen in np.split(keys, 2)
+    ]
+    found = np.column_stack(_ordered(places, ranks, absent)).tolist()
+    rows = [row for each in places for row in zip(each.keys, ranks[each.files], each.positions, strict=True)]
+    assert found == sorted([*map(list, rows), [3, 0, 0], [1 << 24, 0, 0]])
