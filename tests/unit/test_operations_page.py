@@ -10,7 +10,7 @@ import pytest
 from support.pages import ROOT
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.cli import statuses
-from tailbit.cli.main import PARTS, cli
+from tailbit.cli.main import SUBCOMMANDS, cli
 from tailbit.streaming.config.model import Application, Defaults, IndexEntry, TableEntry
 from tailbit.streaming.seen.collector import ApplicationCollector
 from tailbit.streaming.seen.server import PAGES
@@ -90,7 +90,9 @@ INTERNAL = {"TAILBIT_FAULT", "TAILBIT_PYTHON"}
 """Of the tests, and between a run and what it starts."""
 
 
-@pytest.mark.parametrize("command", sorted({*cli.commands, *PARTS} - {part.split()[0] for part in PARTS}))
+@pytest.mark.parametrize(
+    "command", sorted({*cli.commands, *SUBCOMMANDS} - {part.split()[0] for part in SUBCOMMANDS})
+)
 def test_every_command_stands_in_the_reference(command: str) -> None:
     assert f"## `tailbit {command}`" in (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
 
