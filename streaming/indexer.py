@@ -31,7 +31,7 @@ from tailbit.streaming.building import Building, RunTasks, template_of
 from tailbit.streaming.upkeep.mending import Mender
 from tailbit.tables.model import Changes, FileSlice, Fingerprint, SliceChange, Version, after
 from tailbit.tables.schema import Schema
-from tailbit.tables.storage import one_look
+from tailbit.tables.storage import decoded, one_look
 from tailbit.tables.table import Table
 
 ATTEMPTS = 5
@@ -183,6 +183,10 @@ class Indexer:
         if changes is not None:
             for change in changes.slices:
                 yield change.path, self._new(change, recorded(change.path), end.stands_at)
+            # A release that took all spellings of a path for one recorded a file under its decoded path.
+            former = {decoded(change.path) for change in changes.slices} - {c.path for c in changes.slices}
+            for record in self._index.state.recorded.get_all(former) if former else ():
+                yield record.path, self._table.snapshot(end.stands_at).files.get(record.path)
             return
         files = self._table.snapshot(end.stands_at).files
         if end.file is not None:

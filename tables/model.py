@@ -188,10 +188,10 @@ class FileSlice:
     """A data file and the rows hidden from it.
 
     `path`: percent-decoded once; relative to the table's root, or absolute if the log says so (scheme `file:`
-    removed). `size`: bytes, `UNKNOWN_SIZE` if the log does not say. `mtime`: ms since 1970, 0 if the log does
-    not say. `rows`: physical rows according to the log, or None: a hint for splitting work and for display;
-    no answer depends on it. `partition`: physical column name to the log's text. `hidden`: None if no row is
-    hidden.
+    removed). A log that spells a path in an unusual way has that URI instead, behind `SPELLED` of storage.
+    `size`: bytes, `UNKNOWN_SIZE` if the log does not say. `mtime`: ms since 1970, 0 if the log does not say.
+    `rows`: physical rows according to the log, or None: a hint for splitting work and for display; no answer
+    depends on it. `partition`: physical column name to the log's text. `hidden`: None if no row is hidden.
     """
 
     path: str

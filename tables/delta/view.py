@@ -31,7 +31,7 @@ from tailbit.tables.parquet.rows import Positions
 from tailbit.tables.partition_values import partition_array
 from tailbit.tables.positions import bitmap_of
 from tailbit.tables.schema import Schema
-from tailbit.tables.storage import Storage
+from tailbit.tables.storage import SPELLED, Storage, decoded
 from tailbit.tables.vector_frame import PORTABLE_MAGIC
 
 Action = dict[str, Any]
@@ -88,7 +88,11 @@ def view_log(
 
 
 def _uri(storage: Storage, slice_: FileSlice) -> str:
-    return "file://" + quote(storage.resolve(slice_.path))
+    """Return the absolute URI of a file, spelled in a view as the source spells it."""
+    place = storage.resolve(slice_.path)
+    if not slice_.path.startswith(SPELLED):
+        return "file://" + quote(place)
+    return "file://" + quote(place.removesuffix(decoded(slice_.path))) + slice_.path.removeprefix(SPELLED)
 
 
 def encode_z85(data: bytes) -> str:

@@ -5,7 +5,7 @@ to `local` and a line in `stores`.
 """
 
 from tailbit.tables.storage.at_once import at_once
-from tailbit.tables.storage.door import SMALL, WHOLE, Entry, Stat, Storage, Unfinished
+from tailbit.tables.storage.door import SMALL, SPELLED, WHOLE, Entry, Stat, Storage, Unfinished, decoded
 from tailbit.tables.storage.local import LocalStorage, local_name
 from tailbit.tables.storage.looks import forget, one_look
 from tailbit.tables.storage.options import NO_OPTIONS, StorageOptions, may_be_secret
@@ -14,6 +14,7 @@ from tailbit.tables.storage.stores import open_storage
 __all__ = [
     "NO_OPTIONS",
     "SMALL",
+    "SPELLED",
     "WHOLE",
     "Entry",
     "LocalStorage",
@@ -22,6 +23,7 @@ __all__ = [
     "StorageOptions",
     "Unfinished",
     "at_once",
+    "decoded",
     "forget",
     "local_name",
     "may_be_secret",

@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection
 from contextlib import AbstractContextManager
 from typing import NamedTuple
+from urllib.parse import unquote
 
 import pyarrow as pa
 
@@ -21,6 +22,14 @@ from tailbit.tables.storage.options import NO_OPTIONS, StorageOptions
 
 WHOLE, SMALL = 2 << 30, 1 << 20
 """Size limits of files that are read whole: of a commit, and of a file of a few lines."""
+
+SPELLED = "uri:"
+"""Begins the path of a data file whose log spells it in an unusual way: behind it is the URI of the log."""
+
+
+def decoded(path: str) -> str:
+    """Return the path of a data file as the store has it; see `SPELLED`."""
+    return unquote(path[len(SPELLED) :]) if path.startswith(SPELLED) else path
 
 
 def refuse_oversized(rel: str, size: int, limit: int) -> None:
@@ -98,7 +107,7 @@ class Storage(ABC):
     def resolve(self, path: str) -> str:
         """Return the name by which the methods below know a data file, from its path in the log.
 
-        `path` is decoded, and relative or absolute.
+        `path` is decoded, or `SPELLED` and a URI, and relative or absolute.
 
         Raises:
             UnsafePathError: the path leaves the root without permission, or has a part `..` or a NUL.

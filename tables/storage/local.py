@@ -19,7 +19,16 @@ import pyarrow as pa
 
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import StorageError, UnusableStorageError
-from tailbit.tables.storage.door import WHOLE, Entry, Stat, Storage, Unfinished, refuse_oversized
+from tailbit.tables.storage.door import (
+    SPELLED,
+    WHOLE,
+    Entry,
+    Stat,
+    Storage,
+    Unfinished,
+    decoded,
+    refuse_oversized,
+)
 from tailbit.tables.storage.options import NO_OPTIONS, StorageOptions
 from tailbit.tables.storage.outside import refuse_parts, stat_inside
 
@@ -63,7 +72,9 @@ class LocalStorage(Storage):
 
     def locate(self, path: str) -> tuple[str, Stat | None]:
         """Resolve a path and stat the file in one system call."""
-        name = local_name(path) if ":" in path else path
+        name = path
+        if ":" in path:
+            name = decoded(path) if path.startswith(SPELLED) else local_name(path)
         refuse_parts(path, name, self.root)
         target = os.path.join(self.root, name)
         try:

@@ -17,7 +17,7 @@ from tailbit.base.errors import StorageError
 from tailbit.tables.cache import Cache, share
 from tailbit.tables.storage.at_once import at_once
 from tailbit.tables.storage.conditional_puts import check_conditional_puts, put_once, repeated
-from tailbit.tables.storage.door import WHOLE, Entry, Stat, Storage, Unfinished
+from tailbit.tables.storage.door import WHOLE, Entry, Stat, Storage, Unfinished, decoded
 from tailbit.tables.storage.locations import Location, connect, location_of, name_of, no_store, one_key
 from tailbit.tables.storage.looks import SEEN, forget
 from tailbit.tables.storage.options import NO_OPTIONS, StorageOptions
@@ -95,7 +95,7 @@ class ObjectStorage(Storage):
                 or a NUL.
             StorageError: the path is absolute and in another store.
         """
-        return name_of(path, self._location, self.root, self.options)
+        return name_of(decoded(path), self._location, self.root, self.options)
 
     def is_of_one_file(self, refused: StorageError) -> bool:
         """Return whether one object is denied although the table's log can be read. Cost: two requests."""

@@ -5,8 +5,9 @@ skipped. Fields that no answer needs (statistics, size and time of a file) may b
 
 A logical file is a path and a deletion vector, or none. The lines of a commit have no order: a commit adds or
 removes a logical file, not both. A remove and an add of one path with different vectors change the hidden
-rows, and an add of a live file replaces the file's statistics. Unknown actions and fields are ignored. Paths
-are percent-decoded once. Source: Delta protocol, Actions and Action Reconciliation.
+rows, and an add of a live file replaces the file's statistics. Unknown actions and fields are ignored. Two
+spellings of one path are two files, see `file_path`.
+Source: Delta protocol, Actions and Action Reconciliation.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from tailbit.base.errors import MalformedLogError
 from tailbit.base.lazy import lazy
 from tailbit.tables.delta.deletion_vectors import DeletionVector
 from tailbit.tables.delta.log.protocol import Protocol
-from tailbit.tables.delta.paths import decode_path
+from tailbit.tables.delta.paths import file_path
 from tailbit.tables.delta.statistics import DeltaStatistics, num_records
 from tailbit.tables.model import UNKNOWN_SIZE, FileSlice, HiddenRows
 
@@ -78,12 +79,12 @@ class Metadata(NamedTuple):
 
 
 def logical_file(path: str, hidden: HiddenRows | None) -> LogicalFile:
-    """Return the key of a file: its decoded path, with the identity of its deletion vector behind a NUL."""
+    """Return the key of a file: its path, with the identity of its deletion vector behind a NUL."""
     return path if hidden is None else f"{path}\0{hidden.id}"
 
 
 def path_of(file: LogicalFile) -> str:
-    """Return the decoded path of a logical file."""
+    """Return the path of a logical file."""
     return file.partition("\0")[0]
 
 
@@ -187,7 +188,7 @@ def parse_add(action: Mapping[str, Any], file: str) -> FileSlice:
     if stats is not None and not isinstance(stats, str):
         stats = f"no text: {stats!r}"
     return FileSlice(
-        path=decode_path(_text(action, "path", file), file),
+        path=file_path(_text(action, "path", file), file),
         size=max(UNKNOWN_SIZE, _whole(action, "size", file)),
         mtime=_whole(action, "modificationTime", file),
         rows=num_records(stats),
@@ -201,7 +202,7 @@ def parse_remove(action: Mapping[str, Any], file: str) -> FileSlice:
     """Return the file slice of a remove action: size 0 and no partition values if the writer omitted them."""
     size = action.get("size")
     return FileSlice(
-        path=decode_path(_text(action, "path", file), file),
+        path=file_path(_text(action, "path", file), file),
         size=size if isinstance(size, int) else 0,
         mtime=0,
         rows=None,

@@ -23,7 +23,7 @@ from tailbit.tables.delta.files import DV_TYPE, STORED, DeltaFiles
 from tailbit.tables.delta.log.actions import Metadata, parse_actions
 from tailbit.tables.delta.log.listing import LOG, LogCheckpoint
 from tailbit.tables.delta.log.protocol import Protocol
-from tailbit.tables.delta.paths import decode_path, decode_paths
+from tailbit.tables.delta.paths import decode_path, file_paths
 from tailbit.tables.file_list import LateStats
 from tailbit.tables.model import UNKNOWN_SIZE
 from tailbit.tables.parquet.file import ParquetFile, open_parquet, read_leaves
@@ -226,7 +226,7 @@ def _files(table: pa.Table, name: str) -> pa.Table:
     unknown = arrow_scalar(UNKNOWN_SIZE, pa.int64())
     # No answer needs size and time, so a missing size or time is 0.
     columns = {
-        "path": decode_paths(_add(table, "path", pa.string()), name),
+        "path": file_paths(_add(table, "path", pa.string()), name),
         "size": pc.max_element_wise(filled(_add(table, "size", pa.int64()), UNKNOWN_SIZE), unknown),
         "mtime": filled(_add(table, "modificationTime", pa.int64()), 0),
         "counted": pa.nulls(count, pa.int64()) if counted is None else _counted(counted),

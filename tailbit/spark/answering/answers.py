@@ -25,6 +25,7 @@ from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, no_rows
 from tailbit.tables.model import Column
 from tailbit.tables.schema import Schema
+from tailbit.tables.storage import decoded
 
 if TYPE_CHECKING:
     from tailbit.answer import Answer
@@ -93,7 +94,11 @@ def files(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], bytes
     bytes_kept, all_bytes = (pc.sum(table["size"]).as_py() or 0 for table in (candidates, files.core))
     if bytes_kept > MOST_BYTES * all_bytes:
         raise Declined("keeps-all", f"{len(candidates)} of {len(files)} files")
-    return {"keep": candidates["path"].to_pylist(), "used": used, "total": len(files)}, b""
+    return {
+        "keep": [decoded(path) for path in candidates["path"].to_pylist()],
+        "used": used,
+        "total": len(files),
+    }, b""
 
 
 def _check_share(handle: IndexedTable, request: Request, number: int | None) -> None:

@@ -62,11 +62,12 @@ final class IndexedFiles extends TahoeFileIndexWithSnapshotDescriptor {
     return relative == null || named.contains(relative);
   }
 
-  /** Returns a path of the log, which is a URI, as it is below the table; null where it is elsewhere. */
+  /** Returns a path of the log, which is a URI, as it is below the table; null where it is elsewhere or more than a path. */
   private static String relative(String path) {
     try {
       URI uri = URI.create(path);
-      return uri.isAbsolute() || uri.getPath().startsWith("/") ? null : uri.getPath();
+      boolean isElsewhere = uri.isAbsolute() || uri.getPath().startsWith("/");
+      return isElsewhere || uri.getRawQuery() != null || uri.getRawFragment() != null ? null : uri.getPath();
     } catch (IllegalArgumentException notAUri) {
       return null;
     }

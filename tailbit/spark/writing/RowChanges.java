@@ -6,9 +6,11 @@ import java.io.IOException;
 import java.net.URLDecoder;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.UUID;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.sql.Column;
@@ -70,6 +72,9 @@ import scala.jdk.javaapi.CollectionConverters;
  * that may fulfil the condition.
  */
 public class RowChanges {
+  /** Begins a path whose log spells it in an unusual way; behind it is the URI of the log. */
+  private static final String SPELLED = "uri:";
+
   private SparkSession spark;
   private OptimisticTransaction transaction;
   private Snapshot snapshot;
@@ -202,7 +207,7 @@ public class RowChanges {
   /**
    * Deletes rows of some files; false, and nothing is changed, where the log does not say how many rows one of them has.
    *
-   * places: for each file the decoded path as in the log, the positions as a serialized RoaringBitmapArray, and the
+   * places: for each file the path (decoded, or SPELLED and the log's URI), the positions as a serialized RoaringBitmapArray, and the
    * identity of its deletion vector with the positions that this hides, or with none if they are not known; each behind
    * its length in bytes (4 bytes, big endian).
    */
@@ -293,19 +298,30 @@ public class RowChanges {
     return bytes;
   }
 
-  /** Returns the files of some decoded paths, each with all of its statistics. */
+  /** Returns the files of some paths, each with all of its statistics. */
   private Map files(Map wanted) throws IOException {
-    Column named = functions.expr("url_decode(replace(path, '+', '%2B'))").isin(wanted.keySet().toArray());
+    Set decoded = new HashSet();
+    Iterator paths = wanted.keySet().iterator();
+    while (paths.hasNext()) {
+      String text = (String) paths.next();
+      decoded.add(text.startsWith(SPELLED) ? decoded(text.substring(SPELLED.length())) : text);
+    }
+    Column named = functions.expr("url_decode(replace(path, '+', '%2B'))").isin(decoded.toArray());
     Iterator added = snapshot.allFiles().where(named).collectAsList().iterator();
     Map files = new HashMap();
     while (added.hasNext()) {
       AddFile file = (AddFile) added.next();
-      files.put(URLDecoder.decode(file.path().replace("+", "%2B"), "UTF-8"), file);
+      String spelled = SPELLED + file.path();
+      files.put(wanted.containsKey(spelled) ? spelled : decoded(file.path()), file);
     }
     if (files.size() != wanted.size()) {
       throw new IllegalStateException("the log has " + files.size() + " of " + wanted.size() + " files");
     }
     return files;
+  }
+
+  private static String decoded(String uri) throws IOException {
+    return URLDecoder.decode(uri.replace("+", "%2B"), "UTF-8");
   }
 
   /**
