@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from tailbit.base.errors import IndexNameTakenError, UnknownIndexError
@@ -226,13 +226,20 @@ def check_free(definitions: Iterable[Definition], definition: Definition, schema
     existing = find(known, definition.name)
     if existing is not None:
         raise IndexNameTakenError(name=definition.name, reason=f"it is an index of {existing.label}")
+    other = next(alike(known, definition, schema), None)
+    if other is not None:
+        reason = f"{other.name} is an index of {other.label} already"
+        hint = f"Use {other.name}, or drop it first."
+        raise IndexNameTakenError(name=definition.name, reason=reason, hint=hint)
+
+
+def alike(definitions: Iterable[Definition], definition: Definition, schema: Schema) -> Iterator[Definition]:
+    """Yield the definitions that are of the terms of another one, however written, and serve as it does."""
     meanings = meanings_of(definition.terms, schema)
-    for other in known:
-        alike = other.kind == definition.kind or (other.has_postings and definition.has_postings)
-        if alike and meanings_of(other.terms, schema) == meanings:
-            reason = f"{other.name} is an index of {other.label} already"
-            hint = f"Use {other.name}, or drop it first."
-            raise IndexNameTakenError(name=definition.name, reason=reason, hint=hint)
+    for other in definitions:
+        serves = other.kind == definition.kind or (other.has_postings and definition.has_postings)
+        if serves and meanings_of(other.terms, schema) == meanings:
+            yield other
 
 
 def drop(index: MetadataTable, name: str) -> Definition:

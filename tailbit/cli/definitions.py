@@ -6,6 +6,7 @@ import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -172,7 +173,7 @@ def _create_from(table: str, file: str, index: str | None, *, as_json: bool) -> 
     opened = table_for(table, storage_options(), index)
     try:
         with builds_shown(hidden=as_json) as builds:
-            described = opened._created_by(script, builds)
+            described = opened._created_by(script, builds, partial(click.echo, err=True))
     except KeyboardInterrupt:
         again = shlex.join(["tailbit", "index", "create", table, "--from", file])
         click.echo(f"what is built stays; go on with: {again}", err=True)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tailbit.index.model import Definition
     from tailbit.index.sql.ddl.script import Scripted
     from tailbit.index.sql.ddl.statements import CreateIndex, RebuildIndex
+    from tailbit.tables.schema import Schema
     from tailbit.upkeep import description
     from tailbit.upkeep.description import IndexDescription
 else:
@@ -110,24 +111,38 @@ class DefinedTable(Handle):
         table = TableReference("path", (self.path,), format=self._table.words.sql_name)
         return script_of(statements_of(definitions, self._table.snapshot().schema, table))
 
-    def _created_by(self, script: Sequence[Scripted], builds: Builds | None) -> list[IndexDescription]:
+    def _created_by(
+        self,
+        script: Sequence[Scripted],
+        builds: Builds | None,
+        tell: Callable[[str], None] | None = None,
+    ) -> list[IndexDescription]:
         """Create the indexes of a script that the table lacks, and build all of them together.
 
-        Return those that the script names. A statement that fails ends the rest, and is raised once the
-        indexes of those before it are built.
+        Return those that the script names. `tell` learns of each that is there by another name. A statement
+        that fails ends the rest, and is raised once the indexes of those before it are built.
+
+        Raises:
+            IndexNameTakenError: a name is that of an index of other terms; nothing is created.
         """
         from tailbit.index.maintenance.definitions import begin
         from tailbit.index.sql.ddl.statements import CreateIndex
 
         schema = self._table.snapshot().schema
+        there = self._there(script, schema)
         names, defined, indexer = dict[str, None](), False, None
         try:
             for scripted in script:
                 statement = scripted.statement
-                names[statement.name] = None
+                name = there.get(statement.name.lower(), statement.name)
+                if tell is not None and name != statement.name and name not in names:
+                    tell(f"{statement.name} is there already: {name} is an index of the same terms")
+                names[name] = None
                 if isinstance(statement, CreateIndex):
+                    if statement.name.lower() in there:
+                        continue
                     defined |= self._defined(statement, scripted.zone)[0] is not None
-                else:
+                elif name.lower() == statement.name.lower():
                     begin(self._apart()._needed(), statement, schema)
                     defined = True
         finally:
@@ -135,6 +150,28 @@ class DefinedTable(Handle):
                 indexer = self._build(self._apart()._needed(), builds)
         self._refresh()
         return [replace(self.describe_index(name), indexer=indexer) for name in names]
+
+    def _there(self, script: Sequence[Scripted], schema: Schema) -> dict[str, str]:
+        """Return the names of a script, in lower case, that indexes of the same terms stand for, with theirs.
+
+        Raises:
+            IndexNameTakenError: a name is that of an index of other terms.
+        """
+        from tailbit.index.maintenance.definitions import alike, define, find
+        from tailbit.index.sql.ddl.statements import CreateIndex
+
+        known, there = list(self._definitions()), dict[str, str]()
+        for scripted in script:
+            if not isinstance(scripted.statement, CreateIndex):
+                continue
+            definition = define(scripted.statement, schema, scripted.zone, table_name(self.path))
+            named, same = find(known, definition.name), list(alike(known, definition, schema))
+            if named is not None and named not in same:
+                raise IndexNameTakenError(name=definition.name, reason=f"it is an index of {named.label}")
+            if same:
+                there[definition.name.lower()] = (named or same[0]).name
+            known.append(definition)
+        return there
 
     def rebuild_index(
         self,

@@ -15,7 +15,7 @@ from deltalake import write_deltalake
 import tailbit
 from support.tables import index_of
 from tailbit.cli.main import cli
-from tailbit.errors import UsageError
+from tailbit.errors import IndexNameTakenError, UsageError
 from tailbit.index.sql.ddl.script import parse_script
 from tailbit.index.store.table import MetadataTable
 from tailbit.upkeep.statements import table_for
@@ -121,3 +121,34 @@ def test_a_file_at_the_root_is_not_looked_for_in_the_working_folder(
     refused = CliRunner().invoke(cli, given)
     assert isinstance(refused.exception, UsageError)
     assert "cannot be read" in str(refused.exception)
+
+
+def test_an_index_of_the_same_terms_by_another_name_stands_for_that_of_a_script(path: str) -> None:
+    tailbit.sql(f"CREATE INDEX mine ON '{path}' (UPPER(`my col`))")
+    script = "CREATE INDEX up ON t (upper(`my col`)); CREATE INDEX parity ON t (k % 2);"
+    Path(path, "indexes.sql").write_text(script)
+    ran = CliRunner().invoke(cli, ["index", "create", path, "--from", f"{path}/indexes.sql"])
+    assert ran.exit_code == 0, ran.output
+    assert "up is there already: mine is an index of the same terms" in ran.output
+    assert {name for name, *_ in shapes(path)} == {"mine", "parity"}
+
+
+@pytest.mark.parametrize("clash", ["(lower(`my col`))", "USING bloom_filter (k)", "(k % 3, `my col`)"])
+def test_a_script_that_gives_a_name_to_other_terms_is_refused_before_anything_is_made(
+    path: str, clash: str
+) -> None:
+    tailbit.sql(f"CREATE INDEX up ON '{path}' (upper(`my col`))")
+    before = MetadataTable.open(f"{path}/_tailbit").version
+    script = parse_script(
+        f"CREATE INDEX parity ON '{path}' (k % 2); CREATE INDEX IF NOT EXISTS UP ON '{path}' {clash};"
+    )
+    with pytest.raises(IndexNameTakenError, match="it is an index of upper"):
+        table_for(path, None, None)._created_by(script, None)
+    assert MetadataTable.open(f"{path}/_tailbit").version == before
+
+
+def test_a_script_that_gives_one_name_to_two_indexes_is_refused_before_the_first_is_made(path: str) -> None:
+    script = parse_script(f"CREATE INDEX a ON '{path}' (k % 2); CREATE INDEX A ON '{path}' (k % 3);")
+    with pytest.raises(IndexNameTakenError):
+        table_for(path, None, None)._created_by(script, None)
+    assert not Path(path, "_tailbit").exists()

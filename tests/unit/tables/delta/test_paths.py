@@ -221,7 +221,7 @@ def test_an_index_that_follows_any_order_of_spellings_is_that_of_the_head(
 def test_an_index_that_recorded_a_spelling_under_its_decoded_path_follows_its_removal(
     log: Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plain, spelled, *_ = spellings(ON_DISK[0])
+    spelled = spellings(ON_DISK[0])[1]
     log.commit((spelled, True), (log.uris[4], True))
     drive = Drive(log.made.path, str(tmp_path / "i"), ["s"])
     with monkeypatch.context() as earlier:
