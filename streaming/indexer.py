@@ -169,7 +169,8 @@ class Indexer:
         recorded = self._index.state.recorded
         if changes is None:
             return recorded.get
-        changed = recorded.get_all(change.path for change in changes.slices)
+        named = {path for change in changes.slices for path in (change.path, decoded(change.path))}
+        changed = recorded.get_all(named)
         return {record.path: record for record in changed}.get
 
     def _files(
@@ -181,12 +182,14 @@ class Indexer:
     ) -> Iterator[tuple[str, FileSlice | None]]:
         """Yield paths that may differ, each with its slice at the target; None for a file not live there."""
         if changes is not None:
+            named = {change.path for change in changes.slices}
             for change in changes.slices:
                 yield change.path, self._new(change, recorded(change.path), end.stands_at)
-            # A release that took all spellings of a path for one recorded a file under its decoded path.
-            former = {decoded(change.path) for change in changes.slices} - {c.path for c in changes.slices}
-            for record in self._index.state.recorded.get_all(former) if former else ():
-                yield record.path, self._table.snapshot(end.stands_at).files.get(record.path)
+                # A release that took all spellings of a path for one recorded the file under this path.
+                former = decoded(change.path)
+                if former not in named and recorded(former) is not None:
+                    named.add(former)
+                    yield former, self._table.snapshot(end.stands_at).files.get(former)
             return
         files = self._table.snapshot(end.stands_at).files
         if end.file is not None:

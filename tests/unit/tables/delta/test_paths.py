@@ -150,7 +150,7 @@ def test_a_relative_uri_whose_file_begins_like_a_scheme_is_relative(table_path: 
         assert storage.resolve(file_path(uri, "log")) == f"{table_path}/{name}"
 
 
-@examples(200)
+@examples(100)
 @given(st.lists(st.text(st.sampled_from("ab%2fF5:+~é\u00a0 /.?#"), max_size=9), max_size=6))
 def test_uris_of_a_log_checkpoint_have_the_paths_that_they_have_in_a_commit(uris: list[str]) -> None:
     def path(uri: str) -> str | None:
@@ -175,7 +175,7 @@ CHANGES = st.lists(
 """Commits, each of numbers of URIs and whether it adds them."""
 
 
-@examples(20)
+@examples(10)
 @given(commits=CHANGES, at=st.integers(0, 6), form=st.sampled_from(FORMS))
 def test_any_order_of_adds_and_removes_of_spellings_is_reconciled_as_deltalake_does(
     commits: list[dict[int, bool]], at: int, form: tuple[str, int]
@@ -194,7 +194,7 @@ def test_any_order_of_adds_and_removes_of_spellings_is_reconciled_as_deltalake_d
             assert rows_of(log.made.path) == by_deltalake(log.made.path) == 10 * len(log.live)
 
 
-@examples(10)
+@examples(6)
 @given(commits=CHANGES, cuts=st.sets(st.integers(0, 6)))
 def test_an_index_that_follows_any_order_of_spellings_is_that_of_the_head(
     commits: list[dict[int, bool]], cuts: set[int]
@@ -234,6 +234,18 @@ def test_an_index_that_recorded_a_spelling_under_its_decoded_path_follows_its_re
     assert opened.verify().sound
     assert opened.where("true").count() == 10
     assert opened.where("s = 'x'").facets("s") == {"x": 5}
+
+
+def test_an_index_keeps_a_file_of_which_a_commit_removes_another_spelling(log: Log, tmp_path: Path) -> None:
+    usual, every, *_ = spellings(ON_DISK[1])
+    log.commit((usual, True))
+    drive = Drive(log.made.path, str(tmp_path / "i"), ["s"])
+    drive.drain()
+    log.commit((every, False))
+    drive.drain()
+    opened = tailbit.open(log.made.path, index=str(tmp_path / "i"))
+    assert opened.verify().sound
+    assert opened.where("true").count() == 10
 
 
 def test_a_view_of_a_file_with_an_unusual_spelling_reads_it(log: Log, tmp_path: Path) -> None:
