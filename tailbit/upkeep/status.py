@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from itertools import chain
 from typing import Any
 
@@ -12,7 +13,7 @@ from tailbit.checkpoints.builds import BuildProgress
 from tailbit.checkpoints.lag import Backlog, lag_of_nothing
 from tailbit.checkpoints.signs import LastSign, State, last_sign
 from tailbit.handle import opened
-from tailbit.index.maintenance.build_extent import build_extent_of
+from tailbit.index.maintenance.build_extent import BuildExtent, build_extent_of
 from tailbit.index.maintenance.rebuild import lacking
 from tailbit.index.maintenance.start_over import remembered_settings
 from tailbit.index.maintenance.wanted import wanted_of
@@ -22,7 +23,6 @@ from tailbit.index.postings.segment import Segment
 from tailbit.index.store.statistics import statistics_of
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables.model import Version
-from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.storage import open_storage
 from tailbit.tables.table import Table
 from tailbit.upkeep.table import MaintainedTable
@@ -179,9 +179,14 @@ def _progress(table: MaintainedTable, index: MetadataTable, sign: LastSign | Non
     snapshot = table._table.snapshot(head)
     covered = None if ledger is None or standing is Standing.OTHER_HISTORY else ledger.covered
     lag = _lag(table._table, covered, head)
+
+    @cache
+    def extent_at(version: Version) -> BuildExtent:
+        return build_extent_of(index.state, table._table.snapshot(version))
+
     if standing is Standing.BUILDING and covered is None:
         with suppress(CorruptIndexError):
-            remaining = build_extent_of(index.state, snapshot).left
+            remaining = extent_at(head).left
             lag |= {"files": remaining.files, "bytes": remaining.bytes}
     return {
         "state": standing.value,
@@ -191,20 +196,24 @@ def _progress(table: MaintainedTable, index: MetadataTable, sign: LastSign | Non
         "round": None if ledger is None else ledger.round,
         "uncounted_files": 0 if ledger is None else ledger.uncounted,
         "set_aside": snapshot.set_aside(range(min(_FILES, len(snapshot.files)))),
-        **_build(table, index, sign, lag["versions"]),
+        **_build(table, index, extent_at, sign, lag["versions"]),
     }
 
 
 def _build(
-    table: MaintainedTable, index: MetadataTable, sign: LastSign | None, behind: int
+    table: MaintainedTable,
+    index: MetadataTable,
+    extent_at: Callable[[Version], BuildExtent],
+    sign: LastSign | None,
+    behind: int,
 ) -> dict[str, Any]:
     """Return what is built of an index that is not yet whole: as its indexer says, else by its records.
 
-    `behind`: versions that are not covered. Nothing is returned if the records cannot be read, which `damage`
-    says, and if nothing is left, of which the last beat may not know yet.
+    `extent_at`: of a version. `behind`: versions that are not covered. Nothing is returned if the records
+    cannot be read, which `damage` says, and if nothing is left, of which the last beat may not know yet.
     """
     try:
-        extent = build_extent_of(index.state, _snapshot_built(table, index))
+        extent = extent_at(_version_built(table, index))
     except CorruptIndexError:
         return {}
     if not extent.left.files and not behind:
@@ -215,13 +224,13 @@ def _build(
     return {"build": BuildProgress("", extent).account()} if extent.left.files else {}
 
 
-def _snapshot_built(table: MaintainedTable, index: MetadataTable) -> Snapshot:
-    """Return the snapshot that an index is built for; the newest if the log no longer has it."""
+def _version_built(table: MaintainedTable, index: MetadataTable) -> Version:
+    """Return the version that an index is built for; the newest if the log no longer has it."""
     ledger = index.state.ledger
     if ledger is not None and table._standing() is not Standing.OTHER_HISTORY:
         with suppress(CommitGapError, VersionNotFoundError):
-            return table._table.snapshot(ledger.version)
-    return table._table.snapshot()
+            return table._table.snapshot(ledger.version).version
+    return table._table.head()
 
 
 def _sizes(index: MetadataTable, names: Mapping[str, str]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.spark
 SPELLINGS = {
     "x+y.parquet": ("x+y.parquet", "x%2By.parquet", "x%2by.parquet", "./x+y.parquet", "q/..//x+y.parquet"),
     "é ~.parquet": ("é%20~.parquet", "%C3%A9%20%7E.parquet", "%c3%a9%20~.parquet", "e\u0301%20~.parquet"),
-    "p=a:b/[z].parquet": ("p=a:b/%5Bz%5D.parquet", "p=a%3Ab/%5bz%5d.parquet", "p=a%3Ab%2F%5Bz%5D.parquet"),
+    "p=a,b/[z].parquet": ("p=a,b/%5Bz%5D.parquet", "p=a%2Cb/%5bz%5d.parquet", "p=a,b%2F%5Bz%5D.parquet"),
 }
 
 
