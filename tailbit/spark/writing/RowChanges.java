@@ -300,13 +300,13 @@ public class RowChanges {
 
   /** Returns the files of some paths, each with all of its statistics. */
   private Map files(Map wanted) throws IOException {
-    Set decoded = new HashSet();
+    Set texts = new HashSet();
     Iterator paths = wanted.keySet().iterator();
     while (paths.hasNext()) {
       String text = (String) paths.next();
-      decoded.add(text.startsWith(SPELLED) ? decoded(text.substring(SPELLED.length())) : text);
+      texts.add(text.startsWith(SPELLED) ? decoded(text.substring(SPELLED.length())) : text);
     }
-    Column named = functions.expr("url_decode(replace(path, '+', '%2B'))").isin(decoded.toArray());
+    Column named = functions.expr("url_decode(replace(path, '+', '%2B'))").isin(texts.toArray());
     Iterator added = snapshot.allFiles().where(named).collectAsList().iterator();
     Map files = new HashMap();
     while (added.hasNext()) {
