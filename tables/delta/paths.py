@@ -8,7 +8,6 @@ both name one file on disk. Source: Delta protocol, Add File and Remove File; RF
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from functools import lru_cache
 from urllib.parse import quote, unquote
 
@@ -25,8 +24,11 @@ _PLAIN = re.compile(
 )
 """A URI that is its own path: no part is empty or begins with a dot, and no character is ever escaped."""
 
-_ODD_BYTES = [bytes([code]) for code in b'"#%<>?[\\]^`']
-"""The characters from `!` to `z` that a URI's path cannot hold, or that escape others."""
+_ODD_BYTES = [bytes([code]) for code in b'"#:<>?[\\]^`']
+"""Beside the percent sign, the characters from `!` to `z` of which a plain URI has none."""
+
+_PIECE = 1 << 19
+"""Bytes that are looked at together: they stay in the cache of a core."""
 
 _ESCAPED = re.compile(
     '[\x00-\x20"#%<>?\\[\\\\\\]^`{|}\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]'
@@ -70,12 +72,39 @@ def file_path(uri: str, file: str) -> str:
     Raises:
         MalformedLogError: an escape is invalid or does not decode to UTF-8, or the URI is empty.
     """
-    if _PLAIN.fullmatch(uri):
+    if "%" not in uri and _PLAIN.fullmatch(uri):
         return uri
+    return _in_folder(uri, file, _PLAIN.fullmatch(uri, uri.rfind("/") + 1) is not None)
+
+
+def _in_folder(uri: str, file: str, is_plain: bool) -> str:
+    """Return the path of a URI; `is_plain`: whether its last part is its own path, as most are."""
+    above, _, own = uri.rpartition("/")
+    if above and is_plain:
+        folder = _folder(above)
+        if not folder.startswith(SPELLED):
+            return f"{folder}/{own}"
+    return _path(uri, file)
+
+
+@lru_cache(maxsize=4096)
+def _folder(uri: str) -> str:
+    """Return the path of a folder that many files share; `SPELLED` if each file's own URI decides."""
+    try:
+        folder, slash, _ = _path(f"{uri}/x", "").rpartition("/")
+    except MalformedLogError:
+        return SPELLED
+    return folder if slash else SPELLED
+
+
+def _path(uri: str, file: str) -> str:
     if not uri:
         raise MalformedLogError(file=file, reason="a file has an empty path")
     text = _normal(_checked(uri, file))
     path = unquote(text)
+    if uri.startswith("/"):
+        # Spark gives it the scheme of its store, and spells it anew thereby.
+        return path
     return path if _spelled(path) == text and not path.startswith(SPELLED) else SPELLED + text
 
 
@@ -106,35 +135,39 @@ def _normal(uri: str) -> str:
 def file_paths(uris: pa.ChunkedArray, name: str) -> pa.Array:
     """Return the path of each URI in the log file `name`. Cost: a Python call only for an unusual URI."""
     flat = uris.combine_chunks()
-    if not _any_odd(flat):
+    escapes, other = _oddities(flat)
+    if other:
+        odd = pc.invert(pc.match_substring_regex(flat, f"^(?:{_PLAIN.pattern})$"))
+        paths = [file_path(uri, name) for uri in pc.filter(flat, odd).to_pylist()]
+    elif escapes:
+        odd = pc.match_substring(flat, "%")
+        listed = pc.filter(flat, odd).to_pylist()
+        paths = [_in_folder(uri, name, "%" not in uri[uri.rfind("/") :]) for uri in listed]
+    else:
         return flat
-    odd = pc.invert(pc.match_substring_regex(flat, f"^(?:{_PLAIN.pattern})$"))
-    folder = lru_cache(maxsize=4096)(file_path)
-    paths = [_in_folder(folder, uri, name) for uri in pc.filter(flat, odd).to_pylist()]
     return pc.replace_with_mask(flat, odd, arrow_array(paths, pa.string()))
 
 
-def _any_odd(uris: pa.StringArray) -> bool:
-    """Return whether a URI may be another text than its path. Cost: some passes over all bytes."""
+def _oddities(uris: pa.StringArray) -> tuple[bool, bool]:
+    """Return whether URIs have escapes, and whether one is not plain for another reason. Cost: few passes."""
     data = uris.buffers()[2]
-    if data is not None and len(data):
-        codes, whole = np.frombuffer(data, np.uint8), data.to_pybytes()
-        if codes.min() < ord("!") or codes.max() > ord("z") or any(odd in whole for odd in _ODD_BYTES):
-            return True
+    escapes = False
+    other = _any(pc.starts_with(uris, ".")) or _any(pc.equal(pc.binary_length(uris), arrow_scalar(0)))
+    size = 0 if data is None else len(data)
+    for start in range(0, size, _PIECE):
+        # A slash and what follows it are seen together.
+        piece = data.slice(start, min(_PIECE + 1, size - start)).to_pybytes()
+        codes = np.frombuffer(piece, np.uint8)
+        escapes = escapes or b"%" in piece
         after = codes[1:][np.flatnonzero(codes[:-1] == ord("/"))]
-        if ((after == ord("/")) | (after == ord("."))).any():
-            return True
-    odd = pc.or_(pc.starts_with(uris, "."), pc.equal(pc.binary_length(uris), arrow_scalar(0)))
-    if data is not None and b":" in data.to_pybytes():
-        odd = pc.or_(odd, pc.or_(pc.starts_with(uris, "file:"), pc.starts_with(uris, SPELLED)))
-    return bool(pc.any(odd).as_py())
+        other = (
+            other
+            or bool(codes.min() < ord("!") or codes.max() > ord("z"))
+            or any(odd in piece for odd in _ODD_BYTES)
+            or bool(((after == ord("/")) | (after == ord("."))).any())
+        )
+    return escapes, other
 
 
-def _in_folder(folder: Callable[[str, str], str], uri: str, name: str) -> str:
-    """Return the path of a URI; `folder` is a cached `file_path`, since many files share a folder."""
-    above, _, own = uri.rpartition("/")
-    if above and _PLAIN.fullmatch(own):
-        found = folder(above, name)
-        if not found.startswith(SPELLED):
-            return f"{found}/{own}"
-    return file_path(uri, name)
+def _any(mask: pa.BooleanArray) -> bool:
+    return bool(pc.any(mask).as_py())

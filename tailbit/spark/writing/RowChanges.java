@@ -311,13 +311,23 @@ public class RowChanges {
     Map files = new HashMap();
     while (added.hasNext()) {
       AddFile file = (AddFile) added.next();
-      String spelled = SPELLED + file.path();
+      String spelled = SPELLED + normal(file.path());
       files.put(wanted.containsKey(spelled) ? spelled : decoded(file.path()), file);
     }
     if (files.size() != wanted.size()) {
       throw new IllegalStateException("the log has " + files.size() + " of " + wanted.size() + " files");
     }
     return files;
+  }
+
+  /** Returns a URI as paths have it behind SPELLED; Delta has taken out dots and empty parts. */
+  private static String normal(String uri) {
+    String[] parts = uri.replaceFirst("^file:/+", "/").split("%", -1);
+    StringBuffer normal = new StringBuffer(parts[0]);
+    for (int part = 1; part < parts.length; part++) {
+      normal.append("%").append(parts[part].substring(0, 2).toUpperCase()).append(parts[part].substring(2));
+    }
+    return normal.toString();
   }
 
   private static String decoded(String uri) throws IOException {
