@@ -14,8 +14,8 @@ from deltalake import write_deltalake
 
 import tailbit
 from support.tables import index_of
+from tailbit.base.errors import IndexNameTakenError, UsageError
 from tailbit.cli.main import cli
-from tailbit.errors import IndexNameTakenError, UsageError
 from tailbit.index.sql.ddl.script import parse_script
 from tailbit.index.store.table import MetadataTable
 from tailbit.upkeep.statements import table_for

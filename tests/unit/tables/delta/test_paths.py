@@ -17,7 +17,7 @@ import tailbit
 from support.delta_builder import Action, DeltaBuilder
 from support.drive import Drive
 from support.profiles import examples
-from tailbit.errors import MalformedLogError, UnsafePathError
+from tailbit.base.errors import MalformedLogError, UnsafePathError
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables import open_table
 from tailbit.tables.delta.paths import decode_path, file_path, file_paths
