@@ -110,12 +110,12 @@ def _path(uri: str, file: str) -> str:
 
 def _spelled(path: str) -> str:
     """Return the URI of a path as writers spell it."""
-    return _ESCAPED.sub(lambda found: quote(found[0], safe=""), path)
+    return _ESCAPED.sub(lambda match: quote(match[0], safe=""), path)
 
 
 def _normal(uri: str) -> str:
     """Return a URI in normal form, without the scheme `file:`."""
-    uri = _ESCAPE.sub(lambda found: found[0].upper(), uri)
+    uri = _ESCAPE.sub(lambda match: match[0].upper(), uri)
     if uri.startswith("file:"):
         uri = "/" + uri[5:].lstrip("/")
     if "//" not in uri and "/." not in uri and not uri.startswith("."):
@@ -123,13 +123,13 @@ def _normal(uri: str) -> str:
     authority = _AUTHORITY.match(uri)
     begin = authority.end() if authority else 0
     *folders, name = uri[begin:].split("/")
-    parts: list[str] = []
-    for part in folders:
-        if part == ".." and parts and parts[-1] != "..":
-            parts.pop()
-        elif part not in ("", "."):
-            parts.append(part)
-    return uri[:begin] + "/" * uri.startswith("/", begin) + "/".join([*parts, name])
+    segments: list[str] = []
+    for segment in folders:
+        if segment == ".." and segments and segments[-1] != "..":
+            segments.pop()
+        elif segment not in ("", "."):
+            segments.append(segment)
+    return uri[:begin] + "/" * uri.startswith("/", begin) + "/".join([*segments, name])
 
 
 def file_paths(uris: pa.ChunkedArray, name: str) -> pa.Array:

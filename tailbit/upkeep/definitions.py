@@ -160,17 +160,17 @@ class DefinedTable(Handle):
         from tailbit.index.maintenance.definitions import alike, define, find
         from tailbit.index.sql.ddl.statements import CreateIndex
 
-        known, there = list(self._definitions()), dict[str, str]()
+        definitions, there = list(self._definitions()), dict[str, str]()
         for scripted in script:
             if not isinstance(scripted.statement, CreateIndex):
                 continue
             definition = define(scripted.statement, schema, scripted.zone, table_name(self.path))
-            named, same = find(known, definition.name), list(alike(known, definition, schema))
+            named, same = find(definitions, definition.name), list(alike(definitions, definition, schema))
             if named is not None and named not in same:
                 raise IndexNameTakenError(name=definition.name, reason=f"it is an index of {named.label}")
             if same:
                 there[definition.name.lower()] = (named or same[0]).name
-            known.append(definition)
+            definitions.append(definition)
         return there
 
     def rebuild_index(
