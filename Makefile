@@ -20,7 +20,7 @@ PACKAGES := tables index checkpoints streaming
 # As pip does for a wheel: a first question compiles nothing, also where Python may write no bytecode itself.
 COMPILED = $(BIN)/python -m compileall -q tailbit $(PACKAGES)
 
-.PHONY: help test tools lint audit licences suites demo demo-hudi support-page functions-page python-page cli-page site fuzz proof soak load kill bench time-zones constraints hudi-env hudi-live hudi-tables clean java jar pictures verdicts
+.PHONY: help test tools lint audit licences suites demo demo-hudi support-page functions-page python-page cli-page site fuzz proof soak load kill bench time-zones constraints hudi-env hudi-live hudi-tables iceberg-env iceberg-tables clean java jar pictures verdicts
 
 help:
 	@echo "make demo             index a live table while it changes, and answer from it"
@@ -50,6 +50,7 @@ help:
 	@echo "make time-zones       write tables/zones/rules.txt from the JVM that Spark starts"
 	@echo "make hudi-live        Hudi's own writer at work beside the shipped command, which is killed: INSTANTS=30 SEED=1"
 	@echo "make hudi-tables      write the packed Hudi tables of the tests with Hudi on Spark 3.5: TABLES='cow_v9' for some"
+	@echo "make iceberg-tables   write the packed Iceberg tables of the tests with Iceberg on Spark 4.1, and by pyiceberg: TABLES='lines_v2' for some"
 	@echo "make constraints      pin the newest versions that fit pyproject.toml (needs uv)"
 	@echo "make jar              the jar with which Spark's own queries use the index: javac, against the installed Spark"
 	@echo "make clean            remove what the other targets made"
@@ -231,6 +232,20 @@ hudi-live: hudi-env $(VENV)/.test-installed java
 
 hudi-tables: hudi-env java
 	nice $(HUDI_ENV)/bin/python tests/hudi_tables/make.py --folder $(HUDI_FOLDER) $(TABLES)
+
+ICEBERG_ENV := $(CURDIR)/build/iceberg-env
+ICEBERG_FOLDER ?= /tmp/tailbit-iceberg-tables
+
+iceberg-env: $(ICEBERG_ENV)/.installed
+
+$(ICEBERG_ENV)/.installed: tests/iceberg_tables/requirements.txt
+	$(PYTHON) -m venv $(ICEBERG_ENV)
+	$(ICEBERG_ENV)/bin/python -m pip install --quiet -r tests/iceberg_tables/requirements.txt
+	@touch $@
+
+iceberg-tables: iceberg-env java
+	nice $(ICEBERG_ENV)/bin/python tests/iceberg_tables/make.py --folder $(ICEBERG_FOLDER) $(TABLES)
+	nice $(ICEBERG_ENV)/bin/python tests/iceberg_tables/by_pyiceberg.py --folder $(ICEBERG_FOLDER)
 
 constraints:
 	@{ echo "# Exact versions that were tested together; regenerate with: make constraints"; \

@@ -92,7 +92,9 @@ class Column:
     `generated`: the SQL expression whose value the column always holds, or empty. `null_folder`: the index,
     from 0, of the folder in a data file's path that says if the column is NULL; None if there is none.
     `unit`: ms or us if the log declares the unit of times, whatever a data file says of its numbers; else
-    empty.
+    empty. `default`: the value in data files that lack the column, None for NULL. `aliases`: per level the
+    names that mean the column in data files without field ids, if the table says so; `in_folder`: such a file
+    may lack the column because its value stands in the name of a folder, as `name=value`.
     """
 
     name: tuple[str, ...]
@@ -107,6 +109,9 @@ class Column:
     generated: str = ""
     null_folder: int | None = None
     unit: str = ""
+    default: Any = None
+    aliases: tuple[tuple[str, ...], ...] = ()
+    in_folder: bool = False
 
     def is_null_in(self, path: str) -> bool:
         """Return whether the folders of a data file say that the column is NULL, whatever the file holds."""

@@ -180,7 +180,7 @@ def _compared(schema: Schema, storage: Storage, slice_: FileSlice, alone: bool) 
     file, stored = open_data_file(storage, slice_.path), _Stored()
     for column in schema.columns:
         if not column.partition:
-            node = find_field(file.tree, column.physical[-1], None, file.path)
+            node = _node_of(file, file.tree, column)
             if column.is_null_in(slice_.path) and not _is_null(file, node):
                 raise UsageError(
                     reason=f"data file {file.path} lies in the folder of NULL of {column.label}, and holds"
@@ -189,6 +189,26 @@ def _compared(schema: Schema, storage: Storage, slice_: FileSlice, alone: bool) 
                 )
             _compare(file, column, node, stored)
     return stored
+
+
+def _node_of(file: DataFile, above: ParquetNode, column: Column) -> ParquetNode | None:
+    """Return the field of a column in a file; None if the file lacks it.
+
+    Raises:
+        UsageError: other engines, which find columns by their names, would read another field or none.
+    """
+    if not column.field_ids:
+        return find_field(above, column.physical[-1], None, file.path)
+    aliases = column.aliases[-1] if column.aliases else ()
+    node = find_field(above, column.physical[-1], column.field_ids[-1], file.path, aliases)
+    named = find_field(above, column.name[-1], None, file.path)
+    if node is not named or (node is None and (column.default is not None or column.in_folder)):
+        raise UsageError(
+            reason=f"data file {file.path} does not hold {column.label} under that name:"
+            " other engines would read other values",
+            hint=f"Have the table's writer write the file anew. {_INSTEAD}",
+        )
+    return node
 
 
 def _is_null(file: DataFile, node: ParquetNode | None) -> bool:
@@ -208,7 +228,7 @@ def _compare(file: DataFile, column: Column, node: ParquetNode | None, stored: _
     kind = column.type.name
     if kind == "struct" and node.children:
         for inner in column.type.fields:
-            _compare(file, inner, find_field(node, inner.physical[-1], None, file.path), stored)
+            _compare(file, inner, _node_of(file, node, inner), stored)
     elif kind in ("array", "map") and len(node.children) == len(column.type.fields):
         for inner, child in zip(column.type.fields, node.children, strict=True):
             _compare(file, inner, child, stored)

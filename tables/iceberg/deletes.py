@@ -139,6 +139,8 @@ class Deletes:
             "location": self._metadata.location.text,
             "deletes": [list(delete) for delete in deletes],
             "fields": fields,
+            "mapping": self._metadata.name_mapping if keys else "",
+            "identities": sorted(self._metadata.identities) if keys else [],
         }
         return {"id": hashlib.sha256(applied).hexdigest()[:32], "plan": orjson.dumps(plan).decode()}
 

@@ -24,7 +24,7 @@ from tailbit.tables.arrow import in_one, numpy_of
 from tailbit.tables.cache import Cache, share
 from tailbit.tables.iceberg.by_polars import rows_equal
 from tailbit.tables.iceberg.paths import Location
-from tailbit.tables.iceberg.schema import key_columns
+from tailbit.tables.iceberg.schema import SchemaReader, key_columns
 from tailbit.tables.model import Column, DataType
 from tailbit.tables.parquet.data_file import open_data_file, read_columns
 from tailbit.tables.positions import most_bytes
@@ -108,7 +108,7 @@ class DeletedRows:
                 rows |= _vector(storage, delete)
             else:
                 rows |= _positions(storage, delete, plan["location"]).get(plan["path"], BitMap())
-        return rows | _equal_rows(storage, plan["path"], equality, plan["fields"]) if equality else rows
+        return rows | _equal_rows(storage, plan, equality) if equality else rows
 
 
 def _vector(storage: Storage, delete: Delete) -> BitMap:
@@ -175,20 +175,21 @@ def _columns(storage: Storage, delete: Delete, columns: Sequence[Column]) -> pa.
     return table
 
 
-def _equal_rows(storage: Storage, path: str, deletes: Sequence[Delete], fields: Mapping[str, Any]) -> BitMap:
+def _equal_rows(storage: Storage, plan: Mapping[str, Any], deletes: Sequence[Delete]) -> BitMap:
     """Return the rows of a data file whose keys equal a row of a delete file.
 
     The rows that some of the delete files hide may be evaluated already; the others are added to them.
     """
-    key, names = (storage, path), frozenset(delete.path for delete in deletes)
+    key, names = (storage, plan["path"]), frozenset(delete.path for delete in deletes)
     evaluated = _EQUAL.take(key)
     done, rows = evaluated if evaluated is not None and evaluated[0] <= names else (frozenset(), BitMap())
+    path, reader = plan["path"], SchemaReader(plan["mapping"], plan["identities"])
     by_keys: dict[tuple[int, ...], list[Delete]] = {}
     for delete in deletes:
         if delete.path not in done:
             by_keys.setdefault(tuple(sorted(delete.keys)), []).append(delete)
     for ids, alike in by_keys.items():
-        columns = key_columns(fields, ids)
+        columns = key_columns(plan["fields"], ids, reader)
         key_rows = pa.concat_tables([_keys(_columns(storage, delete, columns)) for delete in alike])
         numbers = rows_equal(_keys(read_columns(open_data_file(storage, path), columns)), key_rows)
         rows = rows | BitMap(numbers)

@@ -15,6 +15,7 @@ import orjson
 
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import MalformedLogError, UnsupportedFeatureError
+from tailbit.base.once import once
 from tailbit.tables.iceberg.paths import Location
 
 NEWEST = 3
@@ -71,6 +72,12 @@ class TableMetadata:
     refs: Mapping[str, Ref]
     log: Sequence[tuple[int, int]]
     properties: Mapping[str, str]
+
+    @once
+    def identities(self) -> frozenset[int]:
+        """Return the ids of the fields that are partition fields as they are, in any spec."""
+        fields = (field for spec in self.specs.values() for field in spec)
+        return frozenset(field.source for field in fields if field.transform == "identity")
 
     @property
     def name_mapping(self) -> str:

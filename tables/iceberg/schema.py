@@ -6,9 +6,13 @@ Source: Iceberg specification, Schemas and Data Types; Appendix C, Schemas.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from datetime import date, datetime
+from decimal import Decimal
 from typing import Any
+
+import orjson
 
 from tailbit.base.errors import MalformedLogError
 from tailbit.tables.model import Column, DataType
@@ -26,80 +30,117 @@ _PLAIN = {
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
 _FIXED = re.compile(r"fixed\[\s*\d+\s*\]")
 _MAX_DEPTH = 64
+_DEFAULTS: Mapping[str, Callable[[Any], Any]] = {
+    "boolean": bool,
+    "integer": int,
+    "long": int,
+    "float": float,
+    "double": float,
+    "decimal": Decimal,
+    "string": str,
+    "binary": bytes.fromhex,
+    "date": date.fromisoformat,
+    "timestamp": datetime.fromisoformat,
+    "timestamp_ntz": datetime.fromisoformat,
+}
+"""Default values from their JSON, by type; of other types none is read."""
 
 
-def parse_schema(schema: Mapping[str, Any], file: str) -> Schema:
+class SchemaReader:
+    """A reader of fields into columns.
+
+    `mapping`: JSON of the names that mean a field in data files without ids; empty if there is none.
+    `identities`: ids of the fields that are partition fields as they are: where a file was imported, such a
+    field may stand in the names of folders alone.
+    """
+
+    def __init__(self, mapping: str = "", identities: Collection[int] = ()) -> None:
+        self._names: dict[int, tuple[str, ...]] = {}
+        self._identities = identities
+        self._has_mapping = bool(mapping)
+        if mapping:
+            self._map(orjson.loads(mapping))
+
+    def _map(self, fields: Any) -> None:
+        for field in fields:
+            if field.get("field-id") is not None:
+                self._names[int(field["field-id"])] = tuple(map(str, field.get("names") or ()))
+            self._map(field.get("fields") or ())
+
+    def column(self, field: Mapping[str, Any], above: Column | None = None) -> Column:
+        """Return the column of a field within the column `above`; the top level has none."""
+        number, name = int(field["id"]), str(field["name"])
+        ids = (*(above.field_ids if above else ()), number)
+        column = Column(
+            name=(*(above.name if above else ()), name),
+            physical=(*(above.physical if above else ()), str(number)),
+            type=DataType("void"),
+            nullable=field.get("required") is not True,
+            field_id=number,
+            field_ids=ids,
+            aliases=tuple(self._names.get(id_, ()) for id_ in ids) if self._has_mapping else (),
+            in_folder=self._has_mapping and above is None and number in self._identities,
+        )
+        column = replace(column, type=self._type(field["type"], column))
+        default = field.get("initial-default")
+        if default is None:
+            return column
+        # Files that lack the column hold the default value, not NULL.
+        read = _DEFAULTS.get(column.type.name)
+        if read is None:
+            return replace(column, type=DataType(f"{column.type} with a default value", raw=field["type"]))
+        return replace(column, default=read(default))
+
+    def _inner(self, above: Column, name: str, type_: Any, required: object) -> Column:
+        """Return an element, key or value, which is known by its place and has no field id of its own."""
+        column = replace(
+            above,
+            name=(*above.name, name),
+            physical=(*above.physical, name),
+            nullable=required is not True,
+            field_id=None,
+            in_folder=False,
+        )
+        return replace(column, type=self._type(type_, column))
+
+    def _type(self, type_: Any, column: Column) -> DataType:
+        if len(column.physical) > _MAX_DEPTH:
+            raise ValueError("it is nested too deeply")
+        if isinstance(type_, str):
+            decimal = _DECIMAL.fullmatch(type_)
+            if decimal is not None:
+                return DataType("decimal", int(decimal[1]), int(decimal[2]), raw=type_)
+            if _FIXED.fullmatch(type_):
+                return DataType("binary", raw=type_)
+            return _PLAIN.get(type_) or DataType(type_, raw=type_)
+        kind = type_["type"]
+        if kind == "struct":
+            return DataType("struct", fields=tuple(self.column(field, column) for field in type_["fields"]))
+        if kind == "list":
+            element = self._inner(column, "element", type_["element"], type_["element-required"])
+            return DataType("array", fields=(element,))
+        if kind == "map":
+            key = self._inner(column, "key", type_["key"], True)
+            value = self._inner(column, "value", type_["value"], type_["value-required"])
+            return DataType("map", fields=(key, value))
+        raise ValueError(f"a type is called {kind!r}")
+
+
+def parse_schema(schema: Mapping[str, Any], file: str, reader: SchemaReader | None = None) -> Schema:
     """Return the columns of a schema as a metadata file has it.
 
     Raises:
         MalformedLogError: the schema is damaged.
     """
+    reader = reader or SchemaReader()
     try:
-        columns = tuple(column_of(field, (), ()) for field in schema["fields"])
-    except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as wrong:
+        columns = tuple(reader.column(field) for field in schema["fields"])
+    except (KeyError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError) as wrong:
         raise MalformedLogError(file=file, reason=f"its schema cannot be read: {wrong!r}") from wrong
     ids = [column.field_id for column in columns]
     if len(set(ids)) != len(ids):
         raise MalformedLogError(file=file, reason="its schema has a field id twice")
     return Schema(columns)
-
-
-def column_of(field: Mapping[str, Any], above: Sequence[Column], ids: tuple[int, ...]) -> Column:
-    """Return the column of a field within the columns `above`; `ids`: those of the structs above."""
-    number, name = int(field["id"]), str(field["name"])
-    column = Column(
-        name=(*(above[-1].name if above else ()), name),
-        physical=(*(above[-1].physical if above else ()), str(number)),
-        type=DataType("void"),
-        nullable=field.get("required") is not True,
-        field_id=number,
-        field_ids=(*ids, number),
-    )
-    typed = _typed(column, field["type"], above)
-    if field.get("initial-default") is None:
-        return typed
-    # Files that lack the column hold the default value, not NULL.
-    return replace(typed, type=DataType(f"{typed.type} with a default value", raw=field["type"]))
-
-
-def _inner(above: Sequence[Column], name: str, type_: Any, required: object) -> Column:
-    """Return an element, key or value, which is known by its place and has no field id of its own."""
-    column = Column(
-        name=(*above[-1].name, name),
-        physical=(*above[-1].physical, name),
-        type=DataType("void"),
-        nullable=required is not True,
-        field_ids=above[-1].field_ids,
-    )
-    return _typed(column, type_, above)
-
-
-def _typed(column: Column, type_: Any, above: Sequence[Column]) -> Column:
-    if len(above) > _MAX_DEPTH:
-        raise ValueError("it is nested too deeply")
-    return replace(column, type=_type(type_, (*above, column)))
-
-
-def _type(type_: Any, above: Sequence[Column]) -> DataType:
-    if isinstance(type_, str):
-        decimal = _DECIMAL.fullmatch(type_)
-        if decimal is not None:
-            return DataType("decimal", int(decimal[1]), int(decimal[2]), raw=type_)
-        if _FIXED.fullmatch(type_):
-            return DataType("binary", raw=type_)
-        return _PLAIN.get(type_) or DataType(type_, raw=type_)
-    kind = type_["type"]
-    if kind == "struct":
-        ids = above[-1].field_ids
-        return DataType("struct", fields=tuple(column_of(field, above, ids) for field in type_["fields"]))
-    if kind == "list":
-        return DataType(
-            "array", fields=(_inner(above, "element", type_["element"], type_["element-required"]),)
-        )
-    if kind == "map":
-        key = _inner(above, "key", type_["key"], True)
-        return DataType("map", fields=(key, _inner(above, "value", type_["value"], type_["value-required"])))
-    raise ValueError(f"a type is called {kind!r}")
 
 
 def fields_by_id(
@@ -124,15 +165,15 @@ def _collect(fields: Any, above: list[Mapping[str, Any]], out: dict[int, list[Ma
             _collect(type_["fields"], path, out)
 
 
-def key_columns(fields: Mapping[str, Sequence[Mapping[str, Any]]], ids: Sequence[int]) -> list[Column]:
+def key_columns(
+    fields: Mapping[str, Sequence[Mapping[str, Any]]], ids: Sequence[int], reader: SchemaReader
+) -> list[Column]:
     """Return the columns of some fields of `fields_by_id`, whose ids are texts here."""
     out = []
     for id_ in ids:
         column: Column | None = None
         for field in fields[str(id_)]:
-            column = column_of(
-                field, () if column is None else (column,), () if column is None else column.field_ids
-            )
+            column = reader.column(field, column)
         assert column is not None
         out.append(column)
     return out

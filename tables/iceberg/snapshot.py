@@ -14,7 +14,7 @@ from tailbit.tables.arrow import arrow_scalar
 from tailbit.tables.iceberg.deletes import Deletes
 from tailbit.tables.iceberg.files import IcebergFiles
 from tailbit.tables.iceberg.manifests import ENTRIES, Manifest, entries_of, manifests_of
-from tailbit.tables.iceberg.schema import parse_schema
+from tailbit.tables.iceberg.schema import SchemaReader, parse_schema
 from tailbit.tables.iceberg.versions import Versions
 from tailbit.tables.model import Version
 from tailbit.tables.snapshot import Snapshot
@@ -56,7 +56,11 @@ def build_snapshot(storage: Storage, versions: Versions, version: Version) -> Ic
         version=version,
         timestamp_ms=versions.time_of(version) or 0,
         files=IcebergFiles.of_entries(data, hidden, name),
-        read_schema=lambda: parse_schema(metadata.schemas[schema], metadata.file),
+        read_schema=lambda: parse_schema(
+            metadata.schemas[schema],
+            metadata.file,
+            SchemaReader(metadata.name_mapping, metadata.identities),
+        ),
         schema_id=schema,
     )
 

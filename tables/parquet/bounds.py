@@ -19,8 +19,8 @@ from tailbit.base.errors import TailbitError
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.model import Column, FileBounds
-from tailbit.tables.parquet.data_file import field_of
-from tailbit.tables.parquet.decode import Decoder, written_legacy
+from tailbit.tables.parquet.data_file import field_of, value_in
+from tailbit.tables.parquet.decode import Decoder, constant, written_legacy
 from tailbit.tables.parquet.layout import Layout
 from tailbit.tables.parquet.leaves import ParquetNode
 from tailbit.tables.parquet.promotion import is_promotion
@@ -102,6 +102,7 @@ class _Stated:
     lacking: bool
     physical: str
     statistics: list[pq.Statistics | None]
+    column: Column
     ends: list[tuple[object, object]] = field(default_factory=list)
     bounds: list[tuple[Any, Any]] = field(default_factory=list)
 
@@ -111,10 +112,10 @@ class _Stated:
         groups, schema = range(layout.metadata.num_row_groups), layout.metadata.schema
         node = None if not steps or steps[-1].children else steps[-1]
         if node is None or schema.column(node.first).max_repetition_level:
-            return cls(layout, path, None, steps is None, "", [None for _ in groups])
+            return cls(layout, path, None, steps is None, "", [None for _ in groups], column)
         physical = str(schema.column(node.first).physical_type)
         statistics = [_statistics(layout, group, node.first, physical) for group in groups]
-        out = cls(layout, path, node, False, physical, statistics)
+        out = cls(layout, path, node, False, physical, statistics, column)
         if column.type.name in _ORDERED and physical in _PHYSICAL and not _sorts_otherwise(column, node):
             with suppress(ValueError, OverflowError):
                 out.ends = [_ends(of_group, node.field.type) for of_group in statistics]
@@ -132,9 +133,19 @@ class _Stated:
         bounds = self.bounds or [(None, None)] * len(rows)
         return [self._chunk(group, *bounds[group], rows[group]) for group in range(len(rows))]
 
+    def _of_constant(self, rows: int) -> ChunkStatistics:
+        """Return the statistics of a column that the file lacks, which has one value in all its rows."""
+        value = value_in(self.layout.tree, self.column, self.path)
+        if value is None:
+            return ChunkStatistics(None, None, rows, rows, 0, True)
+        if len(self.column.physical) > 1 or self.column.type.name not in _ORDERED:
+            return ChunkStatistics(None, None, None, rows, 0, False)
+        (number,) = _canonical(constant(value, arrow_type(self.column.type, self.column.label), 1))
+        return ChunkStatistics(number, number, 0, rows, 0, True)
+
     def _chunk(self, group: int, low: Any, high: Any, rows: int) -> ChunkStatistics:
         if self.lacking:
-            return ChunkStatistics(None, None, rows, rows, 0, True)
+            return self._of_constant(rows)
         if self.node is None:
             return ChunkStatistics(None, None, None, rows, 0, False)
         if low is None or high is None or low > high:
@@ -196,7 +207,11 @@ def _values(file: _Stated, column: Column, stored: Sequence[object]) -> list[Any
     assert file.node is not None
     decode = Decoder(file.layout.metadata, file.path, column.label)
     decoded = decode.array(arrow_array(stored, file.node.field.type), column, file.node)
-    values = pc.cast(decoded, arrow_type(column.type, column.label))
+    return _canonical(pc.cast(decoded, arrow_type(column.type, column.label)))
+
+
+def _canonical(values: pa.Array) -> list[Any]:
+    """Return values as `FileBounds` holds them."""
     if pa.types.is_date(values.type):
         values = pc.cast(values, pa.int32())
     elif pa.types.is_timestamp(values.type):

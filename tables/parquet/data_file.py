@@ -12,21 +12,25 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 
-from tailbit.base.errors import DataFileError, StorageError
+from tailbit.base.errors import DataFileError, MalformedLogError, StorageError
 from tailbit.tables import compute as pc
-from tailbit.tables.model import UNKNOWN_SIZE, Column
-from tailbit.tables.parquet.decode import Decoder, field_id, find_field
+from tailbit.tables.arrow import arrow_scalar, in_one
+from tailbit.tables.model import NULL_FOLDER, UNKNOWN_SIZE, Column, DataType
+from tailbit.tables.parquet.decode import Decoder, constant, find_field, has_ids
 from tailbit.tables.parquet.file import EncryptedParquet, ParquetFile, open_shaped, read_footer, read_leaves
 from tailbit.tables.parquet.int96 import check_int96, int96_leaves
 from tailbit.tables.parquet.layout import Layout, keep_layout, known_layout, layout_of
 from tailbit.tables.parquet.leaves import ParquetNode
 from tailbit.tables.parquet.relabelling import has_unit, is_relabelled
-from tailbit.tables.schema import arrow_type
+from tailbit.tables.partition_values import partition_array
+from tailbit.tables.schema import PRESENCE, arrow_type
 from tailbit.tables.storage import Stat, Storage
 
 if TYPE_CHECKING:
@@ -238,7 +242,7 @@ def read_columns(
             check_int96(file.reopen(), file.metadata, int96, row_groups, file.path)
         rows = table.num_rows if table is not None else _rows(file, row_groups)
         arrays = [
-            pa.chunked_array([pa.nulls(rows, type_)])
+            pa.chunked_array([_lacking(file, column, type_, row_groups, rows)])
             if not steps or table is None
             else as_column(file, column, type_, steps, column_of(table, file.tree, steps, set(leaves)))
             for column, type_, steps in zip(columns, types, nodes_of_columns, strict=True)
@@ -246,6 +250,41 @@ def read_columns(
     except (pa.ArrowException, OSError, ValueError) as wrong:
         raise DataFileError(file=file.path, reason=f"its columns cannot be decoded: {wrong}") from wrong
     return pa.table(dict(zip([c.id for c in columns], arrays, strict=True)))
+
+
+def _lacking(
+    file: DataFile, column: Column, type_: pa.DataType, row_groups: Sequence[int] | None, rows: int
+) -> pa.Array:
+    """Return a column that a file lacks: its constant, but NULL where the struct above is NULL."""
+    value = value_in(file.tree, column, file.path)
+    if column.type.name == PRESENCE:
+        value = None if value is None else True
+    if value is None or len(column.physical) == 1:
+        return constant(value, type_, rows)
+    levels = {name: getattr(column, name)[:-1] for name in ("name", "physical", "field_ids", "aliases")}
+    above = replace(column, **levels, type=DataType(PRESENCE), default=None)
+    present = in_one(read_columns(file, [above], row_groups)[above.id])
+    return pc.if_else(present, arrow_scalar(value, type_), arrow_scalar(None, type_))
+
+
+def value_in(tree: ParquetNode, column: Column, path: str) -> Any:
+    """Return the value that a column has in the rows of a file that lacks it; None is NULL.
+
+    Raises:
+        DataFileError: the value would stand in a folder's name, and there is none or it is not of the type.
+    """
+    if not column.in_folder or has_ids(tree):
+        return column.default
+    named = (folder.partition("=") for folder in path.split("/")[:-1])
+    texts = [unquote(text) for name, _, text in named if unquote(name) in column.aliases[-1]]
+    if len(texts) != 1:
+        reason = f"it lacks column {column.label}, and no folder of its path has the value of its partition"
+        raise DataFileError(file=path, reason=reason)
+    text = None if texts[0] == NULL_FOLDER else texts[0]
+    try:
+        return partition_array(column, text, 1)[0].as_py()
+    except MalformedLogError as wrong:
+        raise DataFileError(file=path, reason=str(wrong)) from wrong
 
 
 def as_column(
@@ -288,13 +327,14 @@ def find_column(tree: ParquetNode, column: Column, path: str) -> list[ParquetNod
     """
     steps: list[ParquetNode] = []
     at = tree
-    if column.field_ids and all(field_id(c) is None for c in tree.children):
+    if column.field_ids and not column.aliases and not has_ids(tree):
         raise DataFileError(file=path, reason="its fields have no ids, but the table maps columns by id")
     if column.is_null_in(path):
         return None
     for depth, name in enumerate(column.physical):
         number = column.field_ids[depth] if column.field_ids else None
-        below = find_field(at, name, number, path)
+        aliases = column.aliases[depth] if column.aliases else ()
+        below = find_field(at, name, number, path, aliases)
         if below is None:
             return None
         steps.append(below)
@@ -308,7 +348,7 @@ def field_of(layout: Layout, column: Column, path: str) -> list[ParquetNode] | N
     Raises:
         DataFileError: the name is ambiguous, or the table maps by id and the file has no field ids.
     """
-    key = (column.physical, column.field_ids)
+    key = (column.physical, column.field_ids, column.aliases)
     if key not in layout.derived:
         layout.derived[key] = find_column(layout.tree, column, path)
     nodes: list[ParquetNode] | None = layout.derived[key]

@@ -7,7 +7,8 @@ Source: Delta protocol, Type Widening; Spark's rules for INT96, zone-less timest
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -15,7 +16,7 @@ from tailbit.base.arrays import Mask
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import DataFileError, LegacyCalendarError
 from tailbit.tables import compute as pc
-from tailbit.tables.arrow import arrow_array, decoded, nested_array, numpy_of
+from tailbit.tables.arrow import arrow_array, arrow_scalar, decoded, nested_array, numpy_of
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.leaves import ParquetNode
 from tailbit.tables.parquet.promotion import is_promotion, promoted
@@ -37,13 +38,24 @@ def field_id(node: ParquetNode) -> int | None:
     return int(text) if text is not None else None
 
 
-def find_field(at: ParquetNode, name: str, number: int | None, path: str) -> ParquetNode | None:
+def has_ids(at: ParquetNode) -> bool:
+    """Return whether any field of a struct, or of the row, has a field id."""
+    return any(field_id(child) is not None for child in at.children)
+
+
+def find_field(
+    at: ParquetNode, name: str, number: int | None, path: str, aliases: Sequence[str] = ()
+) -> ParquetNode | None:
     """Return the inner field of an id, or of a name (ignoring case) if `number` is None; None if missing.
+
+    `aliases`: the names that mean the id where no field has an id.
 
     Raises:
         DataFileError: two fields match the name or id.
     """
-    if number is not None:
+    if number is not None and aliases and not has_ids(at):
+        matches = [c for c in at.children if c.field.name in aliases]
+    elif number is not None:
         matches = [c for c in at.children if field_id(c) == number]
     else:
         matches = [c for c in at.children if c.field.name.lower() == name.lower()]
@@ -91,11 +103,12 @@ class Decoder:
         children, fields = [], []
         for inner in column.type.fields:
             number = inner.field_ids[-1] if inner.field_ids else None
-            child = find_field(node, inner.physical[-1], number, self.path)
+            aliases = inner.aliases[-1] if inner.aliases else ()
+            child = find_field(node, inner.physical[-1], number, self.path, aliases)
             type_ = arrow_type(inner.type, inner.label)
             fields.append(pa.field(inner.name[-1], type_, inner.nullable))
             if child is None:
-                children.append(pa.nulls(len(stored), type_))
+                children.append(constant(inner.default, type_, len(stored)))
             else:
                 at = next(i for i, c in enumerate(node.children) if c.first == child.first)
                 children.append(self.array(stored.field(at), inner, child))
@@ -150,6 +163,11 @@ class Decoder:
         if least is not None and least < (_GREGORIAN_START if is_date else _ZONES_AGREE):
             since = "1582-10-15" if is_date else "1900-01-01"
             raise LegacyCalendarError(file=self.path, column=self.label, type=column.type.name, since=since)
+
+
+def constant(value: Any, type_: pa.DataType, count: int) -> pa.Array:
+    """Return a value `count` times; None is NULL."""
+    return pa.nulls(count, type_) if value is None else pa.repeat(arrow_scalar(value, type_), count)
 
 
 def _nulls(stored: pa.Array) -> Mask | None:

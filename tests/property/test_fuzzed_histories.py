@@ -74,6 +74,7 @@ def test_every_answer_about_any_history_of_a_merge_on_read_table_is_right(seed: 
 @pytest.mark.supports_iceberg("Histories", "rollback, staged and expired snapshots", "exact")
 @pytest.mark.supports_iceberg("Histories", "rewritten manifests, upgrades of the format version", "exact")
 @pytest.mark.supports_iceberg("Schema and types", "columns added, dropped, renamed and promoted", "exact")
+@pytest.mark.supports_iceberg("Schema and types", "columns with a default value", "exact")
 @pytest.mark.supports_iceberg("Files", "every partition transform; partition evolution", "exact")
 @pytest.mark.parametrize("seed", seeds(3))
 def test_every_answer_about_any_history_of_an_iceberg_table_is_right(seed: int) -> None:

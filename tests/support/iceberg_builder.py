@@ -189,17 +189,28 @@ class IcebergBuilder:
         fields: Sequence[Json],
         partition: Mapping[int, Any],
         spec: int | None = None,
+        folder: str | None = None,
+        left_out: int = 0,
         **options: Any,
     ) -> Written:
-        """Write a data file; `rows` have the fields of a schema in its order."""
-        rel = self._new(".parquet")
+        """Write a data file; `rows` have the fields of a schema in its order.
+
+        `folder`: write a file without field ids into it, whose columns are named by `imported_name`, as if it
+        were imported; it lacks the column of the id `left_out`.
+        """
+        rel = self._new(".parquet", folder or "data")
+        (self.root / rel).parent.mkdir(parents=True, exist_ok=True)
         schema = pa.schema([with_ids(f, col.type) for f, col in zip(fields, rows.columns, strict=True)])
         table = pa.Table.from_arrays(
             [c.combine_chunks().cast(f.type) for c, f in zip(rows.columns, schema, strict=True)],
             schema=schema,
         )
-        pq.write_table(table, self.root / rel, store_schema=False, **options)
         stats = self._stats(table, fields)
+        if folder is not None:
+            named = {f["id"]: imported(f, table[n].combine_chunks()) for n, f in enumerate(fields)}
+            named.pop(left_out, None)
+            table = pa.table(list(named.values()), names=[imported_name(id_) for id_ in named])
+        pq.write_table(table, self.root / rel, store_schema=False, **options)
         return self._written(rel, DATA, len(table), self.spec if spec is None else spec, partition, stats)
 
     def _stats(self, table: pa.Table, fields: Sequence[Json]) -> Json:
@@ -402,6 +413,22 @@ class IcebergBuilder:
 
 def _field(name: str, type_: pa.DataType, id_: int) -> pa.Field:
     return pa.field(name, type_, metadata={"PARQUET:field_id": str(id_)})
+
+
+def imported_name(id_: int) -> str:
+    """The name of a column in files without ids, which the table's name mapping has."""
+    return f"n{id_}"
+
+
+def imported(field_: Json, values: pa.Array) -> pa.Array:
+    """Values of a column whose inner fields are named as in files without ids."""
+    if not pa.types.is_struct(values.type):
+        return values.cast(pa.list_(values.type.value_type)) if pa.types.is_list(values.type) else values
+    inner = field_["type"]["fields"]
+    parts = [imported(f, values.field(n)) for n, f in enumerate(inner)]
+    return pa.StructArray.from_arrays(
+        parts, names=[imported_name(f["id"]) for f in inner], mask=values.is_null()
+    )
 
 
 def with_ids(field_: Json, type_: pa.DataType) -> pa.Field:

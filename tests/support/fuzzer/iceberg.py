@@ -7,6 +7,7 @@ held against every row of every file that it may apply to.
 from __future__ import annotations
 
 import datetime
+import json
 import random
 import struct
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -30,6 +31,7 @@ from support.fuzzer.columns import (
     TIMESTAMP,
     Field,
     asked,
+    pool,
     random_values,
 )
 from support.fuzzer.model import LiveFile, Shape, State, logical
@@ -43,6 +45,7 @@ from support.iceberg_builder import (
     Json,
     Written,
     iceberg_type,
+    imported_name,
 )
 
 TYPES = (INT, LONGS, FLOAT, DOUBLE, BOOLEAN, STRING, BINARY, DATE, TIMESTAMP, NTZ, PRICE, pa.list_(INT))
@@ -135,6 +138,9 @@ class IcebergHistory:
         self.contents: dict[int, pa.Table] = {}
         self.account = Account()
         self._ids = self._window = 0
+        self.defaults: dict[str, Any] = {}
+        self.maps = rng.random() < 0.4
+        self.nested: set[int] = set()
         self.builder = IcebergBuilder(path, rng, rng.choice((1, 2, 2, 3, 3)))
         names = rng.sample(NAMES, rng.randint(3, 6))
         fixed = [
@@ -142,6 +148,7 @@ class IcebergHistory:
         ]
         fields = [self.new_field(name, rng.choice(TYPES)) for name in names]
         inner = (self.new_field("city", STRING), self.new_field("n", rng.choice(TYPES[:8])))
+        self.nested = {column.id for column in inner}
         fields.append(replace(self.new_field("place", pa.struct([])), fields=inner))
         self.reshape((*fixed, *fields))
         self.respec(rng.choice(SPECS))
@@ -174,7 +181,10 @@ class IcebergHistory:
             }
         else:
             type_ = iceberg_type(column.type)
-        return {"id": column.id, "name": column.name, "required": False, "type": type_}
+        out = {"id": column.id, "name": column.name, "required": False, "type": type_}
+        if column.physical in self.defaults:
+            out["initial-default"] = out["write-default"] = self.defaults[column.physical]
+        return out
 
     def reshape(self, fields: Sequence[Field]) -> None:
         """Make a new schema the current one."""
@@ -183,6 +193,16 @@ class IcebergHistory:
         schema = {"type": "struct", "schema-id": number, "fields": [self.json(f) for f in fields]}
         self.builder.schemas.append(schema)
         self.builder.schema = number
+        if self.maps:
+            names = [
+                {"field-id": id_, "names": ["no", imported_name(id_)]} for id_ in range(1, self._ids + 1)
+            ]
+            inner = dict(enumerate(names, 1))
+            for column in fields:
+                if column.fields:
+                    inner[column.id]["fields"] = [inner[f.id] for f in column.fields]
+            top = [mapped for id_, mapped in inner.items() if id_ not in self.nested]
+            self.builder.properties["schema.name-mapping.default"] = json.dumps(top)
 
     def respec(self, fields: Sequence[tuple[int, str]]) -> None:
         """Make a new partition spec the current one."""
@@ -206,6 +226,15 @@ class IcebergHistory:
         fields = self.builder.specs[spec]["fields"]
         return {f["field-id"]: transformed(f["transform"], values[f["source-id"]]) for f in fields}
 
+    def give_default(self, column: Field) -> None:
+        """Give a new column a default value, which all older files then hold in every row."""
+        values = [value for value in pool(column.type) if value == value and abs_of(value) < 1e300]
+        value = self.rng.choice(values)
+        self.defaults[column.physical] = value if isinstance(value, (bool, int, float, str)) else str(value)
+        for number, content in self.contents.items():
+            constant = pa.array([value] * len(content), column.type)
+            self.contents[number] = content.append_column(column.physical, constant)
+
     # Data files and commits
 
     def rows(self, count: int) -> pa.Table:
@@ -226,11 +255,20 @@ class IcebergHistory:
         """Write a data file of rows under the current schema's logical names."""
         spec = self.builder.spec if spec is None else spec
         fields = [self.json(f) for f in self.shape.fields]
+        is_imported = self.maps and self.rng.random() < 0.4
+        folder, left_out = ("data/imported" if is_imported else None), 0
+        part = rows["part"][0].as_py() if len(rows) else ""
+        transforms = [(f["source-id"], f["transform"]) for f in self.builder.specs[spec]["fields"]]
+        if is_imported and (PART, "identity") in transforms and part != "":
+            text = "__HIVE_DEFAULT_PARTITION__" if part is None else quote(part, safe=" ")
+            folder, left_out = f"data/{imported_name(PART)}={text}", PART
         file = self.builder.data_file(
             rows.select([f.name for f in self.shape.fields]),
             fields,
             self.partition(spec, rows),
             spec,
+            folder,
+            left_out,
             row_group_size=self.rng.choice((5, 1000)),
             use_dictionary=self.rng.random() < 0.5,
             compression=self.rng.choice(("none", "gzip", "zstd")),
@@ -397,6 +435,11 @@ def transformed(transform: str, value: Any) -> Any:
         return value
     years = value.year - 1970
     return years if transform == "year" else years * 12 + value.month - 1
+
+
+def abs_of(value: Any) -> float:
+    """Return the size of a number; that of anything else is 0."""
+    return abs(float(value)) if isinstance(value, (int, float)) else 0.0
 
 
 def drawn_values(rng: random.Random, column: Field, count: int) -> pa.Array:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from support.fuzzer.columns import Field
+from support.fuzzer.columns import BOOLEAN, DATE, DOUBLE, INT, LONGS, PRICE, STRING, Field
 from support.fuzzer.iceberg import (
     FIXED,
     NAMES,
@@ -23,6 +23,8 @@ from support.fuzzer.iceberg import (
     key_of,
 )
 from support.iceberg_builder import DATA, EQUALITY, Written
+
+DEFAULTED = (INT, LONGS, DOUBLE, BOOLEAN, STRING, DATE, PRICE)
 
 
 def append(history: IcebergHistory) -> bool:
@@ -247,10 +249,10 @@ def add_column(history: IcebergHistory) -> bool:
     free = [name for name in NAMES if name.lower() not in taken]
     if not free:
         return False
-    return _reshape(
-        history,
-        (*history.shape.fields, history.new_field(history.rng.choice(free), history.rng.choice(TYPES))),
-    )
+    column = history.new_field(history.rng.choice(free), history.rng.choice(TYPES))
+    if history.builder.version == 3 and column.type in DEFAULTED and history.rng.random() < 0.6:
+        history.give_default(column)
+    return _reshape(history, (*history.shape.fields, column))
 
 
 def drop_column(history: IcebergHistory) -> bool:

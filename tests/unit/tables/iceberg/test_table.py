@@ -24,6 +24,7 @@ from tailbit.errors import (
     NotATableError,
     TailbitError,
     UnsupportedFeatureError,
+    UsageError,
     VersionNotFoundError,
 )
 from tailbit.tables import open_table
@@ -52,7 +53,7 @@ class Berg:
 
     def file(self, *keys: int) -> Written:
         rows = pa.table({"k": pa.array(keys, pa.int64()), "v": [f"v{key}" for key in keys]})
-        return self.builder.data_file(rows, self.builder.schemas[self.builder.schema]["fields"][:2], {})
+        return self.builder.data_file(rows, FIELDS, {})
 
     def append(self, *keys: int, change: Callable[[Written], Written] = lambda file: file) -> int:
         """Commit a data file; the id of the snapshot."""
@@ -363,7 +364,6 @@ def test_what_is_not_read_is_refused_by_name_with_what_to_do(berg: Berg, what: s
             ("uuid", "uuid", {}),
             ("geometry, geography", "geometry", {}),
             ("geometry, geography", "geography", {}),
-            ("columns with a default value", "int", {"initial-default": 7}),
         )
     ],
 )
@@ -437,3 +437,112 @@ def test_a_file_outside_of_the_table_is_read_only_where_that_is_allowed(berg: Be
         keys(berg.path)
     opened = tailbit.open(berg.path, storage_options=dict(StorageOptions.of({"allow_outside": "true"})))
     assert opened.where("k > 0").count() == 3
+
+
+# Defaults and files without field ids
+
+
+def _with_struct(berg: Berg, inner: Json) -> None:
+    """Commit rows with a struct, and then a schema whose struct has one more field."""
+    fields = [
+        FIELDS[0],
+        {
+            "id": 5,
+            "name": "st",
+            "required": False,
+            "type": {"type": "struct", "fields": [{"id": 6, "name": "a", "required": False, "type": "int"}]},
+        },
+    ]
+    berg.builder.schemas.append({"type": "struct", "schema-id": 1, "fields": fields})
+    berg.builder.schema = 1
+    rows = pa.table({"k": pa.array([7, 8], pa.int64()), "st": pa.array([{"a": 1}, None])})
+    file = berg.builder.data_file(
+        rows.cast(pa.schema([("k", pa.int64()), ("st", pa.struct([("a", pa.int32())]))])), fields, {}
+    )
+    berg.append(9, change=lambda _: file)
+    wider = json.loads(json.dumps(fields))
+    wider[1]["type"]["fields"].append(inner)
+    berg.builder.schemas.append({"type": "struct", "schema-id": 2, "fields": wider})
+    berg.builder.schema = 2
+    berg.builder.commit()
+
+
+def test_a_default_within_a_struct_is_null_where_the_struct_is_null(berg: Berg) -> None:
+    _with_struct(berg, {"id": 7, "name": "b", "required": False, "type": "string", "initial-default": "x"})
+    opened = tailbit.open(berg.path)
+    assert opened.where("k = 7").read()["st"].to_pylist() == [{"a": 1, "b": "x"}]
+    assert opened.where("k = 8").read()["st"].to_pylist() == [None]
+    assert opened.where("st.b = 'x'").count() == 1
+    assert opened.where("st.b IS NULL").count() == 6
+    Drive(berg.path, f"{berg.path}-index", ["st.b"]).drain()
+    indexed = tailbit.open(berg.path, index=f"{berg.path}-index")
+    assert indexed.where("st.b = 'x'").count() == 1
+    assert indexed.where("st.b IS NULL").count() == 6
+
+
+def test_an_equality_delete_of_a_default_value_hides_the_rows_of_older_files(berg: Berg) -> None:
+    added = {"id": 3, "name": "n", "required": False, "type": "int", "initial-default": 5}
+    berg.builder.schemas.append({"type": "struct", "schema-id": 1, "fields": [*FIELDS, added]})
+    berg.builder.schema = 1
+    berg.delete(berg.builder.equality_deletes(pa.table({"n": pa.array([5], pa.int32())}), [added], 0, {}))
+    assert keys(berg.path) == []
+
+
+@pytest.mark.supports_iceberg("Files", "files without field ids in a table without a name mapping", "refused")
+def test_a_file_without_field_ids_is_refused_where_no_mapping_says_what_its_names_mean(berg: Berg) -> None:
+    rows = pa.table({"k": pa.array([6], pa.int64()), "v": ["x"]})
+    file = berg.builder.data_file(rows, FIELDS, {}, folder="data")
+    berg.append(6, change=lambda _: file)
+    with pytest.raises(DataFileError, match="its fields have no ids"):
+        keys(berg.path)
+
+
+def test_an_imported_file_that_lacks_its_partition_and_has_no_such_folder_is_refused(berg: Berg) -> None:
+    spec = {
+        "spec-id": 1,
+        "fields": [{"source-id": 2, "field-id": 1000, "name": "v", "transform": "identity"}],
+    }
+    berg.builder.specs.append(spec)
+    mapping = [{"field-id": 1, "names": ["n1"]}, {"field-id": 2, "names": ["n2"]}]
+    berg.builder.properties["schema.name-mapping.default"] = json.dumps(mapping)
+    rows = pa.table({"k": pa.array([6], pa.int64()), "v": ["x"]})
+    file = berg.builder.data_file(rows, FIELDS, {1000: "x"}, 1, folder="data/elsewhere", left_out=2)
+    id_ = berg.builder.new_snapshot()
+    berg.lists.append(berg.builder.manifest([(1, file)], 1, False, id_))
+    berg.builder.add_snapshot(id_, berg.lists, "append")
+    berg.builder.commit()
+    with pytest.raises(DataFileError, match="no folder of its path"):
+        tailbit.open(berg.path).where("k = 6").read()
+    assert tailbit.open(berg.path).where("k = 6").count() == 1
+
+
+# Views
+
+
+@pytest.mark.supports_iceberg("Ways to ask", "a Delta view over the data files (`to_delta`)", "exact")
+def test_a_delta_view_shows_the_rows_of_the_data_files(berg: Berg, tmp_path: Path) -> None:
+    from deltalake import DeltaTable
+
+    berg.delete(berg.builder.position_deletes({berg.files[0].path: [0]}, berg.files[0], bounded=False))
+    opened = tailbit.open(berg.path)
+    opened.where("k > 0").to_delta(str(tmp_path / "view"))
+    assert (
+        tailbit.open(str(tmp_path / "view"), storage_options={"allow_outside": "true"}).where().count() == 4
+    )
+    assert DeltaTable(str(tmp_path / "view")).schema().to_arrow()
+
+
+@pytest.mark.parametrize("change", ["renamed", "swapped", "default"])
+def test_a_delta_view_is_refused_where_readers_by_name_would_read_other_values(
+    berg: Berg, tmp_path: Path, change: str
+) -> None:
+    fields = {
+        "renamed": [FIELDS[0], {**FIELDS[1], "name": "w"}],
+        "swapped": [{**FIELDS[0], "name": "v"}, {**FIELDS[1], "name": "k"}],
+        "default": [*FIELDS, {"id": 3, "name": "n", "required": False, "type": "int", "initial-default": 1}],
+    }[change]
+    berg.builder.schemas.append({"type": "struct", "schema-id": 1, "fields": fields})
+    berg.builder.schema = 1
+    berg.builder.commit()
+    with pytest.raises(UsageError, match="under that name"):
+        tailbit.open(berg.path).where().to_delta(str(tmp_path / "view"))
