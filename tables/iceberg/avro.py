@@ -10,61 +10,81 @@ import io
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, time, timezone
 from decimal import Decimal
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import orjson
 import pyarrow as pa
 
-from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import MalformedLogError
+from tailbit.tables import compute as pc
+from tailbit.tables.iceberg.by_polars import read_avro
 from tailbit.tables.iceberg.values import encoded
 
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - times without zone are counted from here too
+Fields = Mapping[int, Mapping[str, Any]]
 
 
-@dataclass(frozen=True)
-class Records:
-    """Decoded records; `fields` are those of their schema, `header` the metadata of the file."""
+class Records(NamedTuple):
+    """Decoded records as columns, or as Python's values where polars cannot decode them.
 
-    rows: Sequence[Mapping[str, Any]]
-    fields: Mapping[int, Mapping[str, Any]]
+    `fields` are those of their schema, `header` the metadata of the file.
+    """
+
+    rows: pa.StructArray | Sequence[Mapping[str, Any]]
+    fields: Fields
     header: Mapping[str, str]
 
-    def column(self, id_: int, default: Any = None, rows: Sequence[int] | None = None) -> list[Any]:
-        """Return the values of a field in all rows or at some; `default` where it is missing or null."""
+    @property
+    def form(self) -> str | None:
+        """The schema of records that may be joined with others of that schema; None if they may not."""
+        return self.header["avro.schema"] if isinstance(self.rows, pa.StructArray) else None
+
+    def joined(self, others: Sequence[Records]) -> Records:
+        """Return the records with those of others of the same form behind them."""
+        return self._replace(rows=pa.concat_arrays([self.rows, *(records.rows for records in others)]))
+
+    def column(self, id_: int, type_: pa.DataType) -> pa.Array:
+        """Return the values of a field; NULL where it is missing."""
         field = self.fields.get(id_)
-        chosen = self.rows if rows is None else [self.rows[row] for row in rows]
         if field is None:
-            return [default] * len(chosen)
-        name = field["name"]
-        return [default if (value := row[name]) is None else value for row in chosen]
+            return pa.nulls(len(self.rows), type_)
+        if isinstance(self.rows, pa.StructArray):
+            return pc.cast(self.rows.field(self.rows.type.get_field_index(field["name"])), type_)
+        return pa.array(self._values(id_), type_)
 
-    def within(self, id_: int, rows: Sequence[int]) -> Records:
-        """Return the records of a field that is a record, at some rows."""
-        return Records(self.column(id_, rows=rows), _fields(self.fields[id_]["type"]), self.header)
+    def _values(self, id_: int) -> list[Any]:
+        name = self.fields[id_]["name"]
+        if isinstance(self.rows, pa.StructArray):
+            values: list[Any] = self.rows.field(self.rows.type.get_field_index(name)).to_pylist()
+            return values
+        return [row[name] for row in self.rows]
 
-    def maps(self, id_: int, type_: pa.DataType) -> pa.Array:
-        """Return a map by number as lists of keys and values."""
-        return pa.array(self.column(id_), type_)
+    def within(self, id_: int) -> Records:
+        """Return the records of a field that is a record."""
+        field = self.fields[id_]
+        inner = _fields_of(field["type"])
+        if isinstance(self.rows, pa.StructArray):
+            rows = self.rows.field(self.rows.type.get_field_index(field["name"]))
+            return Records(rows, inner, self.header)
+        return Records(self._values(id_), inner, self.header)
 
-    def partitions(self, id_: int) -> list[Mapping[int, bytes | None]]:
-        """Return the partition tuples as encoded values by id of the partition field."""
-        names = [(number, field["name"]) for number, field in _fields(self.fields[id_]["type"]).items()]
-        tuples_by_values: dict[tuple[Any, ...], Mapping[int, bytes | None]] = {}
-        tuples = []
-        for record in self.column(id_):
-            values = tuple(record[name] for _, name in names)
-            if values not in tuples_by_values:
-                tuples_by_values[values] = {
-                    number: encoded(_stored(value)) for (number, _), value in zip(names, values, strict=True)
-                }
-            tuples.append(tuples_by_values[values])
-        return tuples
+    def partitions(self, id_: int) -> tuple[list[int], list[Mapping[int, bytes | None]]]:
+        """Return the number of each row's partition tuple, and the tuples: encoded values by field id."""
+        inner = self.within(id_)
+        columns = [inner._values(number) for number in inner.fields]
+        numbers: dict[tuple[Any, ...], int] = {}
+        tuples = zip(*columns, strict=True) if columns else (() for _ in range(len(self.rows)))
+        rows = [numbers.setdefault(values, len(numbers)) for values in tuples]
+        return rows, [
+            {number: encoded(_stored(value)) for number, value in zip(inner.fields, values, strict=True)}
+            for values in numbers
+        ]
 
 
-def read_records(data: bytes, file: str) -> Records:
-    """Decode the records of an Avro file.
+def read_records(data: bytes, file: str, quickly: bool = False) -> Records:
+    """Decode the records of an Avro file; `quickly`: by polars, where it can.
 
     Raises:
         MalformedLogError: the file is damaged.
@@ -74,15 +94,21 @@ def read_records(data: bytes, file: str) -> Records:
     try:
         reader = fastavro.reader(io.BytesIO(data))
         header = {name: str(value) for name, value in reader.metadata.items()}
-        fields = _fields(orjson.loads(header["avro.schema"]))
-        rows: list[Any] = list(reader)
+        fields = _fields(header["avro.schema"])
+        columns = read_avro(data) if quickly else None
+        rows: Any = list(reader) if columns is None else columns
         return Records(rows, fields, header)
     except Exception as wrong:
         # A damaged file raises errors of many kinds in fastavro.
         raise MalformedLogError(file=file, reason=f"it is not readable Avro: {wrong}") from wrong
 
 
-def _fields(type_: Any) -> dict[int, Mapping[str, Any]]:
+@lru_cache(maxsize=64)
+def _fields(schema: str) -> Fields:
+    return _fields_of(orjson.loads(schema))
+
+
+def _fields_of(type_: Any) -> Fields:
     """Return the fields of a record, or of a record or null, by their ids."""
     if isinstance(type_, list):
         type_ = next(member for member in type_ if member != "null")

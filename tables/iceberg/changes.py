@@ -6,14 +6,18 @@ in the later snapshot alone came, and what is live in the earlier one alone went
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import pyarrow as pa
 
 from tailbit.tables import compute as pc
+from tailbit.tables.file_list import FileList
+from tailbit.tables.iceberg.manifests import Manifest
 from tailbit.tables.iceberg.metadata import SnapshotEntry
 from tailbit.tables.iceberg.snapshot import IcebergSnapshot
 from tailbit.tables.model import Changes, CommitInfo, SliceChange, Version
+
+_FEW = 100
 
 
 def changes_between(
@@ -21,19 +25,31 @@ def changes_between(
     after: IcebergSnapshot,
     range_: tuple[Version, Version],
     commits: Sequence[CommitInfo],
-    mapping_changed: bool = False,
+    paths_of: Callable[[Collection[Manifest]], Sequence[str]],
 ) -> Changes:
-    """Return the net effect of the commits after `before` up to `after`. Cost: a pass over both lists."""
+    """Return the net effect of the commits after `before` up to `after`.
+
+    `paths_of`: returns the paths in manifests. Cost: that of the manifests that differ; where manifests of
+    deletes differ, or many of them, a pass over both lists.
+    """
+    different = before.manifests ^ after.manifests
+    if len(different) <= _FEW and not any(manifest.has_deletes for manifest in different):
+        paths = {path for path in paths_of(different) if _differs(before.files, after.files, path)}
+    else:
+        paths = _different(before, after)
+    slices = tuple(SliceChange(path, before.files.get(path), after.files.get(path)) for path in sorted(paths))
+    return Changes(*range_, slices, tuple(commits), before.schema_id != after.schema_id)
+
+
+def _differs(old: FileList, new: FileList, path: str) -> bool:
+    """Return whether a path came or went; with the same deletes, it hides the same rows otherwise."""
+    return (old.get(path) is None) != (new.get(path) is None)
+
+
+def _different(before: IcebergSnapshot, after: IcebergSnapshot) -> set[str]:
+    """Return the paths that came or went, or of which other rows are hidden."""
     old, new = (_rows(snapshot) for snapshot in (before, after))
-    paths = [
-        *_without(new, old)["path"].to_pylist(),
-        *_without(old, new)["path"].to_pylist(),
-    ]
-    slices = tuple(
-        SliceChange(path, before.files.get(path), after.files.get(path)) for path in sorted(set(paths))
-    )
-    changed = mapping_changed or before.schema_id != after.schema_id
-    return Changes(*range_, slices, tuple(commits), changed)
+    return {*_without(new, old)["path"].to_pylist(), *_without(old, new)["path"].to_pylist()}
 
 
 def _rows(snapshot: IcebergSnapshot) -> pa.Table:

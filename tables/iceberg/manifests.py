@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from tailbit.base.errors import MalformedLogError, UnsupportedFeatureError
-from tailbit.tables.arrow import arrow_array
+from tailbit.tables import compute as pc
+from tailbit.tables.arrow import arrow_array, arrow_scalar, numpy_of
 from tailbit.tables.cache import Cache, share
 from tailbit.tables.iceberg.avro import Records, read_records
+from tailbit.tables.iceberg.by_polars import is_loaded
 from tailbit.tables.iceberg.metadata import PartitionField, SnapshotEntry, TableMetadata
 from tailbit.tables.iceberg.paths import Location
 from tailbit.tables.storage import Storage
@@ -58,6 +61,8 @@ ENTRIES = pa.schema(
 _ENTRIES: Cache[tuple[Storage, str], pa.Table] = Cache(share(1 / 16))
 _LISTS: Cache[tuple[Storage, str], tuple[Manifest, ...]] = Cache(share(1 / 64))
 _A_MANIFEST = 512
+_FEW = 24
+"""For at most so many manifests polars is not loaded."""
 
 
 class Manifest(NamedTuple):
@@ -85,17 +90,17 @@ def manifests_of(storage: Storage, location: Location, snapshot: SnapshotEntry) 
         if "key-id" in snapshot.summary:
             raise _encrypted(storage, snapshot.id)
         records = read_records(_bytes(storage, path), path)
-        if any(key is not None for key in records.column(519)):
+        if records.column(519, pa.binary()).null_count < len(records.rows):
             raise _encrypted(storage, snapshot.id)
-        contents = records.column(517, default=0)
+        contents = [content or 0 for content in records.column(517, pa.int32()).to_pylist()]
         unknown = set(contents) - {0, 1}
         if unknown:
             raise MalformedLogError(file=path, reason=f"it has manifests of content {unknown.pop()}")
         rows = zip(
-            map(location.below, records.column(500)),
-            records.column(502),
+            map(location.below, records.column(500, pa.string()).to_pylist()),
+            records.column(502, pa.int32()).to_pylist(),
             (content == 1 for content in contents),
-            records.column(515, default=0),
+            (sequence or 0 for sequence in records.column(515, pa.int64()).to_pylist()),
             strict=True,
         )
         manifests = tuple(Manifest(*row) for row in rows)
@@ -110,71 +115,97 @@ def _bare(storage: Storage, path: str) -> Manifest:
     return Manifest(path, int(records.header.get("partition-spec-id", 0)), False, 0)
 
 
-def entries_of(storage: Storage, metadata: TableMetadata, manifest: Manifest) -> pa.Table:
-    """Return the live entries of a manifest as a table of ENTRIES; cached by path.
+def entries_of(storage: Storage, metadata: TableMetadata, manifests: Sequence[Manifest]) -> list[pa.Table]:
+    """Return the live entries of each of some manifests as a table of ENTRIES; cached by path.
+
+    Manifests of one schema are decoded together: calls of Arrow would cost more than their entries.
 
     Raises:
-        FileNotFoundError: the manifest is gone.
-        MalformedLogError: the manifest is damaged.
+        FileNotFoundError: a manifest is gone.
+        MalformedLogError: a manifest is damaged.
         UnsupportedFeatureError: a file is encrypted.
     """
+    tables = {manifest: _ENTRIES.held((storage, manifest.path)) for manifest in manifests}
+    alike: dict[object, list[tuple[Manifest, Records]]] = {}
+    unread = [manifest for manifest, table in tables.items() if table is None]
+    for manifest in unread:
+        data, quickly = _bytes(storage, manifest.path), is_loaded() or len(unread) > _FEW
+        records = read_records(data, manifest.path, quickly)
+        alike.setdefault((records.form or manifest.path, manifest.spec), []).append((manifest, records))
+    for group in alike.values():
+        try:
+            decoded = _entries(group, storage, metadata)
+        except MalformedLogError:
+            # Decoded alone, the damaged one is named.
+            decoded = [table for alone in group for table in _entries([alone], storage, metadata)]
+        for (manifest, _), table in zip(group, decoded, strict=True):
+            tables[manifest] = _ENTRIES.hold((storage, manifest.path), table, table.nbytes)
+    return [table for table in tables.values() if table is not None]
 
-    def load() -> tuple[pa.Table, int]:
-        records = read_records(_bytes(storage, manifest.path), manifest.path)
-        table = _entries(records, storage, metadata, manifest)
-        return table, table.nbytes
 
-    return _ENTRIES.get((storage, manifest.path), load)
-
-
-def _entries(records: Records, storage: Storage, metadata: TableMetadata, manifest: Manifest) -> pa.Table:
-    location = metadata.location
-    if manifest.spec not in metadata.specs:
-        reason = f"it is of partition spec {manifest.spec}, which the table does not have"
-        raise MalformedLogError(file=manifest.path, reason=reason)
-    statuses = records.column(0)
-    if not set(statuses) <= {0, 1, 2}:
-        raise MalformedLogError(file=manifest.path, reason="it has an entry of unknown status")
-    live = [row for row, status in enumerate(statuses) if status != _DELETED]
-    statuses = [statuses[row] for row in live]
-    file = records.within(2, live)
-    if any(key is not None for key in file.column(131)):
+def _entries(
+    group: Sequence[tuple[Manifest, Records]], storage: Storage, metadata: TableMetadata
+) -> list[pa.Table]:
+    """Return the live entries of each of some manifests of one schema and one spec."""
+    (first, records), *others = group
+    sizes = [len(own.rows) for _, own in group]
+    if others:
+        records = records.joined([more for _, more in others])
+    if first.spec not in metadata.specs:
+        reason = f"it is of partition spec {first.spec}, which the table does not have"
+        raise MalformedLogError(file=first.path, reason=reason)
+    statuses = numpy_of(records.column(0, pa.int32()))
+    file = records.within(2)
+    contents = pc.coalesce(file.column(134, pa.int32()), arrow_scalar(DATA, pa.int32()))
+    for values, allowed, entry in (
+        (statuses, (0, _ADDED, _DELETED), "an entry of unknown status"),
+        (numpy_of(contents), (DATA, POSITIONS, EQUALITY), "a file of unknown content"),
+    ):
+        if not np.isin(values, allowed).all():
+            raise MalformedLogError(file=first.path, reason=f"it has {entry}")
+    if file.column(131, pa.binary()).null_count < len(statuses):
         raise _encrypted(storage, "of the table")
-    contents = file.column(134, default=0)
-    if not set(contents) <= {DATA, POSITIONS, EQUALITY}:
-        raise MalformedLogError(file=manifest.path, reason="it has a file of unknown content")
-    given = records.column(3, rows=live)
-    sequences = [
-        (manifest.sequence if status == _ADDED or not manifest.sequence else None) if own is None else own
-        for own, status in zip(given, statuses, strict=True)
-    ]
-    if None in sequences:
-        raise MalformedLogError(file=manifest.path, reason="an existing entry has no sequence number")
-    rows = file.column(103)
+    inherited = np.repeat(np.array([manifest.sequence for manifest, _ in group], np.int64), sizes)
+    inherits = (statuses == _ADDED) | (inherited == 0)
+    given = records.column(3, pa.int64())
+    sequences = pc.coalesce(given, arrow_array(inherited, mask=~inherits))
+    rows, location = file.column(103, pa.int64()), metadata.location
+    numbers, tuples = file.partitions(102)
     stats = [
-        arrow_array([manifest.spec] * len(live), pa.int32()),
-        arrow_array(sequences, pa.int64()),
-        arrow_array(rows, pa.int64()),
-        _tuples(file.partitions(102), metadata.specs[manifest.spec]),
-        *(file.maps(id_, type_) for id_, type_ in ((110, _NUMBERS), (137, _NUMBERS))),
-        *(file.maps(id_, _VALUES) for id_ in (125, 128)),
+        pa.repeat(arrow_scalar(first.spec, pa.int32()), len(statuses)),
+        sequences,
+        rows,
+        pc.take(_tuples(tuples, metadata.specs[first.spec]), arrow_array(numbers, pa.int64())),
+        *(file.column(id_, type_) for id_, type_ in ((110, _NUMBERS), (137, _NUMBERS))),
+        *(file.column(id_, _VALUES) for id_ in (125, 128)),
     ]
-    concerned = (None if path is None else location.below(path) for path in file.column(143))
-    return pa.Table.from_arrays(
+    concerned = file.column(143, pa.string())
+    if concerned.null_count < len(concerned):
+        paths = (None if path is None else location.below(path) for path in concerned.to_pylist())
+        concerned = arrow_array(list(paths), pa.string())
+    table = pa.Table.from_arrays(
         [
-            arrow_array(list(map(location.below, file.column(100))), pa.string()),
-            arrow_array(file.column(104), pa.int64()),
-            arrow_array(rows, pa.int64()),
-            arrow_array(contents, pa.int32()),
-            arrow_array(file.column(101), pa.string()),
+            arrow_array(location.all_below(file.column(100, pa.string()).to_pylist()), pa.string()),
+            file.column(104, pa.int64()),
+            rows,
+            contents,
+            file.column(101, pa.string()),
             pa.StructArray.from_arrays(stats, fields=list(STATS)),
-            pa.array(file.column(135), pa.list_(pa.int32())),
-            arrow_array(list(concerned), pa.string()),
-            arrow_array(file.column(144), pa.int64()),
-            arrow_array(file.column(145), pa.int64()),
+            file.column(135, pa.list_(pa.int32())),
+            concerned,
+            file.column(144, pa.int64()),
+            file.column(145, pa.int64()),
         ],
         schema=ENTRIES,
     )
+    live = statuses != _DELETED
+    if numpy_of(pc.is_null(sequences), dtype=bool)[live].any():
+        raise MalformedLogError(file=first.path, reason="an existing entry has no sequence number")
+    ends = np.cumsum(sizes)
+    lives = np.concatenate([[0], np.cumsum(live)])
+    table = table if live.all() else pc.filter(table, arrow_array(live))
+    bounds = [(int(lives[end - size]), int(lives[end])) for size, end in zip(sizes, ends, strict=True)]
+    return [table.slice(begin, end - begin) for begin, end in bounds]
 
 
 def _tuples(partitions: Sequence[Mapping[int, bytes | None]], fields: Sequence[PartitionField]) -> pa.Array:

@@ -7,6 +7,7 @@ lies below that location is looked for below the folder that holds the metadata.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):(//)?")
 _ALIKE = {"s3a": "s3", "s3n": "s3"}
@@ -31,6 +32,14 @@ class Location:
     def __init__(self, location: str) -> None:
         self.text = location
         self._prefix = f"{plain(location).rstrip('/')}/"
+
+    def all_below(self, paths: Sequence[str]) -> list[str]:
+        """Return what `below` returns for each path; most are spelled as the location is."""
+        prefix, size = f"{self.text.rstrip('/')}/", len(self.text.rstrip("/")) + 1
+        return [
+            path[size:] if path.startswith(prefix) and path[size : size + 1] != "/" else self.below(path)
+            for path in paths
+        ]
 
     def below(self, path: str) -> str:
         """Return a path relative to the root if it lies below the location, else an absolute path.

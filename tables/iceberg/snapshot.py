@@ -2,36 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import field
+from typing import NamedTuple
 
 import pyarrow as pa
 
 from tailbit.base.dataclass import dataclass
-from tailbit.base.errors import UnsupportedFeatureError
+from tailbit.base.errors import MalformedLogError, UnsupportedFeatureError
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_scalar
 from tailbit.tables.iceberg.deletes import Deletes
 from tailbit.tables.iceberg.files import IcebergFiles
 from tailbit.tables.iceberg.manifests import ENTRIES, Manifest, entries_of, manifests_of
+from tailbit.tables.iceberg.metadata import SnapshotEntry, TableMetadata
 from tailbit.tables.iceberg.schema import SchemaReader, parse_schema
 from tailbit.tables.iceberg.versions import Versions
-from tailbit.tables.model import Version
+from tailbit.tables.model import FileSlice, Version
 from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.storage import Storage
+
+_MOST_EXTENDED = 64
+"""A snapshot is made from another one if they differ in at most so many manifests."""
 
 
 @dataclass(frozen=True)
 class IcebergSnapshot(Snapshot):
-    """An Iceberg table at one version; `schema_id`: that of the schema which it is read with."""
+    """An Iceberg table at one version; `schema_id`: that of the schema which it is read with.
+
+    `manifests`: those of its manifest list.
+    """
 
     schema_id: int = field(kw_only=True)
+    manifests: frozenset[Manifest] = field(kw_only=True, repr=False)
 
 
-def build_snapshot(storage: Storage, versions: Versions, version: Version) -> IcebergSnapshot:
+def build_snapshot(
+    storage: Storage, versions: Versions, version: Version, near: Sequence[IcebergSnapshot] = ()
+) -> IcebergSnapshot:
     """Return the snapshot of a version that the metadata has.
 
-    Cost: reads the manifest list, and those of its manifests that the process has not read yet.
+    `near`: snapshots that may have most of its manifests. Cost: reads the manifest list, and those of its
+    manifests that the process has not read yet; only these are decoded if a near snapshot is extended.
 
     Raises:
         FileNotFoundError: a manifest or the manifest list is gone.
@@ -39,30 +51,76 @@ def build_snapshot(storage: Storage, versions: Versions, version: Version) -> Ic
         UnsupportedFeatureError: a file is of a format that is not read, or encrypted.
     """
     metadata, entry = versions.metadata, versions.entry(version)
-    manifests = () if entry is None else manifests_of(storage, metadata.location, entry)
-
-    def entries(of: Sequence[Manifest]) -> pa.Table:
-        tables = [entries_of(storage, metadata, manifest) for manifest in of]
-        return pa.concat_tables(tables) if tables else ENTRIES.empty_table()
-
+    manifests = frozenset(() if entry is None else manifests_of(storage, metadata.location, entry))
     schema = versions.schema_of(version)
-    name = metadata.file if entry is None else entry.manifest_list or metadata.file
-    data = entries([manifest for manifest in manifests if not manifest.has_deletes])
-    _check_data(data, storage.root, "of no snapshot" if entry is None else entry.id)
-    deletes = entries([manifest for manifest in manifests if manifest.has_deletes])
-    hidden = Deletes(deletes.to_pylist(), metadata, storage.root).of(data)
+    alike = (before for before in near if _is_near(before.manifests, manifests))
+    before = min(alike, key=lambda before: len(before.manifests ^ manifests), default=None)
+    reader = _Reader(storage, metadata, entry)
+    files = reader.files(manifests) if before is None else reader.extended(before, manifests)
     return IcebergSnapshot(
         root=storage.root,
         version=version,
         timestamp_ms=versions.time_of(version) or 0,
-        files=IcebergFiles.of_entries(data, hidden, name),
+        files=files,
         read_schema=lambda: parse_schema(
             metadata.schemas[schema],
             metadata.file,
             SchemaReader(metadata.name_mapping, metadata.identities),
         ),
         schema_id=schema,
+        manifests=manifests,
     )
+
+
+def _is_near(before: frozenset[Manifest], manifests: frozenset[Manifest]) -> bool:
+    """Return whether few manifests differ, and no manifest of deletes does."""
+    different = before ^ manifests
+    return len(different) <= _MOST_EXTENDED and not any(manifest.has_deletes for manifest in different)
+
+
+class _Reader(NamedTuple):
+    """A reader of the files of a snapshot; `entry`: None for a table without a snapshot."""
+
+    storage: Storage
+    metadata: TableMetadata
+    entry: SnapshotEntry | None
+
+    def _entries(self, manifests: Iterable[Manifest], has_deletes: bool) -> pa.Table:
+        chosen = sorted(manifest for manifest in manifests if manifest.has_deletes == has_deletes)
+        tables = entries_of(self.storage, self.metadata, chosen)
+        return pa.concat_tables(tables) if tables else ENTRIES.empty_table()
+
+    def _listed(self, data: Iterable[Manifest], manifests: Iterable[Manifest]) -> IcebergFiles:
+        """Return the files of some data manifests, with the deletes of all manifests that apply to them."""
+        name = self.metadata.file if self.entry is None else self.entry.manifest_list or self.metadata.file
+        entries = self._entries(data, has_deletes=False)
+        _check_data(entries, self.storage.root, "of no snapshot" if self.entry is None else self.entry.id)
+        deletes = self._entries(manifests, has_deletes=True).to_pylist()
+        hidden = Deletes(deletes, self.metadata, self.storage.root).of(entries)
+        return IcebergFiles.of_entries(entries, hidden, name)
+
+    def files(self, manifests: frozenset[Manifest]) -> IcebergFiles:
+        """Return the live files of a snapshot."""
+        return self._listed(manifests, manifests)
+
+    def extended(self, before: IcebergSnapshot, manifests: frozenset[Manifest]) -> IcebergFiles:
+        """Return the live files from those of another snapshot with the same deletes."""
+        assert isinstance(before.files, IcebergFiles)
+        gone = self._entries(before.manifests - manifests, has_deletes=False)["path"].to_pylist()
+        changed: dict[str, FileSlice | None] = dict.fromkeys(gone)
+        added = self._listed(manifests - before.manifests, manifests)
+        for slice_ in added:
+            if slice_.path not in changed and before.files.get(slice_.path) is not None:
+                raise MalformedLogError(file=self.metadata.file, reason=f"path {slice_.path!r} is live twice")
+            changed[slice_.path] = slice_
+        return before.files.overlaid(changed)
+
+
+def paths_in(storage: Storage, metadata: TableMetadata, manifests: Iterable[Manifest]) -> list[str]:
+    """Return the paths of the live files of some manifests of data."""
+    reader = _Reader(storage, metadata, None)
+    paths: list[str] = reader._entries(manifests, has_deletes=False)["path"].to_pylist()
+    return paths
 
 
 def _check_data(data: pa.Table, root: str, snapshot: object) -> None:

@@ -10,6 +10,7 @@ import functools
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import field
+from functools import partial
 from typing import Concatenate, ParamSpec, TypeVar
 
 from tailbit.base.dataclass import dataclass
@@ -18,7 +19,7 @@ from tailbit.tables.cache import Cache
 from tailbit.tables.date_text import show_time
 from tailbit.tables.iceberg.changes import changes_between, commit_info
 from tailbit.tables.iceberg.pointer import Pointer
-from tailbit.tables.iceberg.snapshot import IcebergSnapshot, build_snapshot
+from tailbit.tables.iceberg.snapshot import IcebergSnapshot, build_snapshot, paths_in
 from tailbit.tables.iceberg.versions import EMPTY, Versions
 from tailbit.tables.iceberg.words import WORDS
 from tailbit.tables.model import Changes, CommitInfo, FileSlice, Fingerprint, Version
@@ -134,7 +135,8 @@ class IcebergTable(Table):
         cached = self._snapshots.held(key)
         if cached is not None:
             return cached
-        return self._snapshots.hold(key, build_snapshot(self.storage, versions, version))
+        near = [snapshot for (_, uuid, *_), snapshot in self._snapshots.items() if uuid == key[1]]
+        return self._snapshots.hold(key, build_snapshot(self.storage, versions, version, near))
 
     def _not_found(self, versions: Versions, version: object, reason: str) -> VersionNotFoundError:
         return VersionNotFoundError(
@@ -190,7 +192,8 @@ class IcebergTable(Table):
         before = self._snapshot(versions, earlier[-1]) if earlier else self._snapshot(versions, EMPTY)
         after = self._snapshot(versions, numbers[-1]) if numbers else before
         commits = [self._commit(versions, number, earlier) for number in numbers]
-        return changes_between(before, after, (first, last), commits)
+        paths_of = partial(paths_in, self.storage, versions.metadata)
+        return changes_between(before, after, (first, last), commits, paths_of)
 
     def _commit(self, versions: Versions, version: Version, earlier: Sequence[Version]) -> CommitInfo:
         """Return the numbers of a commit; a change of the schema alone has none."""

@@ -38,9 +38,9 @@ def field_id(node: ParquetNode) -> int | None:
     return int(text) if text is not None else None
 
 
-def has_ids(at: ParquetNode) -> bool:
+def has_ids(struct: ParquetNode) -> bool:
     """Return whether any field of a struct, or of the row, has a field id."""
-    return any(field_id(child) is not None for child in at.children)
+    return any(field_id(child) is not None for child in struct.children)
 
 
 def find_field(
