@@ -62,7 +62,7 @@ _ENTRIES: Cache[tuple[Storage, str], pa.Table] = Cache(share(1 / 16))
 _LISTS: Cache[tuple[Storage, str], tuple[Manifest, ...]] = Cache(share(1 / 64))
 _A_MANIFEST = 512
 _FEW = 24
-"""For at most so many manifests polars is not loaded."""
+"""Most manifests for which polars is not loaded."""
 
 
 class Manifest(NamedTuple):

@@ -23,7 +23,7 @@ from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.storage import Storage
 
 _MOST_EXTENDED = 64
-"""A snapshot is made from another one if they differ in at most so many manifests."""
+"""Most manifests in which a snapshot differs from the one that it is made from."""
 
 
 @dataclass(frozen=True)
