@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
 from functools import reduce
@@ -13,10 +14,23 @@ from typing import Any
 import pytest
 
 import tailbit
+from support.replay import answer, forget_logs, run
 from tailbit.errors import VersionNotFoundError
 from tailbit.tables import open_table
 
 REFUSED = -1
+
+
+@pytest.fixture
+def spark(replayed_spark: Any) -> Any:
+    """A session for what is not recorded."""
+    return replayed_spark
+
+
+@pytest.fixture
+def now(spark: Any) -> float:
+    """The time in s at which Spark was asked: a commit beyond the retention of files is not read."""
+    return float(answer(spark, "now", time.time))
 
 
 def spell(ms: int) -> str:
@@ -26,7 +40,7 @@ def spell(ms: int) -> str:
 def insert(spark: Any, path: str, count: int) -> None:
     """One row a commit, so that the number of rows tells the version."""
     for _ in range(count):
-        spark.sql(f"insert into delta.`{path}` values (1)")
+        run(spark, f"insert into delta.`{path}` values (1)")
 
 
 def set_times(path: str, seconds: Sequence[float]) -> None:
@@ -48,9 +62,11 @@ def around(times: Iterable[int]) -> list[int]:
 
 def compare(spark: Any, path: str, times: Iterable[int]) -> None:
     """The same number of rows at each time, or refused by both."""
-    spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+    forget_logs(spark)
     texts, opened = [spell(ms) for ms in times], tailbit.open(path)
-    assert {text: ours(opened, text) for text in texts} == of_spark(spark, path, texts)
+    assert {text: ours(opened, text) for text in texts} == answer(
+        spark, ["as of", path, texts], lambda: of_spark(spark, path, texts)
+    )
 
 
 def ours(opened: tailbit.IndexedTable, text: str) -> int:
@@ -75,10 +91,11 @@ def of_spark(spark: Any, path: str, texts: Sequence[str]) -> dict[str, int]:
 
 
 @pytest.mark.supports("Log", "as of a time, by file times", "exact", note="as Spark's TIMESTAMP AS OF")
-def test_a_time_means_what_it_means_to_spark_where_file_times_go_back(spark: Any, table_path: str) -> None:
-    spark.sql(f"create table delta.`{table_path}` (a int) using delta")
+def test_a_time_means_what_it_means_to_spark_where_file_times_go_back(
+    spark: Any, table_path: str, now: float
+) -> None:
+    run(spark, f"create table delta.`{table_path}` (a int) using delta")
     insert(spark, table_path, 4)
-    now = datetime.now(timezone.utc).timestamp()
     seconds = [now - 5000.25, now - 4000.125, now - 4500, now - 4000.126, now - 1000]
     set_times(table_path, seconds)
     compare(spark, table_path, around(int(s * 1000) for s in seconds))
@@ -86,14 +103,16 @@ def test_a_time_means_what_it_means_to_spark_where_file_times_go_back(spark: Any
 
 @pytest.mark.supports("Log", "as of a time, by in-commit timestamps", "exact")
 @pytest.mark.supports("Table features", "inCommitTimestamp", "exact")
-def test_a_time_means_what_it_means_to_spark_where_commits_carry_theirs(spark: Any, table_path: str) -> None:
-    spark.sql(f"create table delta.`{table_path}` (a int) using delta")
+def test_a_time_means_what_it_means_to_spark_where_commits_carry_theirs(
+    spark: Any, table_path: str, now: float
+) -> None:
+    run(spark, f"create table delta.`{table_path}` (a int) using delta")
     insert(spark, table_path, 2)
-    now = datetime.now(timezone.utc).timestamp()
     files = [now - 5000, now - 4000, now - 3000]
     set_times(table_path, files)
-    spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
-    spark.sql(f"alter table delta.`{table_path}` set tblproperties ('delta.enableInCommitTimestamps'='true')")
+    forget_logs(spark)
+    stamped = "set tblproperties ('delta.enableInCommitTimestamps'='true')"
+    run(spark, f"alter table delta.`{table_path}` {stamped}")
     insert(spark, table_path, 2)
     set_times(table_path, [*files, now - 9000, now - 8000, now + 9000])
     times = [int(s * 1000) for s in files] + [t for t in stamps(table_path) if t]
@@ -110,14 +129,13 @@ ENDINGS = {
 @pytest.mark.parametrize("how", ENDINGS.values(), ids=ENDINGS)
 @pytest.mark.supports("Table features", "inCommitTimestamp, switched off or dropped again", "exact")
 def test_a_time_means_what_it_means_to_spark_where_commits_stop_carrying_theirs(
-    spark: Any, table_path: str, how: str
+    spark: Any, table_path: str, now: float, how: str
 ) -> None:
     settings = "tblproperties ('delta.enableInCommitTimestamps'='true')"
-    spark.sql(f"create table delta.`{table_path}` (a int) using delta {settings}")
+    run(spark, f"create table delta.`{table_path}` (a int) using delta {settings}")
     insert(spark, table_path, 2)
-    spark.sql(f"alter table delta.`{table_path}` {how}")
+    run(spark, f"alter table delta.`{table_path}` {how}")
     insert(spark, table_path, 1)
-    now = datetime.now(timezone.utc).timestamp()
     seconds = [now - 5000 + 100 * version for version in range(open_table(table_path).head() + 1)]
     set_times(table_path, seconds)
     times = [int(s * 1000) for s in seconds[:4]] + [t for t in stamps(table_path)[:3] if t]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import datetime
 import math
 import random
-from collections.abc import Iterator
+from collections.abc import Sequence
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -17,8 +18,10 @@ from pyspark.errors import PySparkException
 import tailbit
 import tailbit.spark
 from support.definitions import define
+from support.delta_builder import Action, DeltaBuilder
 from support.drive import Drive
-from support.profiles import variants
+from support.spark_cells import JudgedRows
+from support.spark_session import session_settings
 from support.tables import index_of
 from tailbit.errors import EvaluationError
 
@@ -60,26 +63,35 @@ def random_rows(rng: random.Random, count: int) -> pa.Table:
     )
 
 
-def random_history(spark: Any, path: str, rng: random.Random) -> None:
-    """Files added, rows deleted by deletion vectors, files rewritten; indexed in part, and not to the end."""
-    write_deltalake(path, random_rows(rng, 60), configuration={"delta.enableDeletionVectors": "true"})
+def random_history(path: str, rng: random.Random) -> pa.Table:
+    """Files added, hidden in part by deletion vectors, and rewritten; indexed in part, and not to the end.
+
+    Return the rows that are left.
+    """
+    visible: dict[str, pa.Table] = {}
+    made = DeltaBuilder(path).create(random_rows(rng, 0).schema, features=["deletionVectors"])
+
+    def add(rows: pa.Table) -> Action:
+        action = made.data_file(rows)
+        visible[action["add"]["path"]] = rows
+        return action
+
+    made.commit([add(random_rows(rng, 40)), add(random_rows(rng, 20))])
     index_of(path, rng.sample(["k", "s", "d", "day"], 2))
     # Terms are bound in UTC, and hour(ts) in a zone in which it is hardly ever asked.
     define(path, *rng.sample(EXPRESSIONS, 5))
     define(path, "hour(ts)", zone="Australia/Lord_Howe")
-    for _ in range(4):
-        write_deltalake(path, random_rows(rng, 40), mode="append")
-        spark.sql(f"DELETE FROM delta.`{path}` WHERE k = {rng.randint(-20, 20)} OR day IS NULL AND k > 15")
+    for number in range(4):
+        made.commit([add(random_rows(rng, 40))])
+        whole, other = rng.sample([file for file in visible if "deletionVector" not in made.live[file]], 2)
+        hidden = rng.sample(range(15), rng.randint(1, 9))
+        made.commit(made.hide(whole, made.inline_vector(hidden)))
+        visible[whole] = visible[whole].take([n for n in range(len(visible[whole])) if n not in hidden])
+        if number % 2:
+            made.commit([made.remove(other), add(visible.pop(other).slice(5))])
         if rng.random() < 0.5:
             Drive(path, f"{path}/_tailbit").drain()
-
-
-@pytest.fixture(params=ZONES)
-def zone(request: Any, spark: Any) -> Iterator[str]:
-    before = spark.conf.get("spark.sql.session.timeZone")
-    spark.conf.set("spark.sql.session.timeZone", request.param)
-    yield request.param
-    spark.conf.set("spark.sql.session.timeZone", before)
+    return pa.concat_tables(visible.values())
 
 
 def plain(value: Any) -> Any:
@@ -94,27 +106,46 @@ def told(rows: pa.Table) -> dict[tuple[Any, ...], Any]:
     return found
 
 
-@pytest.mark.parametrize("seed", variants([1, 2], 1))
-def test_groups_by_expressions_are_those_of_spark(spark: Any, table_path: str, zone: str, seed: int) -> None:
+def grouped_by_spark(frame: Any, where: str | None, columns: Sequence[str], *measures: str) -> pa.Array:
+    """What Spark says of each group, as structs; without measures the number of its rows."""
+    filtered = frame if where is None else frame.where(where)
+    if measures:
+        rows = filtered.selectExpr(*measures).toArrow()
+    else:
+        theirs = filtered.selectExpr(*(f"{text} AS c{n}" for n, text in enumerate(columns)))
+        rows = theirs.groupBy(*theirs.columns).count().orderBy(*theirs.columns).toArrow()
+    return pa.StructArray.from_arrays([c.combine_chunks() for c in rows.columns], fields=list(rows.schema))
+
+
+@pytest.mark.parametrize("zone", ZONES)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_groups_by_expressions_are_those_of_spark(
+    verdicts: Any, request: pytest.FixtureRequest, table_path: str, tmp_path: Path, zone: str, seed: int
+) -> None:
     rng = random.Random(f"{seed} {zone}")
-    random_history(spark, table_path, rng)
-    frame = spark.read.format("delta").load(table_path)
+    rows = random_history(table_path, rng)
+    judge = JudgedRows(rows, verdicts, lambda: request.getfixturevalue("spark"), tmp_path)
+
+    def said(questions: Sequence[list[Any]]) -> list[pa.Table]:
+        def ask(unrecorded: Sequence[list[Any]]) -> list[pa.Array]:
+            with session_settings(judge.frame.sparkSession, {"spark.sql.session.timeZone": zone}):
+                return [grouped_by_spark(judge.frame, *question) for question in unrecorded]
+
+        answers = judge.ask(f"groups in {zone}", questions, ask)
+        return [pa.Table.from_batches([pa.RecordBatch.from_struct_array(found)]) for found in answers]
+
+    measures = ["sum(price * k)", "avg(k % 7)", "min(lower(s))", "max(add_months(day, k % 3))"]
     for where in (None, "k > -5", "s <> 'Ab' OR d > 0"):
         answer = tailbit.open(table_path).where(where, zone=zone)
-        filtered = frame if where is None else frame.where(where)
-        asked = [(text,) for text in rng.sample(EXPRESSIONS, 6)]
-        asked += [tuple(rng.sample([*EXPRESSIONS, "k"], 2)) for _ in range(2)]
-        for texts in asked:
-            theirs = filtered.selectExpr(*(f"{text} AS c{n}" for n, text in enumerate(texts)))
-            grouped = theirs.groupBy(*theirs.columns).count().toArrow()
+        asked = [[text] for text in rng.sample(EXPRESSIONS, 6)]
+        asked += [rng.sample([*EXPRESSIONS, "k"], 2) for _ in range(2)]
+        *groups, sums = said([*([where, texts] for texts in asked), [where, [], *measures]])
+        for texts, grouped in zip(asked, groups, strict=True):
             ours = answer.facet_table(*texts)
             assert told(ours) == told(grouped), (where, texts)
             assert ours.schema.types[:-1] == grouped.schema.types[:-1], texts
-        sums = filtered.selectExpr(
-            "sum(price * k)", "avg(k % 7)", "min(lower(s))", "max(add_months(day, k % 3))"
-        )
-        mine = answer.sum("price * k"), answer.avg("k % 7"), answer.min("lower(s)")
-        assert sums.collect()[0] == (*mine, answer.max("add_months(day, k % 3)"))
+        mine = [answer.sum("price * k"), answer.avg("k % 7"), answer.min("lower(s)")]
+        assert list(sums.to_pylist()[0].values()) == [*mine, answer.max("add_months(day, k % 3)")]
 
 
 def test_an_expression_that_raises_is_an_error_where_it_is_one_in_spark(spark: Any, table_path: str) -> None:
