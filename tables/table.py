@@ -142,6 +142,10 @@ class Table(ABC):
             raise UsageError(reason=f"{name!r} is no version", hint=hint)
         return int(name)
 
+    def version_numbered(self, number: int) -> Version:
+        """Return the version that people mean by a number: by default the version of that number."""
+        return number
+
     def count(self, first: Version, last: Version) -> int:
         """Return the number of versions from `first` to `last`, which are bounds.
 

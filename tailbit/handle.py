@@ -88,7 +88,7 @@ class Handle:
         """Return the version that argument `name` gives: a number, or the name of a version in the format."""
         if isinstance(version, str):
             return self._table.version_named(version)
-        return whole(name, version, negative)
+        return self._table.version_numbered(whole(name, version, negative))
 
     def wait_for(self, version: int | str | None = None, timeout: float | None = None) -> int:
         """Wait until the index covers a version, else the current head; return the covered version.

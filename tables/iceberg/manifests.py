@@ -58,8 +58,8 @@ ENTRIES = pa.schema(
 )
 """The live entries of a manifest; paths are below the root. `concerns`: the data file of a delete file."""
 
-_ENTRIES: Cache[tuple[Storage, str], pa.Table] = Cache(share(1 / 16))
-_LISTS: Cache[tuple[Storage, str], tuple[Manifest, ...]] = Cache(share(1 / 64))
+_ENTRIES: Cache[tuple[Storage, str, str], pa.Table] = Cache(share(1 / 16))
+_LISTS: Cache[tuple[Storage, str, str], tuple[Manifest, ...]] = Cache(share(1 / 64))
 _A_MANIFEST = 512
 _FEW = 24
 """Most manifests for which polars is not loaded."""
@@ -106,7 +106,7 @@ def manifests_of(storage: Storage, location: Location, snapshot: SnapshotEntry) 
         manifests = tuple(Manifest(*row) for row in rows)
         return manifests, _A_MANIFEST * len(manifests)
 
-    return _LISTS.get((storage, path), load)
+    return _LISTS.get((storage, location.text, path), load)
 
 
 def _bare(storage: Storage, path: str) -> Manifest:
@@ -125,7 +125,9 @@ def entries_of(storage: Storage, metadata: TableMetadata, manifests: Sequence[Ma
         MalformedLogError: a manifest is damaged.
         UnsupportedFeatureError: a file is encrypted.
     """
-    tables = {manifest: _ENTRIES.held((storage, manifest.path)) for manifest in manifests}
+    tables = {
+        manifest: _ENTRIES.held((storage, metadata.location.text, manifest.path)) for manifest in manifests
+    }
     alike: dict[object, list[tuple[Manifest, Records]]] = {}
     unread = [manifest for manifest, table in tables.items() if table is None]
     for manifest in unread:
@@ -139,7 +141,9 @@ def entries_of(storage: Storage, metadata: TableMetadata, manifests: Sequence[Ma
             # Decoded alone, the damaged one is named.
             decoded = [table for alone in group for table in _entries([alone], storage, metadata)]
         for (manifest, _), table in zip(group, decoded, strict=True):
-            tables[manifest] = _ENTRIES.hold((storage, manifest.path), table, table.nbytes)
+            tables[manifest] = _ENTRIES.hold(
+                (storage, metadata.location.text, manifest.path), table, table.nbytes
+            )
     return [table for table in tables.values() if table is not None]
 
 

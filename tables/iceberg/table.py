@@ -172,6 +172,12 @@ class IcebergTable(Table):
         return version
 
     @_settled
+    def version_numbered(self, number: int) -> Version:
+        """Return the version of a snapshot by its id; any other number is a version of its own."""
+        version = self._look().of_id(number)
+        return number if version is None else version
+
+    @_settled
     def follows(self, version: Version) -> bool:
         """Return whether a version is an ancestor of the head that is not expired. Cost: none."""
         versions = self._look()

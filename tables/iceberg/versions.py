@@ -66,6 +66,10 @@ class Versions:
             return self.of_branch(name) if ref.is_branch else self._numbers[ref.snapshot]
         return self._numbers.get(int(name)) if name.isdecimal() else None
 
+    def of_id(self, id_: int) -> Version | None:
+        """Return the version of a snapshot by its id; None if there is none of that id."""
+        return self._numbers.get(id_)
+
     def entry(self, version: Version) -> SnapshotEntry | None:
         """Return the snapshot of a version; None if it is gone, or was never there."""
         id_ = self._snapshots.get(version - version % 2)
