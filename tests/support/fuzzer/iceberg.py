@@ -140,7 +140,7 @@ class IcebergHistory:
         self._ids = self._window = 0
         self.defaults: dict[str, Any] = {}
         self.maps = rng.random() < 0.4
-        self.nested: set[int] = set()
+        self.nested: dict[int, list[int]] = {}
         self.builder = IcebergBuilder(path, rng, rng.choice((1, 2, 2, 3, 3)))
         names = rng.sample(NAMES, rng.randint(3, 6))
         fixed = [
@@ -148,8 +148,9 @@ class IcebergHistory:
         ]
         fields = [self.new_field(name, rng.choice(TYPES)) for name in names]
         inner = (self.new_field("city", STRING), self.new_field("n", rng.choice(TYPES[:8])))
-        self.nested = {column.id for column in inner}
-        fields.append(replace(self.new_field("place", pa.struct([])), fields=inner))
+        place = replace(self.new_field("place", pa.struct([])), fields=inner)
+        self.nested = {place.id: [column.id for column in inner]}
+        fields.append(place)
         self.reshape((*fixed, *fields))
         self.respec(rng.choice(SPECS))
         self.append()
@@ -197,11 +198,10 @@ class IcebergHistory:
             names = [
                 {"field-id": id_, "names": ["no", imported_name(id_)]} for id_ in range(1, self._ids + 1)
             ]
-            inner = dict(enumerate(names, 1))
-            for column in fields:
-                if column.fields:
-                    inner[column.id]["fields"] = [inner[f.id] for f in column.fields]
-            top = [mapped for id_, mapped in inner.items() if id_ not in self.nested]
+            by_id = dict(enumerate(names, 1))
+            for above, ids in self.nested.items():
+                by_id[above]["fields"] = [by_id.pop(id_) for id_ in ids]
+            top = [*by_id.values()]
             self.builder.properties["schema.name-mapping.default"] = json.dumps(top)
 
     def respec(self, fields: Sequence[tuple[int, str]]) -> None:
