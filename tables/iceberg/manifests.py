@@ -61,6 +61,11 @@ ENTRIES = pa.schema(
 _ENTRIES: Cache[tuple[Storage, str, str], pa.Table] = Cache(share(1 / 16))
 _LISTS: Cache[tuple[Storage, str, str], tuple[Manifest, ...]] = Cache(share(1 / 64))
 _A_MANIFEST = 512
+_DAMAGE = (
+    *(MalformedLogError, KeyError, IndexError, TypeError, AttributeError, ValueError, OverflowError),
+    *(StopIteration, pa.ArrowException),
+)
+"""What a file of another form raises while it is decoded."""
 _FEW = 24
 """Most manifests for which polars is not loaded."""
 
@@ -89,7 +94,16 @@ def manifests_of(storage: Storage, location: Location, snapshot: SnapshotEntry) 
     def load() -> tuple[tuple[Manifest, ...], int]:
         if "key-id" in snapshot.summary:
             raise _encrypted(storage, snapshot.id)
-        records = read_records(_bytes(storage, path), path)
+        data = _bytes(storage, path)
+        try:
+            return listed(data)
+        except (FileNotFoundError, MalformedLogError):
+            raise
+        except _DAMAGE as wrong:
+            raise MalformedLogError(file=path, reason=f"it is no manifest list: {wrong!r}") from wrong
+
+    def listed(data: bytes) -> tuple[tuple[Manifest, ...], int]:
+        records = read_records(data, path)
         if records.column(519, pa.binary()).null_count < len(records.rows):
             raise _encrypted(storage, snapshot.id)
         contents = [content or 0 for content in records.column(517, pa.int32()).to_pylist()]
@@ -137,14 +151,24 @@ def entries_of(storage: Storage, metadata: TableMetadata, manifests: Sequence[Ma
     for group in alike.values():
         try:
             decoded = _entries(group, storage, metadata)
-        except MalformedLogError:
+        except _DAMAGE:
             # Decoded alone, the damaged one is named.
-            decoded = [table for alone in group for table in _entries([alone], storage, metadata)]
+            decoded = [_named_entries(alone, storage, metadata) for alone in group]
         for (manifest, _), table in zip(group, decoded, strict=True):
             tables[manifest] = _ENTRIES.hold(
                 (storage, metadata.location.text, manifest.path), table, table.nbytes
             )
     return [table for table in tables.values() if table is not None]
+
+
+def _named_entries(alone: tuple[Manifest, Records], storage: Storage, metadata: TableMetadata) -> pa.Table:
+    """Return the live entries of a manifest, or raise an error that names it."""
+    try:
+        return _entries([alone], storage, metadata)[0]
+    except MalformedLogError:
+        raise
+    except _DAMAGE as wrong:
+        raise MalformedLogError(file=alone[0].path, reason=f"it is no manifest: {wrong!r}") from wrong
 
 
 def _entries(

@@ -53,6 +53,8 @@ def build_snapshot(
     metadata, entry = versions.metadata, versions.entry(version)
     manifests = frozenset(() if entry is None else manifests_of(storage, metadata.location, entry))
     schema = versions.schema_of(version)
+    if schema not in metadata.schemas:
+        raise MalformedLogError(file=metadata.file, reason=f"it names schema {schema} and does not have it")
     alike = (before for before in near if _is_near(before.manifests, manifests))
     before = min(alike, key=lambda before: len(before.manifests ^ manifests), default=None)
     reader = _Reader(storage, metadata, entry)

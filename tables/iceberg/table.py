@@ -145,6 +145,7 @@ class IcebergTable(Table):
             reason=reason,
             earliest=self._name(versions, versions.earliest),
             latest=self._name(versions, versions.head),
+            hint="Give the id of a snapshot, a branch or a tag (in Spark: t.snapshots and t.refs).",
         )
 
     @_settled
@@ -168,7 +169,7 @@ class IcebergTable(Table):
         version = versions.named(name.strip())
         if version is None:
             reason = "the table has no snapshot of that id, no branch and no tag of that name"
-            raise self._not_found(versions, name, reason)
+            raise self._not_found(versions, repr(name), reason)
         return version
 
     @_settled

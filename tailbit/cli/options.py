@@ -117,15 +117,15 @@ def to_rows(form: str, output: str | None) -> None:
 
 
 class VersionText(_Parameter):
-    """A version as people write it: a number, or the digits of an instant of a Hudi table."""
+    """A version as people write it: the table's format says what names it has."""
 
     name = "version"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the text without spaces around it."""
         text = str(value).strip()
-        if not (text.isascii() and text.isdigit()):
-            self.fail(f"{value!r} is no version: write its number, or the time of an instant.", param, ctx)
+        if not text:
+            self.fail("the version is empty: write its number or its name.", param, ctx)
         return text
 
 

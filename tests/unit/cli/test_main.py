@@ -489,7 +489,7 @@ def test_a_damaged_index_is_warned_of_and_the_answer_is_right(tmp_path: Path) ->
         (("status", "{nowhere}"), "NotATableError"),
         (("nonsense",), "No such command"),
         (("count",), "Missing argument"),
-        (("count", "{table}", "--version", "-1"), "Invalid value"),
+        (("count", "{table}", "--version", "-1"), "'-1' is no version"),
         (("alter", "{table}"), "give --add or --drop"),
         (("alter", "{table}", "--add", "nope"), "UnknownColumnError"),
     ],

@@ -548,3 +548,54 @@ def test_a_delta_view_is_refused_where_readers_by_name_would_read_other_values(
     berg.builder.commit()
     with pytest.raises(UsageError, match="under that name"):
         tailbit.open(berg.path).where().to_delta(str(tmp_path / "view"))
+
+
+# Damage of any kind
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_bytes_that_are_changed_at_random_raise_named_errors_alone(tmp_path: Path, seed: int) -> None:
+    rng, berg = random.Random(seed), Berg(tmp_path / "t")
+    berg.append(1, 2, 3)
+    berg.delete(berg.builder.position_deletes({berg.files[0].path: [0]}, berg.files[0], bounded=False))
+    berg.delete(berg.builder.equality_deletes(pa.table({"k": pa.array([2], pa.int64())}), FIELDS[:1], 0, {}))
+    berg.append(4)
+    files = sorted(
+        file for file in Path(berg.path).rglob("*") if file.is_file() and file.name != "version-hint.text"
+    )
+    for _ in range(6):
+        file = rng.choice(files)
+        before = data = bytearray(file.read_bytes())
+        for _ in range(rng.choice((1, 1, 4))):
+            at = rng.randrange(len(data))
+            data = bytearray(data)
+            change = rng.choice(("flip", "cut", "zero", "double"))
+            if change == "flip":
+                data[at] ^= 1 << rng.randrange(8)
+            elif change == "zero":
+                data[at : at + 4] = bytes(len(data[at : at + 4]))
+            elif change == "double":
+                data[at:at] = data[at : at + rng.randint(1, 30)]
+            elif at:
+                del data[at:]
+        file.write_bytes(data)
+        copied = tmp_path / f"copy-{rng.getrandbits(40)}"
+        shutil.copytree(berg.path, copied)
+        try:
+            tailbit.open(str(copied)).where("k > 0").read()
+        except TailbitError as named:
+            assert named.hint  # noqa: PT017
+        file.write_bytes(before)
+
+
+def test_the_command_line_takes_ids_branches_and_tags(berg: Berg) -> None:
+    from click.testing import CliRunner
+
+    from tailbit.cli.main import cli
+
+    berg.builder.refs["v1.0"] = {"snapshot-id": berg.ids[0], "type": "tag"}
+    berg.builder.commit()
+    for name in (str(berg.ids[0]), "v1.0"):
+        assert CliRunner().invoke(cli, ["count", berg.path, "--version", name]).output == "3\n"
+    refused = CliRunner().invoke(cli, ["count", berg.path, "--version", "nothing"])
+    assert isinstance(refused.exception, VersionNotFoundError)
