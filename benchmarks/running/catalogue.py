@@ -299,6 +299,13 @@ BENCHMARKS = (
         quick=("--rows", "20000", "--repeats", "1"),
     ),
     Benchmark(
+        "dashboards",
+        "Statements of dashboards over a star of tables, in the order of keys and of days",
+        ("layout", "statement"),
+        (Target("accelerated / plain", most=1.05, quick=20),),
+        quick=("--rows", "60000", "--repeats", "1"),
+    ),
+    Benchmark(
         "spark_sql",
         "A session's own SQL with the index and without, on 200 files and on lineitem",
         ("statement",),
