@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -211,16 +211,25 @@ def batches_of(
         yield method or Way.PAGES, [group for group, _ in groups], sum(len(rows) for _, rows in groups)
 
 
-def touched_bytes(
-    storage: Storage, slice_: FileSlice, columns: Sequence[Column], positions: Positions
-) -> tuple[int, int]:
-    """Return the estimated bytes of the pages that hold some rows, and the bytes of their row groups.
+class PagesOfRows(NamedTuple):
+    """The estimated bytes of the pages that hold some rows, and the rows and bytes of their row groups.
 
-    Both decompressed, of the columns alone. Cost: one stat of the file and its footer.
+    Bytes are decompressed, of some columns alone.
     """
+
+    touched: int
+    rows: int
+    bytes: int
+
+
+def pages_of_rows(
+    storage: Storage, slice_: FileSlice, columns: Sequence[Column], positions: Positions
+) -> PagesOfRows:
+    """Return the pages that hold some rows of a file. Cost: one stat of the file and its footer."""
     stored = [c for c in columns if not c.partition]
     _, _, groups = _planned(storage, slice_, stored, positions)
-    return sum(group.cut for group in groups), sum(group.unpacked for group in groups)
+    sums = zip(*((group.cut, group.rows, group.unpacked) for group in groups), strict=True)
+    return PagesOfRows(*map(sum, sums)) if groups else PagesOfRows(0, 0, 0)
 
 
 def pieces(

@@ -29,14 +29,14 @@ def accelerate(
     spark: SparkSession,
     tables: Sequence[str] | None = None,
     serve: Sequence[str] | None = None,
-    budget_ms: int = 200,
+    budget_ms: int | None = None,
 ) -> Acceleration:
     """Let a session's own queries of Delta tables use their indexes; nothing has to be written differently.
 
     `tables`: the paths of tables that are served, or of folders above them, as Spark takes them; by default
     every table is. `serve`: which of "files", "counts", "groups" and "rows" are served; by default
     all. `budget_ms`: how long a query waits for the index at most, before it runs as without the
-    index; for the rows of all its scans it waits a second. A process of this
+    index; by default for 0.7 of what Spark's own scan takes. A process of this
     Python beside Spark's driver answers from the indexes; it reaches object stores with its environment.
     `last()` of the result says what became of the last query, `stop()` ends the use of the index. Where the
     jar or the release of Spark does not fit, or that process does not start, a line is logged, `last()` says

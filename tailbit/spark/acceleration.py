@@ -43,11 +43,12 @@ _entries: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 class AcceleratedScan:
     """What became of one scan of a Delta table: `served` names the mode, or `reason` says why there is none.
 
-    `asked`: the filters that were used, as SQL; `left`: those that were not. `of`: the files that Delta left;
-    `files`: how many of these are read; none if `rows` were read while the query was planned.
+    `asked`: the filters that were used, as SQL; `left`: those that were not. `files` and `of`: the files that
+    are read or hold `rows`, and those that Delta left or, where it has not listed them, that there are.
     `not_counted`: why a count is not taken from bitmaps; `no_rows`: why rows are not read in advance.
-    `early`: whether the scan was served before Delta listed its files. Other fields are None or empty where
-    they do not apply.
+    `rows_ms` and `spark_ms`: the estimates by which `rows` were chosen. `early`: whether the scan was served
+    before Delta listed its files. `summary`: all that in a line for people, as EXPLAIN has it. Other fields
+    are None or empty where they do not apply.
     """
 
     table: str | None
@@ -62,7 +63,10 @@ class AcceleratedScan:
     files: int | None
     of: int | None
     rows: int | None
+    rows_ms: int | None
+    spark_ms: int | None
     early: bool
+    summary: str | None
 
 
 class Acceleration:
@@ -76,7 +80,10 @@ class Acceleration:
         self._entry.detach(self._spark._jsparkSession)
 
     def last(self) -> list[AcceleratedScan]:
-        """Return what became of the scans of the last query of Delta tables, in the order of its plan."""
+        """Return what became of the scans of Delta tables of the last query, in the order of its plan.
+
+        A query without such scans has none; commands that ask for nothing, such as SET, are no queries.
+        """
         notes = json.loads(self._entry.last(self._spark._jsparkSession))
         return [_scan(note) for note in notes]
 
@@ -123,7 +130,7 @@ def _scan(note: dict[str, Any]) -> AcceleratedScan:
 
 
 def accelerated(
-    spark: SparkSession, tables: Sequence[str] | None, serve: Sequence[str] | None, budget_ms: int
+    spark: SparkSession, tables: Sequence[str] | None, serve: Sequence[str] | None, budget_ms: int | None
 ) -> Acceleration:
     """Accelerate a session, as `tailbit.spark.accelerate` says."""
     modes = list(MODES) if serve is None else names("serve", serve)
@@ -132,11 +139,11 @@ def accelerated(
         hint = GONE.get(mode, f"The modes are {', '.join(MODES)}.")
         raise UsageError(reason=f"serve: {mode!r} is {'gone' if mode in GONE else 'no mode'}", hint=hint)
     prefixes = [] if tables is None else [_prefix(path) for path in names("tables", tables)]
-    budget = whole("budget_ms", budget_ms)
+    budget = "" if budget_ms is None else str(whole("budget_ms", budget_ms))
     if not hasattr(spark, "_jsparkSession"):
         hint = "Start the server with the settings of tailbit.spark.acceleration_conf()."
         raise UsageError(reason="the session has no Java process beside it (Spark Connect)", hint=hint)
-    settings = {"serve": ",".join(modes), "tables": ",".join(prefixes), "budgetMs": str(budget)}
+    settings = {"serve": ",".join(modes), "tables": ",".join(prefixes), "budgetMs": budget}
     try:
         return Acceleration(spark, _attached(spark, settings))
     except _Unfit as unfit:

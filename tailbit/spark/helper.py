@@ -3,7 +3,8 @@
 A request is a line of JSON on standard input: `id`, `want` (ready, letters, known, files, count, groups,
 rows), `root`, `table` (the table's id), `version`, `where` (texts of conjuncts), `by` (names of columns),
 `measures` (pairs of a function and a name), `columns` (names of columns to read), `most` (groups or
-rows), `options` (of the stores), `budget_ms` (how long the driver waits). The reply is a line of JSON with
+rows), `options` (of the stores), `budget_ms` (how long the driver waits), `cores`, `files`, `share` and
+`or_files` (see `Request`). The reply is a line of JSON with
 that `id` on standard output, as soon as there is one: replies need not come in the order of requests. That to
 `ready` comes at once, whatever else is being answered: so the driver knows that the process lives. Where it
 has `arrow`, that number of bytes of an Arrow IPC stream follow. An answer is of the requested version, which
@@ -41,6 +42,7 @@ from tailbit.base.errors import (
     VersionNotFoundError,
 )
 from tailbit.spark.answering.answers import check_table, count, files, groups, known_columns, rows
+from tailbit.spark.answering.costs import told_costs
 from tailbit.spark.answering.letters import compared
 from tailbit.spark.answering.request import OF_CONDITIONS, Declined, Request
 from tailbit.spark.jar import digest
@@ -86,8 +88,7 @@ class Helper:
                 raise Declined("malformed", "the line is no JSON object")
             head["id"] = given.get("id")
             if given.get("want") == "ready":
-                _check_release(given.get("sources"))
-                return {**head, "ready": True}, b""
+                return {**head, **_first_reply(given)}, b""
             if given.get("want") == "letters":
                 return {**head, **compared(given)}, b""
             budget = given.get("budget_ms")
@@ -96,7 +97,7 @@ class Helper:
             answer, data = self._answered(Request.of(given), arrived)
             return {**head, **answer}, data
         except Declined as declined:
-            return {**head, "declined": declined.reason, "detail": declined.detail}, b""
+            return {**head, **declined.fields()}, b""
         except ValueError as wrong:
             return {**head, "declined": "malformed", "detail": str(wrong)}, b""
         # The boundary of the process: a request must not end it, since others wait for their replies.
@@ -158,14 +159,17 @@ class Helper:
                 del self._tables[next(iter(self._tables))]
 
 
-def _check_release(sources: object) -> None:
-    """Check that a jar that names its sources is of this release.
+def _first_reply(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return that the process is ready; a jar that names its sources is told what Spark's scans cost here.
 
     Raises:
         Declined: the jar is of another release, whose requests mean something else.
     """
-    if sources is not None and sources != digest():
+    if "sources" not in given:
+        return {"ready": True}
+    if given["sources"] != digest():
         raise Declined("other-release", f"the jar is of another release of tailbit than {sys.executable}")
+    return {"ready": True, "costs": told_costs()}
 
 
 def _asks_readiness(line: bytes) -> bool:

@@ -15,7 +15,8 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from support.acceleration import PATIENT, helper_of, kill, logged
+from support.acceleration import PATIENT, helper_of, kill, logged, rows_of
+from support.spark_session import session_settings
 from support.tables import index_of
 from tailbit.spark.acceleration import Acceleration
 
@@ -95,6 +96,33 @@ def test_a_helper_that_opens_many_tables_for_questions_of_one_moment_lives_until
             time.sleep(1)
         assert served == TILES
         assert not [line for line in lines() if "is gone" in line]
+
+
+LATE = {
+    "counts": "SELECT count(*) FROM delta.`{path}` WHERE i < 37",
+    "groups": "SELECT i, count(*) FROM delta.`{path}` WHERE i < 5 GROUP BY i",
+    "rows": "SELECT k, i FROM delta.`{path}` WHERE i IN (3, 333)",
+}
+
+
+@pytest.mark.parametrize("mode", LATE)
+def test_what_is_asked_in_vain_for_lack_of_time_is_answered_beside_and_served_next_time(
+    accelerated: Acceleration, paths: list[str], tmp_path: Path, mode: str
+) -> None:
+    spark, statement = accelerated._spark, LATE[mode].format(path=paths[0])
+    settings = {"spark.tailbit.knownMs": "600000"}
+    with slow_helper(accelerated, tmp_path, "request.want == 'known' or time.sleep(2)"):
+        with session_settings(spark, settings):
+            spark.sql(f"SELECT k FROM delta.`{paths[0]}` WHERE i = 1").collect()
+            spark.conf.set("spark.tailbit.budgetMs", "100")
+            expected = rows_of(spark, statement)
+            assert [scan.served for scan in accelerated.last()] == [None]
+            asked, end = accelerated.questions(), time.monotonic() + START_S
+            while accelerated.last()[0].served != mode:
+                assert time.monotonic() < end
+                time.sleep(0.5)
+                assert rows_of(spark, statement) == expected
+            assert accelerated.questions() == asked
 
 
 def test_the_scans_of_a_query_share_the_time_that_it_waits_for_rows(

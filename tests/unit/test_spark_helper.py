@@ -176,6 +176,25 @@ def test_rows_are_those_of_another_engine_and_are_declined_where_they_are_many(
     assert helper.reason("rows", table, "k = 'k1-2'", most=100) == "malformed"
 
 
+def test_rows_that_are_declined_have_the_files_in_their_place(helper: Helper, table: str) -> None:
+    asked = {"columns": ["v"], "most": 1, "or_files": True}
+    reply = helper.ask("rows", table, "k = 'k1-2'", **asked)
+    assert reply["declined"] == "many-rows"
+    assert set(reply["instead"]["keep"]) == paths_with(table, "k = 'k1-2'") != set()
+    version = DeltaTable(table).version()
+    assert (reply["instead"]["total"], reply["instead"]["version"]) == (FILES, version)
+    nothing = helper.ask("rows", table, "k LIKE 'k%'", **asked)
+    assert (nothing["declined"], nothing["instead"]["declined"]) == ("many-rows", "keeps-all")
+    assert "instead" not in helper.ask("rows", table, "k LIKE 'k%'", **{**asked, "or_files": False})
+
+
+def test_rows_come_with_what_they_take_and_what_a_scan_takes(helper: Helper, table: str) -> None:
+    reply = helper.ask("rows", table, "k = 'k1-2'", columns=["v"], most=100)
+    assert (reply["files"], reply["of"]) == (1, FILES)
+    assert 0 < reply["rows_ms"] <= 0.7 * reply["spark_ms"]
+    assert helper.reason("rows", table, "k = 'k1-2'", columns=["v"], most=100, share=0) == "no-gain"
+
+
 def _with(path: str) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect()
     connection.register("judged", DeltaTable(path).to_pyarrow_table())

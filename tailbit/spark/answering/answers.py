@@ -6,7 +6,6 @@ have.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +18,8 @@ from tailbit.index.predicate.walks import columns_of
 from tailbit.index.query.candidates import candidate_numbers
 from tailbit.index.sql.bind import bind
 from tailbit.index.sql.terms import every_column
-from tailbit.spark.answering.gate import check_pages, check_reading, check_time, pages_of
-from tailbit.spark.answering.request import Declined, Request
+from tailbit.spark.answering.costs import UNPACKED, Scan, check_files, check_gain, pages_of
+from tailbit.spark.answering.request import OF_CONDITIONS, Declined, Request
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, no_rows
 from tailbit.tables.model import Column
@@ -30,14 +29,8 @@ from tailbit.tables.storage import decoded
 if TYPE_CHECKING:
     from tailbit.answer import Answer
 
-MOST_BYTES = 0.5
-"""Largest share of the table's bytes for which files are named: more are read as quickly without a list."""
-
 MOST_ROW_BYTES = 1 << 20
 """Most bytes of the rows of an answer: the driver holds them in the plan."""
-
-PATIENCE = 0.8
-"""Share of the driver's waiting time after which reading rows is given up, so that the reply is in time."""
 
 _NO_INDEX = {
     Standing.ABSENT: "no-index",
@@ -86,14 +79,11 @@ def files(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], bytes
     """
     used = _understood(handle, request)
     selection = _bound(handle, request, _conjunction([request.where[n] for n in used]))._selection
-    _check_share(handle, request, selection.counted_by_index)
     files = selection.snapshot.files
     # Files that are not covered are read whole.
     numbers = sorted({*candidate_numbers(selection), *selection.to_scan})
     candidates = files.core.select(["path", "size"]).take(arrow_array(numbers, pa.int64()))
-    bytes_kept, all_bytes = (pc.sum(table["size"]).as_py() or 0 for table in (candidates, files.core))
-    if bytes_kept > MOST_BYTES * all_bytes:
-        raise Declined("keeps-all", f"{len(candidates)} of {len(files)} files")
+    check_files(_of_files(candidates), _of_files(files.core), request)
     return {
         "keep": [decoded(path) for path in candidates["path"].to_pylist()],
         "used": used,
@@ -101,10 +91,9 @@ def files(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], bytes
     }, b""
 
 
-def _check_share(handle: IndexedTable, request: Request, number: int | None) -> None:
-    """Decline a condition that most rows satisfy, where their number is known: most files hold some."""
-    if number is not None and number > MOST_BYTES * _bound(handle, request, None).count():
-        raise Declined("keeps-all", f"{number} rows")
+def _of_files(table: pa.Table) -> Scan:
+    """Return the scan of some files, by their sizes."""
+    return Scan(len(table), 0, UNPACKED * (pc.sum(table["size"]).as_py() or 0))
 
 
 def count(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], bytes]:
@@ -172,36 +161,52 @@ def _named(columns: Sequence[pa.Array | pa.ChunkedArray], request: Request) -> p
 def rows(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], bytes]:
     """Return the columns of the rows where the conjuncts that are understood are all TRUE.
 
-    Bitmaps alone must find the rows, which must be few and in few pages; the driver applies its filters to
-    the rows again. Reading stops before the driver stops waiting.
+    Bitmaps alone must find the rows, which must be few and take less time than Spark's scan; the driver
+    applies its filters to the rows again. A reply that comes too late is kept there for the next query.
+
+    Raises:
+        Declined: the rows are not read; with the reply of `files` in place, if the request has `or_files`.
     """
-    end = time.monotonic() + PATIENCE * request.budget_ms / 1000
+    try:
+        return _rows(handle, request)
+    except Declined as declined:
+        if not request.or_files or declined.reason not in OF_CONDITIONS:
+            raise
+        raise Declined(declined.reason, declined.detail, _instead(handle, request)) from declined
+
+
+def _instead(handle: IndexedTable, request: Request) -> dict[str, Any]:
+    try:
+        reply = files(handle, request)[0]
+    except Declined as declined:
+        reply = declined.fields()
+    check_table(handle, request)
+    return {**reply, "table": request.table, "version": request.version}
+
+
+def _rows(handle: IndexedTable, request: Request) -> tuple[dict[str, Any], bytes]:
     if not request.columns:
         raise Declined("malformed", "columns: none is named")
     used = _of_bitmaps(handle, request)
     answer = _bitmaps_alone(_bound(handle, request, _conjunction([request.where[n] for n in used])))
     selection = answer._selection
     if answer.count() > request.most:
-        if used == _understood(handle, request):
-            _check_share(handle, request, answer.count())
         raise Declined("many-rows", f"{answer.count()}, more than {request.most}")
     columns = selection.schema.resolve_all(request.columns)
     for column in columns:
         if zoned := _zoned(column):
             raise Declined("time-zone", zoned)
     hits = [(hit.slice_, hit.positions) for hit in selection.hits()]
-    pages = pages_of(selection.storage, hits, columns, end)
-    check_pages(pages)
-    check_reading(pages, end)
+    estimates = check_gain(pages_of(selection.storage, hits, columns), request)
     schema, batches = answer.stream(request.columns)
     tables = [no_rows(schema)]
     for batch in batches:
-        check_time(end)
         tables.append(batch)
         if sum(table.nbytes for table in tables) > MOST_ROW_BYTES:
             raise Declined("many-bytes", f"rows of more than {MOST_ROW_BYTES} bytes")
     head, data = _sent(pa.concat_tables(tables))
-    return {**head, "used": used}, data
+    read = {"files": len(hits), "of": len(selection.snapshot.files)}
+    return {**head, **estimates, **read, "used": used}, data
 
 
 def _sent(table: pa.Table) -> tuple[dict[str, Any], bytes]:

@@ -16,7 +16,7 @@ MEASURES = ("min", "max", "distinct", "count")
 
 OF_CONDITIONS = frozenset(
     (
-        *("keeps-all", "many-rows", "many-pages", "many-bytes", "many-groups", "not-exact", "not-covered"),
+        *("keeps-all", "no-gain", "many-rows", "many-bytes", "many-groups", "not-exact", "not-covered"),
         *("not-understood", "nothing-understood", "floating-point", "time-zone", "late", "malformed"),
     )
 )
@@ -24,16 +24,29 @@ OF_CONDITIONS = frozenset(
 
 
 class Declined(Exception):
-    """A request that is not answered: a reason that does not change between releases, and a detail."""
+    """A request that is not answered: a reason that does not change between releases, and a detail.
 
-    def __init__(self, reason: str, detail: str = "") -> None:
+    `instead`: what the reply holds in place of what was asked.
+    """
+
+    def __init__(self, reason: str, detail: str = "", instead: Mapping[str, Any] | None = None) -> None:
         super().__init__(reason, detail)
-        self.reason, self.detail = reason, detail
+        self.reason, self.detail, self.instead = reason, detail, instead
+
+    def fields(self) -> dict[str, Any]:
+        """Return the fields of the reply."""
+        fields = {"declined": self.reason, "detail": self.detail}
+        return fields if self.instead is None else {**fields, "instead": self.instead}
 
 
 @dataclass(frozen=True)
 class Request:
-    """A request whose fields have their types."""
+    """A request whose fields have their types.
+
+    `cores`: of the session. `files`: those that Delta has listed for the scan; 0 before it has. `share`: the
+    most of Spark's own time that rows may take; above 1, costs do not matter to files either.
+    `or_files`: where rows are declined, the reply names the files.
+    """
 
     want: str
     root: str
@@ -46,6 +59,10 @@ class Request:
     columns: tuple[str, ...] = ()
     measures: tuple[tuple[str, str], ...] = ()
     budget_ms: int = 60_000
+    cores: int = 1
+    files: int = 0
+    share: float = 0.7
+    or_files: bool = False
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Request:
@@ -58,7 +75,11 @@ class Request:
         wrong = [name for name, value in texts.items() if not isinstance(value, str) or not value]
         numbers: dict[str, Any] = {"version": given.get("version")}
         numbers |= {"most": given.get("most", MOST_GROUPS), "budget_ms": given.get("budget_ms", 60_000)}
+        numbers |= {"cores": given.get("cores", 1), "files": given.get("files", 0)}
         wrong += [name for name, value in numbers.items() if type(value) is not int or value < 0]
+        share, or_files = given.get("share", 0.7), given.get("or_files", False)
+        wrong += [] if type(share) in (int, float) and share >= 0 else ["share"]
+        wrong += [] if type(or_files) is bool else ["or_files"]
         lists: dict[str, Any] = {name: given.get(name) or [] for name in ("where", "by", "columns")}
         wrong += [name for name, value in lists.items() if not _is_of_texts(value, list)]
         measures = given.get("measures") or []
@@ -73,7 +94,8 @@ class Request:
             raise Declined("malformed", f"{', '.join(wrong)}: missing, or not of its type")
         given_lists: dict[str, Any] = {name: (*value,) for name, value in lists.items()}
         pairs = tuple((function, column) for function, column in measures)
-        return cls(**texts, **numbers, **given_lists, measures=pairs, options=options)
+        fields: dict[str, Any] = {**texts, **numbers, **given_lists, "measures": pairs, "options": options}
+        return cls(**fields, share=share, or_files=or_files)
 
 
 def _is_of_texts(value: object, type_: type[list[Any]]) -> bool:

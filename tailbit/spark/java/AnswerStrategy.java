@@ -1,6 +1,7 @@
 package io.tailbit.spark;
 
 import java.util.List;
+import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
@@ -15,10 +16,12 @@ import org.apache.spark.sql.execution.FilterExec;
 import org.apache.spark.sql.execution.ProjectExec;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.SparkStrategy;
+import org.apache.spark.sql.execution.command.ExplainCommand;
 import scala.collection.immutable.Seq;
 
 /**
- * Plans what the index answers as a scan of ours, with the filters and the projection over it that are Spark's own.
+ * Plans what the index answers as a scan of ours, with the filters and the projection over it that are Spark's own,
+ * and EXPLAIN with what the index did.
  *
  * Functions that somebody has brought run where Spark runs them, on executors: operators over the scan evaluate these.
  */
@@ -27,6 +30,10 @@ final class AnswerStrategy extends SparkStrategy {
 
   @Override
   public Seq<SparkPlan> apply(LogicalPlan plan) {
+    if (plan instanceof ExplainCommand explain) {
+      boolean isAsked = Settings.enabled() && Acceleration.isAttached(SparkSession.active());
+      return IndexedAnswer.seq(isAsked ? List.of(new ExplainExec(explain)) : List.of());
+    }
     return IndexedAnswer.seq(isOverAnswer(plan) ? List.of(planned(plan)) : List.of());
   }
 

@@ -29,7 +29,8 @@ import scala.runtime.AbstractPartialFunction;
  * Counts of rows, of all or by some columns, least and greatest values and numbers of distinct ones, from bitmaps.
  */
 final class Counts {
-  private static final int MOST_GROUPS = 10_000;
+  /** The most groups that a plan holds. */
+  static final int MOST_GROUPS = 10_000;
 
   private final List<Attribute> by = new ArrayList<>();
   private final Attribute count = column("count", DataTypes.LongType);
@@ -44,34 +45,49 @@ final class Counts {
   }
 
   /** Returns a plan of the rows of an aggregate, or null where it is none of counts or the index does not tell them. */
-  static LogicalPlan served(Aggregate aggregate, Scan scan, Question question) {
+  static LogicalPlan served(Aggregate aggregate, Scan scan, Question question) throws Declined {
     List<Expression> grouping = CollectionConverters.asJava(aggregate.groupingExpressions());
     String mode = grouping.isEmpty() ? "counts" : "groups";
-    if (!Settings.serves(mode) || !grouping.stream().allMatch(column -> column instanceof AttributeReference)) {
+    if (!Settings.serves(mode)) {
       return null;
     }
-    Counts counts = new Counts(question);
     try {
-      grouping.forEach(column -> counts.by.add((AttributeReference) column));
-      if (!counts.tellsAll(aggregate)) {
-        return null;
+      boolean isByColumns = grouping.stream().allMatch(column -> isOf(scan, column));
+      LogicalPlan served = isByColumns ? new Counts(question).told(aggregate, scan) : null;
+      served = served == null ? KeyCounts.folded(aggregate, scan, question) : served;
+      if (served != null) {
+        Notes.served(question.note, mode);
       }
-      List<InternalRow> rows = counts.rows();
-      Notes.served(question.note, mode);
-      return new Project(IndexedAnswer.seq(counts.results), IndexedAnswer.relation(scan, counts.columns(), rows));
+      return served;
     } catch (Declined declined) {
       question.note.put("not_counted", declined.reason);
+      if (Helper.isAbsent(declined)) {
+        // Nobody answers other questions either.
+        throw declined;
+      }
       return null;
     }
   }
 
+  private static boolean isOf(Scan scan, Expression column) {
+    return column instanceof AttributeReference read && scan.relation().outputSet().contains(read);
+  }
+
+  /** Returns a plan of the rows of an aggregate by columns, or null where it shows more than counts and measures. */
+  private LogicalPlan told(Aggregate aggregate, Scan scan) throws Declined {
+    CollectionConverters.asJava(aggregate.groupingExpressions()).forEach(column -> by.add((AttributeReference) column));
+    return tellsAll(aggregate)
+        ? new Project(IndexedAnswer.seq(results), IndexedAnswer.relation(scan, columns(), rows()))
+        : null;
+  }
+
   /** Tells whether the results are over grouping columns, the count and measures, and notes how they are. */
-  private boolean tellsAll(Aggregate aggregate) throws Declined {
+  private boolean tellsAll(Aggregate aggregate) {
     for (NamedExpression result : CollectionConverters.asJava(aggregate.aggregateExpressions())) {
       Measures told = new Measures();
       Expression changed = ((Expression) result).transformDown(told);
       if (told.declined != null) {
-        throw told.declined;
+        return false;
       }
       boolean tellsAll =
           !changed.exists(part -> part instanceof AggregateExpression)
@@ -151,11 +167,13 @@ final class Counts {
     return measures.get(measure);
   }
 
-  private static boolean isSome(Expression child) {
+  /** Tells whether a count of an expression counts every row. */
+  static boolean isSome(Expression child) {
     return child instanceof Literal literal && literal.value() != null;
   }
 
-  private static AttributeReference column(String name, DataType type) {
+  /** Returns a new column of a relation; counts alone are never NULL. */
+  static AttributeReference column(String name, DataType type) {
     return new AttributeReference(
         name, type, !name.equals("count"), Metadata.empty(), NamedExpression.newExprId(), IndexedAnswer.seq(List.of()));
   }

@@ -4,7 +4,6 @@ import java.lang.reflect.Field;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -12,7 +11,6 @@ import java.util.WeakHashMap;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.SparkSessionExtensions;
-import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.Command;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Subquery;
@@ -26,7 +24,6 @@ import org.slf4j.LoggerFactory;
 import scala.Function1;
 import scala.collection.mutable.Buffer;
 import scala.jdk.javaapi.CollectionConverters;
-import scala.runtime.AbstractPartialFunction;
 import scala.runtime.BoxedUnit;
 
 /**
@@ -79,9 +76,11 @@ final class EarlyRule extends Rule<LogicalPlan> {
     }
     try {
       Map<Path, Integer> scans = scans(plan);
-      return scans.containsValue(1) && !plan.isStreaming() && OptimisticTransaction.getActive().isEmpty()
-          ? plan.transformDownWithSubqueries(new Scans(scans, plan))
-          : plan;
+      if (!scans.containsValue(1) || plan.isStreaming() || !OptimisticTransaction.getActive().isEmpty()) {
+        return plan;
+      }
+      Scans once = new Scans(scans, plan);
+      return Targets.changed(plan, once::below, once::served);
     } catch (LinkageError otherRelease) {
       broken = true;
       LOG.warn("tailbit does not fit this release of Spark or Delta before files are listed", otherRelease);
@@ -119,36 +118,28 @@ final class EarlyRule extends Rule<LogicalPlan> {
     return Served.whole(plan, pinned, new Question(pinned, question.note));
   }
 
-  /** Looks at the topmost filters over a scan, and at the aggregate over them. */
-  private static final class Scans extends AbstractPartialFunction<LogicalPlan, LogicalPlan> {
+  /** Looks at scans of tables that the query scans once. */
+  private static final class Scans {
     private final Map<Path, Integer> scans;
     private final LogicalPlan query;
     private final Guards guards;
     private final Notes notes = Notes.current();
-    private final Set<Path> seen = new HashSet<>();
 
     Scans(Map<Path, Integer> scans, LogicalPlan query) {
       this.scans = scans;
       this.query = query;
       guards = new Guards(query);
+      notes.begin();
     }
 
-    @Override
-    public boolean isDefinedAt(LogicalPlan plan) {
-      return true;
+    /** Returns the scan below a plan of a table that is scanned once, or null. */
+    private Scan below(LogicalPlan plan) {
+      Scan scan = Scan.notPlanned(plan);
+      return scan != null && scans.getOrDefault(scan.at().deltaLog().dataPath(), 0) == 1 ? scan : null;
     }
 
-    @Override
-    @SuppressWarnings("unchecked")
-    public <A extends LogicalPlan, B> B applyOrElse(A plan, Function1<A, B> otherwise) {
-      Scan scan = Scan.notPlanned(plan instanceof Aggregate aggregate ? aggregate.child() : plan);
-      Path table = scan == null ? null : scan.at().deltaLog().dataPath();
-      boolean isNew = scan != null && scans.getOrDefault(table, 0) == 1 && seen.add(table);
-      return (B) (isNew ? served(plan, scan) : plan);
-    }
-
-    private LogicalPlan served(LogicalPlan plan, Scan scan) {
-      Map<String, Object> note = notes.scan();
+    private LogicalPlan served(LogicalPlan plan, Scan scan, int place) {
+      Map<String, Object> note = notes.scan(place);
       try {
         Question question = new Question(scan, note);
         question.checkKnown();

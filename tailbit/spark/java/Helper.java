@@ -9,6 +9,8 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.io.OutputStream;
 import java.nio.charset.StandardCharsets;
+import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
@@ -26,7 +28,7 @@ import org.slf4j.LoggerFactory;
  *
  * A question waits at most for the budget. After that nothing is asked for a second, then two, and so on up to a
  * minute, until the late reply comes; the table of the question has such a pause of its own. Questions that were
- * asked at the same moment make one pause. Whether a late process is alive is asked too: it says so at once, however
+ * asked at the same moment make one pause. What was asked in vain is answered beside. Whether a late process is alive is asked too: it says so at once, however
  * long its answers take. One that stays silent, ends or writes what is no reply is ended, and started again after the
  * pause. No query waits for a start.
  */
@@ -42,6 +44,15 @@ final class Helper {
   private static final Set<String> TROUBLES =
       Set.of("damaged-index", "older-format", "other-history", "another-table", "no-table", "error", "malformed");
   private static final int MOST_TOLD = 1000;
+  private static final int MOST_LATE = 64;
+  /** What was asked of questions that no query waits for any more, with the replies that have come or will come. */
+  private static final Map<String, CompletableFuture<Reply>> LATE =
+      new LinkedHashMap<>() {
+        @Override
+        protected boolean removeEldestEntry(Map.Entry<String, CompletableFuture<Reply>> eldest) {
+          return size() > MOST_LATE;
+        }
+      };
   private static final Set<String> TOLD = ConcurrentHashMap.newKeySet();
 
   static {
@@ -54,6 +65,8 @@ final class Helper {
   private static String misfit;
   private static String toldOfEnd;
   private static Pause pause = new Pause();
+  /** What a scan of Spark takes on this machine, as the process has measured it. */
+  private static volatile JsonNode costs = JSON.createObjectNode();
   private static final Map<String, Pause> TABLES = new ConcurrentHashMap<>();
 
   private final Map<Long, CompletableFuture<Reply>> waiting = new ConcurrentHashMap<>();
@@ -140,12 +153,22 @@ final class Helper {
     }
   }
 
-  /** Returns the head of the reply to a question, which names its table and version as the question does. */
-  static JsonNode ask(ObjectNode question) throws Declined {
-    return askForData(question, Settings.budget()).head();
+  /** Returns the milliseconds that Spark takes for some files of a table of which it lists the files before. */
+  static double millisecondsOfSpark(long files, long bytes, int cores) {
+    double work = files * costs.path("file_ms").asDouble() + bytes * costs.path("byte_ms").asDouble();
+    return costs.path("job_ms").asDouble() + work / Math.max(1, Math.min(cores, files));
   }
 
+  /**
+   * Returns the reply to a question, which names its table and version as the question does. A reply that comes too
+   * late for its query is kept for the next one that asks the same.
+   */
   static Reply askForData(ObjectNode question, long budget) throws Declined {
+    String what = what(question).toString();
+    Reply late = lateReply(what, question);
+    if (late != null) {
+      return late;
+    }
     String table = question.path("root").asText();
     Helper helper = at(table);
     long number = NUMBERS.incrementAndGet();
@@ -160,8 +183,12 @@ final class Helper {
       Reply reply = checked(future.get(budget, TimeUnit.MILLISECONDS), question);
       TABLES.remove(table);
       return reply;
-    } catch (TimeoutException late) {
+    } catch (TimeoutException tooLate) {
+      synchronized (LATE) {
+        LATE.put(what, future);
+      }
       helper.isLate(table, asked);
+      future.thenAccept(reply -> TABLES.remove(table));
       throw new Declined("helper-late", budget + " ms");
     } catch (ExecutionException wrong) {
       throw new Declined("helper-ended", String.valueOf(wrong.getCause().getMessage()));
@@ -169,6 +196,28 @@ final class Helper {
       Thread.currentThread().interrupt();
       throw new Declined("helper-interrupted");
     }
+  }
+
+  /** Returns what a question asks, whoever asks it and however long it waits. */
+  static ObjectNode what(ObjectNode question) {
+    return question.deepCopy().remove(List.of("files", "id", "budget_ms"));
+  }
+
+  /** Returns the reply to a question for which a query has waited in vain, or null; refuses one that is to come. */
+  private static Reply lateReply(String what, ObjectNode question) throws Declined {
+    CompletableFuture<Reply> future;
+    synchronized (LATE) {
+      future = LATE.get(what);
+      if (future == null) {
+        return null;
+      }
+      if (!future.isDone()) {
+        throw new Declined("helper-late", "the same question is still being answered");
+      }
+      LATE.remove(what);
+    }
+    Reply reply = future.exceptionally(gone -> null).join();
+    return reply == null || reply.head().path("declined").asText().equals("late") ? null : checked(reply, question);
   }
 
   /** Returns the process, where it runs and may be asked of a table now. */
@@ -196,8 +245,14 @@ final class Helper {
     JsonNode head = reply.head();
     if (head.has("declined")) {
       Known.tellIfGone(question.path("root").asText(), question.path("table").asText(), head.get("declined").asText());
-      throw told(new Declined(head.get("declined").asText(), head.path("detail").asText()), question);
+      throw told(Declined.of(head), question);
     }
+    checkVersion(head, question);
+    return reply;
+  }
+
+  /** Refuses a reply that is not about the table and the version of a question. */
+  static void checkVersion(JsonNode head, ObjectNode question) throws Declined {
     boolean same =
         head.path("table").equals(question.get("table"))
             && head.path("version").isIntegralNumber()
@@ -205,7 +260,6 @@ final class Helper {
     if (!same) {
       throw new Declined("another-table", "the reply is of " + head.path("table") + " at " + head.path("version"));
     }
-    return reply;
   }
 
   /** Logs a reason that someone can mend, once for each table. */
@@ -296,6 +350,7 @@ final class Helper {
         return;
       }
       long number = head.path("id").asLong();
+      costs = head.has("costs") ? head.get("costs") : costs;
       isAlive(number);
       CompletableFuture<Reply> future = waiting.remove(number);
       if (future != null) {

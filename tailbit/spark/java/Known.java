@@ -38,13 +38,13 @@ final class Known {
   }
 
   /** Returns what is known of a table, which is asked for where it is not known or too old. */
-  static Known of(String root, String table, ObjectNode question) throws Declined {
+  static Known of(String root, String table, ObjectNode question, long budget) throws Declined {
     Known known = held(root, table);
     if (known != null) {
       return known;
     }
     try {
-      JsonNode reply = Helper.ask(question);
+      JsonNode reply = Helper.askForData(question, budget).head();
       String reason = reply.path("reason").asText();
       known = new Known(reply, reason.isEmpty() ? null : Helper.told(new Declined(reason), question));
     } catch (Declined refused) {

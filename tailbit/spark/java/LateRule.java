@@ -1,17 +1,20 @@
 package io.tailbit.spark;
 
 import java.util.Map;
+import java.util.Set;
 import org.apache.spark.sql.SparkSession;
-import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
+import org.apache.spark.sql.catalyst.plans.logical.Command;
+import org.apache.spark.sql.catalyst.plans.logical.CommandResult;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
+import org.apache.spark.sql.delta.DeltaLogFileIndex;
 import org.apache.spark.sql.delta.DeltaTableUtils;
 import org.apache.spark.sql.delta.stats.PreparedDeltaFileIndex;
+import org.apache.spark.sql.execution.LogicalRDD;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
-import scala.runtime.AbstractPartialFunction;
 import scala.runtime.BoxedUnit;
 
 /**
@@ -22,6 +25,8 @@ import scala.runtime.BoxedUnit;
  */
 final class LateRule extends Rule<LogicalPlan> {
   private static final Logger LOG = LoggerFactory.getLogger(LateRule.class);
+  private static final Set<String> OF_COSTS = Set.of("no-gain", "many-bytes", "late");
+
   /** Marks relations that have been looked at: rules run until nothing changes. */
   private static final TreeNodeTag<Boolean> SEEN = new TreeNodeTag<>("tailbit.seen");
 
@@ -38,9 +43,11 @@ final class LateRule extends Rule<LogicalPlan> {
       return plan;
     }
     Notes notes = Notes.current();
+    notes.begin();
     try {
-      LogicalPlan changed = hasNew(plan) ? plan.transformDownWithSubqueries(new Scans(notes, plan)) : plan;
-      notes.keep();
+      Scans scans = new Scans(notes, plan);
+      LogicalPlan changed = hasNew(plan) ? Targets.changed(plan, LateRule::newBelow, scans::accelerated) : plan;
+      notes.keep(!plan.exists(LateRule::isOfNoStatement));
       return changed;
     } catch (LinkageError otherRelease) {
       misfit = otherRelease;
@@ -48,10 +55,19 @@ final class LateRule extends Rule<LogicalPlan> {
       return plan;
     } catch (Exception wrong) {
       LOG.warn("tailbit leaves a query as it is", wrong);
-      Notes.declined(notes.scan(), "error", wrong.toString());
-      notes.keep();
+      notes.begin();
+      Notes.declined(notes.scan(0), "error", wrong.toString());
+      notes.keep(true);
       return plan;
     }
+  }
+
+  /** Tells whether a node is a command, or reads what Delta reads of its log. */
+  private static boolean isOfNoStatement(LogicalPlan node) {
+    return node instanceof Command
+        || node instanceof CommandResult
+        || node instanceof LogicalRDD
+        || node instanceof LogicalRelation relation && Scan.location(relation) instanceof DeltaLogFileIndex;
   }
 
   /** Tells whether a plan or a subquery of it scans what has not been looked at: most calls are the later ones. */
@@ -68,8 +84,8 @@ final class LateRule extends Rule<LogicalPlan> {
     return has[0];
   }
 
-  /** Replaces the topmost filters over a scan that has not been looked at. */
-  private static final class Scans extends AbstractPartialFunction<LogicalPlan, LogicalPlan> {
+  /** Puts what the index answers in the place of scans that have not been looked at. */
+  private static final class Scans {
     private final Notes notes;
     private final Guards guards;
 
@@ -78,24 +94,9 @@ final class LateRule extends Rule<LogicalPlan> {
       guards = new Guards(query);
     }
 
-    @Override
-    public boolean isDefinedAt(LogicalPlan plan) {
-      return true;
-    }
-
-    @Override
-    @SuppressWarnings("unchecked")
-    public <A extends LogicalPlan, B> B applyOrElse(A plan, scala.Function1<A, B> otherwise) {
-      return (B) accelerated(plan);
-    }
-
-    private LogicalPlan accelerated(LogicalPlan plan) {
-      Scan scan = Scan.below(plan instanceof Aggregate aggregate ? aggregate.child() : plan);
-      if (scan == null || scan.relation().getTagValue(SEEN).isDefined()) {
-        return plan;
-      }
+    private LogicalPlan accelerated(LogicalPlan plan, Scan scan, int place) {
       scan.relation().setTagValue(SEEN, true);
-      Map<String, Object> note = notes.scan();
+      Map<String, Object> note = notes.scan(place);
       try {
         Question question = new Question(scan, note);
         boolean mayCount = question.isExact();
@@ -110,8 +111,7 @@ final class LateRule extends Rule<LogicalPlan> {
           return counted;
         }
         question.checkGains();
-        LogicalPlan rows = guards.namesFiles() ? null : rows(plan, scan, question);
-        return rows == null ? files(plan, scan, question) : rows;
+        return guards.namesFiles() ? files(plan, scan, question) : rowsOrFiles(plan, scan, question);
       } catch (Declined declined) {
         Notes.declined(note, declined.reason, declined.detail);
         return plan;
@@ -119,16 +119,31 @@ final class LateRule extends Rule<LogicalPlan> {
     }
   }
 
-  /** Returns a plan of few rows, or null where one may read fewer files. */
-  private static LogicalPlan rows(LogicalPlan plan, Scan scan, Question question) throws Declined {
+  /** Returns the scan below a plan that has not been looked at, or null. */
+  private static Scan newBelow(LogicalPlan plan) {
+    Scan scan = Scan.below(plan);
+    return scan == null || scan.relation().getTagValue(SEEN).isDefined() ? null : scan;
+  }
+
+  /** Returns a plan of few rows, or one that reads fewer files. */
+  private static LogicalPlan rowsOrFiles(LogicalPlan plan, Scan scan, Question question) throws Declined {
+    Declined noRows;
     try {
       return Served.rows(plan, scan, question);
     } catch (Declined declined) {
       question.note.put("no_rows", declined.reason);
-      if (declined.reason.equals("keeps-all")) {
-        throw declined;
-      }
-      return null;
+      noRows = declined;
+    }
+    if (Helper.isAbsent(noRows)) {
+      throw noRows;
+    }
+    try {
+      return files(plan, scan, question);
+    } catch (Declined noFiles) {
+      // Few rows that lie in all files are left for what they would take.
+      Declined first = OF_COSTS.contains(noRows.reason) ? noRows : noFiles;
+      Declined other = first == noRows ? noFiles : noRows;
+      throw new Declined(first.reason, first.detail + "; " + other.getMessage());
     }
   }
 

@@ -36,6 +36,8 @@ final class Letters {
       List.of("\u0391\u03a3", "\u0391\u03a3\u0391", "\u0391\u03a3.", "\u0391\u0301\u03a3", "I\u0307", "i\u0307", "\u012e\u0300", "J\u0301");
   /** In milliseconds: comparing is no question of a query, which waits for its own budget. */
   private static final long PATIENCE = 10_000;
+  /** In milliseconds, of which a query waits for a share. */
+  private static final double PATIENCE_OF_QUERY = 300;
 
   private static final Map<List<String>, CompletableFuture<String>> COMPARED = new ConcurrentHashMap<>();
 
@@ -55,7 +57,7 @@ final class Letters {
       known = COMPARED.computeIfAbsent(key, setting -> CompletableFuture.supplyAsync(() -> differing(question)));
     }
     try {
-      String differs = known.get(Settings.budget(), TimeUnit.MILLISECONDS);
+      String differs = known.get(Settings.budget(PATIENCE_OF_QUERY), TimeUnit.MILLISECONDS);
       if (!differs.isEmpty()) {
         throw new Declined("not-in-words", name + " has other letters here: " + differs);
       }

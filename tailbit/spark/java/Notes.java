@@ -1,17 +1,20 @@
 package io.tailbit.spark;
 
 import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
-import java.util.ArrayList;
 import java.util.Collections;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.TreeMap;
 import java.util.WeakHashMap;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.QueryPlanningTracker;
+import org.apache.spark.sql.execution.SQLExecution;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -20,15 +23,20 @@ final class Notes {
   private static final Logger LOG = LoggerFactory.getLogger(Notes.class);
   private static final AtomicBoolean isMisfitTold = new AtomicBoolean();
   private static final ObjectMapper JSON = new ObjectMapper();
-  private static final Map<SparkSession, List<Map<String, Object>>> LAST =
+  private static final Map<SparkSession, Notes> LAST =
       Collections.synchronizedMap(new WeakHashMap<>());
   private static final Map<String, AtomicLong> SERVED = Collections.synchronizedMap(new LinkedHashMap<>());
 
   /** The notes of each query that is optimized: Delta runs queries of its own between one rule and the other. */
   private static final Map<QueryPlanningTracker, Notes> QUERIES = Collections.synchronizedMap(new WeakHashMap<>());
 
-  private final List<Map<String, Object>> scans = new ArrayList<>();
-  private int counted;
+  /** What the helper has replied beside what it was asked, by the question that need not be asked any more. */
+  final Map<String, JsonNode> replies = new HashMap<>();
+
+  /** The notes of scans, in the order of the plan that each rule has seen. */
+  private final TreeMap<Integer, Map<String, Object>> scans = new TreeMap<>();
+
+  private int first;
   private long nanosecondsForRows;
 
   /** Returns the notes of the query that the thread optimizes. */
@@ -48,13 +56,18 @@ final class Notes {
 
   /** Takes a note back, since another rule looks at its scan. */
   void without(Map<String, Object> note) {
-    scans.removeIf(scan -> scan == note);
+    scans.values().removeIf(scan -> scan == note);
   }
 
-  /** Starts the note of a scan; whoever holds it adds to it. */
-  Map<String, Object> scan() {
+  /** Begins with the scans of a plan as it is now. */
+  void begin() {
+    first = scans.isEmpty() ? 0 : scans.lastKey() + 1;
+  }
+
+  /** Starts the note of a scan, by its place in the plan; whoever holds the note adds to it. */
+  Map<String, Object> scan(int place) {
     Map<String, Object> note = new LinkedHashMap<>();
-    scans.add(note);
+    scans.put(first + place, note);
     return note;
   }
 
@@ -67,17 +80,37 @@ final class Notes {
     note.put("detail", detail);
   }
 
-  /** Counts what was served, and keeps the notes as those of the session's last query, unless no scan was looked at. */
-  void keep() {
-    for (; counted < scans.size(); counted++) {
-      if (scans.get(counted).get("served") instanceof String mode) {
+  /**
+   * Counts what was served, and keeps the notes as those of the session's last query. What a command or Delta asks for
+   * itself, while a query runs, is kept only where it scans a table.
+   */
+  void keep(boolean isStatement) {
+    for (Map<String, Object> note : scans.values()) {
+      boolean isNew = note.put("summary", Summary.of(note)) == null;
+      if (isNew && note.get("served") instanceof String mode) {
         SERVED.computeIfAbsent(mode, name -> new AtomicLong()).incrementAndGet();
       }
     }
     var session = SparkSession.getActiveSession();
-    if (!scans.isEmpty() && session.isDefined()) {
-      LAST.put(session.get(), scans);
+    if (session.isDefined() && (!scans.isEmpty() || isStatement && !isWithin(session.get()))) {
+      LAST.put(session.get(), this);
     }
+  }
+
+  /** Tells whether another query of the thread runs. */
+  private static boolean isWithin(SparkSession session) {
+    String query = session.sparkContext().getLocalProperty(SQLExecution.EXECUTION_ID_KEY());
+    return query != null && !query.equals(session.sparkContext().getLocalProperty(SQLExecution.EXECUTION_ROOT_ID_KEY()));
+  }
+
+  /** Returns the notes of a session's last query, or null. */
+  static Notes lastOf(SparkSession session) {
+    return LAST.get(session);
+  }
+
+  /** Returns a line for each scan, for people. */
+  List<String> lines() {
+    return scans.values().stream().map(Summary::of).toList();
   }
 
   /** Keeps for good that no query of a session is looked at, and logs it once. */
@@ -87,12 +120,13 @@ final class Notes {
       LOG.debug("What tailbit lacks in this release", missing);
     }
     Notes notes = new Notes();
-    declined(notes.scan(), "other-release", missing.toString());
-    LAST.put(session, notes.scans);
+    declined(notes.scan(0), "other-release", missing.toString());
+    LAST.put(session, notes);
   }
 
   static String last(SparkSession session) throws JsonProcessingException {
-    return JSON.writeValueAsString(LAST.getOrDefault(session, List.of()));
+    Notes notes = LAST.get(session);
+    return JSON.writeValueAsString(notes == null ? List.of() : notes.scans.values());
   }
 
   static long number(String mode) {

@@ -5,9 +5,11 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.ArrayList;
 import java.util.HashSet;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.IsNotNull;
@@ -18,17 +20,20 @@ import org.apache.spark.sql.internal.SQLConf;
 /** What is asked about a scan: its filters in words, its table and its version. */
 final class Question {
   private static final ObjectMapper JSON = new ObjectMapper();
+  private static final int MOST_LETTERS = 500;
 
   final Map<String, Object> note;
   private final String root;
+  private final Scan scan;
   private final SnapshotDescriptor at;
   private final PreparedDeltaFileIndex planned;
   private final List<String> texts = new ArrayList<>();
-  private final List<String> left = new ArrayList<>();
+  private final Set<String> left = new LinkedHashSet<>();
   private final Words words;
   private boolean selects;
 
   Question(Scan scan, Map<String, Object> note) throws Declined {
+    this.scan = scan;
     this.at = scan.at();
     this.planned = scan.planned();
     this.note = note;
@@ -45,8 +50,22 @@ final class Question {
         left.add(notInWords.detail);
       }
     }
-    note.put("asked", texts);
+    for (Expression condition : scan.implied()) {
+      try {
+        texts.add(words.of(condition));
+        selects = true;
+      } catch (Declined notInWords) {
+        // The join stands where it stood.
+        continue;
+      }
+    }
+    note.put("asked", texts.stream().map(Question::shortened).toList());
     note.put("left", left);
+  }
+
+  /** Returns a condition as far as people read it. */
+  private static String shortened(String text) {
+    return text.length() <= MOST_LETTERS ? text : text.substring(0, MOST_LETTERS) + "…";
   }
 
   private void checkScan() throws Declined {
@@ -60,7 +79,7 @@ final class Question {
 
   /** Returns the number of rows where the filters are TRUE. */
   long count() throws Declined {
-    JsonNode count = Refused.ask(exact("count"), Settings.budget()).head().path("count");
+    JsonNode count = Refused.ask(exact("count"), budget()).head().path("count");
     if (!count.isIntegralNumber() || count.asLong() < 0) {
       throw new Declined("malformed", "the reply has no count");
     }
@@ -75,22 +94,39 @@ final class Question {
     ObjectNode question = exact("groups").put("most", most);
     by.forEach(question.withArray("by")::add);
     measures.forEach(pair -> pair.forEach(question.withArray("measures").addArray()::add));
-    return Refused.ask(question, Settings.budget()).data();
+    return Refused.ask(question, budget()).data();
   }
 
   /** Returns some columns of the rows where the filters that are understood are TRUE. */
   byte[] rows(List<String> columns, int most) throws Declined {
-    ObjectNode question = withFilters("rows").put("most", most);
+    ObjectNode question = withCosts("rows").put("most", most).put("or_files", Settings.serves("files"));
+    question.put("files", planned == null ? 0 : scan.numberOfFiles());
     columns.forEach(question.withArray("columns")::add);
-    Helper.Reply reply = waited(question);
-    noteUsed(reply.head().path("used"));
-    return reply.data();
+    try {
+      Helper.Reply reply = waited(question);
+      noteUsed(reply.head().path("used"));
+      for (String told : List.of("rows_ms", "spark_ms", "files", "of")) {
+        note.put(told, reply.head().path(told).asLong());
+      }
+      return reply.data();
+    } catch (Declined declined) {
+      keepInstead(declined.instead, question);
+      throw declined;
+    }
+  }
+
+  /** Keeps the files that were named in place of rows until the query asks for them. */
+  private void keepInstead(JsonNode files, ObjectNode question) throws Declined {
+    if (files != null) {
+      Helper.checkVersion(files, question);
+      Notes.current().replies.put(withCosts("files").toString(), files);
+    }
   }
 
   /** Asks for rows as long as the query's other questions for them have left of the time for all. */
-  private static Helper.Reply waited(ObjectNode question) throws Declined {
-    long left = Settings.budgetOfRows() - Notes.waitedForRows();
-    if (left < Math.min(Settings.budget(), Settings.budgetOfRows() / 2)) {
+  private Helper.Reply waited(ObjectNode question) throws Declined {
+    long left = budget() - Notes.waitedForRows();
+    if (left < budget() / 2) {
       throw new Declined("late", "other questions of the query took the time");
     }
     long began = System.nanoTime();
@@ -163,7 +199,16 @@ final class Question {
     if (planned.preparedScan().files().size() < 2) {
       throw new Declined("few-files", planned.preparedScan().files().size() + " left by Delta");
     }
-    return kept(Refused.ask(withFilters("files"), Settings.budget()).head());
+    ObjectNode question = withCosts("files");
+    JsonNode reply = Notes.current().replies.remove(question.toString());
+    if (reply == null) {
+      reply = Refused.ask(question, budget()).head();
+    } else if (reply.has("declined")) {
+      Declined declined = Declined.of(reply);
+      Refused.remember(question, declined);
+      throw declined;
+    }
+    return kept(reply);
   }
 
   private Set<String> kept(JsonNode reply) throws Declined {
@@ -195,18 +240,32 @@ final class Question {
         used.add(texts.get(number.asInt()));
       }
     }
-    texts.stream().filter(text -> !used.contains(text)).forEach(left::add);
-    note.put("asked", used);
+    texts.stream().filter(text -> !used.contains(text)).map(Question::shortened).forEach(left::add);
+    note.put("asked", used.stream().map(Question::shortened).toList());
   }
 
   private Known known() throws Declined {
-    return Known.of(root, at.metadata().id(), asked("known"));
+    return Known.of(root, at.metadata().id(), asked("known"), budget());
+  }
+
+  /** Returns the longest time in milliseconds that the query waits for an answer about the scan. */
+  private long budget() {
+    return Settings.budget(Helper.millisecondsOfSpark(scan.numberOfFiles(), scan.bytes(), cores()));
+  }
+
+  private static int cores() {
+    return Math.max(1, SparkSession.active().sparkContext().defaultParallelism());
   }
 
   private ObjectNode withFilters(String want) {
     ObjectNode question = asked(want);
     texts.forEach(question.withArray("where")::add);
     return question;
+  }
+
+  /** Returns a question with what the costs of Spark's own scan depend on. */
+  private ObjectNode withCosts(String want) {
+    return withFilters(want).put("cores", cores()).put("share", Settings.mostShare());
   }
 
   private ObjectNode asked(String want) {

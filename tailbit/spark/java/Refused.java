@@ -12,7 +12,7 @@ import java.util.Set;
 final class Refused {
   private static final int MOST_QUESTIONS = 10_000;
   private static final Set<String> LASTING =
-      Set.of("keeps-all", "many-rows", "many-groups", "many-pages", "many-bytes", "not-exact", "not-covered",
+      Set.of("keeps-all", "no-gain", "many-rows", "many-groups", "many-bytes", "not-exact", "not-covered",
           "not-understood", "nothing-understood", "floating-point", "time-zone", "late");
   private static final Map<String, Refused> QUESTIONS =
       new LinkedHashMap<>(16, 0.75f, true) {
@@ -41,12 +41,17 @@ final class Refused {
     try {
       return Helper.askForData(question, budget);
     } catch (Declined declined) {
-      if (LASTING.contains(declined.reason)) {
-        synchronized (QUESTIONS) {
-          QUESTIONS.put(key, new Refused(declined));
-        }
-      }
+      remember(question, declined);
       throw declined;
+    }
+  }
+
+  /** Remembers that a question was refused, if it would be again. */
+  static void remember(ObjectNode question, Declined declined) {
+    if (LASTING.contains(declined.reason)) {
+      synchronized (QUESTIONS) {
+        QUESTIONS.put(key(question), new Refused(declined.alone()));
+      }
     }
   }
 
@@ -58,8 +63,8 @@ final class Refused {
   }
 
   private static String key(ObjectNode question) {
-    ObjectNode asked = question.deepCopy();
-    asked.remove("version");
-    return asked.toString();
+    ObjectNode what = Helper.what(question);
+    what.remove("version");
+    return what.toString();
   }
 }

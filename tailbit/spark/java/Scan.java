@@ -13,13 +13,14 @@ import org.apache.spark.sql.delta.stats.PreparedDeltaFileIndex;
 import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import scala.Option;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * A scan of a Delta table at one version, what is filtered and what is shown of it.
  *
  * `planned`: the files that Delta lists at the version; none where Delta has not listed them yet. `pin`: the version
- * that Delta would then pin.
+ * that Delta would then pin. `implied`: conditions that no filter of the plan is, but that rows satisfy which it needs.
  */
 record Scan(
     LogicalRelation relation,
@@ -27,14 +28,15 @@ record Scan(
     PreparedDeltaFileIndex planned,
     Pin pin,
     List<NamedExpression> shown,
-    List<Expression> filters) {
+    List<Expression> filters,
+    List<Expression> implied) {
   /** Returns the scan that a plan filters and projects, at the version that Delta has pinned, or null. */
   static Scan below(LogicalPlan plan) {
     var operation = PhysicalOperation.unapply(plan);
     if (operation.isDefined()
         && operation.get()._3() instanceof LogicalRelation relation
         && location(relation) instanceof PreparedDeltaFileIndex planned) {
-      return new Scan(relation, planned, planned, null, list(operation.get()._1()), list(operation.get()._2()));
+      return new Scan(relation, planned, planned, null, list(operation.get()._1()), list(operation.get()._2()), List.of());
     }
     return null;
   }
@@ -46,14 +48,33 @@ record Scan(
         && operation.get()._3() instanceof LogicalRelation relation
         && location(relation) instanceof TahoeLogFileIndex log
         && log.partitionFilters().isEmpty()) {
-      return new Scan(relation, log, null, new Pin(log), list(operation.get()._1()), list(operation.get()._2()));
+      return new Scan(relation, log, null, new Pin(log), list(operation.get()._1()), list(operation.get()._2()), List.of());
     }
     return null;
   }
 
+  /** Returns the scan with conditions that its wanted rows satisfy besides the filters. */
+  Scan implied(List<Expression> conditions) {
+    return new Scan(relation, at, planned, pin, shown, filters, conditions);
+  }
+
+  /** Returns how many files Delta has listed for the scan, or has in the table as far as it is known; else 0. */
+  long numberOfFiles() {
+    return planned == null ? number(at.numOfFilesIfKnown()) : planned.preparedScan().files().size();
+  }
+
+  /** Returns the bytes of these files. */
+  long bytes() {
+    return planned == null ? number(at.sizeInBytesIfKnown()) : planned.sizeInBytes();
+  }
+
+  private static long number(Option<Object> known) {
+    return known.isEmpty() ? 0 : ((Number) known.get()).longValue();
+  }
+
   /** Returns the scan at the version that Delta would pin. */
   Scan pinned() {
-    return new Scan(relation, pin.snapshot(), null, pin, shown, filters);
+    return new Scan(relation, pin.snapshot(), null, pin, shown, filters, implied);
   }
 
   /** Returns the files of the scan at the pinned version, which are listed when somebody asks for them. */

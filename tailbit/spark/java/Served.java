@@ -20,7 +20,7 @@ final class Served {
   }
 
   /** Returns a plan of the rows of an aggregate, or null where it is none or the index does not tell them. */
-  static LogicalPlan counted(LogicalPlan plan, Scan scan, Question question) {
+  static LogicalPlan counted(LogicalPlan plan, Scan scan, Question question) throws Declined {
     return plan instanceof Aggregate aggregate ? Counts.served(aggregate, scan, question) : null;
   }
 

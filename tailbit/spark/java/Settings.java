@@ -13,6 +13,9 @@ final class Settings {
   private static final Logger LOG = LoggerFactory.getLogger(Settings.class);
   private static final List<String> MODES = List.of("files", "counts", "groups", "rows");
   private static final int MOST_TOLD = 100;
+  private static final double SHARE = 0.7;
+  /** In milliseconds: no query waits longer for a process that does not answer, however much it has to read. */
+  private static final double LONGEST = 5_000;
   private static final Set<String> TOLD = ConcurrentHashMap.newKeySet();
 
   private Settings() {}
@@ -44,19 +47,26 @@ final class Settings {
     return paths.isEmpty() || paths.stream().anyMatch(path -> Roots.isAtOrBelow(root, path));
   }
 
-  /** Returns the longest time in milliseconds that a query waits for one answer. */
-  static long budget() {
-    return number("budgetMs", 200);
-  }
-
-  /** Returns the longest time in milliseconds that a query waits for its rows, which Spark then need not read. */
-  static long budgetOfRows() {
-    return Math.max(budget(), number("rowsMs", 1000));
+  /**
+   * Returns the longest time in milliseconds that a query waits for an answer, or for the rows of all its scans: what
+   * is set, or a share of what Spark's own scan takes.
+   */
+  static long budget(double millisecondsOfSpark) {
+    return number("budgetMs", (long) Math.min(LONGEST, SHARE * millisecondsOfSpark));
   }
 
   /** Returns the most rows that a plan holds in place of a scan. */
   static int mostRows() {
     return (int) number("mostRows", 1000);
+  }
+
+  /** Returns the most of the time of Spark's own scan that rows may take, by estimate; above 1 costs do not matter. */
+  static double mostShare() {
+    try {
+      return Math.max(0, Double.parseDouble(text("mostShare", "").trim()));
+    } catch (NumberFormatException none) {
+      return SHARE;
+    }
   }
 
   /** Returns how long in milliseconds the first query of a session started by conf waits for the helper's start. */

@@ -39,6 +39,7 @@ import scala.jdk.javaapi.CollectionConverters;
  */
 final class Words {
   private static final int MOST_ITEMS = 1000;
+  private static final int MOST_LETTERS = 100;
   private static final LocalDate FIRST = LocalDate.of(1, 1, 1);
   private static final LocalDate LAST = LocalDate.of(9999, 12, 31);
   private static final DateTimeFormatter TIME = DateTimeFormatter.ofPattern("uuuu-MM-dd HH:mm:ss.SSSSSS");
@@ -165,7 +166,16 @@ final class Words {
     if (value instanceof Cast cast && widens(cast.child().dataType(), cast.dataType())) {
       return "CAST(" + value(cast.child()) + " AS " + cast.dataType().sql() + ")";
     }
-    throw new Declined("not-in-words", value.getClass().getSimpleName());
+    throw new Declined("not-in-words", shortened(value));
+  }
+
+  /** Returns an expression as people write it, without the names of tables before those of columns. */
+  private static String shortened(Expression value) {
+    String text = value.sql();
+    for (Attribute column : CollectionConverters.asJava(value.references().toSeq())) {
+      text = text.replace(column.sql(), column.name());
+    }
+    return text.length() <= MOST_LETTERS ? text : text.substring(0, MOST_LETTERS) + "…";
   }
 
   /** Refuses two columns of days or times: old ones that differ in the file may be read as the same. */
@@ -190,7 +200,8 @@ final class Words {
     return DataTypes.StringType.equals(type);
   }
 
-  private static boolean widens(DataType from, DataType to) {
+  /** Tells whether a type is an integer and another one a longer one. */
+  static boolean widens(DataType from, DataType to) {
     int narrow = digits(from);
     return narrow > 0 && narrow < digits(to);
   }
@@ -226,7 +237,7 @@ final class Words {
       return name(field.child()) + "." + quoted(((StructType) field.child().dataType()).fields()[field.ordinal()].name());
     }
     if (!(column instanceof AttributeReference attribute)) {
-      throw new Declined("not-in-words", column.getClass().getSimpleName());
+      throw new Declined("not-in-words", shortened(column));
     }
     var metadata = attribute.metadata();
     if (!own.contains(attribute) || metadata.contains("__metadata_col") 

@@ -1,0 +1,199 @@
+package io.tailbit.spark;
+
+import java.util.ArrayList;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Set;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.And;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.Cast;
+import org.apache.spark.sql.catalyst.expressions.EqualTo;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.In;
+import org.apache.spark.sql.catalyst.expressions.InterpretedMutableProjection;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.plans.Inner$;
+import org.apache.spark.sql.catalyst.plans.JoinType;
+import org.apache.spark.sql.catalyst.plans.LeftAnti$;
+import org.apache.spark.sql.catalyst.plans.LeftOuter$;
+import org.apache.spark.sql.catalyst.plans.LeftSemi$;
+import org.apache.spark.sql.catalyst.plans.RightOuter$;
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.Join;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * What joins say of a scan's columns: where the rows of the other side stand in the plan, its keys are among theirs.
+ *
+ * A row of a scan whose key is none of these matches nothing. It may be left out where a join shows no row that
+ * matches nothing: of both sides of an inner or a semi join, of the side that may be NULL of an outer one, of the right
+ * side of an anti join. NULL is equal to nothing. The join stays.
+ */
+final class JoinKeys {
+  private static final int MOST_KEYS = 1000;
+
+  private JoinKeys() {}
+
+  /** Returns conditions that the wanted rows of a relation satisfy, of a plan of which it is the last of a path. */
+  static List<Expression> of(List<LogicalPlan> path) {
+    LogicalRelation relation = (LogicalRelation) path.get(path.size() - 1);
+    List<Expression> conditions = new ArrayList<>();
+    for (int place = 0; place < path.size() - 1; place++) {
+      if (path.get(place) instanceof Join join && join.condition().isDefined()) {
+        List<LogicalPlan> below = path.subList(place + 1, path.size());
+        boolean isLeft = join.left() == below.get(0);
+        if (mayLeaveOut(join.joinType(), isLeft)) {
+          for (Expression equal : conjuncts(join.condition().get())) {
+            Expression condition = implied(equal, below, isLeft ? join.right() : join.left(), relation);
+            if (condition != null) {
+              conditions.add(condition);
+            }
+          }
+        }
+      }
+    }
+    return conditions;
+  }
+
+  private static boolean mayLeaveOut(JoinType type, boolean isLeft) {
+    return type == Inner$.MODULE$
+        || type == LeftSemi$.MODULE$
+        || type == (isLeft ? RightOuter$.MODULE$ : LeftOuter$.MODULE$)
+        || !isLeft && type == LeftAnti$.MODULE$;
+  }
+
+  /** Tells whether a join shows the columns of a side as they are, in rows of that side alone. */
+  private static boolean keeps(JoinType type, boolean isLeft) {
+    return type == Inner$.MODULE$
+        || type == (isLeft ? LeftOuter$.MODULE$ : RightOuter$.MODULE$)
+        || isLeft && (type == LeftSemi$.MODULE$ || type == LeftAnti$.MODULE$);
+  }
+
+  private static List<Expression> conjuncts(Expression condition) {
+    if (condition instanceof And both) {
+      List<Expression> all = new ArrayList<>(conjuncts(both.left()));
+      all.addAll(conjuncts(both.right()));
+      return all;
+    }
+    return List.of(condition);
+  }
+
+  /** Returns the condition on a relation that an equality of a join implies, or null. */
+  private static Expression implied(
+      Expression condition, List<LogicalPlan> below, LogicalPlan other, LogicalRelation relation) {
+    if (!(condition instanceof EqualTo equal)) {
+      return null;
+    }
+    boolean isFirst = equal.left().references().subsetOf(below.get(0).outputSet());
+    Expression own = isFirst ? equal.left() : equal.right();
+    Expression key = isFirst ? equal.right() : equal.left();
+    for (int place = 0; place < below.size() - 1 && own != null; place++) {
+      own = below(below.get(place), below.get(place + 1), own);
+    }
+    if (own == null || !isOf(own, relation)) {
+      return null;
+    }
+    Set<Object> values = values(key, other);
+    if (values == null || values.size() > MOST_KEYS) {
+      return null;
+    }
+    List<Expression> keys = new ArrayList<>();
+    values.forEach(value -> keys.add(new Literal(value, key.dataType())));
+    if (keys.isEmpty()) {
+      keys.add(new Literal(null, key.dataType()));
+    }
+    return new In(own, IndexedAnswer.seq(keys));
+  }
+
+  private static boolean isOf(Expression expression, LogicalPlan relation) {
+    return !expression.references().isEmpty() && expression.references().subsetOf(relation.outputSet());
+  }
+
+  /** Returns an expression of what a node shows as one of a child of it, or null. */
+  private static Expression below(LogicalPlan node, LogicalPlan child, Expression shown) {
+    if (node instanceof Join join) {
+      return keeps(join.joinType(), join.left() == child) ? shown : null;
+    }
+    return below(node, shown);
+  }
+
+  /** Returns an expression of what a node with one child shows as one of the child, or null. */
+  private static Expression below(LogicalPlan node, Expression shown) {
+    if (node instanceof Filter) {
+      return shown;
+    }
+    if (node instanceof Project project) {
+      return replaced(shown, CollectionConverters.asJava(project.projectList()));
+    }
+    if (node instanceof Aggregate aggregate) {
+      Expression key = replaced(shown, CollectionConverters.asJava(aggregate.aggregateExpressions()));
+      boolean isGroup = key != null && isColumn(key) && aggregate.groupingExpressions().exists(key::semanticEquals);
+      return isGroup ? key : null;
+    }
+    return null;
+  }
+
+  /** Returns a column, or a cast of one, that is shown by another name. */
+  private static Expression replaced(Expression shown, List<NamedExpression> list) {
+    if (shown instanceof Cast cast) {
+      Expression child = replaced(cast.child(), list);
+      return child == null ? null : cast.withNewChildren(IndexedAnswer.seq(List.of(child)));
+    }
+    for (NamedExpression named : list) {
+      if (shown instanceof AttributeReference column && named.exprId().equals(column.exprId())) {
+        Expression value = named instanceof Alias alias ? alias.child() : (Expression) named;
+        return isColumn(value) ? value : null;
+      }
+    }
+    return null;
+  }
+
+  /** Tells whether a value is that of a column, perhaps as a longer integer, which raises no error. */
+  private static boolean isColumn(Expression value) {
+    return value instanceof AttributeReference
+        || value instanceof Cast cast && Words.widens(cast.child().dataType(), cast.dataType()) && isColumn(cast.child());
+  }
+
+  /** Returns all values of a key of a plan, or more, where its rows stand in the plan; else null. */
+  private static Set<Object> values(Expression key, LogicalPlan plan) {
+    if (!isColumn(key)) {
+      return null;
+    }
+    IndexedAnswer answer = IndexedAnswer.of(plan);
+    if (answer != null) {
+      return isOf(key, plan) ? values(key, answer, (LogicalRelation) plan) : null;
+    }
+    if (plan instanceof Join join) {
+      boolean isLeft = key.references().subsetOf(join.left().outputSet());
+      return keeps(join.joinType(), isLeft) ? values(key, isLeft ? join.left() : join.right()) : null;
+    }
+    Expression shown = below(plan, key);
+    return shown == null ? null : values(shown, plan.children().apply(0));
+  }
+
+  private static Set<Object> values(Expression key, IndexedAnswer answer, LogicalRelation relation) {
+    List<Expression> shown = List.of(key);
+    var projected = new InterpretedMutableProjection(IndexedAnswer.seq(shown), columns(relation));
+    Set<Object> values = new LinkedHashSet<>();
+    for (InternalRow row : answer.rows) {
+      Object value = projected.apply(row).get(0, key.dataType());
+      if (value != null) {
+        values.add(value);
+      }
+    }
+    return values;
+  }
+
+  @SuppressWarnings({"unchecked", "rawtypes"})
+  private static scala.collection.immutable.Seq<Attribute> columns(LogicalRelation relation) {
+    return (scala.collection.immutable.Seq) relation.output();
+  }
+}

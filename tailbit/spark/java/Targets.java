@@ -1,0 +1,145 @@
+package io.tailbit.spark;
+
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import org.apache.spark.sql.catalyst.expressions.IsNotNull;
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import scala.Function1;
+import scala.jdk.javaapi.CollectionConverters;
+import scala.runtime.AbstractPartialFunction;
+import scala.runtime.BoxedUnit;
+
+/**
+ * The scans of a plan and its subqueries, each with its topmost filters and the aggregate over them.
+ *
+ * Small tables with filters come first: what is answered of them says, by joins, which rows of the others are wanted.
+ */
+final class Targets {
+  private static final Comparator<Scan> SELECTIVE_AND_SMALL_FIRST =
+      Comparator.comparing((Scan scan) -> scan.filters().stream().allMatch(filter -> filter instanceof IsNotNull))
+          .thenComparing(Scan::bytes);
+
+  private Targets() {}
+
+  /**
+   * What is put in the place of a scan, and of what filters and aggregates it; the same plan leaves it as it is.
+   * `place`: of the scan in the plan, among those of its kind.
+   */
+  interface Change {
+    LogicalPlan of(LogicalPlan plan, Scan scan, int place);
+  }
+
+  /** What a scan is below some filters and projections, or null. */
+  interface Kind {
+    Scan below(LogicalPlan plan);
+  }
+
+  /** Returns a plan in which the scans of a kind are changed, one after the other. */
+  static LogicalPlan changed(LogicalPlan query, Kind kind, Change change) {
+    LogicalPlan changed = query;
+    List<LogicalRelation> relations = relations(query, kind);
+    List<LogicalRelation> smallFirst = new ArrayList<>(relations);
+    smallFirst.sort(Comparator.comparing(relation -> scanOf(query, relation, kind), SELECTIVE_AND_SMALL_FIRST));
+    for (LogicalRelation relation : smallFirst) {
+      List<LogicalPlan> path = path(changed, relation);
+      LogicalPlan top = top(path, relation, kind);
+      if (top != null) {
+        Scan scan = kind.below(top instanceof Aggregate aggregate ? aggregate.child() : top);
+        boolean isOnce = occurrences(changed, relation) == 1;
+        LogicalPlan answer = change.of(top, isOnce ? scan.implied(JoinKeys.of(path)) : scan, relations.indexOf(relation));
+        changed = answer == top ? changed : changed.transformDownWithSubqueries(new Replaced(top, answer));
+      }
+    }
+    return changed;
+  }
+
+  /** Returns the scan of a relation of a plan, with its filters. */
+  private static Scan scanOf(LogicalPlan query, LogicalRelation relation, Kind kind) {
+    LogicalPlan top = top(path(query, relation), relation, kind);
+    return kind.below(top instanceof Aggregate aggregate ? aggregate.child() : top == null ? relation : top);
+  }
+
+  /** Returns the scanned relations of a plan, each once, in the order of the plan. */
+  private static List<LogicalRelation> relations(LogicalPlan query, Kind kind) {
+    List<LogicalRelation> relations = new ArrayList<>();
+    query.foreachWithSubqueries(
+        node -> {
+          boolean isNew = node instanceof LogicalRelation && relations.stream().noneMatch(seen -> seen == node);
+          if (isNew && kind.below(node) != null) {
+            relations.add((LogicalRelation) node);
+          }
+          return BoxedUnit.UNIT;
+        });
+    return relations;
+  }
+
+  /** Returns the nodes from the root of a plan, or of a subquery of it, to a relation; empty where there is none. */
+  private static List<LogicalPlan> path(LogicalPlan plan, LogicalRelation relation) {
+    List<LogicalPlan> path = new ArrayList<>();
+    if (plan == relation) {
+      path.add(plan);
+      return path;
+    }
+    for (LogicalPlan child : CollectionConverters.asJava(plan.children())) {
+      List<LogicalPlan> below = path(child, relation);
+      if (!below.isEmpty()) {
+        path.add(plan);
+        path.addAll(below);
+        return path;
+      }
+    }
+    for (LogicalPlan subquery : CollectionConverters.asJava(plan.subqueries())) {
+      List<LogicalPlan> below = path(subquery, relation);
+      if (!below.isEmpty()) {
+        return below;
+      }
+    }
+    return path;
+  }
+
+  /** Returns the topmost node of a path that filters or aggregates a relation alone, or null. */
+  private static LogicalPlan top(List<LogicalPlan> path, LogicalRelation relation, Kind kind) {
+    for (LogicalPlan node : path) {
+      Scan scan = kind.below(node instanceof Aggregate aggregate ? aggregate.child() : node);
+      if (scan != null && scan.relation() == relation) {
+        return node;
+      }
+    }
+    return null;
+  }
+
+  private static int occurrences(LogicalPlan plan, LogicalRelation relation) {
+    int[] number = {0};
+    plan.foreachWithSubqueries(
+        node -> {
+          number[0] += node == relation ? 1 : 0;
+          return BoxedUnit.UNIT;
+        });
+    return number[0];
+  }
+
+  /** Puts a plan in the place of a node. */
+  private static final class Replaced extends AbstractPartialFunction<LogicalPlan, LogicalPlan> {
+    private final LogicalPlan node;
+    private final LogicalPlan answer;
+
+    Replaced(LogicalPlan node, LogicalPlan answer) {
+      this.node = node;
+      this.answer = answer;
+    }
+
+    @Override
+    public boolean isDefinedAt(LogicalPlan plan) {
+      return plan == node;
+    }
+
+    @Override
+    @SuppressWarnings("unchecked")
+    public <A extends LogicalPlan, B> B applyOrElse(A plan, Function1<A, B> otherwise) {
+      return plan == node ? (B) answer : otherwise.apply(plan);
+    }
+  }
+}

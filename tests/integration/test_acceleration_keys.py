@@ -1,0 +1,116 @@
+"""Aggregates over expressions of indexed columns are told by the number of rows of each key."""
+
+from __future__ import annotations
+
+import duckdb
+import pytest
+from deltalake import write_deltalake
+
+from support.acceleration import rows_of
+from support.spark_session import session_settings
+from support.tables import index_of
+from tailbit.spark.acceleration import Acceleration
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Six files in three partitions."""
+    path = str(tmp_path_factory.mktemp("keys") / "table")
+    rows = duckdb.sql(
+        "SELECT range id, DATE '2019-11-20' + (range % 800)::INT AS d,"
+        " to_timestamp(1577836800 + (range % 90) * 40000) t,"
+        " if(range % 17 = 0, NULL, 'Mode ' || range % 7) AS mode,"
+        " if(range % 19 = 0, NULL, (range % 23)::INT) n,"
+        " (range % 5)::SMALLINT s, range % 3 part, range::DOUBLE x FROM range(3000)"
+    ).fetch_arrow_table()
+    for number in range(2):
+        half = rows.slice(number * 1500, 1500)
+        write_deltalake(path, half, mode="append", partition_by=["part"])
+    index_of(path, ["d", "t", "mode", "n", "s"])
+    return path
+
+
+TOLD = {
+    "year(d), count(*)": "GROUP BY 1",
+    "date_trunc('MONTH', d), count(*)": "GROUP BY 1",
+    "trunc(d, 'quarter') q, count(*), min(d), max(d)": "GROUP BY q ORDER BY q LIMIT 3",
+    "extract(DAYOFWEEK FROM d), count(1)": "WHERE mode = 'Mode 3' GROUP BY 1",
+    "year(d), quarter(d), count(*)": "GROUP BY 1, 2 HAVING count(*) > 250",
+    "date_trunc('hour', t), count(*)": "WHERE n < 9 GROUP BY 1",
+    "CASE WHEN mode = 'Mode 1' THEN 'air' WHEN mode IS NULL THEN 'none' END m, count(*)": "GROUP BY 1",
+    "substring(mode, 6, 1), n % 2, count(*)": "GROUP BY 1, 2",
+    "lower(mode), count(n), count(DISTINCT n)": "GROUP BY 1",
+    "part + 1, max(n), min(mode)": "GROUP BY 1",
+    "mode, count(n)": "GROUP BY mode",
+    "mode, sum(n), sum(CASE WHEN s = 1 THEN 1 ELSE 0 END)": "GROUP BY mode",
+    "date_format(d, 'yyyy-MM'), count(*) FILTER (WHERE n > 11)": "GROUP BY 1",
+    "count(DISTINCT year(d)), count_if(mode = 'Mode 1'), sum(s)": "",
+    "count(DISTINCT year(d)), sum(n), count(CASE WHEN n > 3 THEN 1 END)": "WHERE mode = 'no such'",
+    "year(d) + n, count(*)": "WHERE n = 3 GROUP BY year(d) + n",
+    "coalesce(mode, 'none'), count(*)": "WHERE year(d) = 2020 GROUP BY 1",
+    "count(n), count(*), max(s + n)": "WHERE d > DATE'2020-03-03'",
+}
+
+
+@pytest.mark.parametrize("shown", TOLD)
+def test_an_aggregate_over_keys_is_told_without_a_row(
+    accelerated: Acceleration, path: str, shown: str
+) -> None:
+    spark, statement = accelerated._spark, f"SELECT {shown} FROM delta.`{path}` {TOLD[shown]}"
+    assert rows_of(spark, statement) == rows_of(spark, statement, enabled=False)
+    (scan,) = accelerated.last()
+    assert scan.served in ("groups", "counts"), scan
+
+
+LEFT = {
+    "sum(x), year(d)": "GROUP BY 2",
+    "year(d), avg(n)": "GROUP BY 1",
+    "year(d), count(*)": "WHERE x > 5 GROUP BY 1",
+    "id % 7, count(*)": "GROUP BY 1",
+    "year(d), collect_set(n)": "GROUP BY 1",
+    "sum(cast(n AS bigint) * 4000000000000000)": "WHERE n = 1",
+    "year(d), first(mode)": "GROUP BY 1",
+    "sum(DISTINCT n)": "",
+}
+
+
+@pytest.mark.parametrize("shown", LEFT)
+def test_an_aggregate_that_keys_do_not_tell_is_left_to_spark(
+    accelerated: Acceleration, path: str, shown: str
+) -> None:
+    spark, statement = accelerated._spark, f"SELECT {shown} FROM delta.`{path}` {LEFT[shown]}"
+    if "collect_set" not in shown and "first" not in shown:
+        assert rows_of(spark, statement) == rows_of(spark, statement, enabled=False)
+    else:
+        rows_of(spark, statement)
+    (scan,) = accelerated.last()
+    assert scan.served not in ("groups", "counts"), scan
+
+
+@pytest.mark.parametrize("zone", ["America/New_York", "Asia/Kathmandu"])
+def test_parts_of_times_are_those_of_the_session(accelerated: Acceleration, path: str, zone: str) -> None:
+    statement = f"SELECT date_trunc('day', t), hour(t), count(*) FROM delta.`{path}` GROUP BY 1, 2"
+    with session_settings(accelerated._spark, {"spark.sql.session.timeZone": zone}):
+        rows = rows_of(accelerated._spark, statement)
+        assert rows == rows_of(accelerated._spark, statement, enabled=False)
+    assert [scan.served for scan in accelerated.last()] == ["groups"]
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_an_expression_that_raises_does_so_when_it_runs_and_as_for_rows(
+    accelerated: Acceleration, path: str, ansi: str
+) -> None:
+    spark, statement = (
+        accelerated._spark,
+        f"SELECT cast(mode AS int), count(*) FROM delta.`{path}` GROUP BY 1",
+    )
+    outcomes = []
+    with session_settings(spark, {"spark.sql.ansi.enabled": ansi}):
+        for enabled in (True, False):
+            frame_of = spark.sql(f"EXPLAIN {statement}").collect()
+            assert frame_of
+            try:
+                outcomes.append(str(rows_of(spark, statement, enabled)))
+            except Exception as error:
+                outcomes.append(str(getattr(error, "getCondition", lambda: "")()))
+    assert outcomes[0] == outcomes[1]
