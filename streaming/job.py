@@ -134,7 +134,7 @@ def run(
     """
     life, supervision = Liveness("reading the table and the index"), supervision or Supervision()
     in_process = once and master is None and not is_submitted()
-    master = master or DEFAULT_MASTER
+    master = DEFAULT_MASTER if master is None else master
     _ready(master, in_process)
     with (
         _harmless_before_a_query(life),

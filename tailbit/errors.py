@@ -3,3 +3,4 @@
 from __future__ import annotations
 
 from tailbit.base.errors import *  # noqa: F403
+from tailbit.base.errors import __getattr__  # noqa: F401

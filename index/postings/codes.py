@@ -31,7 +31,7 @@ from tailbit.tables.arrow import arrow_array, numpy_of
 from tailbit.tables.cache import Cache, share
 from tailbit.tables.positions import BitPositions, bitmap_of, positions_in
 
-CODES_BYTES = share(7 / 32)
+CODES_BYTES = share(21 / 128)
 """Bytes of codes by position that one process keeps."""
 
 CODES: Cache[tuple[str, str], SegmentCodes] = Cache(CODES_BYTES)

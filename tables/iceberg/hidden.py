@@ -38,7 +38,7 @@ _POSITION = Column(("pos",), ("pos",), DataType("long"), field_ids=(_POSITION_ID
 _NAN_BITS = np.float64("nan").view(np.int64)
 _LARGEST_ROW = (1 << 32) - 1
 
-_POSITIONS: Cache[tuple[Storage, str, str], Mapping[str, BitMap]] = Cache(share(1 / 64))
+_POSITIONS: Cache[tuple[Storage, str, str], Mapping[str, BitMap]] = Cache(share(1 / 128))
 """Positions by path of data file, by storage, location of the table and path of the position delete file."""
 _EQUAL: Cache[tuple[Storage, str], tuple[frozenset[str], BitMap]] = Cache(share(1 / 128))
 """The rows that equality delete files hide, by storage and data file: a later question adds to them."""

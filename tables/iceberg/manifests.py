@@ -58,8 +58,8 @@ ENTRIES = pa.schema(
 )
 """The live entries of a manifest; paths are below the root. `concerns`: the data file of a delete file."""
 
-_ENTRIES: Cache[tuple[Storage, str, str], pa.Table] = Cache(share(1 / 16))
-_LISTS: Cache[tuple[Storage, str, str], tuple[Manifest, ...]] = Cache(share(1 / 64))
+_ENTRIES: Cache[tuple[Storage, str, str], pa.Table] = Cache(share(1 / 32))
+_LISTS: Cache[tuple[Storage, str, str], tuple[Manifest, ...]] = Cache(share(1 / 128))
 _A_MANIFEST = 512
 _DAMAGE = (
     *(MalformedLogError, KeyError, IndexError, TypeError, AttributeError, ValueError, OverflowError),

@@ -46,7 +46,7 @@ def tables(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, st
     for name, statement in TABLES.items():
         path, files = str(folder / name), 10 if name == "fact" else 2
         for number in range(files):
-            rows = duckdb.sql(statement).fetch_arrow_table()
+            rows = duckdb.sql(statement).to_arrow_table()
             write_deltalake(path, rows.take(list(range(number, len(rows), files))), mode="append")
         spark.sql(f"CREATE OR REPLACE TEMP VIEW {name} AS SELECT * FROM delta.`{path}`")
         index_of(path, INDEXED[name])

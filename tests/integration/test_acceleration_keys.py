@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import duckdb
+import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
@@ -22,7 +23,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> str:
         " if(range % 17 = 0, NULL, 'Mode ' || range % 7) AS mode,"
         " if(range % 19 = 0, NULL, (range % 23)::INT) n,"
         " (range % 5)::SMALLINT s, range % 3 part, range::DOUBLE x FROM range(3000)"
-    ).fetch_arrow_table()
+    ).to_arrow_table()
     for number in range(2):
         half = rows.slice(number * 1500, 1500)
         write_deltalake(path, half, mode="append", partition_by=["part"])
@@ -114,3 +115,49 @@ def test_an_expression_that_raises_does_so_when_it_runs_and_as_for_rows(
             except Exception as error:
                 outcomes.append(str(getattr(error, "getCondition", lambda: "")()))
     assert outcomes[0] == outcomes[1]
+
+
+@pytest.fixture(scope="module")
+def signed_path(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Zeros of both signs, NaN and NULL, as FLOAT and DOUBLE, and texts that differ in spaces."""
+    path = str(tmp_path_factory.mktemp("signed") / "table")
+    numbers = [0.0, -0.0, float("nan"), None, 0.1, -1.5] * 50
+    texts = ["a", "a ", "A", "", None, "é"] * 50
+    rows = pa.table(
+        {
+            "x": pa.array(numbers, pa.float64()),
+            "f": pa.array(numbers, pa.float32()),
+            "s": pa.array(texts),
+            "n": pa.array(range(300), pa.int32()),
+        }
+    )
+    write_deltalake(path, rows)
+    index_of(path, ["x", "f", "s", "n"])
+    return path
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        *("cast(x AS STRING)", "cast(f AS STRING)", "signum(x)", "try_divide(1, x)", "concat(x, '')"),
+        *("s || '.'", "hex(s)", "x = 0, s", "abs(f)", "-x", "array(x)", "n > 7, cast(x AS STRING)"),
+    ],
+)
+def test_what_keys_hold_alike_is_told_apart_as_in_the_rows(
+    accelerated: Acceleration, signed_path: str, shown: str
+) -> None:
+    columns = ", ".join(str(place + 1) for place in range(shown.replace("('", "").count(", ") + 1))
+    columns = "1" if "(" in shown and not shown.startswith("n") else columns
+    statement = f"SELECT {shown}, count(*) FROM delta.`{signed_path}` GROUP BY {columns}"
+    spark = accelerated._spark
+    assert rows_of(spark, statement) == rows_of(spark, statement, enabled=False)
+
+
+@pytest.mark.parametrize(
+    "shown", ["min(cast(x AS STRING))", "max(cast(f AS STRING))", "count(DISTINCT cast(x AS STRING))"]
+)
+def test_extremes_of_expressions_see_the_sign_of_zero(
+    accelerated: Acceleration, signed_path: str, shown: str
+) -> None:
+    statement = f"SELECT {shown} FROM delta.`{signed_path}` WHERE x = 0"
+    assert rows_of(accelerated._spark, statement) == rows_of(accelerated._spark, statement, enabled=False)

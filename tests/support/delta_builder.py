@@ -66,6 +66,11 @@ def schema_json(schema: pa.Schema) -> Action:
     return {"type": "struct", "fields": [field_json(f) for f in schema]}
 
 
+def _spelled(name: str) -> str:
+    """A path in a log as writers spell it: characters beyond ASCII stand as they are."""
+    return "".join(one if ord(one) > 0xA0 else quote(one, safe="/=:;!~'()*@&+$,") for one in name)
+
+
 @dataclass
 class DeltaBuilder:
     """Writes a Delta table; `live` is what a reader must see, by path as written in the log."""
@@ -176,7 +181,7 @@ class DeltaBuilder:
         target.parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(table, target, **options)
         found = target.stat()
-        path = "file://" + quote(str(target)) if absolute else quote(name, safe="/=:")
+        path = "file://" + quote(str(target)) if absolute else _spelled(name)
         add: Action = {
             "path": path,
             "partitionValues": partition or {},

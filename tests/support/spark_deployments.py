@@ -42,7 +42,11 @@ def delta_jars() -> list[str]:
 def _daemon(folder: Path, said: str, command: list[str], options: str = JAVA) -> Iterator[None]:
     """A process of Spark that is at work once its log says so."""
     log = folder / f"{said.split()[0]}.log"
-    variables = HERE | {"SPARK_DAEMON_JAVA_OPTS": JAVA, "SPARK_SUBMIT_OPTS": options}
+    variables = HERE | {
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_DAEMON_JAVA_OPTS": JAVA,
+        "SPARK_SUBMIT_OPTS": options,
+    }
     with running(command, log, variables) as process:
 
         def ended() -> str | None:
@@ -113,7 +117,8 @@ class Server:
         packages = next(Path(_connect_client()).parents[1].glob("lib/python*/site-packages"))
         script = str(Path(__file__).with_name("connect_changes.py"))
         command = [sys.executable, script, f"sc://127.0.0.1:{self.connect}", str(packages), str(table)]
-        ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=HANG_S)
+        ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANG_S)
+        assert ran.returncode == 0, ran.stderr
         told: list[str] = json.loads(ran.stdout.splitlines()[-1])
         return told
 

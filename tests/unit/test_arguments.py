@@ -66,6 +66,11 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> str:
     return path
 
 
+def prepared(path: Any, columns: Any, index: Any, checkpoint: Any, trigger: Any, storage_options: Any) -> Any:
+    """What a run prepares, by the arguments that its caller gives."""
+    return prepare(path, columns, index, checkpoint, trigger, storage_options)
+
+
 def calls(path: str) -> Iterator[tuple[str, Callable[..., Any], dict[str, Any]]]:
     """Every public callable with arguments that are right; each is made wrong in its turn."""
     opened = tailbit.open(path)
@@ -135,7 +140,7 @@ def calls(path: str) -> Iterator[tuple[str, Callable[..., Any], dict[str, Any]]]
     yield "to_millis", to_millis, {"when": "2026-01-01", "zone": "UTC"}
     yield (
         "prepare",
-        prepare,
+        prepared,
         {
             "path": path,
             "columns": ["v"],
@@ -143,7 +148,6 @@ def calls(path: str) -> Iterator[tuple[str, Callable[..., Any], dict[str, Any]]]
             "checkpoint": None,
             "trigger": "1s",
             "storage_options": None,
-            "anew": False,
         },
     )
 

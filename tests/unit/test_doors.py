@@ -26,6 +26,8 @@ SPEAKS = {
     "tailbit/outputs/delta_view.py": "the same",
     "tailbit/spark/__init__.py": "compares its views with those of Delta",
     "tailbit/spark/acceleration.py": "Spark reads Delta tables, whose scans the index accelerates",
+    "tailbit/spark/answering/costs.py": "the same",
+    "tailbit/spark/answering/request.py": "the same",
     "tailbit/spark/fresh.py": "the same",
     "tailbit/spark/functions.py": "names plain SQL on Delta tables in place of functions that are gone",
     "tailbit/spark/jar.py": "compiles against Delta's jar",

@@ -23,7 +23,18 @@ from tailbit.index.write.plan import TaskLimits
 from tailbit.index.write.work import BuildTask, TaskResult
 from tailbit.streaming.filling.fill_thread import FillThread
 from tailbit.streaming.filling.filler import Filler
+from tailbit.streaming.life import watchdog
+from tailbit.streaming.life.processes import below_this
 from tailbit.streaming.life.watchdog import DRAIN_S, GRACE_S, LAST_ACT_S, Supervision, Watchdog
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes that other tests have left below this one, such as a Java, are not those of a run."""
+    others = {process.pid for process in below_this()}
+    monkeypatch.setattr(
+        watchdog, "below_this", lambda: [process for process in below_this() if process.pid not in others]
+    )
 
 
 class Watched:
