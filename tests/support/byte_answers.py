@@ -6,12 +6,12 @@ import json
 import struct
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import unquote_to_bytes
 
 from pyroaring import BitMap, BitMap64
 
 from tailbit.tables.delta.deletion_vectors import DeletionVector
 from tailbit.tables.delta.log.checkpoint import CheckpointState
+from tailbit.tables.delta.paths import file_path
 from tailbit.tables.model import FileSlice
 from tailbit.tables.vector_frame import PORTABLE_MAGIC
 
@@ -24,8 +24,8 @@ def json_actions(data: bytes) -> Iterator[tuple[str, Any]]:
 
 
 def decoded(path: str) -> str:
-    text = unquote_to_bytes(path).decode()
-    return "/" + text[5:].lstrip("/") if path.startswith("file:") else text
+    """The path of a file by its URI; Spark and deltalake judge which URIs are one file, in other tests."""
+    return file_path(path, "commit")
 
 
 def logical_file(body: dict[str, Any]) -> str:
