@@ -14,13 +14,16 @@ import orjson
 import pyarrow as pa
 
 from tailbit.base.errors import MalformedLogError, UnsupportedFeatureError
+from tailbit.tables import compute as pc
 from tailbit.tables.iceberg.hidden import FIELDS, Delete
-from tailbit.tables.iceberg.manifests import EQUALITY
+from tailbit.tables.iceberg.manifests import EQUALITY, STATS
 from tailbit.tables.iceberg.metadata import TableMetadata
 from tailbit.tables.iceberg.schema import fields_by_id
 
 HIDDEN = pa.struct([(name, pa.string()) for name in FIELDS])
 _PATH_ID = 2147483546
+_DECISIVE = ("spec", "sequence", "partition")
+"""What of the statistics of a data file decides which deletes apply to it."""
 _EVERYWHERE = (-1, ())
 """The partition of equality deletes of an unpartitioned spec, which apply to files of every spec."""
 Partition = tuple[int, tuple[Any, ...]]
@@ -113,7 +116,9 @@ class Deletes:
         """Return the stored deletes that apply to each data file; null if there are none."""
         if not self:
             return pa.nulls(entries.num_rows, HIDDEN)
-        rows = zip(entries["path"].to_pylist(), entries["stats"].to_pylist(), strict=True)
+        named = [pc.struct_field(entries["stats"], [STATS.get_field_index(name)]) for name in _DECISIVE]
+        stats = (dict(zip(_DECISIVE, row, strict=True)) for row in zip(*map(_listed, named), strict=True))
+        rows = zip(entries["path"].to_pylist(), stats, strict=True)
         return pa.array([self._stored(path, self._applying(path, stats)) for path, stats in rows], HIDDEN)
 
     def _applying(self, path: str, stats: Mapping[str, Any]) -> list[Delete]:
@@ -143,6 +148,11 @@ class Deletes:
             "identities": sorted(self._metadata.identities) if keys else [],
         }
         return {"id": hashlib.sha256(applied).hexdigest()[:32], "plan": orjson.dumps(plan).decode()}
+
+
+def _listed(column: pa.ChunkedArray) -> list[Any]:
+    values: list[Any] = column.to_pylist()
+    return values
 
 
 def _partition(stats: Mapping[str, Any]) -> Partition:

@@ -254,7 +254,8 @@ class IcebergTable(Table):
     def took_back(self, covered: Fingerprint) -> bool:
         """Return whether a snapshot was rolled back or expired: a path never gets other contents."""
         versions = self._look()
-        return covered.table_id == versions.metadata.uuid and versions.place(covered.version) is None
+        is_same = covered.table_id == versions.metadata.uuid
+        return is_same and versions.took_back(covered.version, covered.sha256)
 
     def group_of(self, snapshot: Snapshot, slice_: FileSlice) -> GroupOfFile:
         """Return the folder of a data file, relative to the root, and its path."""

@@ -124,14 +124,25 @@ class Versions:
 
     def digest(self, version: Version) -> str | None:
         """Return a hash that identifies a version of the line; None for any other version."""
-        if self.is_empty(version):
-            text = "before the first snapshot"
-        elif self.place(version) is None:
+        in_line = self.place(version) is not None or self.is_empty(version)
+        return self._digest(version) if in_line else None
+
+    def took_back(self, version: Version, digest: str) -> bool:
+        """Return whether a version has left the line, and values of its files are read as before.
+
+        A path never gets other contents, but under another name mapping the values of a file may be others;
+        of an expired snapshot nobody knows the mapping any more.
+        """
+        if self.place(version) is not None or self.is_empty(version):
+            return False
+        now = self._digest(version)
+        return now == digest if now is not None else not self.metadata.name_mapping
+
+    def _digest(self, version: Version) -> str | None:
+        entry = self.entry(version)
+        if entry is None and not self.is_empty(version):
             return None
-        else:
-            entry = self.entry(version)
-            assert entry is not None
-            text = f"{entry.id} {entry.manifest_list} {entry.manifests}"
+        text = f"{entry.id} {entry.manifest_list} {entry.manifests}" if entry else "before the first snapshot"
         return hashlib.sha256(f"{text} {self.metadata.name_mapping}".encode()).hexdigest()
 
 

@@ -599,3 +599,24 @@ def test_the_command_line_takes_ids_branches_and_tags(berg: Berg) -> None:
         assert CliRunner().invoke(cli, ["count", berg.path, "--version", name]).output == "3\n"
     refused = CliRunner().invoke(cli, ["count", berg.path, "--version", "nothing"])
     assert isinstance(refused.exception, VersionNotFoundError)
+
+
+def test_a_rollback_under_another_name_mapping_is_no_rollback_of_the_same_values(berg: Berg) -> None:
+    table = open_table(berg.path)
+    covered = table.fingerprint(table.head())
+    assert covered is not None
+    berg.builder.set_current(berg.ids[0])
+    berg.builder.commit()
+    assert table.took_back(covered)
+    berg.builder.properties["schema.name-mapping.default"] = '[{"field-id": 1, "names": ["x"]}]'
+    berg.builder.commit()
+    assert not table.took_back(covered)
+
+
+def test_an_expired_snapshot_counts_as_taken_back_where_no_name_mapping_may_have_changed(berg: Berg) -> None:
+    table = open_table(berg.path)
+    covered = table.fingerprint(table.version_named(str(berg.ids[0])))
+    assert covered is not None
+    berg.builder.snapshots = berg.builder.snapshots[1:]
+    berg.builder.commit()
+    assert table.took_back(covered)
