@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from tailbit.tables import compute as pc
+from tailbit.tables.arrow import arrow_array
 from tailbit.tables.file_list import FileList, stored_schema
 from tailbit.tables.iceberg.hidden import FIELDS, DeletedRows
 from tailbit.tables.iceberg.manifests import STATS
@@ -53,10 +55,12 @@ class IcebergFiles(FileList):
             "counted": entries["rows"],
             "partition": pc.take(empty, pa.repeat(pa.scalar(0, pa.int64()), count)),
             "hidden": hidden,
-            "stats": entries["stats"],
-            "origin": pa.nulls(count, pa.int64()),
+            "stats": pa.nulls(count, STATS),
+            "origin": arrow_array(np.arange(count)),
         }
-        return cls.sorted(pa.table([arrays[field.name] for field in STORED], schema=STORED), file)
+        stored = pa.table([arrays[field.name] for field in STORED], schema=STORED)
+        # Statistics are most of the bytes, and a question that needs none must not sort them.
+        return cls.sorted(stored, file, lambda: entries["stats"])
 
     def _hidden_ids(self, stored: pa.ChunkedArray) -> pa.ChunkedArray:
         return pc.struct_field(stored, [FIELDS.index("id")])

@@ -6,7 +6,8 @@ left out. Source: Iceberg specification, Manifest Lists, Manifests, Sequence Num
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -14,13 +15,14 @@ import pyarrow as pa
 
 from tailbit.base.errors import MalformedLogError, UnsupportedFeatureError
 from tailbit.tables import compute as pc
+from tailbit.tables.ahead import in_order
 from tailbit.tables.arrow import arrow_array, arrow_scalar, numpy_of
 from tailbit.tables.cache import Cache, share
 from tailbit.tables.iceberg.avro import Records, read_records
 from tailbit.tables.iceberg.by_polars import is_loaded
 from tailbit.tables.iceberg.metadata import PartitionField, SnapshotEntry, TableMetadata
 from tailbit.tables.iceberg.paths import Location
-from tailbit.tables.storage import Storage
+from tailbit.tables.storage import Storage, at_once
 
 DATA, POSITIONS, EQUALITY = 0, 1, 2
 """The contents of the file of an entry."""
@@ -144,9 +146,7 @@ def entries_of(storage: Storage, metadata: TableMetadata, manifests: Sequence[Ma
     }
     alike: dict[object, list[tuple[Manifest, Records]]] = {}
     unread = [manifest for manifest, table in tables.items() if table is None]
-    for manifest in unread:
-        data, quickly = _bytes(storage, manifest.path), is_loaded() or len(unread) > _FEW
-        records = read_records(data, manifest.path, quickly)
+    for manifest, records in zip(unread, _read(storage, unread), strict=True):
         alike.setdefault((records.form or manifest.path, manifest.spec), []).append((manifest, records))
     for group in alike.values():
         try:
@@ -159,6 +159,22 @@ def entries_of(storage: Storage, metadata: TableMetadata, manifests: Sequence[Ma
                 (storage, metadata.location.text, manifest.path), table, table.nbytes
             )
     return [table for table in tables.values() if table is not None]
+
+
+def _read(storage: Storage, manifests: Sequence[Manifest]) -> Iterator[Records]:
+    """Yield the records of manifests, read and decoded on all cores if they are many."""
+    many = len(manifests) > _FEW
+    quickly = many or is_loaded()
+    if storage.remote:
+        return at_once(storage, [partial(_records, storage, m.path, quickly, True) for m in manifests])
+    if many:
+        return in_order(partial(_records, storage, m.path, quickly) for m in manifests)
+    return (_records(storage, m.path, quickly, True) for m in manifests)
+
+
+def _records(storage: Storage, path: str, quickly: bool, alone: bool) -> Records:
+    """Read the records of a manifest; `alone` (of `in_order`) is ignored."""
+    return read_records(_bytes(storage, path), path, quickly)
 
 
 def _named_entries(alone: tuple[Manifest, Records], storage: Storage, metadata: TableMetadata) -> pa.Table:
