@@ -23,7 +23,6 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.Metadata;
 import scala.jdk.javaapi.CollectionConverters;
-import scala.runtime.AbstractPartialFunction;
 
 /**
  * Counts of rows, of all or by some columns, least and greatest values and numbers of distinct ones, from bitmaps.
@@ -39,6 +38,7 @@ final class Counts {
 
   private final List<NamedExpression> results = new ArrayList<>();
   private final Question question;
+  private boolean isDeclined;
 
   private Counts(Question question) {
     this.question = question;
@@ -84,9 +84,8 @@ final class Counts {
   /** Tells whether the results are over grouping columns, the count and measures, and notes how they are. */
   private boolean tellsAll(Aggregate aggregate) {
     for (NamedExpression result : CollectionConverters.asJava(aggregate.aggregateExpressions())) {
-      Measures told = new Measures();
-      Expression changed = ((Expression) result).transformDown(told);
-      if (told.declined != null) {
+      Expression changed = ((Expression) result).transformDown(new NodeChange<Expression>(this::measured));
+      if (isDeclined) {
         return false;
       }
       boolean tellsAll =
@@ -120,27 +119,16 @@ final class Counts {
     return Values.rows(question.groups(names, List.copyOf(measures.keySet()), MOST_GROUPS), types, MOST_GROUPS);
   }
 
-  /** Puts the number of rows in the place of each count of all rows, and measures in that of others. */
-  private final class Measures extends AbstractPartialFunction<Expression, Expression> {
-    private Declined declined;
-
-    @Override
-    public boolean isDefinedAt(Expression expression) {
-      return expression instanceof AggregateExpression;
+  /** Returns the number of rows for a count of all rows, and a measure for others; null for what stays as it is. */
+  private Expression measured(Expression expression) {
+    if (!(expression instanceof AggregateExpression aggregated) || aggregated.filter().isDefined()) {
+      return null;
     }
-
-    @Override
-    @SuppressWarnings("unchecked")
-    public <A extends Expression, B> B applyOrElse(A expression, scala.Function1<A, B> otherwise) {
-      if (expression instanceof AggregateExpression aggregated && aggregated.filter().isEmpty()) {
-        try {
-          Attribute told = told(aggregated);
-          return told == null ? otherwise.apply(expression) : (B) told;
-        } catch (Declined refused) {
-          declined = refused;
-        }
-      }
-      return otherwise.apply(expression);
+    try {
+      return told(aggregated);
+    } catch (Declined refused) {
+      isDeclined = true;
+      return null;
     }
   }
 

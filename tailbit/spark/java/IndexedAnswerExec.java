@@ -14,7 +14,6 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.catalyst.planning.PhysicalOperation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.FilterExec;
-import org.apache.spark.sql.execution.LeafExecNode;
 import org.apache.spark.sql.execution.LocalTableScanExec;
 import org.apache.spark.sql.execution.ProjectExec;
 import org.apache.spark.sql.execution.SQLExecution;
@@ -22,10 +21,8 @@ import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.metric.SQLMetric;
 import org.apache.spark.sql.execution.metric.SQLMetrics;
-import scala.Function1;
 import scala.Option;
 import scala.collection.Iterator;
-import scala.collection.immutable.IndexedSeq;
 import scala.collection.immutable.Map;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
@@ -37,7 +34,7 @@ import scala.jdk.javaapi.CollectionConverters;
  * is not taken does not show. Below other operators Spark's own filter and projection do it, on executors, which need
  * no class of this one.
  */
-public final class IndexedAnswerExec extends SparkPlan implements LeafExecNode {
+public final class IndexedAnswerExec extends DriverLeafExec {
   private final transient LogicalPlan plan;
   private final transient LogicalRelation relation;
   private final transient IndexedAnswer answer;
@@ -48,10 +45,9 @@ public final class IndexedAnswerExec extends SparkPlan implements LeafExecNode {
   /** The rows that pass the filter, by Spark's own operators. */
   private final transient SparkPlan filtered;
 
-  private final Seq<Attribute> output;
-
   /** `plan`: filters and projections of the relation of an answer. */
   public IndexedAnswerExec(LogicalPlan plan) {
+    super(plan);
     this.plan = plan;
     var operation = PhysicalOperation.unapply(plan).get();
     relation = (LogicalRelation) operation._3();
@@ -60,22 +56,11 @@ public final class IndexedAnswerExec extends SparkPlan implements LeafExecNode {
     condition = CollectionConverters.asJava(operation._2()).stream().reduce(And::new).orElse(null);
     SparkPlan all = local(answer.rows);
     filtered = condition == null ? all : new FilterExec(condition, all);
-    output = plan.output();
   }
 
   @SuppressWarnings({"unchecked", "rawtypes"})
   private LocalTableScanExec local(List<InternalRow> rows) {
     return new LocalTableScanExec((Seq) relation.output(), IndexedAnswer.seq(rows), Option.empty());
-  }
-
-  /** Stands, where the operators above are sent to executors, for what gives the same columns. */
-  private Object writeReplace() {
-    return new LocalTableScanExec(output, IndexedAnswer.seq(List.of()), Option.empty());
-  }
-
-  @Override
-  public Seq<Attribute> output() {
-    return output;
   }
 
   @Override
@@ -109,7 +94,7 @@ public final class IndexedAnswerExec extends SparkPlan implements LeafExecNode {
     Seq<Attribute> columns = filtered.output();
     var passes = condition == null ? null : new InterpretedMutableProjection(IndexedAnswer.seq(List.of(condition)), columns);
     var projected = new InterpretedMutableProjection(expressions(shown), columns);
-    var packed = UnsafeProjection.create(expressions(output), output);
+    var packed = UnsafeProjection.create(expressions(output()), output());
     List<InternalRow> rows = new ArrayList<>();
     for (InternalRow row : answer.rows) {
       if (rows.size() >= most) {
@@ -158,45 +143,5 @@ public final class IndexedAnswerExec extends SparkPlan implements LeafExecNode {
     told.add("Location: " + answer.path());
     told.add("Rows: " + answer.rows.size());
     return CollectionConverters.asScala(told.iterator());
-  }
-
-  @Override
-  public Seq<SparkPlan> children() {
-    return IndexedAnswer.seq(List.of());
-  }
-
-  @Override
-  public SparkPlan mapChildren(Function1<SparkPlan, SparkPlan> change) {
-    return this;
-  }
-
-  @Override
-  public SparkPlan withNewChildrenInternal(IndexedSeq<SparkPlan> children) {
-    return this;
-  }
-
-  @Override
-  public int productArity() {
-    return 1;
-  }
-
-  @Override
-  public Object productElement(int place) {
-    return plan;
-  }
-
-  @Override
-  public boolean canEqual(Object other) {
-    return other instanceof IndexedAnswerExec;
-  }
-
-  @Override
-  public boolean equals(Object other) {
-    return other instanceof IndexedAnswerExec that && plan.equals(that.plan);
-  }
-
-  @Override
-  public int hashCode() {
-    return plan.hashCode();
   }
 }

@@ -31,7 +31,6 @@ import org.apache.spark.sql.types.IntegerType;
 import org.apache.spark.sql.types.ShortType;
 import scala.Option;
 import scala.jdk.javaapi.CollectionConverters;
-import scala.runtime.AbstractPartialFunction;
 
 /**
  * An aggregate over expressions of indexed columns, by the number of rows of each of their keys.
@@ -42,6 +41,8 @@ import scala.runtime.AbstractPartialFunction;
 final class KeyCounts {
   private final Attribute count = Counts.column("count", DataTypes.LongType);
 
+  private boolean tellsAll = true;
+
   private KeyCounts() {}
 
   /** Returns the aggregate over keys and their numbers of rows, or null where these do not tell it. */
@@ -51,10 +52,10 @@ final class KeyCounts {
     shown.removeIf(column -> !aggregate.references().contains(column.toAttribute()));
     List<Attribute> columns = new ArrayList<>(CollectionConverters.asJava(scan.relation().output()));
     columns.removeIf(column -> shown.stream().noneMatch(read -> ((Expression) read).references().contains(column)));
-    Weighted weighted = keys.new Weighted();
+    var weighted = new NodeChange<Expression>(keys::replacement);
     LogicalPlan changed = aggregate.mapExpressions(expression -> expression.transformUp(weighted));
     boolean isDeterministic = shown.stream().allMatch(column -> ((Expression) column).deterministic());
-    if (columns.isEmpty() || !weighted.tellsAll || !isDeterministic) {
+    if (columns.isEmpty() || !keys.tellsAll || !isDeterministic) {
       return null;
     }
     List<String> names = new ArrayList<>();
@@ -73,25 +74,14 @@ final class KeyCounts {
     return changed.withNewChildren(IndexedAnswer.seq(List.of(together)));
   }
 
-  /** Weighs each aggregate by the number of rows of a key. */
-  private final class Weighted extends AbstractPartialFunction<Expression, Expression> {
-    private boolean tellsAll = true;
-
-    @Override
-    public boolean isDefinedAt(Expression expression) {
-      return expression instanceof AggregateExpression;
+  /** Returns an aggregate weighed by the number of rows of a key, or null for what stays as it is. */
+  private Expression replacement(Expression expression) {
+    if (!(expression instanceof AggregateExpression aggregated)) {
+      return null;
     }
-
-    @Override
-    @SuppressWarnings("unchecked")
-    public <A extends Expression, B> B applyOrElse(A expression, scala.Function1<A, B> otherwise) {
-      if (!(expression instanceof AggregateExpression aggregated)) {
-        return otherwise.apply(expression);
-      }
-      Expression told = weighted(aggregated);
-      tellsAll &= told != null && expression.deterministic();
-      return told == null ? otherwise.apply(expression) : (B) told;
-    }
+    Expression told = weighted(aggregated);
+    tellsAll &= told != null && expression.deterministic();
+    return told;
   }
 
   /** Returns an aggregate over keys that is the one over their rows, or null. */

@@ -3,13 +3,12 @@ package io.tailbit.spark;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
+import java.util.stream.IntStream;
 import org.apache.spark.sql.catalyst.expressions.IsNotNull;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
-import scala.Function1;
 import scala.jdk.javaapi.CollectionConverters;
-import scala.runtime.AbstractPartialFunction;
 import scala.runtime.BoxedUnit;
 
 /**
@@ -40,17 +39,19 @@ final class Targets {
   /** Returns a plan in which the scans of a kind are changed, one after the other. */
   static LogicalPlan changed(LogicalPlan query, Kind kind, Change change) {
     LogicalPlan changed = query;
-    List<LogicalRelation> relations = relations(query, kind);
-    List<LogicalRelation> smallFirst = new ArrayList<>(relations);
-    smallFirst.sort(Comparator.comparing(relation -> scanOf(query, relation, kind), SELECTIVE_AND_SMALL_FIRST));
-    for (LogicalRelation relation : smallFirst) {
+    List<Scan> scans = relations(query, kind).stream().map(relation -> scanOf(query, relation, kind)).toList();
+    List<Integer> smallFirst = new ArrayList<>(IntStream.range(0, scans.size()).boxed().toList());
+    smallFirst.sort(Comparator.comparing(scans::get, SELECTIVE_AND_SMALL_FIRST));
+    for (int place : smallFirst) {
+      LogicalRelation relation = scans.get(place).relation();
       List<LogicalPlan> path = path(changed, relation);
       LogicalPlan top = top(path, relation, kind);
       if (top != null) {
-        Scan scan = kind.below(top instanceof Aggregate aggregate ? aggregate.child() : top);
+        Scan scan = below(top, kind);
         boolean isOnce = occurrences(changed, relation) == 1;
-        LogicalPlan answer = change.of(top, isOnce ? scan.implied(JoinKeys.of(path)) : scan, relations.indexOf(relation));
-        changed = answer == top ? changed : changed.transformDownWithSubqueries(new Replaced(top, answer));
+        LogicalPlan answer = change.of(top, isOnce ? scan.implied(JoinKeys.of(path)) : scan, place);
+        var replaced = new NodeChange<LogicalPlan>(node -> node == top ? answer : null);
+        changed = answer == top ? changed : changed.transformDownWithSubqueries(replaced);
       }
     }
     return changed;
@@ -59,7 +60,12 @@ final class Targets {
   /** Returns the scan of a relation of a plan, with its filters. */
   private static Scan scanOf(LogicalPlan query, LogicalRelation relation, Kind kind) {
     LogicalPlan top = top(path(query, relation), relation, kind);
-    return kind.below(top instanceof Aggregate aggregate ? aggregate.child() : top == null ? relation : top);
+    return below(top == null ? relation : top, kind);
+  }
+
+  /** Returns the scan below a node that filters or aggregates it, or null. */
+  private static Scan below(LogicalPlan node, Kind kind) {
+    return kind.below(node instanceof Aggregate aggregate ? aggregate.child() : node);
   }
 
   /** Returns the scanned relations of a plan, each once, in the order of the plan. */
@@ -103,7 +109,7 @@ final class Targets {
   /** Returns the topmost node of a path that filters or aggregates a relation alone, or null. */
   private static LogicalPlan top(List<LogicalPlan> path, LogicalRelation relation, Kind kind) {
     for (LogicalPlan node : path) {
-      Scan scan = kind.below(node instanceof Aggregate aggregate ? aggregate.child() : node);
+      Scan scan = below(node, kind);
       if (scan != null && scan.relation() == relation) {
         return node;
       }
@@ -119,27 +125,5 @@ final class Targets {
           return BoxedUnit.UNIT;
         });
     return number[0];
-  }
-
-  /** Puts a plan in the place of a node. */
-  private static final class Replaced extends AbstractPartialFunction<LogicalPlan, LogicalPlan> {
-    private final LogicalPlan node;
-    private final LogicalPlan answer;
-
-    Replaced(LogicalPlan node, LogicalPlan answer) {
-      this.node = node;
-      this.answer = answer;
-    }
-
-    @Override
-    public boolean isDefinedAt(LogicalPlan plan) {
-      return plan == node;
-    }
-
-    @Override
-    @SuppressWarnings("unchecked")
-    public <A extends LogicalPlan, B> B applyOrElse(A plan, Function1<A, B> otherwise) {
-      return plan == node ? (B) answer : otherwise.apply(plan);
-    }
   }
 }
