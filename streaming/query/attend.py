@@ -198,8 +198,7 @@ def attend(job: Job, stop: threading.Event, on_progress: OnProgress | None) -> b
     try:
         with spark_errors_named(job.prepared.checkpoint, job.batch.master):
             while job.query.isActive:
-                if job.heartbeat.lost is not None:
-                    raise job.heartbeat.lost
+                job.heartbeat.renew()
                 if stop.is_set():
                     job.control.ask_to_drain()
                 if job.control.drained:

@@ -92,12 +92,11 @@ def _bytes_left(prepared: Prepared, planner: Planner, start: Offset, end: Offset
 
 def _indexed(run: Run, batch: Batch, planner: Planner, start: Offset) -> bool:
     """Index batch by batch until nothing is left or the run is to stop; return False if damage was mended."""
-    number = 0
-    while not run.stop.is_set() and (end := planner.next(start)) != start:
-        batch.index_range(start, end, number)
-        start, number = end, number + 1
-        if run.heartbeat.lost is not None:
-            raise run.heartbeat.lost
+    for number, (begin, end) in enumerate(planner.batches(start)):
+        batch.index_range(begin, end, number)
+        run.heartbeat.renew()
+        if run.stop.is_set():
+            break
     mended = batch.merger.finish(2.0 if run.stop.is_set() else 60.0)
     if batch.merger.failure is not None:
         raise batch.merger.failure

@@ -7,7 +7,7 @@ cache: every answer follows from the log, the ledger and the offset that Spark p
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -101,6 +101,12 @@ class Planner:
             if end != start or self._frozen is not None or self._clock() >= deadline:
                 return end
             self._sleep(self._settings.poll_ms / 1000)
+
+    def batches(self, start: Offset) -> Iterator[tuple[Offset, Offset]]:
+        """Yield the start and the end of each batch from `start` on, until `next` finds nothing to do."""
+        while (end := self.next(start)) != start:
+            yield start, end
+            start = end
 
     def report(self) -> dict[str, Any] | None:
         """Return the head as an offset, with the lag behind it; None before the first poll."""

@@ -134,10 +134,8 @@ def build_again(table: Table, index: MetadataTable, builds: Builds | None = None
         limits = TaskLimits() if builds is None else TaskLimits(task_bytes=_TOLD_BYTES)
         build = heartbeat.builds.build(index.state.index_id, "build", PurePath(table.root).name)
         indexer = Indexer(table, index, limits, partial(_run_all, build), build=build)
-        start = planner.initial()
-        while (end := planner.next(start)) != start:
+        for start, end in planner.batches(planner.initial()):
             indexer.apply(start, end, Origin("repair"))
-            start = end
     finally:
         heartbeat.release()
     return None
