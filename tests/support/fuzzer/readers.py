@@ -1,8 +1,8 @@
-"""Random histories of Hudi tables as readers see them, at every version, without an index.
+"""Random histories of tables as readers see them, at every version, without an index.
 
-A reader that follows the table and a new one must show the files of the history's own account, hide the rows
-that it hides, and read its rows. Where the index is what may be wrong, `run.py` asks; a history costs an
-eighth of one there.
+A reader that follows the table, one that follows its net changes alone and a new one must show the columns
+and files of the history's own account and hide the rows that it hides. Where the index is what may be wrong,
+`run.py` asks; a history costs an eighth of one there.
 """
 
 from __future__ import annotations
@@ -12,22 +12,60 @@ import random
 import tempfile
 import traceback
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
 from itertools import islice
 
 import tailbit
 from support.fuzzer.asks import Version
+from support.fuzzer.built import BuiltHistory
 from support.fuzzer.hudi import HudiHistory
 from support.fuzzer.hudi_merged import MergedHistory
+from support.fuzzer.iceberg import IcebergHistory
 from support.fuzzer.model import State, path_of
 from support.fuzzer.run import Report
+from tailbit.errors import CommitGapError
+from tailbit.tables.model import FileSlice, Fingerprint, after
 from tailbit.tables.open import open_table
 from tailbit.tables.table import Table
 
-READ: dict[str, Callable[[str, random.Random], HudiHistory | MergedHistory]] = {
+Hidden = dict[str, frozenset[int]]
+"""The hidden rows of each file by its path."""
+
+AnyHistory = BuiltHistory | HudiHistory | MergedHistory | IcebergHistory
+
+READ: dict[str, Callable[[str, random.Random], AnyHistory]] = {
+    "built": BuiltHistory,
     "hudi": HudiHistory,
     "hudi-merged": MergedHistory,
+    "iceberg": IcebergHistory,
 }
+
+
+@dataclass
+class Copy:
+    """What is live and hidden at a head, kept by net changes alone as long as the table tells these."""
+
+    table: Table
+    hidden: Hidden = field(default_factory=dict)
+    covered: int = -1
+    proof: Fingerprint | None = None
+
+    def follow(self) -> None:
+        """Apply what has changed; begin anew where the history is another one or lacks commits."""
+        head, changes = self.table.head(), None
+        if self.proof is not None and self.table.fingerprint(self.covered) == self.proof:
+            with suppress(CommitGapError):
+                changes = self.table.changes(after(self.covered), head)
+        if changes is None:
+            self.hidden = shown(self.table, self.table.snapshot(head).files)
+        else:
+            assert [c.version for c in changes.commits] == [*self.table.versions(after(self.covered), head)]
+            gone = {change.path for change in changes.slices}
+            self.hidden = {path: rows for path, rows in self.hidden.items() if path not in gone}
+            self.hidden |= shown(self.table, (change.new for change in changes.slices if change.new))
+        self.covered, self.proof = head, self.table.fingerprint(head)
 
 
 class Readers:
@@ -40,11 +78,14 @@ class Readers:
 
     def go(self) -> None:
         """Follow the history, and then read every version anew, one of them with the values of the rows."""
-        followed = None
+        followed, copy = None, Copy(open_table(self.history.path))
         for _ in range(self.rng.randint(6, 14)):
             self.history.step()
             followed = followed or open_table(self.history.path)
             self.compare(followed, self.history.head(), "a reader that follows")
+            if self.rng.random() < 0.7:
+                copy.follow()
+                self.compare_hidden(copy.hidden, self.history.head(), "net changes")
         readable = self.history.readable()
         anew = open_table(self.history.path)
         for state in self.rng.sample(readable, len(readable)):
@@ -52,17 +93,21 @@ class Readers:
         self.compare_rows(self.rng.choice(readable))
 
     def compare(self, table: Table, state: State, reader: str) -> None:
-        """Compare the files of a version, and the rows hidden in each, with those of the account."""
+        """Compare columns and files of a version, and the rows hidden in each, with those of the account."""
         self.count += 1
-        shown = {
-            slice_.path: frozenset(slice_.hidden.read(table.storage)) if slice_.hidden else frozenset()
-            for slice_ in table.snapshot(state.version).files
-        }
+        snapshot = table.snapshot(state.version)
+        names = [column.name[0] for column in snapshot.schema.columns]
+        if names != [column.name for column in state.shape.fields]:
+            self.wrong.append(f"version {state.version}, {reader}: the columns {names}")
+        self.compare_hidden(shown(table, snapshot.files), state, reader)
+
+    def compare_hidden(self, hidden: Hidden, state: State, reader: str) -> None:
+        """Compare files and their hidden rows with those of the account."""
         wanted = {path_of(path): frozenset(live.hidden) for path, live in state.files.items()}
-        for path in sorted(shown.keys() | wanted.keys()):
-            if shown.get(path) != wanted.get(path):
+        for path in sorted(hidden.keys() | wanted.keys()):
+            if hidden.get(path) != wanted.get(path):
                 found = (
-                    f"{path} hides {_sorted(shown.get(path))}, and should hide {_sorted(wanted.get(path))}"
+                    f"{path} hides {_sorted(hidden.get(path))}, and should hide {_sorted(wanted.get(path))}"
                 )
                 self.wrong.append(f"version {state.version}, {reader}: {found}")
 
@@ -75,6 +120,14 @@ class Readers:
             self.wrong.append(f"version {version.version}: the row {found} should be {expected}")
         if len(rows) != len(wanted):
             self.wrong.append(f"version {version.version}: {len(rows)} rows in place of {len(wanted)}")
+
+
+def shown(table: Table, files: Iterable[FileSlice]) -> Hidden:
+    """Return the hidden rows of each file."""
+    return {
+        slice_.path: frozenset(slice_.hidden.read(table.storage)) if slice_.hidden else frozenset()
+        for slice_ in files
+    }
 
 
 def _sorted(rows: frozenset[int] | None) -> list[int] | None:
