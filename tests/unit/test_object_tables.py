@@ -17,7 +17,6 @@ from deltalake import write_deltalake
 pytest.importorskip("obstore", reason="obstore has no wheel for Python 3.10")
 
 import tailbit
-from support.claims import check_held
 from support.delta_builder import DeltaBuilder
 from support.drive import Drive
 from support.faulty_proxy import Fault, Proxy
@@ -29,6 +28,7 @@ from tailbit.checkpoints.claim import Claim
 from tailbit.checkpoints.lag import Backlog
 from tailbit.errors import (
     ForeignIndexError,
+    IndexerRunningError,
     NoConditionalPutError,
     NoIndexError,
     NotATableError,
@@ -80,8 +80,16 @@ def test_a_table_in_a_store_without_an_index_is_answered_as_on_disk(
     assert checked(table, written.path, s3_options).state == "absent"
 
 
+@pytest.fixture
+def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory, in which whatever were taken for a local path would be seen."""
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    return tmp_path / "empty"
+
+
 def test_an_index_in_a_store_answers_as_the_table_on_disk(
-    table: str, drive: Drive, written: DeltaBuilder, s3_options: dict[str, str]
+    empty: Path, table: str, drive: Drive, written: DeltaBuilder, s3_options: dict[str, str]
 ) -> None:
     opened = checked(table, written.path, s3_options)
     assert opened.state == "complete"
@@ -98,6 +106,7 @@ def test_an_index_in_a_store_answers_as_the_table_on_disk(
     told = status_of(table, storage_options=s3_options)
     assert (told["columns"], told["lag"]["versions"]) == (["v"], 0)
     assert SECRET not in f"{told} {opened!r} {opened.where('k = 1').explain()}"
+    assert list(empty.iterdir()) == []
 
 
 def test_the_secret_is_in_no_object_of_the_store(
@@ -199,7 +208,13 @@ def test_a_heartbeat_in_a_store_keeps_a_second_indexer_away_whatever_the_clock_o
     s3: Proxy, s3_root: str, options: StorageOptions, behind_s: float
 ) -> None:
     s3.behind_s = behind_s
-    check_held(*(Claim(open_storage(s3_root, options)) for _ in range(2)))
+    mine, other = (Claim(open_storage(s3_root, options)) for _ in range(2))
+    mine.acquire()
+    with pytest.raises(IndexerRunningError):
+        other.acquire()
+    mine.release()
+    other.acquire()
+    other.release()
     assert open_storage(s3_root, options).list() == []
 
 

@@ -14,18 +14,13 @@ from tailbit.errors import MalformedLogError, StorageError, UnsafePathError
 from tailbit.tables.storage import LocalStorage, Storage, StorageOptions, open_storage
 
 
-@pytest.fixture(params=["local", "memory", "s3"])
+@pytest.fixture(params=["local", "s3"])
 def storage(tmp_path: Path, request: pytest.FixtureRequest) -> Storage:
     """An empty store of each kind: what is asserted of one is asserted of the others."""
     if request.param == "local":
         return made(tmp_path / "root")
-    if request.param == "s3":
-        options = request.getfixturevalue("s3_server").options()
-        return open_storage(request.getfixturevalue("s3_root"), StorageOptions.of(options))
-    pytest.importorskip("obstore", reason="obstore has no wheel for Python 3.10")
-    from support.object_storage import ObjectStorage
-
-    return ObjectStorage(f"memory://{tmp_path.name}-{id(tmp_path)}/root")
+    options = request.getfixturevalue("s3_server").options()
+    return open_storage(request.getfixturevalue("s3_root"), StorageOptions.of(options))
 
 
 @pytest.fixture
