@@ -19,7 +19,6 @@ from support.drive import Drive
 from support.every_feature import CASES
 from support.hudi import unpack
 from support.hudi_states import changes
-from support.listed_table import ListedTable
 from support.rows import canonical
 from support.spark_session import session_settings
 from support.tables import index_of
@@ -207,13 +206,6 @@ def test_a_view_counts_and_bounds_its_own_rows_alone(spark: Any, tmp_path: Path)
     spark.read.format("delta").load(view).createOrReplaceTempView("ten")
     (row,) = spark.sql("SELECT count(*), min(k), max(k) FROM ten").collect()
     assert tuple(row) == (10, 10, 19)
-
-
-def test_a_table_that_no_path_opens_has_no_dataframe(spark: Any, tmp_path: Path) -> None:
-    table = ListedTable(tmp_path)
-    table.commit({"a": table.write("a", pa.table({"k": [1], "v": ["x"]}), None)})
-    with pytest.raises(AnalysisException, match="NotATableError: no Delta"):
-        tailbit.open(table).where().dataframe(spark)
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,6 @@ from pyroaring import BitMap
 import tailbit
 from support.delta_builder import DeltaBuilder, field_json
 from support.every_feature import CASES
-from support.listed_table import ListedTable
 from support.tables import EIGHT_FLIGHTS, eight_flights, with_vectors
 from tailbit.errors import DataFileError, UnsafePathError, UsageError, ViewExistsError
 from tailbit.outputs.delta_view import FIRST_COMMIT
@@ -189,21 +188,6 @@ def test_a_data_file_that_is_gone_is_named_and_no_view_is_left(tmp_path: Path) -
     with pytest.raises(DataFileError, match=r"b\.parquet"):
         answer.to_delta(tmp_path / "view")
     assert not (tmp_path / "view").exists()
-
-
-@pytest.mark.parametrize("step", [1, 1_000_003])
-def test_a_view_of_a_table_of_another_format_has_its_columns_and_partition_columns(
-    tmp_path: Path, step: int
-) -> None:
-    (tmp_path / "t").mkdir()
-    table = ListedTable(tmp_path / "t", step=step)
-    for part in ("p", None):
-        slice_ = table.write(f"{part}.parquet", pa.table({"k": [1, 2], "v": ["x", None]}), part)
-        table.commit({slice_.path: slice_})
-    view = deltalake.DeltaTable(tailbit.open(table).where("k = 1").to_delta(tmp_path / "view"))
-    rows = sorted(pa.table(view.scan()).to_pylist(), key=str)
-    assert rows == [{"k": 1, "v": "x", "part": "p"}, {"k": 1, "v": "x", "part": None}]
-    assert view.metadata().partition_columns == ["part"]
 
 
 @pytest.mark.parametrize("rows", [[0], [1, 5, 70_000], range(200_000)])

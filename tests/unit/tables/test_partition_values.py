@@ -100,7 +100,7 @@ def test_years_beyond_python_are_exact_in_arrow() -> None:
         ("decimal", "123456789.00"),
         ("date", "2023-02-29"),
         ("date", "yesterday"),
-        ("timestamp", "2024-01-01 25:00:00"),
+        ("timestamp", "2024-01-01 24:00:00"),
         ("timestamp_ntz", "2024-01-01T00:00:00Z"),
     ],
 )

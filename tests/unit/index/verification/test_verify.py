@@ -160,7 +160,7 @@ def test_bits_outside_of_claims_are_nobodys_and_no_problem(path: str) -> None:
 
 def test_claims_that_overlap_are_named(path: str) -> None:
     index = MetadataTable.open(f"{path}/_tailbit")
-    index.commit([replace(index.state.recorded.get("f1.parquet"), base=5)], [], None)
+    index.commit([replace(index.state.recorded.get("f1.parquet"), base=9)], [], None)
     assert any("claims of f0.parquet and f1.parquet overlap" in p for p in found(path))
 
 
