@@ -20,7 +20,7 @@ PACKAGES := tables index checkpoints streaming
 # As pip does for a wheel: a first question compiles nothing, also where Python may write no bytecode itself.
 COMPILED = $(BIN)/python -m compileall -q tailbit $(PACKAGES)
 
-.PHONY: help test tools lint audit licences suites demo demo-hudi support-page functions-page python-page cli-page site fuzz proof soak load kill bench time-zones constraints hudi-env hudi-live hudi-tables iceberg-env iceberg-tables clean java jar pictures verdicts
+.PHONY: help test tools lint audit licences suites demo demo-hudi support-page functions-page python-page cli-page site fuzz proof soak load kill bench time-zones constraints hudi-env hudi-live hudi-tables iceberg-env iceberg-tables clean java jar pictures verdicts mutations
 
 help:
 	@echo "make demo             index a live table while it changes, and answer from it"
@@ -32,6 +32,7 @@ help:
 	@echo "make licences         the licences of what is installed beside tailbit: checks them, and writes their list into NOTICE"
 	@echo "make proof            the suites of the night, and Spark judges every version of every history: SEED=1; to docs/testing.md"
 	@echo "make suites           the suites of the night alone, those that a change since their last run concerns; to docs/testing.md"
+	@echo "make mutations        hand-made faults, one a room, each of which a test must find: an hour or two; to docs/testing.md"
 	@echo "make verdicts         ask Spark the constant questions of the tests and record its answers in tests/verdicts"
 	@echo "make soak             kills and other faults under a live writer: SECONDS=3600 SEED=1; to docs/guarantees.md"
 	@echo "make load             20 commits a second for ten minutes: lag, memory, recovery; KIND=definitions: indexes made and dropped"
@@ -95,6 +96,10 @@ proof: $(VENV)/.test-installed java
 # The suites of the night that are due, one after the other; each that passes is recorded.
 suites: $(VENV)/.test-installed java jar
 	cd tests && $(BIN)/python -m support.proof --suites --record ../docs/testing.md
+
+# Each fault alone in a copy of the tree; FAULTS=index/sql for some, which are not recorded.
+mutations: $(VENV)/.test-installed java jar
+	cd tests && nice $(BIN)/python -m support.mutations $(or $(FAULTS),--record ../docs/testing.md)
 
 # Spark's answers to the constant questions of tests, recorded anew: review the difference before it is committed.
 verdicts: $(VENV)/.test-installed java
