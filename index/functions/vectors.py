@@ -201,6 +201,13 @@ def decimals_of_words(low: npt.NDArray[Any], high: npt.NDArray[Any], null: Mask,
     return pa.Array.from_buffers(target, len(low), [valid, pa.py_buffer(words)], int(null.sum()))
 
 
+def joined(vectors: Sequence[Vector]) -> Vector:
+    """Return the rows of several vectors of one type, one after the other."""
+    codes = [np.zeros(len(v.values), np.uint8) if v.raised is None else v.raised for v in vectors]
+    raised = np.concatenate(codes) if any(v.raised is not None for v in vectors) else None
+    return Vector(pa.concat_arrays([v.values for v in vectors]), raised)
+
+
 def by_parts(
     values: pa.Array,
     plain: pa.BooleanArray,
@@ -218,12 +225,10 @@ def by_parts(
         return other(values)
     mask = np.ones(len(values), dtype=np.bool_)
     mask[odd] = False
-    parts = [quick(pc.filter(values, arrow_array(mask))), other(pc.take(values, arrow_array(odd)))]
+    both = joined([quick(pc.filter(values, arrow_array(mask))), other(pc.take(values, arrow_array(odd)))])
     at = np.where(mask, np.cumsum(mask) - 1, 0)
     at[odd] = int(mask.sum()) + np.arange(len(odd))
-    codes = [np.zeros(len(part.values), np.uint8) if part.raised is None else part.raised for part in parts]
-    raised = np.concatenate(codes)[at] if any(part.raised is not None for part in parts) else None
-    return Vector(pc.take(pa.concat_arrays([part.values for part in parts]), arrow_array(at)), raised)
+    return Vector(pc.take(both.values, arrow_array(at)), None if both.raised is None else both.raised[at])
 
 
 def per_distinct(

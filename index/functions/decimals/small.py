@@ -118,14 +118,14 @@ def _divided(call: Call, a: Small, b: Small, null: Mask) -> Vector | None:
     step = len(str(_LIMIT // max(1, b.most))) - 1
     if not 0 <= digits <= WORD_DIGITS or step < 1 or call.type.scale > WORD_DIGITS:
         return None
-    rest, divisor = np.abs(a.data), np.abs(np.where(null, 1, b.data))
-    whole, rest = rest // divisor, rest % divisor
+    divisor = np.abs(np.where(null, 1, b.data))
+    whole, rest = np.divmod(np.abs(a.data), divisor)
     fraction, left = np.zeros(len(whole), dtype=np.int64), digits
     while left:
         some = min(step, left)
-        rest = rest * np.int64(10**some)
-        fraction = fraction * np.int64(10**some) + rest // divisor
-        rest, left = rest % divisor, left - some
+        quotients, rest = np.divmod(rest * np.int64(10**some), divisor)
+        fraction = fraction * np.int64(10**some) + quotients
+        left -= some
     fraction += 2 * rest >= divisor
     most = (a.most + 1) * 10**digits + 1
     if most >= 10**call.type.precision:

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 from tailbit.index.expression.types import decimal_result
-from tailbit.index.functions.decimals import small
+from tailbit.index.functions.decimals import exact, small
 from tailbit.index.functions.table import kernel
 from tailbit.index.functions.tree import Call, Ref
-from tailbit.index.functions.vectors import Vector
+from tailbit.index.functions.vectors import Vector, nulls_of
 from tailbit.index.values.literals import DOUBLE, LONG
 from tailbit.tables.model import Column, DataType
 
@@ -71,6 +71,28 @@ def test_operators_give_what_integers_of_any_size_give(op: str, monkeypatch: pyt
             length = min(len(a), len(nonzero))
             same(call, [a.slice(0, length), nonzero.slice(0, length)], monkeypatch)
     assert judged > 20
+
+
+@pytest.mark.parametrize("op", ["+", "-", "*", "/", "%"])
+def test_rows_computed_some_at_a_time_have_the_values_and_errors_of_all_computed_at_once(
+    op: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng, raised = random.Random(9), 0
+    for _ in range(20):
+        left, right = decimal(18, rng.randint(0, 9)), decimal(38, rng.randint(0, 9))
+        a, b = values(rng, left), values(rng, right)
+        length = min(len(a), len(b))
+        call = Call(op, (column("a", left), column("b", right)), decimal(38, 6))
+        args = [a.slice(0, length), b.slice(0, length)]
+        whole = exact.decimal(call, args, nulls_of(*args))
+        with monkeypatch.context() as few:
+            few.setattr(exact, "_CHUNK", 4)
+            some = exact.decimal(call, args, nulls_of(*args))
+        some.values.validate(full=True)
+        assert some.values.equals(whole.values)
+        assert some.failed.tolist() == whole.failed.tolist()
+        raised += int(whole.failed.sum())
+    assert raised
 
 
 def test_casts_and_rounding_give_what_integers_of_any_size_give(monkeypatch: pytest.MonkeyPatch) -> None:
