@@ -88,7 +88,7 @@ def ascending(keys: pa.BinaryArray) -> tuple[Longs, Mask]:
     lengths = _lengths(keys)
     values = _part(keys, lengths, None).values if lengths.min() == lengths.max() else None
     if values is not None and values.dtype.kind == "u":
-        order = np.argsort(values, kind="stable")
+        order = order_of(values)
         values = values[order]
         same = np.r_[False, values[1:] == values[:-1]]
     else:
@@ -96,6 +96,37 @@ def ascending(keys: pa.BinaryArray) -> tuple[Longs, Mask]:
         listed = pc.take(keys, arrow_array(order))
         same = np.r_[False, numpy_of(pc.equal(listed.slice(1), listed.slice(0, len(listed) - 1)))]
     return order, same
+
+
+def order_of(values: npt.NDArray[np.uint64]) -> Longs:
+    """Return the order of some integers; equal ones stay in theirs.
+
+    Cost: where a value and its place fit in 63 bits, a sort of such numbers, which takes half as long.
+    """
+    of_places, every = len(values).bit_length(), int(np.bitwise_or.reduce(values))
+    unused = (every & -every).bit_length() - 1 if every else 0
+    least = int(values.min()) >> unused
+    if ((int(values.max()) >> unused) - least).bit_length() + of_places > _SIGNED_BITS:
+        return np.argsort(values, kind="stable").astype(np.int64)
+    numbers: Longs = ((values >> np.uint64(unused)) - np.uint64(least)).view(np.int64) << of_places
+    numbers |= np.arange(len(values))
+    numbers.sort()
+    numbers &= (1 << of_places) - 1
+    return numbers
+
+
+_SIGNED_BITS = 63
+
+
+def taken(keys: pa.BinaryArray, rows: Longs) -> pa.BinaryArray:
+    """Return some keys, none null, in the order of `rows`; those of one length in a fifth of the time."""
+    data, offsets = bytes_of(keys)
+    width = int(offsets[1] - offsets[0]) if len(keys) else 0
+    if not width or not (np.diff(offsets) == width).all():
+        return pc.take(keys, arrow_array(rows))
+    own = data[offsets[0] : offsets[-1]].view(f"V{width}")[rows]
+    ends = np.arange(len(rows) + 1, dtype=np.int32) * np.int32(width)
+    return pa.Array.from_buffers(pa.binary(), len(rows), [None, pa.py_buffer(ends), pa.py_buffer(own)])
 
 
 class _Numbers(NamedTuple):

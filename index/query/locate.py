@@ -32,7 +32,7 @@ from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.expression.indexed_term import IndexedTuple
 from tailbit.index.functions.vectors import canonical
 from tailbit.index.keys import MAX_KEY, encode_array, is_textual, key_type_of
-from tailbit.index.postings.sorted_keys import Wanted, ascending
+from tailbit.index.postings.sorted_keys import Wanted, ascending, taken
 from tailbit.index.predicate.tree import Leaf, Node, ValueSet, all_of
 from tailbit.index.query.hashed_keys import by_hash, rechecked
 from tailbit.index.query.lookup import Places, places_of
@@ -252,7 +252,7 @@ class Keys:
         codes = _codes(columns, values)
         known = self._order if order == tuple(range(len(order))) else None
         numbers = ascending(codes)[0] if known is None else known
-        keys = Wanted(pc.take(codes, arrow_array(numbers)))
+        keys = Wanted(taken(codes, numbers))
         return _Ascending(keys, numbers, truncated if truncated is not None and truncated.any() else None)
 
     def _read(self, selection: Selection) -> Places:
@@ -365,10 +365,19 @@ def _beside(keys: pa.Table, paths: pa.StringArray, places: Sequence[Places]) -> 
     ranks[files[numpy_of(in_order)]] = np.arange(1, len(files) + 1)
     absent = np.flatnonzero(~present)
     owners, of_files, positions = _ordered(places, ranks, absent)
-    path = pc.take(
-        pa.concat_arrays([pa.nulls(1, paths.type), pc.take(used_paths, in_order)]), arrow_array(of_files)
+    ranked = pa.concat_arrays([pa.nulls(1, paths.type), pc.take(used_paths, in_order)])
+    path = pa.chunked_array(
+        [
+            pc.take(ranked, arrow_array(of_files[start : start + _PATHS]))
+            for start in range(0, len(of_files), _PATHS)
+        ],
+        paths.type,
     )
     position = arrow_array(positions, mask=of_files == 0 if len(absent) else None)
     located = pc.take(keys, arrow_array(owners))
     names = place_names(keys.column_names)
     return located.append_column(names[0], path).append_column(names[1], position)
+
+
+_PATHS = 1 << 17
+"""Paths of rows in one chunk: Arrow copies an array of texts whenever it outgrows its guess of the size."""

@@ -10,7 +10,7 @@ import pytest
 
 from tailbit.index.keys import encode_array, ordered_of
 from tailbit.index.postings.paged_forms import sixteen_of
-from tailbit.index.postings.sorted_keys import SortedKeys, Wanted, ascending
+from tailbit.index.postings.sorted_keys import SortedKeys, Wanted, ascending, order_of, taken
 
 SHAPES = {
     "one byte": lambda r: r.randbytes(1),
@@ -105,3 +105,22 @@ def test_keys_are_ordered_as_their_bytes_and_equal_ones_as_they_were_given(shape
 def test_no_key_has_no_order() -> None:
     order, same = ascending(binary([]))
     assert (order.tolist(), same.tolist()) == ([], [])
+
+
+@pytest.mark.parametrize("bits", [0, 1, 24, 56, 63, 64])
+@pytest.mark.parametrize("unused", [0, 5, 40])
+def test_integers_of_any_range_are_ordered_and_equal_ones_stay_in_their_order(bits: int, unused: int) -> None:
+    rng = random.Random(bits)
+    numbers = [(rng.getrandbits(bits) if bits else 7) << unused & (1 << 64) - 1 for _ in range(500)]
+    values = np.array(numbers + rng.sample(numbers, 200), np.uint64)
+    assert order_of(values).tolist() == np.argsort(values, kind="stable").tolist()
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_keys_of_any_lengths_are_taken_in_the_order_asked_for(shape: str) -> None:
+    rng = random.Random(shape)
+    keys = binary([SHAPES[shape](rng) for _ in range(50)])
+    rows = np.array(rng.choices(range(40), k=60))
+    for some in (keys, keys.slice(7)):
+        assert taken(some, rows).equals(some.take(pa.array(rows)))
+    assert taken(keys.slice(0, 0), rows[:0]).equals(keys.slice(0, 0))
