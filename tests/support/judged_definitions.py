@@ -63,12 +63,6 @@ class Answers:
         return len(self.by_condition)
 
 
-def tables(seed: int, count: int, size: int, folder: Path) -> Iterator[RandomTable]:
-    """Tables that together are asked `count` conditions, `size` of each."""
-    for number, first in enumerate(range(0, count, size)):
-        yield RandomTable(1_000_000 * seed + number, min(size, count - first), folder)
-
-
 def answered(made: RandomTable) -> Answers:
     """Write a table with random definitions, and ask its conditions."""
     return _Making(made).answers()

@@ -12,6 +12,7 @@ import pytest
 from deltalake import write_deltalake
 
 from tailbit import errors
+from tailbit.streaming.java.session import check_java
 
 TOOL = Path(sys.executable).with_name("tailbit")
 
@@ -95,3 +96,14 @@ def test_the_name_before_is_known_for_a_release_with_a_warning() -> None:
         assert errors.EnvironmentError_ is errors.RequirementError
     with pytest.raises(AttributeError):
         errors.NoSuchError  # noqa: B018
+
+
+def test_an_old_java_is_refused_with_what_was_found_and_what_is_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "java").touch(mode=0o755)
+    (tmp_path / "release").write_text('JAVA_VERSION="11.0.2"\n')
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(errors.RequirementError, match="Java 11 is too old; Spark needs 17"):
+        check_java()

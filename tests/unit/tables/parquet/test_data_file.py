@@ -225,6 +225,7 @@ LEGACY = {
 }
 
 
+@pytest.mark.supports("Files", "dates of Spark's legacy calendar", "refused")
 @pytest.mark.parametrize("keys", LEGACY.values(), ids=LEGACY)
 @pytest.mark.parametrize(
     ("type_", "good", "bad"),
