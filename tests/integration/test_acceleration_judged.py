@@ -1,8 +1,7 @@
-"""Random conditions in plain SQL with the rule and without, statements that write, helpers that fail."""
+"""Statements that write with the rule and without, and helpers that fail."""
 
 from __future__ import annotations
 
-import random
 import shutil
 import signal
 import stat
@@ -13,15 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable
 
 from support.acceleration import PATIENT, helper_of, kill, patiently_accelerated, rows_of
-from support.profiles import PROOF, SEED
 from support.tables import index_of
 from tailbit.spark.acceleration import Acceleration
 
 INDEXED = ["i", "k", "d", "p", "t", "s.a", "b", "f"]
-TURNS, SCANS = (100, 8) if PROOF else (2, 6)
 
 
 @pytest.fixture(scope="module")
@@ -55,96 +51,6 @@ def path(spark: Any, tmp_path: Path) -> str:
 
 def reasons(accelerated: Acceleration) -> list[str | None]:
     return [scan.reason for scan in accelerated.last()]
-
-
-ATOMS = (
-    "i = {n}",
-    "i IN ({n}, {m}, 3)",
-    "k = 'k{n}'",
-    "k IS NULL",
-    "i BETWEEN {n} AND {n} + 3",
-    "id = {n}",
-    "k LIKE 'k{n}%'",
-    "k LIKE '%{n}'",
-    "i % 9 = 1",
-    "i <=> NULL",
-    "d = DATE'2020-01-01' + {n}",
-    "d < DATE'2020-01-03'",
-    "year(d) = 2020 AND d > DATE'2020-08-{day:02}'",
-    "p = {n}.25",
-    "p > 198.5",
-    "t = TIMESTAMP'2020-01-01 00:{day}:07'",
-    "t < TIMESTAMP'2020-01-01 00:00:{day}'",
-    "s.a = {n}",
-    "s.a IS NULL",
-    "b = TRUE",
-    "part = 'b {day}'",
-    "part <> 'b 1'",
-    "upper(k) = 'K{n}'",
-    "length(k) = 2",
-    "coalesce(k, 'none') = 'none'",
-    "f = {n}",
-)
-"""Conditions of which some are selective, some are indexed and some can be put into words."""
-
-CHANGES = (
-    "UPDATE {t} SET k = NULL, s = NULL, d = NULL WHERE id % 100 = 3",
-    "INSERT INTO {t} SELECT id + 500, i + 500, k, d, p, t, s, b, f, part FROM {t} WHERE id < 40",
-    "DELETE FROM {t} WHERE i = 30 OR k = 'k9'",
-    "MERGE INTO {t} x USING (SELECT * FROM {t} WHERE i = 40) y ON x.k = y.k"
-    " WHEN MATCHED THEN UPDATE SET x.k = 'k3' WHEN NOT MATCHED THEN INSERT *",
-)
-COLUMNS = ("k", "i", "d", "p", "t", "b", "part", "part, b", "s")
-
-
-def condition(rng: random.Random, depth: int = 2) -> str:
-    if depth == 0 or rng.random() < 0.4:
-        numbers = {"n": rng.randint(0, 260), "m": rng.randint(0, 600), "day": rng.randint(1, 28)}
-        return f"({rng.choice(ATOMS).format(**numbers)})"
-    joined = f" {rng.choice(('AND', 'AND', 'OR'))} ".join(condition(rng, depth - 1) for _ in range(2))
-    return f"({rng.choice(('', '', 'NOT '))}({joined}))"
-
-
-def union(spark: Any, rng: random.Random, path: str, shape: str) -> str:
-    """A statement of several scans, each with a condition of its own at a version of its own."""
-    head = DeltaTable(path).version()
-    for version in range(head + 1):
-        frame = spark.read.format("delta").option("versionAsOf", version).load(path)
-        frame.createOrReplaceTempView(f"version_{version}")
-    parts = []
-    for number in range(SCANS):
-        version = rng.choice((head, head, rng.randint(0, head)))
-        by = rng.choice(COLUMNS)
-        selected, _, grouped = shape.format(by=by).partition(" | ")
-        where = f"{condition(rng)} {grouped}"
-        parts.append(f"SELECT concat_ws(' ', {number}, {selected}) FROM version_{version} WHERE {where}")
-    return " UNION ALL ".join(parts)
-
-
-SHAPES = {
-    "files": "id, i, k, d, p, t, s.a, b, f, part",
-    "counts": "count(*)",
-    "groups": "to_json(struct({by})), count(*) | GROUP BY {by}",
-    "rows": "id, i, k, d, p, t, b, f, part",
-}
-"""What is selected by the mode that may serve it."""
-
-
-@pytest.mark.parametrize("mode", SHAPES)
-def test_random_conditions_over_lag_and_deletion_vectors_have_the_same_answer(
-    accelerated: Acceleration, path: str, mode: str
-) -> None:
-    spark, rng, before = accelerated._spark, random.Random(f"{SEED} {mode}"), accelerated.served(mode)
-    spark.conf.set("spark.tailbit.serve", mode)
-    for turn in range(TURNS):
-        if turn % 2:
-            spark.sql(rng.choice(CHANGES).format(t=f"delta.`{path}`"))
-        statement = union(spark, rng, path, SHAPES[mode])
-        assert rows_of(spark, statement) == rows_of(spark, statement, enabled=False), statement
-        if turn % 4 == 3:
-            index_of(path, INDEXED)
-    spark.conf.set("spark.tailbit.serve", "files,counts,groups")
-    assert accelerated.served(mode) - before >= TURNS
 
 
 WRITES = (
