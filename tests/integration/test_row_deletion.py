@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import re
 import shutil
 import subprocess
@@ -19,8 +18,6 @@ from pyspark.errors import PySparkException
 
 import tailbit
 import tailbit.spark
-from support.judged_definitions import RandomTable, answered
-from support.profiles import variants
 from support.tables import index_of
 from support.waiting import HANG_S
 from tailbit.errors import UsageError
@@ -58,26 +55,6 @@ def copied(path: str) -> str:
 
 def last_commit(spark: Any, path: str) -> Any:
     return spark.sql(f"DESCRIBE HISTORY delta.`{path}`").first()
-
-
-@pytest.mark.parametrize("seed", variants([1, 2], 1))
-def test_any_condition_deletes_what_delta_deletes(spark: Any, tmp_path: Path, seed: int) -> None:
-    answers = answered(RandomTable(seed, 60, tmp_path))
-    spark.sql(
-        f"ALTER TABLE delta.`{answers.path}` SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')"
-    )
-    twin, rng = copied(answers.path), random.Random(seed)
-    for condition, (out, _) in rng.sample(sorted(answers.by_condition.items()), 4):
-        rest = f" AND row NOT IN ({', '.join(map(str, out))})" if out else ""
-        which = f"{condition} AND row % 3 = {rng.randrange(3)}{rest}"
-        done = tailbit.spark.delete(answers.path, which, spark=spark)
-        theirs = spark.sql(f"DELETE FROM delta.`{twin}` WHERE {which}").first()[0]
-        assert (done.by, done.rows) == ("index", theirs), (which, done)
-        rows = [
-            sorted(row.row for row in spark.table(f"delta.`{path}`").select("row").collect())
-            for path in (answers.path, twin)
-        ]
-        assert rows[0] == rows[1], which
 
 
 def test_a_deletion_at_lag_hides_rows_and_removes_files_without_rows(spark: Any, orders: str) -> None:

@@ -171,15 +171,6 @@ def _cells(folder: str) -> Any:
     return frame_of(_session(folder), Path(tempfile.mkdtemp(dir=folder)))
 
 
-def _indexed(folder: str, seed: int, count: int) -> Tally:
-    from support.judged_definitions import RandomTable, answered, mismatches
-
-    with _place(folder) as place:
-        mine = answered(RandomTable(seed, count, Path(place)))
-        frame = _session(folder).read.format("delta").load(mine.path).coalesce(1)
-        return JudgedConditions(conditions=count).add(seed, len(mine), mismatches(frame, mine))
-
-
 KINDS = {
     "histories": Kind(
         "histories of Delta tables, states of the index, predicates; judged by DuckDB",
@@ -260,15 +251,6 @@ KINDS = {
         20_000,
         600,
         100,
-    ),
-    "indexed-conditions": Kind(
-        "the same of tables with random indexes of every kind, which Spark reads",
-        "judged definitions",
-        _indexed,
-        "conditions",
-        20_000,
-        150,
-        400,
     ),
 }
 """The kinds by name."""
