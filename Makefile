@@ -230,6 +230,7 @@ hudi-env: $(HUDI_ENV)/.installed
 $(HUDI_ENV)/.installed: tests/hudi_tables/requirements.txt
 	$(PYTHON) -m venv $(HUDI_ENV)
 	$(HUDI_ENV)/bin/python -m pip install --quiet -r tests/hudi_tables/requirements.txt
+	$(HUDI_ENV)/bin/python tests/hudi_tables/session.py
 	@touch $@
 
 hudi-live: hudi-env $(VENV)/.test-installed java

@@ -19,6 +19,7 @@ from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import CorruptIndexError
 from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.selection import Selection
+from tailbit.tables.storage import file_names
 from tailbit.tables.table import Table
 from tailbit.vacuumed import tells_vacuumed, told_rows
 
@@ -159,7 +160,9 @@ class Answer(Analysis):
         >>> flights.where("carrier = 'UA'").positions()
         {'a.parquet': array([0, 2], dtype=uint64), 'b.parquet': array([0, 3], dtype=uint64)}
         """
-        return {hit.slice_.path: hit.positions for hit in self._selection.hits()}
+        hits = self._selection.hits()
+        names = file_names([hit.slice_.path for hit in hits])
+        return {name: hit.positions for name, hit in zip(names, hits, strict=True)}
 
     @tells_vacuumed
     def files(self) -> list[str]:
@@ -168,7 +171,7 @@ class Answer(Analysis):
         >>> flights.where("carrier = 'DL'").files()
         ['b.parquet']
         """
-        return [hit.slice_.path for hit in self._selection.hits()]
+        return file_names([hit.slice_.path for hit in self._selection.hits()])
 
     def read(
         self,

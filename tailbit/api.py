@@ -28,8 +28,9 @@ from tailbit.index.query.damages import Damages
 from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.selection import Selection
 from tailbit.index.sql.bind import bind
+from tailbit.tables.arrow import arrow_array
 from tailbit.tables.schema import Schema
-from tailbit.tables.storage import one_look
+from tailbit.tables.storage import file_names, one_look
 from tailbit.tables.table import Table
 from tailbit.upkeep.table import MaintainedTable
 from tailbit.vacuumed import told_rows, vacuumed_told
@@ -174,8 +175,10 @@ class IndexedTable(MaintainedTable):
 
         columns, given = key_table(keys, on)
         located = self._located(columns, given, self.where(version=version, as_of=as_of, zone=zone))
-        older = None if since is None else self.where(version=since, zone=zone)
-        return located if older is None else with_changes(located, self._located(columns, given, older))
+        if since is not None:
+            older = self._located(columns, given, self.where(version=since, zone=zone))
+            located = with_changes(located, older)
+        return _with_file_names(located, given.num_columns)
 
     def _located(self, columns: list[str], keys: pa.Table, answer: Answer) -> pa.Table:
         """Return where the rows of keys lie at the version of an answer."""
@@ -313,6 +316,17 @@ class IndexedTable(MaintainedTable):
         if version is not None:
             raise UsageError(reason="both a version and a time were given", hint="Give one of them.")
         return self._table.version_at(to_millis(as_of, zone))
+
+
+def _with_file_names(located: pa.Table, column: int) -> pa.Table:
+    """Return a table with the names of files in place of the paths of a column."""
+    paths = located.column(column).combine_chunks().dictionary_encode()
+    listed = paths.dictionary.to_pylist()
+    names = file_names(listed)
+    if names == listed:
+        return located
+    named = arrow_array(names, pa.string()).take(paths.indices)
+    return located.set_column(column, located.field(column), named)
 
 
 def _by_file(node: Node, schema: Schema) -> Node | None:

@@ -49,7 +49,7 @@ _LOGICAL = {
 }
 _UNITS = {"timestamp-millis": "ms", "local-timestamp-millis": "ms", "local-timestamp-micros": "us"}
 """Types of times whose unit counts, whatever a data file says of its numbers; see `relabelling`."""
-READING_RULES = 1
+READING_RULES = 2
 """The version of the rules by which values of data files are read, raised when the values of a file change.
 
 An index that was built by other rules checks its files once, and reads those anew whose values may differ.

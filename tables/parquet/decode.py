@@ -20,7 +20,7 @@ from tailbit.tables.arrow import arrow_array, arrow_scalar, decoded, nested_arra
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.leaves import ParquetNode
 from tailbit.tables.parquet.promotion import is_promotion, promoted
-from tailbit.tables.parquet.relabelling import declared_type
+from tailbit.tables.parquet.relabelling import declared_type, element_column
 from tailbit.tables.schema import PRESENCE, arrow_type
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class Decoder:
         if kind == "struct" and pa.types.is_struct(stored.type):
             return self._struct(stored, column, node)
         if kind == "array" and (pa.types.is_list(stored.type) or pa.types.is_large_list(stored.type)):
-            inner = self.array(stored.values, column.type.fields[0], node.children[0])
+            inner = self.array(stored.values, element_column(column, node), node.children[0])
             type_ = arrow_type(column.type, self.label)
             return nested_array(type_, [inner], pc.cast(stored.offsets, pa.int32()), _nulls(stored))
         if kind == "map" and pa.types.is_map(stored.type):

@@ -5,7 +5,17 @@ to `local` and a line in `stores`.
 """
 
 from tailbit.tables.storage.at_once import at_once
-from tailbit.tables.storage.door import SMALL, SPELLED, WHOLE, Entry, Stat, Storage, Unfinished, decoded
+from tailbit.tables.storage.door import (
+    SMALL,
+    SPELLED,
+    WHOLE,
+    Entry,
+    Stat,
+    Storage,
+    Unfinished,
+    decoded,
+    file_names,
+)
 from tailbit.tables.storage.local import LocalStorage, local_name
 from tailbit.tables.storage.looks import forget, one_look
 from tailbit.tables.storage.options import NO_OPTIONS, StorageOptions, may_be_secret
@@ -24,6 +34,7 @@ __all__ = [
     "Unfinished",
     "at_once",
     "decoded",
+    "file_names",
     "forget",
     "local_name",
     "may_be_secret",

@@ -10,7 +10,8 @@ from __future__ import annotations
 import errno
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple
 from urllib.parse import unquote
@@ -30,6 +31,15 @@ SPELLED = "uri:"
 def decoded(path: str) -> str:
     """Return the path of a data file as the store has it; see `SPELLED`."""
     return unquote(path[len(SPELLED) :]) if path.startswith(SPELLED) else path
+
+
+def file_names(paths: Sequence[str]) -> list[str]:
+    """Return the names of data files for people: decoded, but where that would give two files one name."""
+    if not any(path.startswith(SPELLED) for path in paths):
+        return [*paths]
+    names = [decoded(path) for path in paths]
+    files = Counter(dict(zip(paths, names, strict=True)).values())
+    return [name if files[name] == 1 else path for path, name in zip(paths, names, strict=True)]
 
 
 def refuse_oversized(rel: str, size: int, limit: int) -> None:

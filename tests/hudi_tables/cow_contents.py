@@ -7,6 +7,7 @@ from decimal import Decimal
 
 from cow_kinds import partitioned
 from made_table import MadeTable
+from pyspark.sql import DataFrame
 from writers import two_writers
 
 TYPES = (
@@ -66,6 +67,32 @@ def cow_v6_types(made: MadeTable) -> None:
     """Hold columns of every type in a table of version 6, lists in the older way of two levels."""
     made.write(made.frame([typed_row(key, 0, "y") for key in range(3)], TYPES), "bulk_insert")
     write_types(made, "y")
+
+
+def cow_v6_units(made: MadeTable) -> None:
+    """Declare milliseconds of times that files of three writers label as microseconds, nested ones too."""
+    text = (
+        "id bigint, ts bigint, city string, moment timestamp, stop struct<at: timestamp>, "
+        "times array<timestamp>, stops array<struct<at: timestamp>>, "
+        "by_name map<string,timestamp>, lists map<string,array<timestamp>>"
+    )
+
+    def rows(keys: range) -> DataFrame:
+        at = [datetime.fromtimestamp(1_720_631.224939 + key, timezone.utc) for key in keys]
+        many = [
+            (k, 1, "Oslo", t, (t,), [t, t], [(t,)], {"a": t}, {"a": [t]})
+            for k, t in zip(keys, at, strict=True)
+        ]
+        return made.frame([*many], text)
+
+    made.write(rows(range(3)), "insert")
+    with made.lists_with_nulls():
+        made.write(rows(range(3, 6)), "insert", parquet__small__file__limit=0)
+    with made.recorded():
+        made.write_silently(rows(range(6, 9)), "bulk_insert")
+        commit = max(made.table.glob(".hoodie/*.commit"))
+        commit.write_text(commit.read_text().replace("timestamp-micros", "timestamp-millis"))
+        commit.with_name(f".{commit.name}.crc").unlink(missing_ok=True)
 
 
 def cow_v9_columns(made: MadeTable) -> None:
@@ -186,6 +213,7 @@ def cow_v9_null_folders(made: MadeTable) -> None:
 CONTENTS = (
     cow_v9_types,
     cow_v6_types,
+    cow_v6_units,
     cow_v9_columns,
     cow_v9_duplicates,
     cow_v9_bucket,

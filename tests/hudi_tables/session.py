@@ -1,12 +1,20 @@
-"""The Spark session that writes Hudi tables: Spark 3.5 with Hudi's bundle, in an environment of its own."""
+"""The Spark session that writes Hudi tables: Spark 3.5 with Hudi's bundle, in an environment of its own.
+
+As a command it fetches the bundle. Classes of Hudi in Parquet's packages work only where one class loader has
+both, and the class path of a session is that of its start.
+"""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12:1.2.0"
+FETCHED = Path.home() / ".ivy2" / "jars" / f"{BUNDLE.replace(':', '_', 1).replace(':', '-')}.jar"
 CONFIGURATION = {
     "spark.jars.packages": BUNDLE,
+    "spark.driver.extraClassPath": str(FETCHED),
     "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
     "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
     "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
@@ -29,3 +37,7 @@ def hudi_session(warehouse: str) -> SparkSession:
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     return spark
+
+
+if __name__ == "__main__":
+    hudi_session("spark-warehouse").stop()

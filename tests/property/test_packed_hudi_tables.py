@@ -34,6 +34,7 @@ KINDS = {
     **dict.fromkeys(TYPES, "types"),
     **dict.fromkeys(("cow_v9_promoted", "mor_v9_promoted"), "promoted"),
     "cow_v9_null_folders": "folders",
+    "cow_v6_units": "units",
 }
 """The kind of conditions of the tables that are not of orders."""
 CONDITIONS = {
@@ -45,6 +46,11 @@ CONDITIONS = {
         "city IN ('Oslo', 'Pune') AND id % 3 = 1",
     ),
     "folders": ("v IS NULL", "w IS NULL AND id > 2", "v = '' OR w = 'x'", "NOT v = 'x'"),
+    "units": (
+        "moment >= TIMESTAMP '2024-01-01 00:00:00+00'",
+        "moment < TIMESTAMP '1970-02-01 00:00:00+00' OR id = 8",
+        "city = 'Oslo' AND NOT id < 2",
+    ),
     "promoted": (
         "i_f = 16777216 OR l_f = 9007199254740992",
         "l_d > 9007199254740992",

@@ -14,6 +14,10 @@ CLAIMS = {
     "cow_v6_parts": ("Tables", "table version 6"),
     "cow_v6_restored": ("Histories", "restore to a savepoint"),
     "cow_v6_types": ("Schema and types", "lists of two levels, as older releases write them"),
+    "cow_v6_units": (
+        "Schema and types",
+        "times declared in milliseconds in files that say microseconds, as Hudi 1.2 reads them",
+    ),
     "cow_v8_archived": ("Timeline", "archived instants of table version 8, also as versions to ask for"),
     "cow_v8_folders": ("Tables", "folders nested by two columns with odd values"),
     "cow_v8_hive": ("Tables", "table version 8; folders like `part=p0`"),

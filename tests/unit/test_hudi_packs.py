@@ -20,12 +20,14 @@ META = ["_hoodie_record_key", "_hoodie_commit_time", "_hoodie_commit_seqno", "_h
 NOT_READ_BY_HUDI_RS = {
     *("mor_v9_columns", "mor_v9_duplicates", "mor_v9_ordering_nested"),
     *("mor_v9_two_orderings", "mor_v9_two_orderings_deleted", "cow_v9_null_folders"),
+    "cow_v6_units",
 }
 """It refuses columns that were widened in logs, and more than one column to order by.
 
 It merges by key alone, and so misses a second row of one key, which Spark merges by its position.
 It does not find a column to order by within a struct, and takes the later row.
 It reads a partition column from the files, where an empty text is none.
+It reads times in the unit that a file says.
 """
 
 

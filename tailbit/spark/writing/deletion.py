@@ -156,8 +156,8 @@ class Deleting:
             answer = table.where(self.condition, version=version, zone=zone)
             return with_hidden(places_of_answer(answer), answer)
         columns, keys = self.keys
-        rows = places_of_keys(table.locate(keys, on=columns, version=version, zone=zone))
-        return with_hidden(rows, table.where(version=version))
+        answer = table.where(version=version, zone=zone)
+        return with_hidden(places_of_keys(table._located(columns, keys.select(columns), answer)), answer)
 
     def _by_delta(self, reason: str | None, dry: bool) -> Deletion:
         """Run Delta's own statement; a dry run does not, and so knows no numbers of rows and files."""

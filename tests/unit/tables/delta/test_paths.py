@@ -103,6 +103,19 @@ def test_a_file_that_is_live_under_two_spellings_gives_its_rows_twice(log: Log, 
     assert len(opened.where("a = 3").positions()) == 4
 
 
+@pytest.mark.parametrize("name", ON_DISK)
+def test_a_file_of_one_spelling_is_named_by_its_decoded_path(log: Log, name: str, tmp_path: Path) -> None:
+    for uri in spellings(name):
+        log.commit((uri, True))
+        Drive(log.made.path, tmp_path / "index", ["a"]).drain()
+        for opened in (tailbit.open(log.made.path), tailbit.open(log.made.path, tmp_path / "index")):
+            answer = opened.where("a = 3")
+            assert {path: list(rows) for path, rows in answer.positions().items()} == {name: [3]}
+            assert answer.files() == [name]
+            assert opened.locate([3, 99], "a")["path"].to_pylist() == [name, None]
+        log.commit((uri, False))
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [

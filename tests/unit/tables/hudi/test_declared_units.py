@@ -25,6 +25,7 @@ from tailbit.tables.open import open_table
 MOMENT = datetime(2024, 7, 10, 17, 7, 4, 939000, tzinfo=timezone.utc)
 LOCAL = MOMENT.replace(tzinfo=None)
 MILLIS = 1720631224939
+EARLY = datetime(1970, 1, 20, 21, 57, 11, 224939, timezone.utc)
 INSTANT = pa.timestamp("us", "UTC")
 RECENT = "at >= TIMESTAMP'2024-01-01 00:00:00Z'"
 
@@ -107,10 +108,10 @@ SHAPES: dict[str, tuple[Any, pa.Array, list[Any]]] = {
         pa.StructArray.from_arrays([WRONG], ["x"]),
         [{"x": MOMENT}, {"x": None}],
     ),
-    "instants in an array": (
+    "instants in an array of three levels, as labelled": (
         {"type": "array", "items": nullable(declared("timestamp-millis"))},
         pa.ListArray.from_arrays([0, 2, 2], WRONG),
-        [[MOMENT, None], []],
+        [[EARLY, None], []],
     ),
     "instants in a map": (
         {"type": "map", "values": nullable(declared("timestamp-millis"))},
