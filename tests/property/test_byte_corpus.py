@@ -7,18 +7,23 @@ import os
 import random
 import subprocess
 import sys
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support.byte_edits import edited_parquet
+from support.byte_edits import edited, edited_parquet
 from support.byte_replay import CORPUS, inputs
+from support.byte_seeds import Seeds
 from support.byte_targets import Ground, Target
 from support.profiles import FACTOR
 from support.waiting import HANG_S
 from tailbit.errors import TailbitError
+from tailbit.tables import open_table
 from tailbit.tables.delta.log.checkpoint import read_checkpoint
 from tailbit.tables.delta.log.listing import LOG, LogCheckpoint
+from tailbit.tables.partition_values import partition_array
 
 NAMES = (
     *("commit", "hint", "checkpoint", "sidecar", "manifest", "vector_file", "vector_inline"),
@@ -90,6 +95,38 @@ def test_edited_bytes_are_named_or_read_as_another_reader_reads_them(name: str, 
     seeds = target.seeds()
     for _ in range(200 * FACTOR):
         target.run(target.edit(draw.choice(seeds), draw))
+
+
+@pytest.mark.parametrize("form", ["commits", "classic", "multipart", "v2-json", "v2-parquet"])
+def test_a_table_with_an_edited_file_in_its_log_is_read_or_refused_by_name(form: str, tmp_path: Path) -> None:
+    builder, draw = Seeds(tmp_path).builder(), random.Random(form)
+    if form != "commits":
+        builder.checkpoint(form, 2)
+        (builder.log / f"{0:020d}.json").unlink()
+    files = sorted(file for file in builder.log.rglob("*") if file.is_file())
+    for _ in range(100 * FACTOR):
+        file = draw.choice(files)
+        whole = file.read_bytes()
+        file.write_bytes((edited_parquet if file.suffix == ".parquet" else edited)(whole, draw))
+        with suppress(TailbitError):
+            read_all(builder.path)
+        file.write_bytes(whole)
+
+
+def read_all(path: str) -> None:
+    """Read all that a log can say."""
+    table = open_table(path)
+    snapshot = table.snapshot()
+    assert snapshot.files.table.num_rows == len(snapshot.files)
+    partition = snapshot.schema.resolve("p") if snapshot.partition_columns == ("p",) else None
+    for slice_ in snapshot.files:
+        for column in snapshot.schema.leaves():
+            slice_.bounds(column)
+        if partition is not None:
+            partition_array(partition, slice_.partition.get("p"), 1)
+        if slice_.hidden is not None:
+            slice_.hidden.read(table.storage)
+    table.changes(table.head(), table.head())
 
 
 @pytest.mark.parametrize("seed", [0, 2])

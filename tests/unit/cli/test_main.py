@@ -39,7 +39,6 @@ from tailbit.errors import (
 )
 
 TOOL = os.path.join(os.path.dirname(sys.executable), "tailbit")
-QUESTIONS = ("count", "facets", "read", "positions", "explain")
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,6 @@ from support.delta_builder import DeltaBuilder
 from support.tables import index_of
 from tailbit.errors import ColumnTypeError
 
-PLAIN = pa.schema([("k", pa.int64())])
 PARTED = pa.schema([("k", pa.int64()), ("p", pa.string())])
 
 

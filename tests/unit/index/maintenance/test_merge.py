@@ -27,7 +27,6 @@ from tailbit.index.model import FileRecord
 from tailbit.index.postings.postings import Postings, write_segment
 from tailbit.index.store.table import MetadataTable
 
-Postings_ = Mapping[tuple[str, bytes | None], BitMap]
 Values = Sequence[bytes | None]
 
 

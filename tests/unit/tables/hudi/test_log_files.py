@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -169,28 +167,3 @@ def test_every_block_of_the_packed_tables_is_whole(tmp_path: Path) -> None:
                 assert all(block.instant and not block.damage for block in list_blocks(storage, path))
                 count += len(read_all(storage, path)) > 0
     assert count > 100
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_a_log_file_with_changed_bytes_is_read_or_is_a_named_error(seed: int, tmp_path: Path) -> None:
-    chance = random.Random(seed)
-    whole = b"".join(
-        [
-            avro_block(FIRST, PLAIN if seed else NESTED, [{**ROW, "words": ["x"]}] * 3, {PARTIAL: "false"}),
-            delete_block(SECOND, [("a", None), ("b", 7)]),
-            parquet_block(SECOND, schema(k="string"), pa.table({"k": ["a", "b"]})),
-            rollback_block(SECOND, FIRST),
-        ]
-    )
-    storage = open_storage(str(tmp_path))
-    for turn in range(400):
-        at = chance.randrange(len(whole))
-        changed = bytearray(whole)
-        if turn % 3 == 0:
-            del changed[at : at + chance.choice((1, 4, 50, len(whole)))]
-        else:
-            changed[at] ^= 1 << chance.randrange(8)
-        path = f"{LOG}{turn}"
-        (tmp_path / path).write_bytes(changed)
-        with suppress(LogBlockError, UnsupportedFeatureError):
-            read_all(storage, path)

@@ -246,7 +246,9 @@ def test_a_range_whose_files_before_are_gone_begins_anew(tmp_path: Path) -> None
         opened(table.path).changes(after(numbers[0]), numbers[-1])
 
 
-@pytest.mark.parametrize("name", ["cow_v6_cleaned", "cow_v6_archived", "cow_v9_late", "cow_v9_cleaned"])
+@pytest.mark.parametrize(
+    "name", ["cow_v6_cleaned", "cow_v6_archived", "cow_v9_archived", "cow_v9_late", "cow_v9_cleaned"]
+)
 def test_changed_bytes_give_an_answer_or_a_named_error(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,15 +15,11 @@ from support.hudi_timeline import HudiTimeline
 from tailbit.errors import (
     CommitGapError,
     MalformedLogError,
-    TailbitError,
     UnsafePathError,
     UnsupportedFeatureError,
 )
 from tailbit.tables.hudi.log.timeline import Timeline, TimelineReader
 from tailbit.tables.storage import open_storage
-
-CHANGES = 15
-"""Changes of bytes per file."""
 
 
 def timeline_of(table: HudiTable) -> Timeline:
@@ -176,33 +172,3 @@ def test_a_manifest_that_names_a_file_elsewhere_is_refused(tmp_path: Path) -> No
     (history / f"manifest_{number}").write_text('{"files": [{"fileName": "../../x.parquet", "fileLen": 1}]}')
     with pytest.raises(UnsafePathError):
         timeline_of(table)
-
-
-@pytest.mark.parametrize(
-    "name", ["cow_v9_archived", "cow_v6_archived", "cow_v9_rolled_back", "cow_v6_restored"]
-)
-def test_changed_bytes_of_a_timeline_give_an_answer_or_a_named_error(name: str, tmp_path: Path) -> None:
-    table, rng = unpack(name, tmp_path), random.Random(name)
-    named = 0
-    for file in sorted((Path(table.path) / ".hoodie").rglob("*")):
-        if not file.is_file() or "metadata" in file.parts or not file.stat().st_size:
-            continue
-        whole = file.read_bytes()
-        for _ in range(CHANGES):
-            file.write_bytes(changed(whole, rng))
-            try:
-                read = timeline_of(table)
-                for instant in read.completed:
-                    read.metadata(instant)
-            except TailbitError:
-                named += 1
-        file.write_bytes(whole)
-    assert named
-
-
-def changed(whole: bytes, rng: random.Random) -> bytes:
-    """Cut the bytes short, or change one of them, or take a few out."""
-    at = rng.randrange(len(whole))
-    return rng.choice(
-        [whole[:at], whole[:at] + bytes([rng.randrange(256)]) + whole[at + 1 :], whole[:at] + whole[at + 3 :]]
-    )
