@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import tempfile
+from collections.abc import Callable, Iterator
 from random import Random
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap
@@ -16,8 +17,9 @@ from support.encodings import postings_of
 from support.profiles import examples
 from tailbit.index.postings.postings import write_segment
 from tailbit.index.postings.segment import Segment
+from tailbit.index.roaring.by_key import bitmaps_by_key
 from tailbit.index.roaring.containers import BLOCK, containers
-from tailbit.index.roaring.serialize import bitmaps
+from tailbit.index.roaring.serialize import Bitmaps, Choose, bitmaps
 from tailbit.tables.storage import LocalStorage
 
 Codes = npt.NDArray[np.uint32]
@@ -42,33 +44,35 @@ def coded(draw: st.DrawFn) -> tuple[Codes, int]:
     return np.concatenate(pieces).astype(np.uint32), limit
 
 
-@examples(40)
-@given(coded(), st.sampled_from([1, 5_000, 1 << 30]))
-def test_every_bitmap_is_byte_for_byte_the_run_optimised_one(made: tuple[Codes, int], slab: int) -> None:
-    codes, limit = made
+def by_blocks(codes: Codes, limit: int, slab: int, choose: Choose) -> Iterator[Bitmaps]:
+    """Containers block by block, whose bitmaps are laid out in slabs of so many bytes."""
     blocks = [containers(at // BLOCK, codes[at : at + BLOCK], limit) for at in range(0, len(codes), BLOCK)]
-    found: list[bytes] = []
-    for part in bitmaps(blocks, limit, slab):
-        data, ends = part.data.tobytes(), part.offsets.tolist()
-        found += [data[a:b] for a, b in itertools.pairwise(ends)]
-    for code in range(limit):
-        wanted = BitMap(np.flatnonzero(codes == code).tolist())
-        wanted.run_optimize()
-        assert found[code] == wanted.serialize()
+    return bitmaps(blocks, limit, slab, choose)
 
 
-@examples(40)
-@given(coded(), st.sampled_from([1, 5_000, 1 << 30]), st.integers(0, 1 << 30))
-def test_sparse_codes_have_their_positions_and_all_others_their_bitmaps(
-    made: tuple[Codes, int], slab: int, seed: int
+def by_key(codes: Codes, limit: int, slab: int, choose: Choose) -> Iterator[Bitmaps]:
+    """Positions sorted by key, so many rows at a time."""
+    narrow = codes.astype(np.uint16) if slab == 1 else codes
+    return bitmaps_by_key(narrow, 0, limit, choose, max(slab, 3_000))
+
+
+@pytest.mark.parametrize("made_by", [by_blocks, by_key])
+@examples(60)
+@given(coded(), st.sampled_from([1, 5_000, 1 << 30]), st.integers(0, 1 << 30), st.sampled_from([0.0, 0.5]))
+def test_codes_have_byte_for_byte_the_run_optimised_bitmaps_or_their_positions(
+    made_by: Callable[[Codes, int, int, Choose], Iterator[Bitmaps]],
+    made: tuple[Codes, int],
+    slab: int,
+    seed: int,
+    share: float,
 ) -> None:
     codes, limit = made
     rng = np.random.default_rng(seed)
-    blocks = [containers(at // BLOCK, codes[at : at + BLOCK], limit) for at in range(0, len(codes), BLOCK)]
-    choose = lambda counts, *_: (counts > 0) & (rng.random(len(counts)) < 0.5)  # noqa: E731
+    choose = lambda counts, *_: (counts > 0) & (rng.random(len(counts)) < share)  # noqa: E731
     code = 0
-    for part in bitmaps(blocks, limit, slab, choose):
+    for part in made_by(codes, limit, slab, choose):
         at = 0
+        assert part.first == code
         for data, sparse, many in zip(part.arrow().to_pylist(), part.sparse, part.cardinality, strict=True):
             wanted = BitMap(np.flatnonzero(codes == code).tolist())
             wanted.run_optimize()
