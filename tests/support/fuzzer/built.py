@@ -23,7 +23,7 @@ from support.fuzzer.columns import (
     partition_text,
     random_values,
 )
-from support.fuzzer.model import LiveFile, Shape, State, logical, on_disk
+from support.fuzzer.model import LiveFile, RandomHistory, Shape, State, on_disk, under
 from support.fuzzer.statistics import statistics
 from support.vectors import native, portable
 
@@ -47,7 +47,7 @@ class Incarnation:
     checkpoints: list[int] = field(default_factory=list)
 
 
-class BuiltHistory:
+class BuiltHistory(RandomHistory):
     """Random operations on a hand-made table, and what each of its versions must hold.
 
     `disk` (of the incarnation): which content lies at an absolute path. A version is readable while what it
@@ -55,9 +55,7 @@ class BuiltHistory:
     """
 
     def __init__(self, path: str, rng: random.Random) -> None:
-        self.path, self.rng = path, rng
-        self.done: list[str] = []
-        self.contents: dict[int, pa.Table] = {}
+        super().__init__(path, rng)
         self.elsewhere: dict[str, int] = {}
         self._clock = 1_700_000_000_000
         self._fields = 0
@@ -76,15 +74,10 @@ class BuiltHistory:
             [self.add_file(self.rows(self.rng.randint(5, 25))) for _ in range(self.rng.randint(1, 3))]
         )
 
-    def step(self) -> str:
-        """Apply one random operation; its name. One that is not possible now is drawn again."""
+    def operations(self) -> Sequence[tuple[str, Callable[[Any], bool]]]:
         from support.fuzzer.operations import OPERATIONS
 
-        while True:
-            name, operation = self.rng.choice(OPERATIONS)
-            if operation(self):
-                self.done.append(name)
-                return name
+        return OPERATIONS
 
     @property
     def shape(self) -> Shape:
@@ -177,17 +170,7 @@ class BuiltHistory:
         """The visible rows of a live file, as a data file of today would hold them."""
         live = self.live[path]
         content = self.contents[live.content]
-        stored = self.shape.stored()
-        columns = [
-            logical(
-                content[f.physical].combine_chunks() if f.physical in content.column_names else None,
-                f,
-                len(content),
-                physical=True,
-            )
-            for f in stored
-        ]
-        rows = pa.table(columns, names=[f.physical for f in stored])
+        rows = under(content, self.shape.stored(), physical=True)
         return rows.take(pa.array([n for n in range(len(content)) if n not in live.hidden], pa.int64()))
 
     def random_partition(self) -> dict[str, Any]:

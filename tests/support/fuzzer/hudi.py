@@ -7,8 +7,9 @@ file groups. A version is the fold of the instants that had completed by then, i
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -29,7 +30,7 @@ from support.fuzzer.columns import (
     asked,
     random_values,
 )
-from support.fuzzer.model import LiveFile, Shape, State, logical
+from support.fuzzer.model import LiveFile, RandomHistory, Shape, State, under
 from support.hudi_builder import META, BaseFile, HudiBuilder
 from support.hudi_timeline import Instant
 
@@ -101,13 +102,11 @@ class Account:
         return shown
 
 
-class HudiHistory:
+class HudiHistory(RandomHistory):
     """Random operations on a hand-made COPY_ON_WRITE table of version 6, 8 or 9."""
 
     def __init__(self, path: str, rng: random.Random) -> None:
-        self.path, self.rng = path, rng
-        self.done: list[str] = []
-        self.contents: dict[int, pa.Table] = {}
+        super().__init__(path, rng)
         self.account = Account()
         self._fields = self._keys = 0
         self.parted = rng.random() < 0.6
@@ -147,15 +146,10 @@ class HudiHistory:
         self._fields += 1
         return Field(name, type_, name, self._fields)
 
-    def step(self) -> str:
-        """Apply one random operation; its name. One that is not possible now is drawn again."""
+    def operations(self) -> Sequence[tuple[str, Callable[[Any], bool]]]:
         from support.fuzzer.hudi_operations import OPERATIONS
 
-        while True:
-            name, operation = self.rng.choice(OPERATIONS)
-            if operation(self):
-                self.done.append(name)
-                return name
+        return OPERATIONS
 
     def rows(self, count: int) -> pa.Table:
         """Return random rows of new keys, without Hudi's columns and the partition's."""
@@ -180,14 +174,7 @@ class HudiHistory:
 
     def visible(self, file: BaseFile) -> pa.Table:
         """Return the rows of a live file under the columns of today."""
-        content = self.contents[self.account.content[file.path]]
-        columns = [
-            logical(
-                content[f.name].combine_chunks() if f.name in content.column_names else None, f, len(content)
-            )
-            for f in self.shape.fields
-        ]
-        return pa.table(columns, names=[f.name for f in self.shape.fields])
+        return under(self.contents[self.account.content[file.path]], self.shape.fields)
 
     def store(self, requested: str, groups: Iterable[FileRows]) -> tuple[BaseFile, ...]:
         """Write the data files of an instant."""

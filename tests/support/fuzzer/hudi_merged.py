@@ -7,7 +7,7 @@ rows of them are visible at a version is told by `merging`, key by key.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ import pyarrow as pa
 from support.fuzzer.columns import LONGS, STRING, Field, asked, random_values
 from support.fuzzer.hudi import NAMES, TYPES
 from support.fuzzer.merging import Base, Block, Group, Log, visible
-from support.fuzzer.model import LiveFile, Shape, State, logical
+from support.fuzzer.model import LiveFile, RandomHistory, Shape, State, under
 from support.hudi_builder import META, HudiBuilder, avro_fields, avro_schema
 from support.hudi_logs import (
     BASE_INSTANT,
@@ -67,13 +67,11 @@ class Draft:
     parts: list[tuple[str, Any]] = field(default_factory=list)
 
 
-class MergedHistory:
+class MergedHistory(RandomHistory):
     """Random operations on a hand-made MERGE_ON_READ table of version 6, 8 or 9."""
 
     def __init__(self, path: str, rng: random.Random) -> None:
-        self.path, self.rng = path, rng
-        self.done: list[str] = []
-        self.contents: dict[int, pa.Table] = {}
+        super().__init__(path, rng)
         self.effects: list[Effect] = []
         self.pending: list[Pending] = []
         self.folders: dict[str, str] = {}
@@ -106,15 +104,10 @@ class MergedHistory:
         self._fields += 1
         return Field(name, type_, name, self._fields)
 
-    def step(self) -> str:
-        """Apply one random operation; its name. One that is not possible now is drawn again."""
+    def operations(self) -> Sequence[tuple[str, Callable[[Any], bool]]]:
         from support.fuzzer.hudi_merged_operations import OPERATIONS
 
-        while True:
-            name, operation = self.rng.choice(OPERATIONS)
-            if operation(self):
-                self.done.append(name)
-                return name
+        return OPERATIONS
 
     def new_group(self) -> str:
         """Return a new file group, in a folder or in the root."""
@@ -287,13 +280,9 @@ class MergedHistory:
         schema = pa.schema([(f.name, f.logical) for f in self.shape.fields])
         parts = [schema.empty_table()]
         for content, hidden in files.values():
-            rows = self.contents[content]
+            rows = under(self.contents[content], self.shape.fields)
             kept = [row for row in range(len(rows)) if row not in hidden]
-            columns = [
-                logical(rows[f.name].combine_chunks() if f.name in rows.column_names else None, f, len(rows))
-                for f in self.shape.fields
-            ]
-            parts.append(pa.table(columns, schema=schema).take(pa.array(kept, LONGS)))
+            parts.append(rows.cast(schema).take(pa.array(kept, LONGS)))
         return pa.concat_tables(parts)
 
     def state(self, position: int) -> State:

@@ -10,7 +10,7 @@ import datetime
 import json
 import random
 import struct
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote
@@ -34,7 +34,7 @@ from support.fuzzer.columns import (
     pool,
     random_values,
 )
-from support.fuzzer.model import LiveFile, Shape, State, logical
+from support.fuzzer.model import LiveFile, RandomHistory, Shape, State, logical, under
 from support.iceberg_builder import (
     ADDED,
     DATA,
@@ -129,13 +129,11 @@ def comparable(value: Any) -> Any:
     return value
 
 
-class IcebergHistory:
+class IcebergHistory(RandomHistory):
     """Random operations on a hand-made table of format version 1, 2 or 3."""
 
     def __init__(self, path: str, rng: random.Random) -> None:
-        self.path, self.rng = path, rng
-        self.done: list[str] = []
-        self.contents: dict[int, pa.Table] = {}
+        super().__init__(path, rng)
         self.account = Account()
         self._ids = self._window = 0
         self.defaults: dict[str, Any] = {}
@@ -283,16 +281,7 @@ class IcebergHistory:
 
     def visible(self, file: Written, made: Made) -> pa.Table:
         """Return the rows of a live file that are not hidden, under the columns of today."""
-        content = self.contents[self.account.content[file.path]]
-        columns = [
-            logical(
-                content[f.physical].combine_chunks() if f.physical in content.column_names else None,
-                f,
-                len(content),
-            )
-            for f in self.shape.fields
-        ]
-        table = pa.table(columns, names=[f.name for f in self.shape.fields])
+        table = under(self.contents[self.account.content[file.path]], self.shape.fields)
         hidden = self.hidden(file, made.files(deletes=True))
         return table.filter(pa.array([row not in hidden for row in range(len(table))], pa.bool_()))
 
@@ -353,15 +342,10 @@ class IcebergHistory:
         count = self.rng.choice((1, 1, 2, 3))
         return self.commit([self.store(self.rows(self.rng.randint(1, WINDOW))) for _ in range(count)])
 
-    def step(self) -> str:
-        """Apply one random operation; its name. One that is not possible now is drawn again."""
+    def operations(self) -> Sequence[tuple[str, Callable[[Any], bool]]]:
         from support.fuzzer.iceberg_operations import OPERATIONS
 
-        while True:
-            name, operation = self.rng.choice(OPERATIONS)
-            if operation(self):
-                self.done.append(name)
-                return name
+        return OPERATIONS
 
     # The account
 

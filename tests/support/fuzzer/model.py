@@ -7,7 +7,9 @@ A version is its columns and its live files; a file is a place (path and partiti
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote, urlparse
@@ -113,3 +115,36 @@ def logical(stored: pa.Array | None, column: Field, count: int, physical: bool =
 def on_disk(root: str, path: str) -> str:
     """Where a file of the log is."""
     return os.path.join(root, path_of(path))
+
+
+def under(content: pa.Table, fields: Sequence[Field], physical: bool = False) -> pa.Table:
+    """The rows of a content under some columns, by logical names, or with `physical` as files have them."""
+    count, known = len(content), {*content.column_names}
+    columns = [
+        logical(
+            content[f.physical].combine_chunks() if f.physical in known else None, f, count, physical=physical
+        )
+        for f in fields
+    ]
+    return pa.table(columns, names=[f.physical if physical else f.name for f in fields])
+
+
+class RandomHistory(ABC):
+    """A hand-made table that random operations change; `contents`: the rows of its files, by number."""
+
+    def __init__(self, path: str, rng: random.Random) -> None:
+        self.path, self.rng = path, rng
+        self.done: list[str] = []
+        self.contents: dict[int, pa.Table] = {}
+
+    @abstractmethod
+    def operations(self) -> Sequence[tuple[str, Callable[[Any], bool]]]:
+        """Return the operations by name; each returns whether it was possible."""
+
+    def step(self) -> str:
+        """Apply one random operation; its name. One that is not possible now is drawn again."""
+        while True:
+            name, operation = self.rng.choice(self.operations())
+            if operation(self):
+                self.done.append(name)
+                return name
