@@ -22,11 +22,10 @@ from tailbit.handle import table_name
 from tailbit.vacuumed import tells_vacuumed
 
 if TYPE_CHECKING:
-    from tailbit.index.analytics.aggregates import Summary, Totals
     from tailbit.index.analytics.facets import Crosstab
     from tailbit.index.analytics.histogram import Bin
-    from tailbit.index.analytics.measures import Measure
-    from tailbit.index.grouping.key_counts import KeyCounts
+    from tailbit.index.analytics.measures import Measure, Summary
+    from tailbit.index.grouping.groups import Groups
     from tailbit.index.query.recorded_counts import RecordedCounts
     from tailbit.index.query.selection import Selection
     from tailbit.outputs.display import Measured
@@ -95,15 +94,13 @@ class Analysis:
         >>> flights.where("dest = 'LAX'").facets("carrier", sum="dep_delay")
         {'UA': {'count': 2, 'sum(dep_delay)': 61}, 'AA': {'count': 1, 'sum(dep_delay)': -2}}
         """
-        from tailbit.index.analytics.facets import as_facets, group_facets
+        from tailbit.index.analytics.facets import as_facets
         from tailbit.outputs.display import Facets
 
         columns_by_function = {"sum": sum, "min": min, "max": max, "avg": avg}
         if measures := self._measures(columns_by_function):
             return self._measured([column, *more], measures)
-        if not more:
-            return Facets(as_facets(self._counts(column)))
-        return Facets(group_facets(self._selection, self._keys(column, *more), self._recorded))
+        return Facets(as_facets(self._groups(column, *more)))
 
     def facet_table(
         self,
@@ -143,7 +140,7 @@ class Analysis:
         from tailbit.outputs.display import Facets
 
         n = whole("n", n)
-        return Facets(most_frequent(self._counts(column, ordered=False), n))
+        return Facets(most_frequent(self._groups(column, ordered=False), n))
 
     def distinct(self, column: str | Condition) -> list[Any]:
         """Return the values of a column in the matching rows, each once, in order; None (NULL) is first.
@@ -151,7 +148,7 @@ class Analysis:
         >>> flights.where().distinct("carrier")
         [None, 'AA', 'DL', 'UA']
         """
-        return list(dict.fromkeys(self._counts(column).values()))
+        return list(dict.fromkeys(self._groups(column).values_of()))
 
     @tells_vacuumed
     def count_distinct(self, column: str | Condition, *more: str | Condition) -> int:
@@ -162,10 +159,7 @@ class Analysis:
         """
         from tailbit.index.analytics.facets import count_distinct
 
-        if not more:
-            key_counts = self._counts(column, ordered=False)
-            return len(key_counts.keys) - (key_counts.nulls > 0)
-        return count_distinct(self._selection, self._keys(column, *more), self._recorded)
+        return count_distinct(self._groups(column, *more, ordered=False))
 
     def min(self, column: str | Condition) -> Any:
         """Return the least value of a column; None if all are NULL. NaN is greater than every number.
@@ -173,7 +167,7 @@ class Analysis:
         >>> flights.where("carrier = 'UA'").min("dep_delay"), flights.where("carrier = 'UA'").max("dep_delay")
         (-4, 61)
         """
-        return self._extremes(column)[0]
+        return self._measure("min", column)
 
     def max(self, column: str | Condition) -> Any:
         """Return the greatest value of a column; None if all are NULL. NaN is greater than every number.
@@ -181,7 +175,7 @@ class Analysis:
         >>> flights.where().max("carrier"), flights.where("carrier = 'ZZ'").max("carrier")
         ('UA', None)
         """
-        return self._extremes(column)[1]
+        return self._measure("max", column)
 
     def sum(self, column: str | Condition) -> int | float | Decimal | None:
         """Return the exact sum of a column, in the type that Spark gives the sum; None if all rows are NULL.
@@ -196,9 +190,8 @@ class Analysis:
         >>> flights.where().sum("dep_delay"), flights.where().avg("dep_delay")
         (167, 23.857142857142858)
         """
-        from tailbit.index.analytics.aggregates import total
-
-        return total(self._totals(column, "sum"))
+        total: int | float | Decimal | None = self._measure("sum", column)
+        return total
 
     def avg(self, column: str | Condition) -> float | Decimal | None:
         """Return the average of a column, in Spark's type for it; None if all rows are NULL.
@@ -210,9 +203,8 @@ class Analysis:
         >>> flights.where("carrier = 'UA'").avg("dep_delay")
         15.5
         """
-        from tailbit.index.analytics.aggregates import mean
-
-        return mean(self._totals(column, "avg"))
+        mean: float | Decimal | None = self._measure("avg", column)
+        return mean
 
     def summary(self, column: str | Condition) -> Summary:
         """Return rows, NULLs, distinct values, extremes, sum and average of a column, in one pass.
@@ -225,9 +217,9 @@ class Analysis:
         >>> flights.where("carrier = 'UA'").summary("dep_delay")
         Summary(rows=4, nulls=0, distinct=4, min=-4, max=61, sum=62, avg=15.5)
         """
-        from tailbit.index.analytics.aggregates import summary
+        from tailbit.index.analytics.measures import summary
 
-        return summary(self._counts(column))
+        return summary(self._groups(column))
 
     def histogram(self, column: str | Condition, bins: int | Iterable[Any] = 10) -> list[Bin]:
         """Count the matching rows in bins of a column, between rising edges or in bins of equal width.
@@ -245,7 +237,7 @@ class Analysis:
         """
         from tailbit.index.analytics.histogram import histogram
 
-        return histogram(self._counts(column), _bins(bins))
+        return histogram(self._groups(column), _bins(bins))
 
     def date_histogram(self, column: str | Condition, part: str, zone: str = "UTC") -> dict[Any, int]:
         """Count the matching rows by a unit of a date or time, such as year, month, week, day or hour.
@@ -267,7 +259,7 @@ class Analysis:
         """
         from tailbit.index.analytics.histogram import by_part
 
-        return by_part(self._counts(column), text("part", part), known_zone("zone", zone))
+        return by_part(self._groups(column), text("part", part), known_zone("zone", zone))
 
     @tells_vacuumed
     def crosstab(self, rows: str | Condition, columns: str | Condition) -> Crosstab:
@@ -286,8 +278,7 @@ class Analysis:
         """
         from tailbit.index.analytics.facets import crosstab
 
-        by_row, by_column = self._keys(rows, columns)
-        return crosstab(self._selection, by_row, by_column, self._recorded)
+        return crosstab(self._groups(rows, columns))
 
     def _measures(
         self, columns_by_function: Mapping[str, str | Condition | Iterable[str | Condition]]
@@ -311,7 +302,7 @@ class Analysis:
         from tailbit.outputs.facets import measured_table
 
         columns = self._keys(*by)
-        keys, counts, by_measure = measured(self._selection, columns, measures)
+        keys, counts, by_measure = measured(self._selection, columns, measures, self._recorded)
         values = [key[0] for key in keys] if len(by) == 1 else keys
         fields = list(self._selection.schema.arrow(columns))
         typed = {m.name: (m.arrow, by_measure[m]) for m in measures}
@@ -322,31 +313,16 @@ class Analysis:
         return Measured(dict(zip(values, records, strict=True)), table)
 
     @tells_vacuumed
-    def _counts(self, column: str | Condition, ordered: bool = True) -> KeyCounts:
-        from tailbit.index.analytics.terms import key_counts
+    def _groups(self, *columns: str | Condition, ordered: bool = True) -> Groups:
+        from tailbit.index.analytics.terms import count_groups
 
-        return key_counts(self._selection, self._key(column), self._recorded, ordered)
-
-    @tells_vacuumed
-    def _totals(self, column: str | Condition, function: str) -> Totals:
-        from tailbit.index.analytics.aggregates import check_numeric, totals
-        from tailbit.index.analytics.streamed import reads_data, totals_of_data
-
-        resolved = self._key(column)
-        check_numeric(resolved, function)
-        if reads_data(self._selection, resolved):
-            return totals_of_data(self._selection, resolved)
-        return totals(self._counts(column))
+        return count_groups(self._selection, self._keys(*columns), self._recorded, ordered)
 
     @tells_vacuumed
-    def _extremes(self, column: str | Condition) -> tuple[Any, Any]:
-        from tailbit.index.analytics.aggregates import extremes
-        from tailbit.index.analytics.streamed import extremes_of_data, reads_data
+    def _measure(self, function: str, column: str | Condition) -> Any:
+        from tailbit.index.analytics.measures import Measure, measure
 
-        resolved = self._key(column)
-        if reads_data(self._selection, resolved):
-            return extremes_of_data(self._selection, resolved)
-        return extremes(self._counts(column))
+        return measure(self._selection, Measure(function, self._key(column)), self._recorded)
 
     def _keys(self, *columns: str | Condition) -> list[Column]:
         return [self._key(column) for column in columns]

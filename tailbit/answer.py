@@ -384,7 +384,7 @@ class Answer(Analysis):
         >>> [(file["path"], file["outcome"], file["by"], file["matching"]) for file in account["files"]]
         [('a.parquet', 'pruned', "carrier = 'DL'", 0), ('b.parquet', 'kept', None, 1)]
         """
-        from tailbit.index.analytics.facets import steps_of
+        from tailbit.index.analytics.terms import count_groups
         from tailbit.index.analytics.unserved import unserved
         from tailbit.index.query.explain import explain
         from tailbit.index.query.read import ways_of
@@ -398,7 +398,8 @@ class Answer(Analysis):
         counted = self._keys(*expression_texts("facets", facets))
         read_columns = [self._selection.schema.resolve(name) for name in names("columns", columns)]
         if counted:
-            account["facets"] = steps_of(self._selection, counted, self._recorded)
+            groups = count_groups(self._selection, counted, self._recorded)
+            account["facets"] = [step.account() for step in groups.steps]
         if read_columns:
             account["read"] = ways_of(self._selection, read_columns)
         return Explanation(account)

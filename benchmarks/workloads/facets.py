@@ -25,8 +25,8 @@ from timing import medians, same, tell
 import tailbit
 from tailbit.index.evaluation.costs import SPENT
 from tailbit.index.evaluation.unions import UNIONS
+from tailbit.index.grouping.counting import COUNTED
 from tailbit.index.grouping.dictionary import DICTIONARIES
-from tailbit.index.grouping.lookups import KEPT
 from tailbit.index.postings.codes import CODES, MAKING
 from tailbit.index.postings.segment import POSTINGS
 from tailbit.tables.parquet import file, layout
@@ -46,7 +46,7 @@ FACETS = ("l_shipmode", "l_shipdate", "l_suppkey", "l_returnflag, l_shipmode", "
 
 def forget() -> None:
     """Make the process forget what it has read of indexes and data files."""
-    for cache in (POSTINGS, CODES, MAKING, DICTIONARIES, KEPT, SPENT, UNIONS):
+    for cache in (POSTINGS, CODES, MAKING, DICTIONARIES, COUNTED, SPENT, UNIONS):
         cache.clear()
     for others in (*layout.CACHES, *file.CACHES):
         others.clear()

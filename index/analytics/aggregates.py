@@ -1,4 +1,4 @@
-"""Extremes, sums and averages, from counts by key or value by value, exact, in Spark's result types.
+"""Sums and averages, exact, in Spark's result types.
 
 The sum of integers is a BIGINT, and the sum of decimals has ten more digits; Spark raises for a larger sum,
 and so does this module. Spark adds row by row, so Spark may raise for an intermediate sum although the total
@@ -21,12 +21,9 @@ import pyarrow as pa
 from tailbit.base.arrays import Longs
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import AggregateError, ColumnTypeError
-from tailbit.index.grouping.dictionary import python_values
-from tailbit.index.grouping.key_counts import KeyCounts
-from tailbit.index.keys import decode_keys
 from tailbit.index.values.literals import FLOATING, NUMERIC, WHOLE
 from tailbit.tables import compute as pc
-from tailbit.tables.arrow import arrow_array, numpy_of
+from tailbit.tables.arrow import numpy_of
 from tailbit.tables.model import Column, DataType
 
 _LONG = 1 << 63
@@ -36,19 +33,6 @@ _EXACT = 1 << 53
 
 _BY_DOUBLE = 11
 """Spark averages decimals of up to this many digits as doubles."""
-
-
-@dataclass(frozen=True)
-class Summary:
-    """The statistics of a column over some rows; `sum` and `avg` are None if the column is not numeric."""
-
-    rows: int
-    nulls: int
-    distinct: int
-    min: Any
-    max: Any
-    sum: int | float | Decimal | None
-    avg: float | Decimal | None
 
 
 @dataclass(frozen=True)
@@ -78,13 +62,6 @@ class Totals:
         return Totals(self.column, self.rows + other.rows, sum(floats) if floats else sum(sums))
 
 
-def totals(key_counts: KeyCounts) -> Totals:
-    """Return the totals of a numeric column, from its counts by key."""
-    first = int(key_counts.nulls > 0)
-    values = decode_keys(key_counts.keys.slice(first), key_counts.key_type, key_counts.column.type)
-    return Totals.of(key_counts.column, values, key_counts.counts[first:])
-
-
 def check_numeric(column: Column, function: str) -> None:
     """Check that a column is numeric.
 
@@ -95,35 +72,6 @@ def check_numeric(column: Column, function: str) -> None:
         reason = f"{function} takes integers, floats and decimals"
         hint = "Ask for min, max or the facets."
         raise ColumnTypeError(column=column.label, type=column.type.sql, reason=reason, hint=hint)
-
-
-def summary(key_counts: KeyCounts) -> Summary:
-    """Return the statistics of a column, from its counts by key.
-
-    Raises:
-        AggregateError: the sum or the average is beyond its type.
-    """
-    column_totals = totals(key_counts) if key_counts.column.type.name in NUMERIC else None
-    least, most = extremes(key_counts)
-    return Summary(
-        rows=int(key_counts.counts.sum()),
-        nulls=key_counts.nulls,
-        distinct=len(key_counts.keys) - (key_counts.nulls > 0),
-        min=least,
-        max=most,
-        sum=None if column_totals is None else total(column_totals),
-        avg=None if column_totals is None else mean(column_totals),
-    )
-
-
-def extremes(key_counts: KeyCounts) -> tuple[Any, Any]:
-    """Return the least and the greatest value, (None, None) if all are NULL. Cost: decodes two values."""
-    first = int(key_counts.nulls > 0)
-    if len(key_counts.keys) <= first:
-        return None, None
-    ends = pc.take(key_counts.keys, arrow_array([first, len(key_counts.keys) - 1]))
-    least, most = python_values(ends, key_counts.key_type, key_counts.column)
-    return least, most
 
 
 def total(column_totals: Totals) -> int | float | Decimal | None:

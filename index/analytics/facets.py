@@ -3,89 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import UsageError
-from tailbit.base.lazy import lazy
 from tailbit.base.wording import counted
-from tailbit.index.analytics.terms import count_groups, key_counts
 from tailbit.index.grouping.dictionary import all_texts, python_values
-from tailbit.index.grouping.key_counts import KeyCounts
-from tailbit.index.grouping.rows import Rows
+from tailbit.index.grouping.groups import Groups
 from tailbit.index.keys import is_textual
-from tailbit.index.query.recorded_counts import RecordedCounts
-from tailbit.index.query.selection import Selection
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array
-from tailbit.tables.model import Column
-
-if TYPE_CHECKING:
-    from tailbit.index.grouping import tuples
-    from tailbit.index.grouping.groups import GroupCounts
-else:
-    tuples = lazy("tailbit.index.grouping.tuples")
 
 K = TypeVar("K")
 
 
-def as_facets(key_counts: KeyCounts) -> dict[Any, int]:
-    """Return the counts by value, most frequent first; keys that decode to the same text are added up."""
-    order = key_counts.most_frequent()
-    listed, counts = key_counts.values(), key_counts.counts[order].tolist()
-    values = [listed[place] for place in order.tolist()]
-    return _summed(values, counts)
+def as_facets(groups: Groups) -> dict[Any, int]:
+    """Return the counts by value, or by tuple of values, most frequent first, ties by key order.
+
+    Keys that decode to the same text are added up.
+    """
+    order = groups.most_frequent()
+    listed = [
+        [values[code] for code in codes[order].tolist()]
+        for values, codes in zip(map(groups.values, range(len(groups.columns))), groups.codes, strict=True)
+    ]
+    values = listed[0] if len(listed) == 1 else list(zip(*listed, strict=True))
+    return _summed(values, groups.counts[order].tolist())
 
 
-def most_frequent(key_counts: KeyCounts, n: int) -> dict[Any, int]:
-    """Return the first `n` of the facets.
+def most_frequent(groups: Groups, n: int) -> dict[Any, int]:
+    """Return the first `n` of the facets of one column.
 
     Cost: `n` keys are decoded; all keys, if two of them may decode to the same text.
     """
-    if is_textual(key_counts.key_type) and not all_texts(key_counts.keys):
-        return dict(list(as_facets(key_counts).items())[:n])
-    places = key_counts.most_frequent(n)
-    values = python_values(
-        pc.take(key_counts.keys, arrow_array(places)), key_counts.key_type, key_counts.column
-    )
-    return dict(zip(values, key_counts.counts[places].tolist(), strict=True))
-
-
-def group_counts(
-    selection: Selection, columns: Sequence[Column], recorded: RecordedCounts | None
-) -> GroupCounts:
-    """Count the rows of a selection per combination of keys of some columns.
-
-    `recorded`: the value counts of the index, if they describe this source.
-
-    Raises:
-        ColumnTypeError: a column's type has no keys (struct, array, map ...).
-    """
-    groups = None
-    if recorded is not None and recorded.of_tuples:
-        groups = tuples.recorded_groups(selection, columns, recorded)
-    return groups or count_groups(Rows.of(selection), columns)
-
-
-def group_facets(
-    selection: Selection, columns: Sequence[Column], recorded: RecordedCounts | None
-) -> dict[tuple[Any, ...], int]:
-    """Return the number of matching rows by tuple of values, most frequent first, ties by key order.
-
-    Raises:
-        ColumnTypeError: a column's type has no keys (struct, array, map ...).
-    """
-    groups = group_counts(selection, columns, recorded)
-    order = np.argsort(-groups.counts, kind="stable")
-    listed = [
-        map(values.__getitem__, codes[order].tolist())
-        for values, codes in zip(groups.values(), groups.codes, strict=True)
-    ]
-    counts = groups.counts[order].tolist()
-    return _summed(list(zip(*listed, strict=True)), counts)
+    (column,), keys = groups.columns, groups.keys_of()
+    if is_textual(groups.key_type()) and not all_texts(keys):
+        return dict(list(as_facets(groups).items())[:n])
+    places = groups.most_frequent(n)
+    values = python_values(pc.take(keys, arrow_array(places)), groups.key_type(), column)
+    return dict(zip(values, groups.counts[places].tolist(), strict=True))
 
 
 def _summed(values: Sequence[K], counts: Sequence[int]) -> dict[K, int]:
@@ -101,31 +60,12 @@ def _summed(values: Sequence[K], counts: Sequence[int]) -> dict[K, int]:
     return out
 
 
-def steps_of(
-    selection: Selection, columns: Sequence[Column], recorded: RecordedCounts | None
-) -> list[dict[str, Any]]:
-    """Return how the facets of some columns are counted, step by step. Cost: counts them."""
-    counted_rows = (
-        key_counts(selection, columns[0], recorded)
-        if len(columns) == 1
-        else group_counts(selection, columns, recorded)
-    )
-    return [step.account() for step in counted_rows.steps]
-
-
-def count_distinct(
-    selection: Selection, columns: Sequence[Column], recorded: RecordedCounts | None = None
-) -> int:
-    """Return the number of distinct combinations of values without a NULL.
-
-    Raises:
-        ColumnTypeError: a column's type has no keys (struct, array, map ...).
-    """
-    groups = group_counts(selection, columns, recorded)
+def count_distinct(groups: Groups) -> int:
+    """Return the number of groups without a NULL."""
     present = np.ones(len(groups.counts), dtype=np.bool_)
-    for keys, codes in zip(groups.keys, groups.codes, strict=True):
-        if keys.null_count:
-            present &= codes != 0
+    for dictionary, codes in zip(groups.keys, groups.codes, strict=True):
+        if dictionary.keys.null_count:
+            present &= codes != dictionary.null_place
     return int(np.count_nonzero(present))
 
 
@@ -178,26 +118,25 @@ _SHOWN = 20
 """Most rows and columns of a cross-tab that `repr` shows."""
 
 
-def crosstab(
-    selection: Selection, rows: Column, columns: Column, recorded: RecordedCounts | None = None
-) -> Crosstab:
-    """Return the matching rows by the values of two columns.
+def crosstab(groups: Groups) -> Crosstab:
+    """Return groups by two columns as a matrix.
 
     Raises:
-        ColumnTypeError: a column's type has no keys (struct, array, map ...).
         UsageError: there would be more than MOST_CELLS cells.
     """
-    groups = group_counts(selection, [rows, columns], recorded)
-    (row_values, column_values), (at_row, at_column) = groups.values(), groups.codes
-    rows_at, columns_at = np.unique(at_row), np.unique(at_column)
-    if len(rows_at) * len(columns_at) > MOST_CELLS:
-        reason = f"the cross-tab has {counted(len(rows_at), 'row')} and {counted(len(columns_at), 'column')}"
+    (rows, columns), (row_codes, column_codes) = groups.columns, groups.codes
+    used_rows, used_columns = np.unique(row_codes), np.unique(column_codes)
+    if len(used_rows) * len(used_columns) > MOST_CELLS:
+        reason = (
+            f"the cross-tab has {counted(len(used_rows), 'row')} and {counted(len(used_columns), 'column')}"
+        )
         raise UsageError(reason=reason, hint="Narrow the predicate, or ask for facets of both columns.")
-    counts = np.zeros((len(rows_at), len(columns_at)), dtype=np.int64)
-    counts[np.searchsorted(rows_at, at_row), np.searchsorted(columns_at, at_column)] = groups.counts
+    counts = np.zeros((len(used_rows), len(used_columns)), dtype=np.int64)
+    counts[np.searchsorted(used_rows, row_codes), np.searchsorted(used_columns, column_codes)] = groups.counts
+    row_values, column_values = groups.values(0), groups.values(1)
     return Crosstab(
-        [row_values[at] for at in rows_at.tolist()],
-        [column_values[at] for at in columns_at.tolist()],
+        [row_values[code] for code in used_rows.tolist()],
+        [column_values[code] for code in used_columns.tolist()],
         counts,
         rows.label,
         columns.label,

@@ -16,7 +16,7 @@ import pyarrow as pa
 from tailbit.base.arrays import Longs
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import ColumnTypeError, UsageError
-from tailbit.index.grouping.key_counts import KeyCounts
+from tailbit.index.grouping.groups import Groups
 from tailbit.index.keys import decode_keys
 from tailbit.index.values.literals import NUMERIC
 from tailbit.tables import compute as pc
@@ -45,7 +45,7 @@ class Bin:
     count: int
 
 
-def histogram(key_counts: KeyCounts, bins: int | Sequence[Any]) -> list[Bin]:
+def histogram(groups: Groups, bins: int | Sequence[Any]) -> list[Bin]:
     """Count rows in bins, between rising edges or in a number of bins of equal width.
 
     Bins of equal width span the least to the greatest value. NULL, NaN and values beyond the edges are in no
@@ -56,8 +56,8 @@ def histogram(key_counts: KeyCounts, bins: int | Sequence[Any]) -> list[Bin]:
             or no bins.
         ColumnTypeError: a number of bins for a column that is not numeric.
     """
-    values, counts = _ordered(key_counts)
-    edges = _even(key_counts, values, bins) if isinstance(bins, int) else list(bins)
+    values, counts = _ordered(groups)
+    edges = _even(groups, values, bins) if isinstance(bins, int) else list(bins)
     if not edges and isinstance(bins, int):
         return []
     try:
@@ -65,7 +65,7 @@ def histogram(key_counts: KeyCounts, bins: int | Sequence[Any]) -> list[Bin]:
         at = [bisect_left(values, edge) for edge in edges[:-1]]
         at += [bisect_right(values, edge) for edge in edges[-1:]]
     except TypeError as unlike:
-        hint = f"Give edges of the column's type, {key_counts.column.type.sql}."
+        hint = f"Give edges of the column's type, {groups.columns[0].type.sql}."
         raise UsageError(reason=f"edges and values do not compare: {unlike}", hint=hint) from unlike
     if len(edges) < 2 or not rising:
         raise UsageError(reason="the edges of the bins do not rise", hint="Give two or more rising edges.")
@@ -76,23 +76,23 @@ def histogram(key_counts: KeyCounts, bins: int | Sequence[Any]) -> list[Bin]:
     ]
 
 
-def _ordered(key_counts: KeyCounts) -> tuple[list[Any], Longs]:
+def _ordered(groups: Groups) -> tuple[list[Any], Longs]:
     """Return the values in order and their counts, without NULL and NaN."""
-    values, counts = key_counts.values(), key_counts.counts
-    first = int(key_counts.nulls > 0)
+    values, counts = groups.values_of(), groups.counts
+    first = int(groups.nulls > 0)
     last = len(values) - int(bool(values) and isinstance(values[-1], float) and math.isnan(values[-1]))
     return values[first:last], counts[first:last]
 
 
-def _even(key_counts: KeyCounts, values: list[Any], bins: int) -> list[Any]:
+def _even(groups: Groups, values: list[Any], bins: int) -> list[Any]:
     """Return the edges of bins of equal width; the outer edges are the least and the greatest value."""
     if not 0 < bins <= MOST_BINS:
         raise UsageError(reason=f"{bins} bins", hint=f"Ask for 1 to {MOST_BINS:,} bins.")
-    if key_counts.column.type.name not in NUMERIC:
+    if groups.columns[0].type.name not in NUMERIC:
         reason = "bins of one width are made of numbers"
         hint = "Give the edges of the bins, or ask for the parts of the dates."
         raise ColumnTypeError(
-            column=key_counts.column.label, type=key_counts.column.type.sql, reason=reason, hint=hint
+            column=groups.columns[0].label, type=groups.columns[0].type.sql, reason=reason, hint=hint
         )
     finite = [value for value in (values[:2] + values[-2:]) if math.isfinite(value)]
     if not finite:
@@ -118,7 +118,7 @@ def _in_digits(edge: Fraction) -> Decimal:
     return _EXACT.divide(Decimal(edge.numerator), Decimal(edge.denominator))
 
 
-def by_part(key_counts: KeyCounts, part: str, zone: str) -> dict[Any, int]:
+def by_part(groups: Groups, part: str, zone: str) -> dict[Any, int]:
     """Map the start of each year, month or other unit `part` of a date or time to its rows; NULL is first.
 
     Weeks start on Monday, as in Spark's date_trunc. Times are truncated in `zone`. Cost: vectors over the
@@ -128,7 +128,7 @@ def by_part(key_counts: KeyCounts, part: str, zone: str) -> dict[Any, int]:
         ColumnTypeError: the column is no date or time, or a date is to be cut to less than a day.
         UsageError: there is no such unit.
     """
-    name = key_counts.column.type.name
+    name = groups.columns[0].type.name
     if part not in PARTS:
         raise UsageError(reason=f"no part of a date is named {part!r}", hint=f"Parts: {', '.join(PARTS)}.")
     within = name in ("timestamp", "timestamp_ntz") or (name == "date" and part in PARTS[:5])
@@ -137,17 +137,17 @@ def by_part(key_counts: KeyCounts, part: str, zone: str) -> dict[Any, int]:
         hint = (
             f"Ask for {', '.join(PARTS[:5])}." if name == "date" else "Name a date or time, or use histogram."
         )
-        raise ColumnTypeError(column=key_counts.column.label, type=name, reason=reason, hint=hint)
-    first = int(key_counts.nulls > 0)
-    values = decode_keys(key_counts.keys.slice(first), key_counts.key_type, key_counts.column.type)
+        raise ColumnTypeError(column=groups.columns[0].label, type=name, reason=reason, hint=hint)
+    first = int(groups.nulls > 0)
+    values = decode_keys(groups.keys_of().slice(first), groups.key_type(), groups.columns[0].type)
     numbers = numpy_of(pc.cast(values, pa.int32() if name == "date" else pa.int64()), np.int64)
     local = numbers + offsets_of_instants(numbers, zone) if name == "timestamp" else numbers
     begins = _begins(local, part, days=name == "date")
     if name == "timestamp":
         begins = _instants(numbers, local, begins, part, zone)
     places, at = np.unique(begins, return_inverse=True)
-    counts = np.bincount(at, weights=key_counts.counts[first:], minlength=len(places)).astype(np.int64)
-    out: dict[Any, int] = {None: key_counts.nulls} if key_counts.nulls else {}
+    counts = np.bincount(at, weights=groups.counts[first:], minlength=len(places)).astype(np.int64)
+    out: dict[Any, int] = {None: groups.nulls} if groups.nulls else {}
     width = arrow_array(places, pa.int32() if name == "date" else pa.int64())
     return out | dict(zip(_python(pc.cast(width, values.type)), counts.tolist(), strict=True))
 

@@ -1,8 +1,9 @@
-"""Sums, extremes and averages by group: from the index where the columns have postings, else row by row.
+"""Sums, extremes and averages, by group or of all rows: by keys of columns with postings, else by data.
 
 With `carrier` and `dep_delay` indexed, rows are counted by pairs of keys; each pair adds its delay times its
 number of rows, and no data file is read. If one of the columns has no postings, the data is read batch by
-batch. Both ways give the same result: sums are exact, and a double is rounded once.
+batch; of all rows together, values are added up and never counted, which would take twenty times as long.
+Both ways give the same result: sums are exact, and a double is rounded once.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import field
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,16 +19,21 @@ import pyarrow as pa
 
 from tailbit.base.arrays import Longs
 from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import CorruptIndexError
 from tailbit.index.analytics.aggregates import Totals, check_numeric, mean, total
-from tailbit.index.analytics.streamed import reads_data
-from tailbit.index.analytics.terms import count_groups
-from tailbit.index.grouping.dictionary import coded, python_values
+from tailbit.index.analytics.terms import count_groups, is_counted
+from tailbit.index.evaluation.stated import stated
+from tailbit.index.grouping.dictionary import coded, full_keys, python_values
 from tailbit.index.grouping.folding import unfold
+from tailbit.index.grouping.groups import Groups
 from tailbit.index.grouping.rows import Rows, fetch_values
-from tailbit.index.keys import decode_keys
+from tailbit.index.keys import decode_keys, encode_value, integer_keys
 from tailbit.index.model import key_type_of_column
+from tailbit.index.ordered import ordered_ints
+from tailbit.index.predicate.tree import Constant
+from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.selection import Selection
-from tailbit.index.values.literals import FLOATING, WHOLE
+from tailbit.index.values.literals import FLOATING, NUMERIC, WHOLE
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, numpy_of
 from tailbit.tables.model import Column
@@ -81,8 +88,8 @@ class _Groups:
         orders = [[b"" if key is None else b"1" + key for key in part.to_pylist()] for part in group_keys]
         numbers = np.zeros(len(counts), dtype=np.int64)
         combinations = zip(zip(*values, strict=True), zip(*orders, strict=True), counts.tolist(), strict=True)
-        for at, (value, order, count) in enumerate(combinations):
-            number = numbers[at] = self.numbers.setdefault(value, len(self.counts))
+        for place, (value, order, count) in enumerate(combinations):
+            number = numbers[place] = self.numbers.setdefault(value, len(self.counts))
             if number == len(self.counts):
                 self.counts.append(0)
                 self.keys.append(list(order))
@@ -105,6 +112,7 @@ class _Column:
 
     column: Column
     summed: bool
+    bounded: bool
     totals: dict[int, Totals] = field(default_factory=dict)
     ends: dict[int, tuple[bytes, bytes]] = field(default_factory=dict)
 
@@ -131,10 +139,36 @@ class _Column:
             self._add_totals(groups, keys, codes, counts, starts, stops)
 
     def _add_ends(self, groups: Longs, least: pa.BinaryArray, most: pa.BinaryArray) -> None:
-        pairs = zip(groups.tolist(), least.to_pylist(), most.to_pylist(), strict=True)
-        for group, low, high in pairs:
-            known = self.ends.get(group, (low, high))
-            self.ends[group] = (min(known[0], low), max(known[1], high))
+        for ends in zip(groups.tolist(), least.to_pylist(), most.to_pylist(), strict=True):
+            self.widen(*ends)
+
+    def widen(self, group: int, low: bytes, high: bytes) -> None:
+        """Take two keys of a group into account for its extremes."""
+        least, most = self.ends.get(group, (low, high))
+        self.ends[group] = (min(least, low), max(most, high))
+
+    def add_groups(self, groups: Groups) -> None:
+        """Add groups by the column alone as rows of the first group."""
+        first, codes = int(groups.nulls > 0), groups.codes[0]
+        if len(codes) == first:
+            return
+        if self.bounded:
+            ends = pc.take(groups.keys[0].keys, arrow_array([codes[first], codes[-1]]))
+            self.widen(0, *ends.to_pylist())
+        if self.summed:
+            values = decode_keys(groups.keys_of().slice(first), groups.key_type(), self.column.type)
+            self.totals[0] = Totals.of(self.column, values, groups.counts[first:])
+
+    def add_values(self, values: pa.Array) -> None:
+        """Add values of the first group that are not NULL, of which no key is made but for the extremes."""
+        if not len(values):
+            return
+        if self.summed:
+            added = Totals.of(self.column, values)
+            self.totals[0] = self.totals[0] + added if 0 in self.totals else added
+        if self.bounded:
+            ends = full_keys(_ends(values, self.column), key_type_of_column(self.column))
+            self.widen(0, *ends.to_pylist())
 
     def _add_totals(
         self, groups: Longs, keys: pa.BinaryArray, codes: Longs, counts: Longs, starts: Longs, stops: Longs
@@ -168,23 +202,25 @@ class _Column:
 
 
 def measured(
-    selection: Selection, by: Sequence[Column], measures: Sequence[Measure]
+    selection: Selection,
+    by: Sequence[Column],
+    measures: Sequence[Measure],
+    recorded: RecordedCounts | None = None,
 ) -> tuple[list[tuple[Any, ...]], list[int], dict[Measure, list[Any]]]:
     """Return the groups by columns `by` (most frequent first), their row counts, and aggregates by group.
+
+    `recorded`: the value counts of the index, if they describe this source.
 
     Raises:
         ColumnTypeError: a sum or an average of a column that is not numeric, or a column without keys.
         AggregateError: a sum or an average is beyond its type.
     """
     columns = _columns(measures)
-    rows, groups = Rows.of(selection), _Groups(by)
-    if any(
-        reads_data(selection, column)
-        for column in (*by, *(measured_column.column for measured_column in columns))
-    ):
-        _read(rows, by, columns, groups)
+    groups, spaces = _Groups(by), selection.coverage.spaces
+    if all(is_counted(spaces, column) for column in (*by, *(of.column for of in columns))):
+        _counted(selection, recorded, by, columns, groups)
     else:
-        _counted(rows, by, columns, groups)
+        _read(Rows.of(selection), by, columns, groups)
     order = groups.in_order()
     results = {m: _one(columns, m).tell(m.function, len(groups.counts)) for m in measures}
     keys = list(groups.numbers)
@@ -195,40 +231,100 @@ def measured(
     )
 
 
+def measure(selection: Selection, asked: Measure, recorded: RecordedCounts | None) -> Any:
+    """Return an aggregate of all rows; None if there is no value that is not NULL.
+
+    Cost: if the column has no postings, it is read at the rows; extremes of the whole table are read only in
+    files whose statistics leave open whether they hold an extreme.
+
+    Raises:
+        ColumnTypeError: a sum or an average of a column that is not numeric, or a column without keys.
+        AggregateError: a sum or an average is beyond its type.
+    """
+    (aggregates,) = _columns([asked])
+    if is_counted(selection.coverage.spaces, asked.column):
+        aggregates.add_groups(count_groups(selection, [asked.column], recorded))
+    else:
+        _read_whole(selection, aggregates)
+    return aggregates.tell(asked.function, 1)[0]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The statistics of a column over some rows; `sum` and `avg` are None if the column is not numeric."""
+
+    rows: int
+    nulls: int
+    distinct: int
+    min: Any
+    max: Any
+    sum: int | float | Decimal | None
+    avg: float | Decimal | None
+
+
+def summary(groups: Groups) -> Summary:
+    """Return the statistics of a column, from its groups.
+
+    Raises:
+        AggregateError: the sum or the average is beyond its type.
+    """
+    (column,) = groups.columns
+    numeric = column.type.name in NUMERIC
+    aggregates = _Column(column, summed=numeric, bounded=True)
+    aggregates.add_groups(groups)
+    return Summary(
+        rows=int(groups.counts.sum()),
+        nulls=groups.nulls,
+        distinct=len(groups.counts) - (groups.nulls > 0),
+        min=aggregates.tell("min", 1)[0],
+        max=aggregates.tell("max", 1)[0],
+        sum=aggregates.tell("sum", 1)[0] if numeric else None,
+        avg=aggregates.tell("avg", 1)[0] if numeric else None,
+    )
+
+
 def _columns(measures: Sequence[Measure]) -> list[_Column]:
     """Return each measured column once, after checking its type."""
     summed = {m.column.id for m in measures if m.function in ("sum", "avg")}
-    for measure in measures:
-        key_type_of_column(measure.column)
-        if measure.function in ("sum", "avg"):
-            check_numeric(measure.column, measure.function)
-    return [_Column(c, c.id in summed) for c in {m.column.id: m.column for m in measures}.values()]
+    bounded = {m.column.id for m in measures if m.function in ("min", "max")}
+    for asked in measures:
+        key_type_of_column(asked.column)
+        if asked.function in ("sum", "avg"):
+            check_numeric(asked.column, asked.function)
+    columns = {m.column.id: m.column for m in measures}
+    return [_Column(column, id_ in summed, id_ in bounded) for id_, column in columns.items()]
 
 
 def _one(columns: Sequence[_Column], measure: Measure) -> _Column:
     return next(candidate for candidate in columns if candidate.column.id == measure.column.id)
 
 
-def _counted(rows: Rows, by: Sequence[Column], columns: Sequence[_Column], groups: _Groups) -> None:
+def _counted(
+    selection: Selection,
+    recorded: RecordedCounts | None,
+    by: Sequence[Column],
+    columns: Sequence[_Column],
+    groups: _Groups,
+) -> None:
     """Aggregate from the index: count rows by the group's keys and the keys of one column at a time."""
-    for at, measured_column in enumerate(columns):
-        pairs = count_groups(rows, [*by, measured_column.column])
+    for number, measured_column in enumerate(columns):
+        pairs = count_groups(selection, [*by, measured_column.column], recorded)
         if not len(pairs.counts):
             continue
-        changes = np.any([np.diff(codes) != 0 for codes in pairs.codes[: len(by)]], axis=0)
+        *group_codes, codes = pairs.codes
+        changes = np.any([np.diff(of_column) != 0 for of_column in group_codes], axis=0)
         starts = np.append(0, np.flatnonzero(changes) + 1)
-        counts = np.add.reduceat(pairs.counts, starts) * (at == 0)
-        numbers = groups.add(
-            pairs.keys[: len(by)], [codes[starts] for codes in pairs.codes[: len(by)]], counts
-        )
-        group_of_pair = np.repeat(numbers, np.diff(np.append(starts, len(pairs.counts))))
-        measured_column.add(pairs.keys[-1], pairs.codes[-1], group_of_pair, pairs.counts)
+        counts = np.add.reduceat(pairs.counts, starts) * (number == 0)
+        *group_keys, keys = (dictionary.keys for dictionary in pairs.keys)
+        numbers = groups.add(group_keys, [of_column[starts] for of_column in group_codes], counts)
+        group_of_pair = np.repeat(numbers, np.diff(np.append(starts, len(codes))))
+        measured_column.add(keys, codes, group_of_pair, pairs.counts)
 
 
 def _read(rows: Rows, by: Sequence[Column], columns: Sequence[_Column], groups: _Groups) -> None:
     """Aggregate row by row, from the data files with matching rows. Cost: the columns are read there."""
-    wanted = list({c.id: c for c in (*by, *(measured_column.column for measured_column in columns))}.values())
-    for table in fetch_values(rows.storage, list(rows.reads()), wanted):
+    read = list({c.id: c for c in (*by, *(of.column for of in columns))}.values())
+    for table in fetch_values(rows.storage, list(rows.reads()), read):
         if not table.num_rows:
             continue
         group_of_row = _numbered(table, by, groups)
@@ -236,6 +332,64 @@ def _read(rows: Rows, by: Sequence[Column], columns: Sequence[_Column], groups: 
         for measured_column in columns:
             keys, codes = coded(table[measured_column.column.id], key_type_of_column(measured_column.column))
             measured_column.add(keys, codes, group_of_row, ones)
+
+
+def _read_whole(selection: Selection, aggregates: _Column) -> None:
+    """Aggregate all rows from data; extremes only in files whose statistics say too little."""
+    column, numbers = aggregates.column, None
+    if not aggregates.summed and selection.node == Constant(True):
+        ends, numbers = _stated_ends(selection, column)
+        if ends is not None:
+            aggregates.widen(0, *ends)
+        if not numbers and numbers is not None:
+            return
+    rows = Rows.of(selection)
+    reads = list(rows.reads())
+    if numbers is not None:
+        paths = {selection.snapshot.files[number].path for number in numbers}
+        reads = [read for read in reads if read[0].path in paths]
+    for table in fetch_values(rows.storage, reads, [column]):
+        for chunk in table[column.id].chunks:
+            aggregates.add_values(pc.drop_null(chunk))
+
+
+def _stated_ends(selection: Selection, column: Column) -> tuple[tuple[bytes, bytes] | None, set[int] | None]:
+    """Return the keys of the extremes that statistics state, and the numbers of files to read (None: all)."""
+    try:
+        stated_by_space = [(space, stated(column, space)) for space, _ in selection.bounds]
+    except CorruptIndexError as damage:
+        selection.damages.note(damage)
+        return None, None
+    described = [(space, of_space) for space, of_space in stated_by_space if of_space is not None]
+    if not described:
+        return None, None
+    exact = [of_space for _, of_space in described if (of_space.tight & of_space.bounded).any()]
+    low = min((int(s.low[s.tight & s.bounded].min()) for s in exact), default=None)
+    high = max((int(s.high[s.tight & s.bounded].max()) for s in exact), default=None)
+    unsure = {int(n) for n in selection.to_scan}
+    unsure |= {
+        int(n) for space, of_space in stated_by_space if of_space is None for n in space.files.tolist()
+    }
+    for space, s in described:
+        done = s.tight
+        if low is not None and high is not None:
+            done = done | (s.bounded & (s.low >= low) & (s.high <= high))
+        unsure |= set(space.files[~done].tolist())
+    if low is None or high is None:
+        return None, unsure
+    key_type = key_type_of_column(column)
+    return (encode_value(low, key_type), encode_value(high, key_type)), unsure
+
+
+def _ends(values: pa.Array, column: Column) -> pa.Array:
+    """Return the least and the greatest of at least one value, in Spark's order."""
+    if column.type.name in FLOATING:
+        numbers = ordered_ints(values, "double")
+        ends = np.array([numbers.min(), numbers.max()])
+        return decode_keys(integer_keys(ends), "double", column.type)
+    bounds = pc.min_max(values)
+    ends = pa.concat_arrays([pa.repeat(bounds["min"], 1), pa.repeat(bounds["max"], 1)])
+    return pc.cast(ends, arrow_type(column.type, column.label))
 
 
 def _numbered(table: pa.Table, by: Sequence[Column], groups: _Groups) -> Longs:

@@ -1,4 +1,4 @@
-"""Counts by terms that no index holds, from counts by the columns that the terms read.
+"""Groups by columns and terms: recorded, counted, or computed from groups by the columns that terms read.
 
 Where postings or partition values tell the rows per key of those columns, a term is computed once per key, or
 per combination of keys, and no data file is read.
@@ -14,34 +14,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from tailbit.base.arrays import Mask
-from tailbit.base.lazy import lazy
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.expression.indexed_term import IndexedTerm, sources_of, values_of
-from tailbit.index.grouping import counting
-from tailbit.index.grouping.dictionary import coded, python_values
-from tailbit.index.grouping.folding import FEW, Coded, fold
-from tailbit.index.grouping.key_counts import KeyCounts
+from tailbit.index.grouping import grouping
+from tailbit.index.grouping.dictionary import Dictionary, coded
+from tailbit.index.grouping.folding import FEW, Coded, added_up
+from tailbit.index.grouping.groups import Groups
+from tailbit.index.grouping.recorded import recorded_groups
 from tailbit.index.grouping.rows import Rows, raise_first
-from tailbit.index.grouping.tally import Tally
 from tailbit.index.keys import KEY_TYPES, decode_keys, is_textual
 from tailbit.index.model import key_type_of_column
 from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.selection import Selection
-from tailbit.index.roaring.coding import order_with_nulls
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.model import Column
 from tailbit.tables.schema import arrow_type
-
-if TYPE_CHECKING:
-    from tailbit.index.grouping import groups
-else:
-    groups = lazy("tailbit.index.grouping.groups")
 
 
 def is_counted(spaces: Sequence[SpaceView], column: Column) -> bool:
@@ -75,72 +67,44 @@ def _keys(spaces: Sequence[SpaceView], column: Column) -> int:
     return max((segment.weight(column.id)[0] for segment in segments), default=1)
 
 
-def key_counts(
-    selection: Selection, column: Column, recorded: RecordedCounts | None, ordered: bool = True
-) -> KeyCounts:
-    """Count the rows of a selection per key of a column or term, as `counting.key_counts` does.
+def count_groups(
+    selection: Selection,
+    columns: Sequence[Column],
+    recorded: RecordedCounts | None = None,
+    ordered: bool = True,
+) -> Groups:
+    """Count the rows of a selection per combination of keys of columns and terms.
 
-    Raises:
-        ColumnTypeError: the column's type has no keys (struct, array, map ...).
-        EvaluationError: a term raises for a row.
-    """
-    if not _is_of_keys(selection.coverage.spaces, column):
-        return counting.key_counts(selection, column, recorded, ordered)
-    assert isinstance(column, IndexedTerm)
-    sources, key_type = sources_of([column]), key_type_of_column(column)
-    if len(sources) == 1:
-        by_key = counting.key_counts(selection, sources[0], recorded, ordered=False)
-        keys, counts, steps = [by_key.keys], by_key.counts, by_key.steps
-    else:
-        counted_groups = groups.count_groups(Rows.of(selection), sources)
-        keys = [
-            pc.take(k, arrow_array(at))
-            for k, at in zip(counted_groups.keys, counted_groups.codes, strict=True)
-        ]
-        counts, steps = counted_groups.counts, counted_groups.steps
-    values, raised = _values(column, keys)
-    if raised is not None:
-        rows = Rows.of(selection)
-        raise_first(rows.storage, list(rows.reads()), [column])
-    tally = Tally(key_type)
-    tally.add(values, counts)
-    term_keys, sums = tally.keys()
-    if ordered:
-        order = order_with_nulls(term_keys)
-        term_keys, sums = pc.take(term_keys, arrow_array(order)), sums[order]
-
-    def listed() -> list[object]:
-        return python_values(term_keys, key_type, column)
-
-    return KeyCounts(column, key_type, term_keys, sums, listed, steps, ordered)
-
-
-def count_groups(rows: Rows, columns: Sequence[Column]) -> groups.GroupCounts:
-    """Count rows per combination of keys of columns and terms, as `groups.count_groups` does.
+    `recorded`: the value counts of the index, if they describe this source. `ordered`: False if groups by one
+    column may come in any order, which may save a sort.
 
     Raises:
         ColumnTypeError: a column's type has no keys (struct, array, map ...).
         EvaluationError: a term raises for a row.
     """
-    spaces = [space for space, _ in rows.spaces]
+    for column in columns:
+        key_type_of_column(column)
+    groups = None if recorded is None else recorded_groups(selection, columns, recorded)
+    if groups is not None:
+        return groups
+    spaces = selection.coverage.spaces
     terms = {c.id: c for c in columns if isinstance(c, IndexedTerm) and _is_of_keys(spaces, c)}
     if not terms:
-        return groups.count_groups(rows, columns)
+        return grouping.count_groups(Rows.of(selection), columns, ordered=ordered)
     read = [source for c in columns for source in (sources_of([c]) if c.id in terms else [c])]
-    counted = list({column.id: column for column in read}.values())
-    counted_groups = groups.count_groups(rows, counted)
+    sources = list({column.id: column for column in read}.values())
+    groups = count_groups(selection, sources, recorded, ordered=False)
     by_id = {
-        c.id: Coded(*of) for c, *of in zip(counted, counted_groups.keys, counted_groups.codes, strict=True)
+        column.id: Coded(dictionary.keys, codes)
+        for column, dictionary, codes in zip(sources, groups.keys, groups.codes, strict=True)
     }
-    by_id |= {id_: _coded(rows, term, by_id) for id_, term in terms.items()}
-    parts = [by_id[column.id] for column in columns]
-    codes, counts = fold(
-        [part.codes for part in parts], [len(part.keys) for part in parts], counted_groups.counts
-    )
-    return groups.GroupCounts(columns, [part.keys for part in parts], codes, counts, counted_groups.steps)
+    by_id |= {id_: _coded(selection, term, by_id) for id_, term in terms.items()}
+    counted = added_up([by_id[column.id] for column in columns], groups.counts)
+    dictionaries = [Dictionary(of.keys, []) for of in counted.columns]
+    return Groups(columns, dictionaries, [of.codes for of in counted.columns], counted.counts, groups.steps)
 
 
-def _coded(rows: Rows, term: IndexedTerm, by_id: dict[str, Coded]) -> Coded:
+def _coded(selection: Selection, term: IndexedTerm, by_id: dict[str, Coded]) -> Coded:
     """Compute the keys of a term, and the code of its key for each group of rows.
 
     `by_id`: keys and codes, by group, of the columns that the term reads. A term of one column is computed
@@ -151,6 +115,7 @@ def _coded(rows: Rows, term: IndexedTerm, by_id: dict[str, Coded]) -> Coded:
     keys = [sources[0].keys] if alone else [pc.take(of.keys, arrow_array(of.codes)) for of in sources]
     values, raised = _values(term, keys)
     if raised is not None and (raised[sources[0].codes] if alone else raised).any():
+        rows = Rows.of(selection)
         raise_first(rows.storage, list(rows.reads()), [term])
     term_keys, codes = coded(values, key_type_of_column(term))
     return Coded(term_keys, codes[sources[0].codes] if alone else codes)

@@ -26,8 +26,8 @@ from tailbit.base.arrays import Longs, Mask
 from tailbit.base.errors import ColumnTypeError
 from tailbit.index.evaluation.row_space import SpaceView, claims
 from tailbit.index.expression.indexed_term import IndexedTerm, sources_of
-from tailbit.index.grouping.counting import count_keys
 from tailbit.index.grouping.dictionary import united
+from tailbit.index.grouping.grouping import count_groups
 from tailbit.index.grouping.rows import Read, Rows
 from tailbit.index.predicate.tree import Constant
 from tailbit.index.query.coverage import Coverage, hidden_ids
@@ -65,12 +65,12 @@ def transitions(before: Selection, after: Selection, column: Column) -> dict[Any
             is the wider one.
     """
     old, new = _terms_of(before, after, column)
-    left = count_keys(_only_in(before, after, old, new), old)
-    came = count_keys(_only_in(after, before, new, old), new)
-    union = united([left.keys, came.keys])
+    left = count_groups(_only_in(before, after, old, new), [old])
+    came = count_groups(_only_in(after, before, new, old), [new])
+    union = united([left.keys_of(), came.keys_of()])
     moved = np.zeros((2, len(union.keys)), dtype=np.int64)
     moved[0, union.places[0]], moved[1, union.places[1]] = left.counts, came.counts
-    values = union.values(old, left.key_type)
+    values = union.values(old, left.key_type())
     out: dict[Any, Transition] = {}
     for place in np.argsort(-moved.sum(axis=0), kind="stable").tolist():
         known = out.get(values[place], Transition(0, 0))

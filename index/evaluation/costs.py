@@ -31,9 +31,6 @@ else:
 _READ_BYTE, _DECODED, _DECODED_KEY, _COPIED_BYTE = 2.5e-6, 6e-4, 1e-3, 1.4e-6
 """Reading a byte of postings; decoding a container; decoding a bitmap; copying a byte into memory."""
 
-_PLACED, _PLACED_KEY = 4.5e-5, 0.1
-"""Writing the code of a row that a posting holds; looking up rows in a posting, besides intersecting them."""
-
 _PAIR, _STEP, _UNITED = 3e-5, 5e-6, 1e-4
 """Intersecting two containers; one step of such an intersection; uniting a container with others."""
 
@@ -115,12 +112,6 @@ def intersecting(segment: Segment, column: str, rows: int, share: float) -> floa
     cold = 0.0 if segment.is_held(column) else shape.reading
     alone = _LISTED * shape.sparse + _LISTED_KEY * segment.weight(column)[0] if shape.sparse else 0.0
     return share * (container_cost * shape.containers + alone + cold)
-
-
-def looking_up_in_postings(segment: Segment, column: str, rows: int) -> float:
-    """Estimate the ms to look up `rows` rows in each posting of a column, whose keys are all dense."""
-    keys = segment.weight(column)[0]
-    return intersecting(segment, column, rows, 1.0) + _PLACED * rows + _PLACED_KEY * keys
 
 
 def _steps(some: float, others: float) -> float:

@@ -1,246 +1,198 @@
-"""Matching rows per key of one column.
+"""Positions of one row space counted by combination of keys, by each method.
 
-Recorded value counts serve questions without WHERE at the covered version; postings serve covered files, each
-row space with the method that `choice` finds cheapest; the data serves the rest. Keys from all three become
-canonical, so that NaN, -0.0 and values of types widened since are counted as Spark groups them.
+Each method returns the combinations, and the positions with a truncated key, which are not counted.
+
+Worked example: four rows by codes.
+
+    carrier           UA   AA   UA   UA      keys AA UA          codes  1 0 1 1
+    dest              SFO  LAX  SFO  LAX     keys LAX SFO        codes  1 0 1 0
+    folded            3    0    3    2       code 1 * 2 + code 2
+    counted           (AA, LAX) 1   (UA, LAX) 1   (UA, SFO) 2
 """
 
 from __future__ import annotations
 
-import time
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 from pyroaring import BitMap
 
-from tailbit.base.arrays import Longs
-from tailbit.base.dataclass import dataclass
-from tailbit.base.lazy import lazy
-from tailbit.index.evaluation.row_space import Segments, Serving, SpaceView
-from tailbit.index.grouping.choice import Choice, CountingWay, choose
-from tailbit.index.grouping.dictionary import (
-    DICTIONARIES,
-    Dictionary,
-    coded,
-    of_segments,
-    python_values,
-    united,
-)
-from tailbit.index.grouping.folding import Combinations
-from tailbit.index.grouping.grouping import Grouping
-from tailbit.index.grouping.key_counts import KeyCounts, Step
-from tailbit.index.grouping.rows import Read, Rows, fetch_values, number_values
-from tailbit.index.grouping.tally import Tally
-from tailbit.index.grouping.ways import COUNT, shortened
-from tailbit.index.keys import NO_KEYS
-from tailbit.index.model import key_type_of_column
-from tailbit.index.query.recorded_counts import RecordedCounts
-from tailbit.index.query.selection import Selection
-from tailbit.index.roaring.coding import order_with_nulls
-from tailbit.tables import compute as pc
-from tailbit.tables.arrow import arrow_array
-from tailbit.tables.model import Column
-from tailbit.tables.partition_values import partition_array
-
-if TYPE_CHECKING:
-    from tailbit.index.grouping import tuples
-else:
-    tuples = lazy("tailbit.index.grouping.tuples")
+from tailbit.base.arrays import Longs, Mask
+from tailbit.index.evaluation.row_space import SpaceView
+from tailbit.index.grouping.choice import CountingWay
+from tailbit.index.grouping.folding import CHUNK, Coded, Combinations, Folded, fold, unfold
+from tailbit.index.grouping.space_columns import PartitionColumn, PostedColumn, SpaceColumn
+from tailbit.index.tuple_keys import truncated
+from tailbit.tables.cache import Cache, share
+from tailbit.tables.positions import BitPositions, bitmap_of, positions_in
 
 
-def key_counts(
-    selection: Selection, column: Column, recorded: RecordedCounts | None, ordered: bool = True
-) -> KeyCounts:
-    """Count the rows of a selection per key of a column.
-
-    `recorded`: the value counts of the index, if they describe this source. `ordered`: False if the keys may
-    come in any order, which may save a sort.
+def count(
+    space: SpaceView, columns: Sequence[SpaceColumn], bits: BitMap, way: CountingWay
+) -> tuple[Combinations, BitMap]:
+    """Count positions of a row space by a method other than reading their data.
 
     Raises:
-        ColumnTypeError: the column's type has no keys (struct, array, map ...).
+        CorruptIndexError: a segment is damaged.
     """
-    key_type_of_column(column)
-    counts = _recorded(selection, column, recorded)
-    if counts is None and recorded is not None and recorded.of_tuples:
-        counts = tuples.recorded_part(selection, column, recorded)
-    return counts or count_keys(Rows.of(selection), column, ordered=ordered)
+    if way is CountingWay.CODES:
+        return by_codes(columns, bits)
+    if way is CountingWay.INTERSECTIONS:
+        return by_intersections(columns, bits)
+    first = columns[0]
+    return (
+        all_rows(first, bits)
+        if isinstance(first, PostedColumn)
+        else (by_file(space, columns, bits), BitMap())
+    )
 
 
-def _recorded(selection: Selection, column: Column, recorded: RecordedCounts | None) -> KeyCounts | None:
-    """Return the recorded counts of a column if they answer a selection, else None; no row is read.
+def all_rows(column: PostedColumn, bits: BitMap) -> tuple[Combinations, BitMap]:
+    """Count all rows of a row space by a column: the cardinality of each posting is its count."""
+    counts, mask = column.cardinalities().copy(), truncated(column.keys, column.key_type)
+    truncated_rows = BitMap()
+    if mask is not None:
+        counts[mask] = 0
+        places, postings = column.postings()
+        truncated_rows = _rows_of(places, postings, mask, bits)
+    codes = np.flatnonzero(counts)
+    return Combinations([Coded(column.keys, codes, column.segments)], counts[codes]), truncated_rows
 
-    The values of the keys are cached until the index changes.
+
+def by_file(space: SpaceView, columns: Sequence[SpaceColumn], bits: BitMap) -> Combinations:
+    """Count by partition columns. Cost: one count per file, whatever its rows."""
+    partitions = [column for column in columns if isinstance(column, PartitionColumn)]
+    counts = space.counts_by_file(bits)
+    files = np.flatnonzero(counts)
+    codes = [column.by_file[files] for column in partitions]
+    folded, sums = fold(codes, [column.size for column in partitions], counts[files])
+    return Combinations([Coded(c.keys, of) for c, of in zip(partitions, folded, strict=True)], sums)
+
+
+def by_intersections(columns: Sequence[SpaceColumn], bits: BitMap) -> tuple[Combinations, BitMap]:
+    """Intersect the postings of each combination that occurs with the rows."""
+    levels, truncated_rows = [], BitMap()
+    for column in columns:
+        places, postings = column.postings()
+        mask = truncated(column.keys, column.key_type)
+        if mask is not None:
+            truncated_rows |= _rows_of(places, postings, mask, bits)
+            postings = [p for p, short in zip(postings, mask[places].tolist(), strict=True) if not short]
+            places = places[~mask[places]]
+        levels.append((places, postings))
+    codes, counts = _intersected(levels, bits - truncated_rows if truncated_rows else bits)
+    pairs = zip(columns, codes, strict=True)
+    return Combinations([Coded(c.keys, of, c.segments) for c, of in pairs], counts), truncated_rows
+
+
+def _rows_of(places: Longs, postings: Sequence[BitMap], mask: Mask, bits: BitMap) -> BitMap:
+    """Return the rows whose key is marked in `mask`."""
+    marked = zip(postings, mask[places].tolist(), strict=True)
+    return bits & BitMap.union(BitMap(), *(posting for posting, short in marked if short))
+
+
+def _intersected(levels: Sequence[tuple[Longs, Sequence[BitMap]]], bits: BitMap) -> tuple[list[Longs], Longs]:
+    """Return the places of the postings of each combination that occurs, per level, and its row count."""
+    (places, postings), *deeper = levels
+    if not deeper:
+        counts = np.array([bits.intersection_cardinality(p) for p in postings], dtype=np.int64)
+        occurring = np.flatnonzero(counts)
+        return [places[occurring]], counts[occurring]
+    codes: list[list[Longs]] = [[_NONE] for _ in levels]
+    all_counts = [_NONE]
+    for place, posting in zip(places.tolist(), postings, strict=True):
+        rows = bits & posting
+        if rows:
+            inner, counts = _intersected(deeper, rows)
+            for level, of_level in zip(codes, [np.full(len(counts), place), *inner], strict=True):
+                level.append(of_level)
+            all_counts.append(counts)
+    return [np.concatenate(level) for level in codes], np.concatenate(all_counts)
+
+
+_NONE = np.zeros(0, dtype=np.int64)
+
+
+class _Counted(NamedTuple):
+    """Folded codes, ascending, with the number of positions of each.
+
+    `short`: positions of truncated keys, which are not counted.
     """
-    begun, key_type = time.perf_counter(), key_type_of_column(column)
-    known = None if recorded is None else recorded.of(selection, column, key_type)
-    if recorded is None or known is None:
+
+    numbers: Longs
+    counts: Longs
+    short: BitMap
+
+    def without(self, others: _Counted) -> _Counted:
+        """Subtract other positions, all of which are counted here."""
+        counts = self.counts.copy()
+        counts[np.searchsorted(self.numbers, others.numbers)] -= others.counts
+        occurring = counts > 0
+        return _Counted(self.numbers[occurring], counts[occurring], self.short - others.short)
+
+
+COUNTED: Cache[tuple[object, ...], _Counted] = Cache(share(1 / 64))
+"""Combinations of all positions of row spaces, those of removed files included, by segments and columns."""
+
+_OTHERS = 4
+"""Unselected positions are few if at most one position in this many is unselected."""
+
+
+def by_codes(columns: Sequence[SpaceColumn], bits: BitMap) -> tuple[Combinations, BitMap]:
+    """Look up the codes of each row; all rows are left uncounted if their codes do not fold into 64 bits.
+
+    Positions without a code are left out. If most positions of a row space match, the others are subtracted
+    from the combinations of all positions, which change only with the segments, and are cached.
+    """
+    sizes = [len(column.keys) + 1 for column in columns]
+    if math.prod(sizes) >= 1 << 62:
+        return Combinations([Coded(column.keys, _NONE) for column in columns], _NONE), bits
+    counted = _most(columns, sizes, bits) or _looked_up(columns, sizes, bits)
+    codes = unfold(counted.numbers, sizes)
+    coded = np.logical_and.reduce([code > 0 for code in codes])
+    pairs = zip(columns, codes, strict=True)
+    parts = [Coded(column.keys, code[coded] - 1, column.segments) for column, code in pairs]
+    return Combinations(parts, counted.counts[coded]), counted.short
+
+
+def _most(columns: Sequence[SpaceColumn], sizes: Sequence[int], bits: BitMap) -> _Counted | None:
+    """Subtract the unselected positions from all; None if they are not few or a column has no segments."""
+    if not all(column.segments for column in columns):
         return None
-    keys, counts = known
-    stand = ("recorded", *map(str, recorded.stand))
+    extent = max(segment.rows for column in columns for segment in column.segments)
+    if _OTHERS * (extent - len(bits)) > extent or (bits and bits.max() >= extent):
+        return None
+    every = BitMap(range(extent))
+    others = every - bits
+    names = [(segment.name, column.column.id) for column in columns for segment in column.segments]
 
-    def values() -> list[Any]:
-        kept = DICTIONARIES.get(
-            (column.id, key_type, stand), lambda: (Dictionary(keys, []), keys.nbytes + 120 * len(keys))
-        )
-        return kept.values(column, key_type)
+    def sized() -> tuple[_Counted, int]:
+        counted = _looked_up(columns, sizes, every)
+        return counted, counted.numbers.nbytes + counted.counts.nbytes + 4 * len(counted.short)
 
-    step = Step(CountingWay.RECORDED, None, (time.perf_counter() - begun) * 1e3)
-    return KeyCounts(column, key_type, keys, counts, values, [step])
-
-
-def count_keys(rows: Rows, column: Column, way: CountingWay | None = None, ordered: bool = True) -> KeyCounts:
-    """Count rows per key of a column.
-
-    `way`: the method for rows that postings serve, by default the cheapest. `ordered`: as for `key_counts`.
-
-    Raises:
-        ColumnTypeError: the column's type has no keys.
-    """
-    grouping = _KeyGrouping(rows, column, way)
-    for path in (grouping.only_key, grouping.partition_values, grouping.stored_keys):
-        parts = path()
-        if parts is not None:
-            break
-    return grouping.result(parts or [], ordered)
+    whole = COUNTED.get((*names, *(column.key_type for column in columns)), sized)
+    return whole.without(_looked_up(columns, sizes, others)) if others else whole
 
 
-@dataclass(frozen=True, eq=False)
-class CountedKeys:
-    """Distinct keys of some rows and their counts; `of`: the cached dictionary that the keys come from.
-
-    `ordered`: whether the keys are in order.
-    """
-
-    keys: pa.BinaryArray
-    counts: Longs
-    of: Dictionary | None = None
-    ordered: bool = True
-
-
-@dataclass(frozen=True, eq=False)
-class _StoredCounts:
-    """Counts of a row space by stored key, segment after segment."""
-
-    segments: Segments
-    counts: Longs
-
-
-class _KeyGrouping(Grouping[_StoredCounts | CountedKeys]):
-    """One question's rows, grouped by one column."""
-
-    def __init__(self, rows: Rows, column: Column, way: CountingWay | None) -> None:
-        super().__init__(rows, [column], way)
-        self.column, (self.key_type,) = column, self.key_types
-
-    def only_key(self) -> list[CountedKeys] | None:
-        """Return the number of rows, if the condition allows a single key; no row is looked at."""
-        key = self.rows.known_key(self.column) if self.way is None else None
-        if key is None:
-            return None
-        self.steps.append(Step(CountingWay.KNOWN, self.rows.count, 0.0))
-        if not self.rows.count:
-            return []
-        return [CountedKeys(arrow_array([key], pa.binary()), np.array([self.rows.count]))]
-
-    def stored_keys(self) -> list[CountedKeys]:
-        """Count rows per key: of all row spaces together, and of the rows left to the data."""
-        parts = list(self.parts())
-        served = [part for part in parts if isinstance(part, _StoredCounts)]
-        in_data = [part for part in parts if isinstance(part, CountedKeys)]
-        return [self._of_segments(served), *in_data] if served else in_data
-
-    def partition_values(self) -> list[CountedKeys] | None:
-        """Count the visible rows per value of a partition column, as one list item; no data file is read.
-
-        Partition values come from the log, row counts from the bitmaps of visible rows.
-        """
-        if not self.column.partition:
-            return None
-        physical, begun = self.column.physical[0], time.perf_counter()
-        per_text: Counter[str | None] = Counter()
-        for space, bits in self.rows.spaces:
-            codes, texts = space.partitions.of(physical)
-            used, at = np.unique(codes[space.files], return_inverse=True)
-            sums = np.bincount(at, weights=space.counts_by_file(bits), minlength=len(used))
-            per_text.update({texts[c]: int(n) for c, n in zip(used.tolist(), sums.tolist(), strict=True)})
-        for slice_, positions in self.rows.loose:
-            per_text[slice_.partition.get(physical)] += len(positions)
-        rows_per_text = [(text, n) for text, n in per_text.items() if n]
-        values = [partition_array(self.column, text, 1) for text, _ in rows_per_text]
-        self.note(CountingWay.PARTITION, sum(n for _, n in rows_per_text), begun)
-        if not rows_per_text:
-            return []
-        # Two partition texts may denote the same value.
-        keys, at = coded(pa.concat_arrays(values), self.key_type)
-        return [CountedKeys(keys, np.bincount(at, weights=[n for _, n in rows_per_text]).astype(np.int64))]
-
-    def choose(self, space: SpaceView, serving: Serving, bits: BitMap) -> Choice:
-        """Choose the method; a predicate on the column itself limits the keys."""
-        return choose(space, serving[self.column.id], self.column, bits, self.rows.values_of(self.column))
-
-    def by_index(
-        self, space: SpaceView, serving: Serving, bits: BitMap, way: CountingWay
-    ) -> tuple[_StoredCounts, BitMap]:
-        """Count by stored key."""
-        segments, left = serving[self.column.id], BitMap()
-        counts = COUNT[way](segments, self.column, bits, self.rows.values_of(self.column))
-        for segment, mine in zip(segments, counts, strict=True):
-            left |= shortened(segment, self.column, mine, bits)
-        return _StoredCounts(segments, np.concatenate(counts)), left
-
-    def of_tuples(self, combinations: Combinations) -> CountedKeys:
-        """Add up the rows of each key."""
-        (column,) = combinations.columns
-        sums = np.zeros(len(column.keys), dtype=np.int64)
-        np.add.at(sums, column.codes, combinations.counts)
-        return CountedKeys(column.keys, sums)
-
-    def by_data(self, reads: Sequence[Read]) -> Iterator[CountedKeys]:
-        """Count the values of the column in the rows."""
-        tally = Tally(self.key_type)
-        for columns_of_files, rest in number_values(self.rows.storage, reads, [self.column]):
-            for values in columns_of_files:
-                tally.add(values.values, values.counts)
-            for table in fetch_values(self.rows.storage, rest, [self.column]):
-                tally.add(table[self.column.id])
-        yield CountedKeys(*tally.keys(), ordered=False)
-
-    def _of_segments(self, served: Sequence[_StoredCounts]) -> CountedKeys:
-        """Merge the counts of several row spaces, by stored key and segment, into one dictionary."""
-        segments = [segment for part in served for segment in part.segments]
-        all_keys = of_segments(segments, self.column.id, self.key_type)
-        sums = np.zeros(len(all_keys.keys), dtype=np.int64)
-        np.add.at(sums, np.concatenate(all_keys.places), np.concatenate([part.counts for part in served]))
-        return CountedKeys(all_keys.keys, sums, all_keys)
-
-    def result(self, parts: Sequence[CountedKeys], ordered: bool) -> KeyCounts:
-        """Merge the parts into a result; parts of segments alone reuse their dictionary's cached values."""
-        whole = _together(parts)
-        some = np.flatnonzero(whole.counts)
-        if ordered and not whole.ordered:
-            some = order_with_nulls(whole.keys)
-        sorted_ = ordered or whole.ordered
-        same = len(some) == len(whole.keys) and (whole.ordered or not ordered)
-        keys = whole.keys if same else pc.take(whole.keys, arrow_array(some))
-
-        def values() -> list[Any]:
-            if whole.of is None or len(some) * 4 <= len(whole.keys):
-                return python_values(keys, self.key_type, self.column)
-            known = whole.of.values(self.column, self.key_type)
-            return known if same else [known[place] for place in some.tolist()]
-
-        return KeyCounts(self.column, self.key_type, keys, whole.counts[some], values, self.steps, sorted_)
-
-
-def _together(parts: Sequence[CountedKeys]) -> CountedKeys:
-    """Merge all parts into one. Cost: a sort of the keys, if there are several parts."""
-    if len(parts) == 1:
-        return parts[0]
-    all_keys = united([part.keys for part in parts] or [NO_KEYS])
-    sums = np.zeros(len(all_keys.keys), dtype=np.int64)
-    for part, places in zip(parts, all_keys.places, strict=False):
-        sums[places] += part.counts
-    return CountedKeys(all_keys.keys, sums)
+def _looked_up(columns: Sequence[SpaceColumn], sizes: Sequence[int], bits: BitMap) -> _Counted:
+    """Fold and count positions in chunks that stay in a processor cache."""
+    masks = [truncated(column.keys, column.key_type) for column in columns]
+    combined, short = Folded(math.prod(sizes)), BitMap()
+    positions: BitPositions = positions_in(bits)
+    for start in range(0, len(positions), CHUNK):
+        chunk = positions[start : start + CHUNK]
+        codes = [column.codes(chunk) for column in columns]
+        folded = codes[0]
+        for of_column, size in zip(codes[1:], sizes[1:], strict=True):
+            folded = folded * np.int64(size) + of_column
+        short_rows = [
+            np.append(False, mask)[own] for mask, own in zip(masks, codes, strict=True) if mask is not None
+        ]
+        if short_rows:
+            truncated_rows = np.logical_or.reduce(short_rows)
+            short |= bitmap_of(chunk[truncated_rows])
+            folded = folded[~truncated_rows]
+        combined.add(folded)
+    return _Counted(*combined.counted(), short)

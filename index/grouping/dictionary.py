@@ -32,18 +32,16 @@ from tailbit.tables.cache import Cache, share
 from tailbit.tables.date_text import date_texts
 from tailbit.tables.model import Column
 
-_KEPT_BYTES = share(3 / 64)
-
-DICTIONARIES: Cache[tuple[str, str, tuple[str, ...]], Dictionary] = Cache(_KEPT_BYTES)
+DICTIONARIES: Cache[tuple[str, str, tuple[str, ...]], Dictionary] = Cache(share(2 / 64))
 """Dictionaries of segments, by column, key type and segments."""
 
-_PER_VALUE = 120
+PER_VALUE = 120
 """Approximate bytes of a key and its Python value."""
 
 
 @dataclass(frozen=True, eq=False)
 class Dictionary:
-    """Distinct keys of one key type, in order, null (NULL) first.
+    """Distinct keys of one key type, in order, null (NULL) first; in no order in groups that have none.
 
     `places`: per input of the merge, int64, the place of each of its keys in `keys`. Keys hold whole values,
     except in a dictionary of segments, where the keys that `truncated` marks are truncated.
@@ -52,6 +50,11 @@ class Dictionary:
     keys: pa.BinaryArray
     places: Sequence[Longs]
     _values: dict[tuple[str, str], list[Any]] = field(default_factory=dict)
+
+    @property
+    def null_place(self) -> int:
+        """Return the place of NULL, which must be among the keys."""
+        return int(np.flatnonzero(numpy_of(pc.is_null(self.keys)))[0])
 
     def values(self, column: Column, key_type: str) -> list[Any]:
         """Return the Python value of each key; a date or time outside of Python's calendar is text."""
@@ -72,17 +75,17 @@ def of_segments(segments: Segments, column: str, key_type: str) -> Dictionary:
     def made() -> tuple[Dictionary, int]:
         stored = [widen_keys(s.keys(column)[0], s.columns[column], key_type) for s in segments]
         all_keys = united(stored)
-        return all_keys, all_keys.keys.nbytes + _PER_VALUE * len(all_keys.keys)
+        return all_keys, all_keys.keys.nbytes + PER_VALUE * len(all_keys.keys)
 
     return DICTIONARIES.get((column, key_type, names), made)
 
 
-def united(inputs: Sequence[pa.BinaryArray]) -> Dictionary:
-    """Merge inputs, each of distinct keys in order, into a dictionary.
+def united(inputs: Sequence[pa.BinaryArray], in_order: bool = True) -> Dictionary:
+    """Merge inputs into a dictionary; `in_order`: each input has distinct keys in order.
 
-    Cost: a sort, unless there is one input.
+    Cost: a sort, unless there is one input in order.
     """
-    if len(inputs) == 1:
+    if len(inputs) == 1 and in_order:
         return Dictionary(inputs[0], [np.arange(len(inputs[0]))])
     keys, places = distinct(pa.concat_arrays([NO_KEYS, *inputs]))
     ends = np.cumsum([len(part) for part in inputs])[:-1]

@@ -1,21 +1,20 @@
 """Codes of several columns folded into one number per row.
 
-A code is the number of a row's key among the sorted keys of its column. Equal numbers are counted, or
-postings are intersected.
+A code is the place of a row's key among the keys of its column. Equal numbers are counted.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-from pyroaring import BitMap
 
 from tailbit.base.arrays import Longs
 from tailbit.base.dataclass import dataclass
+from tailbit.index.evaluation.row_space import Segments
 from tailbit.index.grouping.dictionary import coded
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array
@@ -29,21 +28,24 @@ FEW = 1 << 17
 
 @dataclass(frozen=True, eq=False)
 class Coded:
-    """One column of some rows: distinct `keys`, and per row the place of its key."""
+    """One column of some rows or groups: `keys`, and for each row or group the place of its key.
+
+    `segments`: if given, the keys are those that these segments store, of one segment after the other, and
+    may repeat. All other keys are distinct.
+    """
 
     keys: pa.BinaryArray
     codes: Longs
+    segments: Segments = ()
 
     def of_used(self) -> Coded:
-        """Drop the keys that no row has, if they are at least half of all keys.
-
-        This saves sorting those keys and decoding their values.
-        """
-        used = np.bincount(self.codes, minlength=len(self.keys)) > 0
-        some = np.flatnonzero(used)
-        if 2 * len(some) > len(self.keys):
+        """Drop the keys that no row has."""
+        used = np.zeros(len(self.keys), dtype=np.bool_)
+        used[self.codes] = True
+        places = np.flatnonzero(used)
+        if len(places) == len(self.keys):
             return self
-        return Coded(pc.take(self.keys, arrow_array(some)), (np.cumsum(used) - 1)[self.codes])
+        return Coded(pc.take(self.keys, arrow_array(places)), (np.cumsum(used) - 1)[self.codes])
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,23 +107,10 @@ def _sums(at: Longs, counts: Longs | None, size: int) -> Longs:
     return out
 
 
-def combinations(
-    levels: Sequence[Sequence[BitMap]], bits: BitMap, before: tuple[int, ...]
-) -> Iterator[tuple[tuple[int, ...], int]]:
-    """Yield the places of the postings of each combination that occurs, and its row count."""
-    for place, posting in enumerate(levels[0]):
-        if len(levels) > 1:
-            left = bits & posting
-            if left:
-                yield from combinations(levels[1:], left, (*before, place))
-        elif n := bits.intersection_cardinality(posting):
-            yield (*before, place), n
-
-
-def grouped(parts: Sequence[Coded]) -> Combinations:
-    """Group the rows of some coded columns by combination."""
-    codes, counts = fold([part.codes for part in parts], [len(part.keys) for part in parts], None)
-    return Combinations([Coded(p.keys, some) for p, some in zip(parts, codes, strict=True)], counts)
+def added_up(columns: Sequence[Coded], counts: Longs | None = None) -> Combinations:
+    """Group rows, or groups with `counts` of rows, by combination of the keys of some columns."""
+    codes, sums = fold([of.codes for of in columns], [len(of.keys) for of in columns], counts)
+    return Combinations([Coded(of.keys, own) for of, own in zip(columns, codes, strict=True)], sums)
 
 
 def grouped_numbers(columns: Sequence[Numbered], key_types: Sequence[str]) -> Combinations:
@@ -129,7 +118,7 @@ def grouped_numbers(columns: Sequence[Numbered], key_types: Sequence[str]) -> Co
     known = [_keys_by_number(column, key_type) for column, key_type in zip(columns, key_types, strict=True)]
     sizes = [len(keys) for keys, _ in known]
     if math.prod(sizes) >= 1 << 62:
-        return grouped(
+        return added_up(
             [Coded(keys, at[column.numbers]) for column, (keys, at) in zip(columns, known, strict=True)]
         )
     folded = Folded(math.prod(sizes))

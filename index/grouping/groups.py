@@ -1,203 +1,113 @@
-"""Matching rows per combination of keys of several columns.
-
-Each row gets a code per column: from codes by position for covered files, from the log for partition columns,
-from the data for the rest. The codes of a row are folded into one number, and equal numbers are counted.
-
-Worked example: four rows.
-
-    carrier           UA   AA   UA   UA      keys AA UA          codes  1 0 1 1
-    dest              SFO  LAX  SFO  LAX     keys LAX SFO        codes  1 0 1 0
-    folded            3    0    3    2       code 1 * 2 + code 2
-    counted           (AA, LAX) 1   (UA, LAX) 1   (UA, SFO) 2
-"""
+"""Rows counted by group: the result of grouping by one column or by several, and the steps of counting."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import field, replace
+from collections.abc import Sequence
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyroaring import BitMap
 
 from tailbit.base.arrays import Longs
 from tailbit.base.dataclass import dataclass
-from tailbit.index.evaluation.row_space import Serving, SpaceView
-from tailbit.index.grouping.choice import Choice, CountingWay, choose_codes
-from tailbit.index.grouping.dictionary import coded, python_values, united
-from tailbit.index.grouping.folding import (
-    Coded,
-    Combinations,
-    combinations,
-    fold,
-    grouped,
-    grouped_numbers,
-)
-from tailbit.index.grouping.grouping import Grouping
-from tailbit.index.grouping.key_counts import Step
-from tailbit.index.grouping.lookups import AllRows, Lookup, looked_up
-from tailbit.index.grouping.rows import Read, Rows, fetch_values, number_values
-from tailbit.index.keys import NO_KEYS, widen_keys
+from tailbit.index.grouping.choice import Choice, CountingWay
+from tailbit.index.grouping.dictionary import Dictionary, first_in_order
 from tailbit.index.model import key_type_of_column
-from tailbit.index.postings.codes import PostingCodes, SegmentCodes, codes_of
-from tailbit.index.postings.segment import Segment
-from tailbit.index.tuple_keys import truncated
+from tailbit.index.roaring.coding import order_with_nulls
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.model import Column
-from tailbit.tables.partition_values import partition_array
-from tailbit.tables.positions import BitPositions
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a count, for `explain`: the method, the number of rows (None: all) and the ms it took.
+
+    `took` is None if the rows of a row space are read together with others, in a later step.
+    """
+
+    way: CountingWay
+    rows: int | None
+    took: float | None
+    choice: Choice | None = None
+
+    def account(self) -> dict[str, Any]:
+        """Return the step in a form that JSON can hold."""
+        estimates = {} if self.choice is None else self.choice.estimates
+        return {
+            "way": self.way.value,
+            "row_space": None if self.choice is None else self.choice.space,
+            "rows": self.rows,
+            "estimates_ms": {method.value: round(ms, 3) for method, ms in estimates.items()},
+            "took_ms": None if self.took is None else round(self.took, 3),
+        }
 
 
 @dataclass(frozen=True, eq=False)
-class GroupCounts:
-    """Combinations of whole keys, in key order, with the rows of each.
+class Groups:
+    """Combinations of whole keys of some columns, with the rows of each; no count is zero.
 
-    Combinations without rows are left out.
-
-    `keys`: per column, in order, null (NULL) first. `codes`: per column the place of each combination's key.
-    `steps`: how the rows were counted.
+    `keys`: per column, in order, null (NULL) first; keys without a group may be among them. `codes`: per
+    column, the place of each group's key. `steps`: how the rows were counted. `ordered`: False for groups by
+    one column in no order; its keys are in the same order as the groups.
     """
 
     columns: Sequence[Column]
-    keys: Sequence[pa.BinaryArray]
+    keys: Sequence[Dictionary]
     codes: Sequence[Longs]
     counts: Longs
     steps: Sequence[Step] = field(default=())
+    ordered: bool = True
 
-    def values(self) -> list[list[Any]]:
-        """Return, per column, the Python value of each key."""
-        pairs = zip(self.keys, self.columns, strict=True)
-        return [python_values(keys, key_type_of_column(column), column) for keys, column in pairs]
+    def key_type(self, column: int = 0) -> str:
+        """Return the key type of a column, by its number."""
+        return key_type_of_column(self.columns[column])
 
+    def keys_of(self, column: int = 0) -> pa.BinaryArray:
+        """Return each group's key of a column."""
+        keys, codes = self.keys[column].keys, self.codes[column]
+        # Ascending codes of as many groups as there are keys are all places in order.
+        whole = len(self.columns) == 1 and len(codes) == len(keys)
+        return keys if whole else pc.take(keys, arrow_array(codes))
 
-def count_groups(rows: Rows, columns: Sequence[Column], way: CountingWay | None = None) -> GroupCounts:
-    """Count rows per combination of keys of some columns; `way`: the method for rows with postings, if given.
+    def values(self, column: int = 0) -> list[Any]:
+        """Return the Python value of each key of a column; the values are kept with the keys."""
+        return self.keys[column].values(self.columns[column], self.key_type(column))
 
-    Columns for which the condition allows a single value are not read.
+    def values_of(self, column: int = 0) -> list[Any]:
+        """Return each group's Python value of a column."""
+        values, codes = self.values(column), self.codes[column]
+        whole = len(self.columns) == 1 and len(codes) == len(values)
+        return values if whole else [values[code] for code in codes.tolist()]
 
-    Raises:
-        ColumnTypeError: a column's type has no keys (struct, array, map ...).
-    """
-    known = {column.id: key for column in columns if (key := rows.known_key(column)) is not None}
-    grouped_columns = [column for column in columns if column.id not in known] or columns[:1]
-    groups = _counted(rows, grouped_columns, way)
-    if len(grouped_columns) == len(columns):
-        return groups
-    every = {column.id: (groups.keys[n], groups.codes[n]) for n, column in enumerate(grouped_columns)}
-    none = np.zeros(len(groups.counts), dtype=np.int64)
-    every = {id_: (arrow_array([key], pa.binary()), none) for id_, key in known.items()} | every
-    keys, codes = zip(*(every[column.id] for column in columns), strict=True)
-    return replace(groups, columns=columns, keys=keys, codes=codes)
+    @property
+    def nulls(self) -> int:
+        """Return the number of rows that are NULL in the only column."""
+        (codes,), (dictionary,) = self.codes, self.keys
+        if not len(codes) or not dictionary.keys.null_count:
+            return 0
+        null = dictionary.null_place
+        group = 0 if self.ordered else null
+        return int(self.counts[group]) if codes[group] == null else 0
 
+    def most_frequent(self, n: int | None = None) -> Longs:
+        """Return the groups by falling count, ties in key order; `n`: only the first ones."""
+        if n is None or n >= len(self.counts):
+            places = np.arange(len(self.counts)) if self.ordered else order_with_nulls(self.keys_of())
+        else:
+            places = self._first(n)
+        return places[np.argsort(-self.counts[places], kind="stable")]
 
-def _counted(rows: Rows, columns: Sequence[Column], way: CountingWay | None) -> GroupCounts:
-    grouping = _Grouping(rows, columns, way)
-    parts = list(grouping.parts())
-    merged = [united([part.columns[n].keys for part in parts] or [NO_KEYS]) for n in range(len(columns))]
-    lists = [
-        [all_keys.places[order][part.columns[n].codes] for order, part in enumerate(parts)]
-        for n, all_keys in enumerate(merged)
-    ]
-    codes = [np.concatenate([_NONE, *some]) for some in lists]
-    counts = np.concatenate([_NONE, *(part.counts for part in parts)])
-    codes, counts = fold(codes, [len(all_keys.keys) for all_keys in merged], counts)
-    return GroupCounts(columns, [all_keys.keys for all_keys in merged], codes, counts, grouping.steps)
-
-
-CodesOf = Callable[[Segment, str], PostingCodes | SegmentCodes]
-"""Function that returns the codes of a column of a segment: of all rows at once, or looked up in postings."""
-
-
-class _Grouping(Grouping[Combinations]):
-    """One question's rows, grouped by several columns."""
-
-    def choose(self, space: SpaceView, serving: Serving, bits: BitMap) -> Choice:
-        """Choose the method."""
-        return choose_codes(space, serving, bits, partitioned=len(serving) < len(self.columns))
-
-    def by_index(
-        self, space: SpaceView, serving: Serving, bits: BitMap, way: CountingWay
-    ) -> tuple[Combinations | None, BitMap]:
-        """Group positions by their codes, or by intersections."""
-        if way is CountingWay.INTERSECTIONS:
-            part = self._intersected(serving, bits)
-            if part is not None:
-                return part, BitMap()
-        lookup_of: CodesOf = PostingCodes.of if way is CountingWay.LOOKUPS else codes_of
-        columns = [self._lookup(space, serving, column, lookup_of) for column in self.columns]
-        if len(serving) < len(self.columns) or way is CountingWay.LOOKUPS:
-            return looked_up(columns, self.key_types, bits)
-        segments = [(segment, id_) for id_, some in serving.items() for segment in some]
-        stand = (*((segment.name, id_) for segment, id_ in segments), *self.key_types)
-        extent = max(segment.rows for segment, _ in segments)
-        return looked_up(columns, self.key_types, bits, AllRows(stand, extent))
-
-    def _intersected(self, serving: Serving, bits: BitMap) -> Combinations | None:
-        """Group positions by intersecting the postings of each combination; None if a key is truncated.
-
-        Cost: one intersection per combination, of which there are few.
-        """
-        levels, keys = [], []
-        for column, key_type in zip(self.columns, self.key_types, strict=True):
-            (segment,) = serving[column.id]
-            codes_of_keys = PostingCodes.of(segment, column.id)
-            levels.append(codes_of_keys.postings)
-            keys.append(widen_keys(codes_of_keys.keys, segment.columns[column.id], key_type))
-            if truncated(keys[-1], key_type) is not None:
-                return None
-        counted = list(combinations(levels, bits, ()))
-        codes = np.array([places for places, _ in counted], dtype=np.int64).reshape(len(counted), len(keys))
-        counts = np.array([n for _, n in counted], dtype=np.int64)
-        return Combinations([Coded(part, codes[:, n]) for n, part in enumerate(keys)], counts)
-
-    def _lookup(self, space: SpaceView, serving: Serving, column: Column, lookup_of: CodesOf) -> Lookup:
-        """Return the code lookup of a column of a row space; `lookup_of` gives the codes of one segment."""
-        key_type = self.key_types[self.columns.index(column)]
-        if column.partition:
-            return _of_files(space, column, key_type)
-        lookups = [lookup_of(segment, column.id) for segment in serving[column.id]]
-        types = [segment.columns[column.id] for segment in serving[column.id]]
-        if len(lookups) == 1:
-            return Lookup(widen_keys(lookups[0].keys, types[0], key_type), lookups[0].take)
-        all_keys = united([widen_keys(f.keys, t, key_type) for f, t in zip(lookups, types, strict=True)])
-        tables = [np.concatenate([[0], places + 1]) for places in all_keys.places]
-
-        def codes(positions: BitPositions) -> Longs:
-            # At most one segment has a key for a position; in the others its code is 0.
-            parts = [table[f.take(positions)] for f, table in zip(lookups, tables, strict=True)]
-            found_here: Longs = np.sum(parts, axis=0, dtype=np.int64)
-            return found_here
-
-        return Lookup(all_keys.keys, codes)
-
-    def of_tuples(self, combinations: Combinations) -> Combinations:
-        """Return the combinations."""
-        return combinations
-
-    def by_data(self, reads: Sequence[Read]) -> Iterator[Combinations]:
-        """Group the rows by the values of the columns."""
-        for columns, rest in number_values(self.rows.storage, reads, self.columns):
-            if columns:
-                yield grouped_numbers(columns, self.key_types)
-            for table in fetch_values(self.rows.storage, rest, self.columns):
-                pairs = zip(self.columns, self.key_types, strict=True)
-                yield grouped([Coded(*coded(table[column.id], key_type)) for column, key_type in pairs])
-
-
-def _of_files(space: SpaceView, column: Column, key_type: str) -> Lookup:
-    """Return the code lookup of a partition column, whose value the log records per file."""
-    texts_of, texts = space.partitions.of(column.physical[0])
-    numbers, at = np.unique(texts_of[space.files], return_inverse=True)
-    values = [partition_array(column, texts[number], 1) for number in numbers.tolist()]
-    keys, places = coded(pa.concat_arrays(values), key_type)
-    by_file = places[at] + 1
-
-    def codes(positions: BitPositions) -> Longs:
-        file_codes: Longs = by_file[np.searchsorted(space.bases, positions, side="right") - 1]
-        return file_codes
-
-    return Lookup(keys, codes)
-
-
-_NONE = np.zeros(0, dtype=np.int64)
+    def _first(self, n: int) -> Longs:
+        """Return the most frequent groups, in key order. Cost: no full sort."""
+        if n == 0:
+            return np.zeros(0, dtype=np.int64)
+        least = np.partition(self.counts, len(self.counts) - n)[-n]
+        over, ties = np.flatnonzero(self.counts > least), np.flatnonzero(self.counts == least)
+        missing = n - len(over)
+        if self.ordered:
+            return np.sort(np.concatenate([over, ties[:missing]]))
+        keys = self.keys_of()
+        places = np.concatenate([over, ties[first_in_order(pc.take(keys, arrow_array(ties)), missing)]])
+        return places[order_with_nulls(pc.take(keys, arrow_array(places)))]

@@ -21,7 +21,7 @@ from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import CorruptIndexError
 from tailbit.index.keys import KeyRange
 from tailbit.index.postings.gaps import Gaps
-from tailbit.index.postings.segment import ALL_KEYS, STORED, Segment
+from tailbit.index.postings.segment import STORED, Segment
 from tailbit.index.roaring.collected import narrowest
 from tailbit.index.roaring.decode import place_codes
 from tailbit.index.roaring.masks import bitmap_where
@@ -29,7 +29,7 @@ from tailbit.tables import compute as pc
 from tailbit.tables.ahead import in_order
 from tailbit.tables.arrow import arrow_array, numpy_of
 from tailbit.tables.cache import Cache, share
-from tailbit.tables.positions import BitPositions, bitmap_of, positions_in
+from tailbit.tables.positions import BitPositions
 
 CODES_BYTES = share(21 / 128)
 """Bytes of codes by position that one process keeps."""
@@ -107,42 +107,6 @@ class SegmentCodes:
             codes = self.take(positions[start : start + _CHUNK])
             count += sum(int(np.count_nonzero((codes >= low) & (codes < high))) for low, high in spans)
         return count
-
-
-@dataclass(frozen=True, eq=False)
-class PostingCodes:
-    """The codes of few rows, looked up in the postings: like `SegmentCodes`, at a cost per key and row.
-
-    `keys`: as stored, ascending, null (NULL) first. `postings`: of each key. `path`: of the segment.
-    """
-
-    keys: pa.BinaryArray
-    postings: Sequence[BitMap]
-    path: str
-
-    @classmethod
-    def of(cls, segment: Segment, column: str) -> PostingCodes:
-        """Return the codes of a column of a segment. Cost: decodes all postings, once.
-
-        Raises:
-            CorruptIndexError: the segment is damaged.
-        """
-        null, (_, postings) = segment.lookup(column, None), segment.select(column, [ALL_KEYS])
-        return cls(segment.keys(column)[0], postings if null is None else [null, *postings], segment.path)
-
-    def take(self, positions: BitPositions) -> Longs:
-        """Return for each ascending position 1 + the index of the key there, or 0 if there is none.
-
-        Raises:
-            CorruptIndexError: two postings share a position.
-        """
-        out, wanted = np.zeros(len(positions), dtype=np.int64), bitmap_of(positions)
-        for code, posting in enumerate(self.postings, 1):
-            there = np.searchsorted(positions, positions_in(wanted & posting))
-            if out[there].any():
-                raise CorruptIndexError(file=self.path, reason="postings share positions")
-            out[there] = code
-        return out
 
 
 Span = tuple[int, int]

@@ -142,7 +142,7 @@ def _of_all_rows(answer: Answer, request: Request) -> pa.Table:
     arrays = [arrow_array([answer.count()], pa.int64())]
     for function, name in request.measures:
         if function == "count":
-            nulls = answer._counts(name, ordered=False).nulls
+            nulls = answer._groups(name, ordered=False).nulls
             arrays.append(arrow_array([answer.count() - nulls], pa.int64()))
         elif function == "distinct":
             arrays.append(arrow_array([answer.count_distinct(name)], pa.int64()))

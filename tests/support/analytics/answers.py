@@ -17,8 +17,8 @@ from support.analytics.questions import Question
 from support.fuzzer.asks import EVERYTHING
 from tailbit.answer import Answer
 from tailbit.errors import AggregateError
-from tailbit.index.grouping import counting, groups
-from tailbit.index.grouping.choice import Choice, CountingWay, choose, choose_codes
+from tailbit.index.grouping import grouping
+from tailbit.index.grouping.choice import Choice, CountingWay, choose
 
 REFUSED = "refused: beyond its type"
 """In place of a sum or an average that Spark's ANSI mode refuses as well."""
@@ -74,13 +74,10 @@ def _any_way(rng: random.Random) -> Iterator[None]:
     """
 
     def drawn(choice: Choice) -> Choice:
-        able = [way for way in choice.estimates if way is not CountingWay.CARDINALITIES]
+        able = [way for way in choice.estimates if way is not CountingWay.RECORDED]
         return replace(choice, way=rng.choice(able)) if able and rng.random() < 0.8 else choice
 
-    with (
-        patch.object(counting, "choose", lambda *given: drawn(choose(*given))),
-        patch.object(groups, "choose_codes", lambda *given, **named: drawn(choose_codes(*given, **named))),
-    ):
+    with patch.object(grouping, "choose", lambda *given: drawn(choose(*given))):
         yield
 
 

@@ -16,8 +16,9 @@ from support.tables import DAMAGES, LONG, index_files, index_of, with_vectors
 from tailbit.index.analytics.facets import as_facets
 from tailbit.index.evaluation.costs import SPENT
 from tailbit.index.grouping.choice import CountingWay
-from tailbit.index.grouping.counting import count_keys
-from tailbit.index.grouping.key_counts import KeyCounts
+from tailbit.index.grouping.counting import COUNTED
+from tailbit.index.grouping.grouping import count_groups
+from tailbit.index.grouping.groups import Groups
 from tailbit.index.grouping.rows import Rows
 from tailbit.index.postings import codes
 from tailbit.index.postings.segment import POSTINGS
@@ -25,9 +26,9 @@ from tailbit.index.postings.segment import POSTINGS
 WAYS = [CountingWay.CODES, CountingWay.INTERSECTIONS, CountingWay.DATA]
 
 
-def counted(path: str, where: str | None, column: str, way: CountingWay | None = None) -> KeyCounts:
+def counted(path: str, where: str | None, column: str, way: CountingWay | None = None) -> Groups:
     selection = tailbit.open(path).where(where)._selection
-    return count_keys(Rows.of(selection), selection.schema.resolve(column), way)
+    return count_groups(Rows.of(selection), [selection.schema.resolve(column)], way)
 
 
 @pytest.fixture(scope="module")
@@ -58,8 +59,22 @@ def test_every_way_counts_the_same(many_values: str, where: str) -> None:
 
 def test_all_rows_of_a_row_space_are_counted_by_cardinalities(many_values: str) -> None:
     found = counted(many_values, None, "n")
-    assert {step.way for step in found.steps} == {CountingWay.CARDINALITIES}
+    assert {step.way for step in found.steps} == {CountingWay.RECORDED}
     assert as_facets(found) == dict(Counter(tailbit.open(many_values).where().read(["n"])["n"].to_pylist()))
+
+
+@pytest.mark.parametrize("where", ["k > 10", "k > 4000 OR n < 2000"])
+def test_where_most_rows_match_the_others_are_subtracted_from_all(many_values: str, where: str) -> None:
+    opened = tailbit.open(many_values)
+    selection = opened.where(where)._selection
+    for names in (["n"], ["t"], ["t", "c"], ["c", "n", "t"]):
+        expected = Counter(zip(*opened.where(where).read(names).to_pydict().values(), strict=True))
+        for asked in range(2):
+            COUNTED.clear() if asked == 0 else None
+            found = count_groups(Rows.of(selection), selection.schema.resolve_all(names), CountingWay.CODES)
+            values = zip(*map(found.values_of, range(len(names))), strict=True)
+            assert dict(zip(values, found.counts.tolist(), strict=True)) == expected
+            assert COUNTED.size(lambda key: True) > 0
 
 
 def test_codes_are_made_once_other_ways_have_cost_their_part(many_values: str) -> None:
@@ -85,7 +100,7 @@ def test_a_predicate_on_the_column_itself_asks_only_its_keys(many_values: str) -
 def test_a_column_that_the_condition_leaves_one_value_is_not_looked_at(many_values: str, where: str) -> None:
     found = counted(many_values, where, "n")
     rows = tailbit.open(many_values).where(where).count()
-    assert [step.way for step in found.steps] == [CountingWay.KNOWN]
+    assert [step.way for step in found.steps] == [CountingWay.RECORDED]
     assert as_facets(found) == ({77: rows} if rows else {})
 
 

@@ -13,8 +13,7 @@ from support.delta_builder import DeltaBuilder
 from support.tables import index_of
 from tailbit.index.analytics.facets import as_facets
 from tailbit.index.grouping.choice import CountingWay
-from tailbit.index.grouping.counting import count_keys
-from tailbit.index.grouping.groups import count_groups
+from tailbit.index.grouping.grouping import count_groups
 from tailbit.index.grouping.rows import Rows
 from tailbit.index.postings.codes import codes_of
 from tailbit.tables.positions import positions_in
@@ -46,7 +45,7 @@ def test_rows_beyond_those_of_a_segment_are_counted_by_another(grown: tailbit.In
     (space,) = selection.coverage.spaces
     assert sorted(s.rows for s in space.serving(v)) == [10, 15]
     expected = dict(Counter(VALUES[:3] + VALUES[4:]))
-    assert as_facets(count_keys(Rows.of(selection), v, CountingWay.CODES)) == expected
+    assert as_facets(count_groups(Rows.of(selection), [v], CountingWay.CODES)) == expected
     assert count_groups(Rows.of(selection), [v, k], CountingWay.CODES).counts.tolist() == [1] * 14
 
 

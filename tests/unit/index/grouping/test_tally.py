@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from tailbit.index.grouping import tally
-from tailbit.index.grouping.dictionary import first_in_order, full_keys
-from tailbit.index.grouping.key_counts import KeyCounts
+from tailbit.index.grouping.dictionary import Dictionary, first_in_order, full_keys
+from tailbit.index.grouping.groups import Groups
 from tailbit.index.grouping.tally import Tally
 from tailbit.index.roaring.coding import order_with_nulls
 from tailbit.tables.model import Column, DataType
@@ -96,11 +96,12 @@ def test_the_most_frequent_keys_are_found_without_order_as_with_it(seed: int) ->
     rows = rng.integers(1, 5, len(keys))
     column = Column(("s",), ("s",), DataType("string"), True, False)
     order = order_with_nulls(keys)
-    sorted_ = KeyCounts(column, "string", keys.take(pa.array(order)), rows[order], list)
-    shuffled = KeyCounts(column, "string", keys, rows, list, ordered=False)
-    whole = sorted_.keys.take(pa.array(sorted_.most_frequent()))
+    every, in_order = [np.arange(len(keys))], Dictionary(keys.take(pa.array(order)), [])
+    sorted_ = Groups([column], [in_order], every, rows[order])
+    shuffled = Groups([column], [Dictionary(keys, [])], every, rows, ordered=False)
+    whole = sorted_.keys_of().take(pa.array(sorted_.most_frequent()))
     assert shuffled.nulls == sorted_.nulls
     for n in (0, 1, 7, len(keys) - 1, len(keys), len(keys) + 1):
         for counts in (sorted_, shuffled):
-            assert counts.keys.take(pa.array(counts.most_frequent(n))).equals(whole.slice(0, n))
+            assert counts.keys_of().take(pa.array(counts.most_frequent(n))).equals(whole.slice(0, n))
         assert sorted(first_in_order(keys, n).tolist()) == sorted(order[:n].tolist())

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from tailbit.index.parquet.sorted_rows import GROUP_BYTES
-from tailbit.index.postings.codes import CODES, PostingCodes, codes_of
+from tailbit.index.postings.codes import CODES, codes_of
 from tailbit.index.postings.postings import Postings, write_segment
 from tailbit.index.postings.segment import Segment
 from tailbit.tables.positions import bitmap_of
@@ -29,20 +29,3 @@ def test_bitsets_of_several_row_groups_over_the_same_positions_become_codes_with
     for _ in range(10):
         CODES.clear()
         assert np.array_equal(codes_of(segment, "a").codes, numbers + 1)
-
-
-def test_few_rows_looked_up_in_the_postings_have_the_codes_of_their_positions(tmp_path: Path) -> None:
-    storage, rows = LocalStorage(str(tmp_path)), 200_000
-    numbers = np.random.default_rng(2).integers(0, 4, rows)
-    for most in (4, 3):
-        # With three keys some rows have none; the key of the first posting is NULL.
-        bitmaps = [bitmap_of(np.flatnonzero(numbers == key)) for key in range(most)]
-        keys = pa.array([None, *(b"%d" % key for key in range(1, most))], pa.binary())
-        cardinality = np.array([len(bits) for bits in bitmaps], dtype=np.int64)
-        stored = pa.array([bits.serialize() for bits in bitmaps], pa.binary())
-        part = Postings("a", "string", keys, cardinality, stored)
-        segment = Segment(storage, write_segment(storage, "space", rows, [part]).path)
-        asked = np.array([0, 1, 65_535, 65_536, 199_999, 200_000, 300_000], dtype=np.uint32)
-        found = PostingCodes.of(segment, "a")
-        assert found.keys.equals(keys)
-        assert np.array_equal(found.take(asked), codes_of(segment, "a").take(asked))

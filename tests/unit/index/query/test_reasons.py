@@ -146,7 +146,7 @@ def test_row_groups_read_are_told(table_path: str) -> None:
 def test_a_column_that_the_condition_leaves_one_value_is_told_as_counted_by_it(path: str) -> None:
     index_of(path, ["v"])
     (step,) = tailbit.open(path).where("v = 'a'").explain(facets=["v"])["facets"]
-    assert (step["way"], step["rows"], step["estimates_ms"]) == (CountingWay.KNOWN.value, 2, {})
+    assert (step["way"], step["rows"], step["estimates_ms"]) == (CountingWay.RECORDED.value, 2, {})
 
 
 def test_ways_of_facets_are_told_with_estimates(path: str) -> None:
