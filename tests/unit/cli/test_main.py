@@ -491,6 +491,8 @@ def test_a_damaged_index_is_warned_of_and_the_answer_is_right(tmp_path: Path) ->
         (("count", "{table}", "--version", "-1"), "'-1' is no version"),
         (("alter", "{table}"), "give --add or --drop"),
         (("alter", "{table}", "--add", "nope"), "UnknownColumnError"),
+        (("erase", "{table}"), "give a condition by --where, or keys by --keys FILE"),
+        (("erase", "{table}", "--where", "k = 1", "--keys", __file__), "give a condition by --where, or"),
     ],
 )
 def test_wrong_use_is_named_in_a_few_lines_with_status_2(
