@@ -16,6 +16,9 @@ QUICK ?=
 AZURITE := 3.35.0
 PIP_AUDIT := 2.10.1
 AUDIT_ARGS ?=
+RELEASE_TOOLS := build==1.6.1 check-wheel-contents==0.6.3 cyclonedx-bom==7.5.0 setuptools==84.2.1 twine==7.0.0
+ACTIONLINT := v1.7.12
+TAG ?=
 PACKAGES := tables index checkpoints streaming
 # As pip does for a wheel: a first question compiles nothing, also where Python may write no bytecode itself.
 COMPILED = $(BIN)/python -m compileall -q tailbit $(PACKAGES)
@@ -54,6 +57,9 @@ help:
 	@echo "make iceberg-tables   write the packed Iceberg tables of the tests with Iceberg on Spark 4.1, and by pyiceberg: TABLES='lines_v2' for some"
 	@echo "make constraints      pin the newest versions that fit pyproject.toml (needs uv)"
 	@echo "make jar              the jar with which Spark's own queries use the index: javac, against the installed Spark"
+	@echo "make release          wheel with the jar, source archive, Maven repository, bill of materials and checksums, in dist; TAG=v0.1.0"
+	@echo "                      refuses what is not ready for that tag"
+	@echo "make workflows        actionlint on .github/workflows (needs Go)"
 	@echo "make clean            remove what the other targets made"
 
 # Spark's classes are archived beside the tests that come first: every JVM that is started later maps them. The code is
@@ -217,6 +223,20 @@ tools:
 # A JDK of Java 17 or newer; what is built is carried by the wheel that is made after it.
 jar: $(VENV)/.test-installed java
 	@$(BIN)/python -m tailbit.spark.jar >/dev/null
+
+# The tools have an environment of their own: what they need pins nothing of ours.
+.PHONY: release workflows
+release: $(VENV)/release/.installed $(VENV)/.test-installed java
+	cd tests && $(BIN)/python -m support.release --tools $(VENV)/release/bin --into $(CURDIR)/dist $(if $(TAG),--tag "$(TAG)")
+
+$(VENV)/release/.installed: Makefile | $(BIN)/python
+	$(BIN)/python -m venv $(VENV)/release
+	$(VENV)/release/bin/python -m pip install --quiet $(RELEASE_TOOLS)
+	@touch $@
+
+workflows:
+	GOBIN=$(VENV)/actionlint go install github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT)
+	$(VENV)/actionlint/actionlint
 
 # Hudi has no bundle for the Spark of the tests: its tables are written in an environment of their own. What is
 # written into a table names the folder where it was made, so that is the same folder on every machine.

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib.metadata import distribution
 from pathlib import Path
 
@@ -62,14 +62,24 @@ def build() -> Path:
         classes = Path(folder) / "classes"
         _compile(classes)
         unfinished = Path(folder) / _JAR.name
-        with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED) as jar:
-            jar.writestr(zipfile.ZipInfo(_STAMP), digest())
-            for name in ("LICENSE", "NOTICE"):
-                jar.writestr(zipfile.ZipInfo(f"META-INF/{name}"), _paper(name))
-            for path in sorted(classes.rglob("*.class")):
-                jar.writestr(zipfile.ZipInfo(path.relative_to(classes).as_posix()), path.read_bytes())
+        pack(unfinished, classes, {_STAMP: digest()})
         unfinished.replace(_JAR)
     return _JAR
+
+
+def pack(jar: Path, folder: Path, first: Mapping[str, str]) -> None:
+    """Write a jar of all files below a folder, after the entries `first`, the licence and the notice.
+
+    The same files make the same bytes: entries are sorted, have one time, and are not compressed.
+    """
+    papers = {f"META-INF/{name}": _paper(name) for name in ("LICENSE", "NOTICE")}
+    with zipfile.ZipFile(jar, "w") as archive:
+        for name, text in {**first, **papers}.items():
+            archive.writestr(zipfile.ZipInfo(name), text)
+        for name in sorted(
+            path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()
+        ):
+            archive.writestr(zipfile.ZipInfo(name), (folder / name).read_bytes())
 
 
 def _paper(name: str) -> str:
@@ -80,16 +90,17 @@ def _paper(name: str) -> str:
     return distribution("tailbit").read_text(f"licenses/{name}") or ""
 
 
-def _sources() -> list[Path]:
+def sources() -> list[Path]:
+    """Return the Java sources of the jar."""
     return sorted((_HERE / "java").glob("*.java"))
 
 
 def digest() -> str:
     """Return the digest of the sources, which the jar of this release holds too."""
-    sources = hashlib.sha256()
-    for path in _sources():
-        sources.update(path.name.encode() + b"\0" + path.read_bytes())
-    return sources.hexdigest()
+    hashed = hashlib.sha256()
+    for path in sources():
+        hashed.update(path.name.encode() + b"\0" + path.read_bytes())
+    return hashed.hexdigest()
 
 
 def _is_built() -> bool:
@@ -99,17 +110,27 @@ def _is_built() -> bool:
         return jar.read(_STAMP).decode() == digest()
 
 
-def _compile(classes: Path) -> None:
+def program(name: str) -> str:
+    """Return the path of a program of the JDK.
+
+    Raises:
+        RequirementError: there is none.
+    """
     home = os.environ.get("JAVA_HOME")
-    compiler = shutil.which("javac", path=str(Path(home) / "bin")) if home else shutil.which("javac")
-    if compiler is None:
+    path = shutil.which(name, path=str(Path(home) / "bin")) if home else shutil.which(name)
+    if path is None:
         remedy = "Install a JDK of Java 17 or newer (a JRE is not enough), or set JAVA_HOME to one."
-        raise RequirementError(reason="there is no Java compiler (javac)", remedy=remedy)
+        raise RequirementError(reason=f"there is no {name}", remedy=remedy)
+    return path
+
+
+def _compile(classes: Path) -> None:
+    compiler = program("javac")
     # Annotations are not processed: a class path of this length may hold a processor of somebody else.
     command = [compiler, "--release", "17", "-proc:none", "-Xlint:all,-path,-classfile,-serial", "-Werror"]
-    path = os.pathsep.join(map(str, _class_path()))
+    path = os.pathsep.join(map(str, class_path()))
     ran = subprocess.run(
-        [*command, "-d", str(classes), "-cp", path, *map(str, _sources())],
+        [*command, "-d", str(classes), "-cp", path, *map(str, sources())],
         capture_output=True,
         text=True,
         check=False,
@@ -119,7 +140,12 @@ def _compile(classes: Path) -> None:
         raise RequirementError(reason=f"the sources do not compile: {ran.stderr}", remedy=remedy)
 
 
-def _class_path() -> Iterable[Path | str]:
+def class_path() -> Iterable[Path | str]:
+    """Return the jars that the sources are compiled against; what Spark has not fetched of Delta, it fetches.
+
+    Raises:
+        RequirementError: there is no pyspark, or Delta's jar cannot be had.
+    """
     try:
         import pyspark
     except ModuleNotFoundError:

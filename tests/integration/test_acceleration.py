@@ -302,5 +302,5 @@ def test_without_its_jar_it_says_how_to_build_it(
         acceleration_conf()
     assert "python -m tailbit.spark.jar" in raised.value.hint
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(RequirementError, match="no Java compiler"):
+    with pytest.raises(RequirementError, match="no javac"):
         jar.build()

@@ -172,9 +172,12 @@ NIGHTLY = (
         ),
     ),
     Suite(
-        "installation from an index of packages",
-        ("e2e/test_stranger.py::test_the_line_that_installs_works_with_an_index_of_packages_too",),
-        (),
+        "installation from an index of packages, and of the files of a release",
+        (
+            "e2e/test_stranger.py::test_the_line_that_installs_works_with_an_index_of_packages_too",
+            "e2e/test_release.py",
+        ),
+        ("Makefile", "tests/support/release.py", "tailbit/spark/jar.py", "tailbit/spark/java"),
     ),
     Suite(
         "lessons that start Spark",

@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 
+from support.release import project
+from tailbit.spark import jar
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:
@@ -28,26 +31,29 @@ def folders_with_modules() -> set[Path]:
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder into which a wheel, built from a clean copy, was installed."""
-    copy = tmp_path_factory.mktemp("copy")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Two wheels, each built from a clean copy of its own; the files of the second copy are older."""
+    jar.build()
+    built = []
+    for age in (0, 86_400):
+        copy, into = tmp_path_factory.mktemp("copy"), tmp_path_factory.mktemp("wheel")
+        for folder in FOLDERS:
+            shutil.copytree(ROOT / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__"))
+        for name in ("pyproject.toml", "README.md", "LICENSE", "NOTICE"):
+            shutil.copy(ROOT / name, copy / name)
+        for path in copy.rglob("*"):
+            os.utime(path, (path.stat().st_atime, path.stat().st_mtime - age))
+        options = ("-q", "--no-deps", "--no-build-isolation")
+        run(sys.executable, "-m", "pip", "wheel", *options, "-w", into, copy, SOURCE_DATE_EPOCH="1700000000")
+        built += into.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def installed(wheels: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder into which the wheel was installed."""
     site = tmp_path_factory.mktemp("site")
-    for folder in FOLDERS:
-        shutil.copytree(ROOT / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE", "NOTICE"):
-        shutil.copy(ROOT / name, copy / name)
-    run(
-        sys.executable,
-        "-m",
-        "pip",
-        "install",
-        "-q",
-        "--no-deps",
-        "--no-build-isolation",
-        "--target",
-        site,
-        copy,
-    )
+    run(sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", site, wheels[0])
     return site
 
 
@@ -96,6 +102,23 @@ def test_the_installed_wheel_holds_every_module_and_imports(installed: Path) -> 
     parts = "tailbit.index, tailbit.checkpoints, tailbit.streaming, tailbit.tables.delta as deepest"
     code = f"import {parts}; print(deepest.__file__)"
     assert run(sys.executable, "-c", code, PYTHONPATH=str(installed)).startswith(str(installed))
+
+
+def test_two_builds_of_the_wheel_are_the_same_bytes(wheels: list[Path]) -> None:
+    first, second = wheels
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_the_wheel_holds_the_jar_of_its_sources_and_has_the_one_version(
+    wheels: list[Path], installed: Path
+) -> None:
+    code = (
+        "import tailbit, tailbit.spark.jar as jar; print(jar.jar_path(), jar.misfit(), tailbit.__version__)"
+    )
+    path, misfit, version = run(sys.executable, "-c", code, PYTHONPATH=str(installed)).split()
+    assert Path(path).read_bytes() == jar.jar_path().read_bytes()
+    assert (Path(path).is_relative_to(installed), misfit) == (True, "None")
+    assert (version, wheels[0].name) == (project()["version"], f"tailbit-{version}-py3-none-any.whl")
 
 
 def test_the_installed_launcher_of_spark_s_workers_can_be_started(installed: Path) -> None:
