@@ -49,6 +49,7 @@ help:
 	@echo "make functions-page   write docs/functions.md from the expressions that Spark judges"
 	@echo "make python-page      write docs/python.md from the docstrings of the front door"
 	@echo "make cli-page         write docs/cli.md from the help of the commands"
+	@echo "make configuration-page write docs/configuration.md from the settings of the code"
 	@echo "make pictures         take the pictures of the status page and of Spark's UI in docs/assets: needs Chromium"
 	@echo "make site             the pages as a site with a search, in build/site"
 	@echo "make time-zones       write tables/zones/rules.txt from the JVM that Spark starts"
@@ -170,6 +171,10 @@ python-page: $(VENV)/.test-installed
 cli-page: $(VENV)/.test-installed
 	cd tests && $(BIN)/python -m support.cli_page ../docs/cli.md
 
+.PHONY: configuration-page
+configuration-page: $(VENV)/.test-installed
+	cd tests && $(BIN)/python -m support.configuration_page ../docs/configuration.md
+
 pictures: $(VENV)/.test-installed java
 	TAILBIT_PICTURES=$(CURDIR)/docs/assets $(BIN)/pytest -q tests/e2e/test_browser.py
 
@@ -224,8 +229,8 @@ tools:
 jar: $(VENV)/.test-installed java
 	@$(BIN)/python -m tailbit.spark.jar >/dev/null
 
-# The tools have an environment of their own: what they need pins nothing of ours.
 .PHONY: release workflows
+# The tools have an environment of their own: what they need pins nothing of ours.
 release: $(VENV)/release/.installed $(VENV)/.test-installed java
 	cd tests && $(BIN)/python -m support.release --tools $(VENV)/release/bin --into $(CURDIR)/dist $(if $(TAG),--tag "$(TAG)")
 

@@ -124,12 +124,13 @@ class _Section(BaseModel):
 class Defaults(_Section):
     """The settings of every table that does not set its own values.
 
-    `trigger`: least seconds between two looks at a table with commits. `idle_poll`: most seconds between two
-    looks at a table without commits. `max_versions`, `max_files`, `max_bytes`: limits of one batch of a
-    table. `retention`: seconds for which files that left the index are kept. `max_lag`: the lag contract,
-    seconds that a commit may wait. `stuck_after`: seconds without a sign of life of a table's work after
-    which the table is reported as stuck. `storage_options`: of the stores of table and index, named as in
-    delta-rs.
+    `trigger`: least time between two looks at a table with commits. `idle_poll`: most time between two looks
+    at a quiet table; looks become rarer, to a tenth of the time since the last commit. `max_versions`: most
+    commits of one batch of a table. `max_files`: most data files of a batch. `max_bytes`: most bytes of a
+    batch. `retention`: how long files that left the index are kept. `max_lag`: the lag contract, for how long
+    a commit may wait. `stuck_after`: a table whose work gives no sign of life for this long is reported as
+    stuck. `storage_options`: options of the stores of table and index, named as in delta-rs; those of a table
+    are merged over the defaults.
     """
 
     trigger: Seconds = 0.2
@@ -146,10 +147,12 @@ class Defaults(_Section):
 class IndexEntry(_Section):
     """An index by name that a table shall have, as `tailbit index create` makes it.
 
-    `on`: one to four terms in SQL. `using`: the kind. `where`: a condition on partition columns. `deferred`:
-    it awaits its first rebuild. `zone`: the time zone of its terms. `comment`, `properties`: notes. An entry
-    may be a CREATE INDEX statement in place of these keys, behind SET TIME ZONE if need be; `table`: the
-    table as such a statement names it, which must be the table of the entry; empty for none.
+    An entry may be a CREATE INDEX statement in place of these keys, behind SET TIME ZONE if need be.
+
+    `name`: of the index. `on`: a term in SQL, or a list of up to four. `using`: the kind. `where`: a
+    condition on partition columns. `options`: those of the kind. `deferred`: whether the index awaits its
+    first rebuild. `zone`: the time zone of its terms. `comment`: a note. `properties`: more notes, by
+    name. `table`: the table as a statement names it, which must be the table of the entry.
     """
 
     name: Text
@@ -176,10 +179,13 @@ class IndexEntry(_Section):
 
 
 class TableEntry(Defaults):
-    """One table: by `path` or by the `name` that Spark's catalog has for it.
+    """One table, which is given by its path or by its name in Spark's catalog.
 
-    `id`: the name of the table in this configuration, the last part of path or name by default. `index`: the
-    path or URI of the index, `_tailbit` below the table by default. `paused`: no work is done for the table.
+    `path`: its folder or URI, from the folder of the file on. `name`: its name in Spark's catalog. `id`: its
+    name in lines, metrics, Spark's UI and variables; by default the last part of path or name. `columns`: as
+    `--columns`; needed where there is no index yet. `indexes`: indexes by name, of which those that are
+    missing are made. `index`: the path or URI of the index; by default `_tailbit` below the table. `paused`:
+    whether no work is done for the table.
     """
 
     path: Text | None = None
@@ -233,12 +239,14 @@ def id_of(entry: Mapping[str, Any]) -> Any:
 class Application(_Section):
     """The settings of the application as a whole, beside those of its tables.
 
-    `name`, `master`: of the Spark application. `stall_limit`: seconds without a sign of life after which the
-    run is ended. `metrics`: host and port of the pages for Prometheus and probes, or `off`.
-    `checkpoint`: folder of Spark's checkpoint; by default in the state folder of this user. `lease`: folder
-    or URI of the file that says that an application runs; by default in the checkpoint. `threads`: number of
-    tables that the driver works on at once, at most. `spark`: settings of Spark. `ui`: whether Spark shows
-    its UI.
+    `name`: of the query and of the Spark application. `master`: Spark's master. `checkpoint`: folder of
+    Spark's checkpoint; by default below `$STATE_DIRECTORY`, else in `~/.cache/tailbit`. `lease`: folder
+    or URI of the files that say that an application is at work, the states of its tables, and the
+    statements of their indexes; by default in the checkpoint. For tables of an object store, name a
+    folder there. `threads`: tables whose parts of a batch are indexed at once. Looks at tables
+    (`threads`, at least 4) and large parts (half of `threads`) have threads of their own. `stall_limit`:
+    as `--stall-limit`. `metrics`: host and port of the pages for people, Prometheus and probes, or `off`.
+    `ui`: whether Spark shows its UI. `spark`: settings of Spark, such as of its catalog.
     """
 
     name: Text = "tailbit"

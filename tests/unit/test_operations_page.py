@@ -1,4 +1,4 @@
-"""docs/operations.md and the code say the same: keys, states, pages, metrics, statuses and variables."""
+"""docs/operations.md and the code say the same: states, pages, metrics, statuses and variables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from support.pages import ROOT
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.cli import statuses
 from tailbit.cli.main import SUBCOMMANDS, cli
-from tailbit.streaming.config.model import Application, Defaults, IndexEntry, TableEntry
 from tailbit.streaming.seen.collector import ApplicationCollector
 from tailbit.streaming.seen.server import PAGES
 from tailbit.streaming.seen.table_state import TableState
@@ -30,27 +29,6 @@ def rows_after(head: str) -> list[list[str]]:
 
 def named(cells: list[str]) -> set[str]:
     return {name for cell in cells for name in re.findall(r"`([^`]+)`", cell)}
-
-
-def test_every_key_of_a_configuration_stands_in_its_section_and_no_other() -> None:
-    written: dict[str, set[str]] = {}
-    section = ""
-    for first, keys, *_ in rows_after("| section | key |"):
-        section = first or section
-        written[section] = written.get(section, set()) | named([keys])
-    assert written["`[application]`"] == set(Application.model_fields)
-    assert written["`[[table]]`, `[defaults]`"] == set(Defaults.model_fields)
-    assert written["`[[table]]`"] == set(TableEntry.model_fields) - set(Defaults.model_fields)
-    (indexes,) = [row for row in rows_after("| section | key |") if row[1] == "`indexes`"]
-    assert named(indexes[2:]) >= set(IndexEntry.model_fields)
-
-
-def test_the_defaults_that_are_written_are_those_that_hold() -> None:
-    told = {name: row[2] for row in rows_after("| section | key |") for name in named([row[1]])}
-    for name, value in {"threads": "4", "max_lag": "300s", "stuck_after": "60s", "trigger": "200ms"}.items():
-        assert f"`{value}`" in told[name] or f": {value}" in told[name], told[name]
-    assert (Application().threads, Defaults().max_lag, Defaults().stuck_after) == (4, 300.0, 60.0)
-    assert Application().metrics in told["metrics"]
 
 
 def test_every_state_of_a_table_stands_there() -> None:

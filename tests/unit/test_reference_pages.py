@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import re
 
 import pytest
+from pydantic import BaseModel
 
 import tailbit.errors
-from support import cli_page, python_page
+from support import cli_page, configuration_page, python_page
 from support.docstrings import markdown, signature
 from support.pages import text_of
 from tailbit.answer import Answer
 from tailbit.api import IndexedTable
 from tailbit.arguments.conditions import Condition
 from tailbit.cli.main import COMMANDS, SUBCOMMANDS
+from tailbit.cli.running import run
+from tailbit.index.sql.ddl.kind_names import KINDS
+from tailbit.spark.source import OPTIONS
+from tailbit.streaming import start
+from tailbit.streaming.config.model import Application, Defaults, IndexEntry, TableEntry
+from tailbit.tables.storage import locations
+from tailbit.tables.storage.options import METADATA_FILE, TABLE_FORMAT
+from tailbit.tables.storage.outside import OPTION
 
 
 def test_the_page_of_python_is_made_from_the_docstrings() -> None:
@@ -50,6 +60,52 @@ def test_every_option_is_on_the_page_of_commands() -> None:
         ]
         part = page.partition(f"## `tailbit {name}`\n")[2].partition("\n## ")[0]
         assert [flag for flag in flags if f"`{flag}" not in part and f", {flag}" not in part] == []
+
+
+def test_the_page_of_settings_is_made_from_the_code() -> None:
+    assert text_of("docs/configuration.md") == configuration_page.page(), "run: make configuration-page"
+
+
+def test_every_option_of_an_index_of_one_table_and_its_argument_is_a_setting() -> None:
+    rows = [line.split(" | ") for line in configuration_page.page().splitlines() if line.startswith("| `--")]
+    assert [row[0][2:] for row in rows] == [
+        f"`{p.opts[0]}`" for p in run.params if p.opts[0].startswith("--")
+    ]
+    arguments = set(inspect.signature(start).parameters) - {"spark", "path"}
+    assert {row[1].strip("`") for row in rows} - {""} == arguments
+
+
+@pytest.mark.parametrize("section", [Application, Defaults, TableEntry, IndexEntry])
+def test_every_key_of_a_configuration_says_what_it_does(section: type[BaseModel]) -> None:
+    inherited = set(Defaults.model_fields) if section is TableEntry else set()
+    assert set(configuration_page.effects_of(section)) == set(section.model_fields) - inherited
+
+
+def test_every_variable_of_the_environment_that_the_code_reads_is_a_setting() -> None:
+    described = {name for name in configuration_page.VARIABLES if "…" not in name}
+    assert configuration_page.read_variables() == described | configuration_page.BETWEEN_PROCESSES
+
+
+def test_every_setting_of_spark_is_there_with_the_default_that_java_has() -> None:
+    read = configuration_page.read_settings()
+    assert set(configuration_page.SPARK) == set(read)
+    for name in ("enabled", "mostRows", "startMs", "knownMs", "python"):
+        assert configuration_page.SPARK[name][0] == read[name]
+
+
+def test_every_option_of_the_data_source_and_of_stores_and_indexes_says_what_it_does() -> None:
+    assert set(configuration_page.SOURCE) == set(OPTIONS)
+    split = set(re.findall(r'bare == "(\w+)"', inspect.getsource(locations)))
+    assert set(configuration_page.STORES) == {
+        OPTION,
+        TABLE_FORMAT,
+        METADATA_FILE,
+        *locations._CLIENT_NAMES,
+        *split,
+    }
+    assert set(configuration_page.KIND_OPTIONS) == {
+        option for rules in KINDS.values() for option in rules.options
+    }
 
 
 def test_a_docstring_becomes_prose_a_list_of_errors_and_code() -> None:
