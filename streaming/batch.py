@@ -1,6 +1,6 @@
-"""foreachBatch: one range of the source log, given by Spark, becomes one commit of the index.
+"""A batch: one range of the source log becomes one commit of the index.
 
-Spark gives the range (its two offsets) and the workers; the work follows from the recorded state.
+The range is two offsets; the work follows from the recorded state.
 """
 
 from __future__ import annotations
@@ -11,15 +11,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import PurePath
-from typing import TYPE_CHECKING
 
-from tailbit.base.errors import CorruptIndexError, TailbitError
+from tailbit.base.errors import CorruptIndexError
 from tailbit.base.faults import Fault, fault_point
 from tailbit.checkpoints.builds import Build, build_text, lag_of_build
 from tailbit.checkpoints.claim import Claim
 from tailbit.checkpoints.lag import Backlog, Lag
 from tailbit.checkpoints.ledger import Origin
-from tailbit.checkpoints.liveness import IDLE, Liveness
+from tailbit.checkpoints.liveness import Liveness
 from tailbit.checkpoints.offset import Offset
 from tailbit.index.maintenance.build_extent import Extent, extent_of_records
 from tailbit.index.store.table import MetadataTable
@@ -31,7 +30,6 @@ from tailbit.streaming.filling.fill_thread import FillThread
 from tailbit.streaming.filling.filler import Filler
 from tailbit.streaming.filling.spaces_at_work import SpacesAtWork
 from tailbit.streaming.indexer import BatchOutcome, Indexer
-from tailbit.streaming.java.collecting import collected
 from tailbit.streaming.merging import Merger
 from tailbit.streaming.metrics import Progress, describe, names_of
 from tailbit.streaming.settings import StreamSettings
@@ -41,9 +39,6 @@ from tailbit.streaming.workers import beside
 from tailbit.tables.model import Version
 from tailbit.tables.storage import NO_OPTIONS, one_look
 from tailbit.tables.table import Table
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 OnProgress = Callable[[Progress], None]
 
@@ -57,10 +52,10 @@ FILL_INLINE_FILES, FILL_INLINE_BYTES = 8, 1 << 20
 
 
 class Batch:
-    """The function that Spark calls with every micro-batch, in the driver's Python process.
+    """The batches of a table, in the driver's Python process.
 
-    Keeps the state of the index in memory between batches; one batch runs at a time. `thread`: the native id
-    of the thread in which Spark runs a batch, 0 between batches. `master`: URL of Spark's master.
+    Keeps the state of the index in memory between batches; one batch runs at a time. `busy`: whether one
+    runs. `master`: URL of Spark's master.
     """
 
     def __init__(
@@ -115,46 +110,23 @@ class Batch:
             self._fill_build,
         )
         self.merger = Merger(table, index, executor, self.mender, self._workers, at_work, self._beside)
-        self.error: TailbitError | None = None
-        self.busy, self.thread = False, 0
+        self.busy = False
         self._last: Progress | None = None
-
-    def __call__(self, rows: DataFrame, batch_id: int) -> None:
-        """Index one batch; a batch that is recorded already changes nothing.
-
-        An error is saved with its class and fields before Spark turns it into text.
-        """
-        self.busy, self.thread = True, threading.get_native_id()
-        self._life.sign(f"batch {batch_id}: reading which versions it takes")
-        try:
-            with self.turn:
-                self._record(rows, batch_id)
-        except TailbitError as error:
-            self.error = error
-            raise
-        finally:
-            FREED.give_back()
-            self.busy, self.thread = False, 0
-            self._life.sign(IDLE)
 
     def latest(self) -> Progress | None:
         """Return the progress of the last batch."""
         return self._last
 
-    def _record(self, rows: DataFrame, batch_id: int) -> None:
-        began = time.perf_counter()
-        before, head = self._begun(batch_id)
-        self._describe(None, before, self._backlog.lag(before, head))
-        from tailbit.streaming.source.log_source import offsets_of
-
-        versions = collected(rows)
-        if versions:
-            start, end = offsets_of(versions[0].range)
-            self._index_range(start, end, batch_id, before, began)
-        fault_point(Fault.BEFORE_SPARK_COMMIT)
+    def begin(self, batch_id: int) -> str:
+        """Note that a batch begins, whose range is not known yet; return how far the index is, for people."""
+        self.busy = True
+        covered, head = self._begun(batch_id)
+        return self._description(None, covered, self._backlog.lag(covered, head))
 
     def index_range(self, start: Offset, end: Offset, batch_id: int) -> int:
-        """Index a range of the log in another thread than Spark's; return the number of bytes read.
+        """Index a range of the log; return the number of bytes read.
+
+        A range that is recorded already changes nothing.
 
         Raises:
             TailbitError: the range could not be indexed.
@@ -184,7 +156,7 @@ class Batch:
         """Index a range of the log, and merge what is due. `began`: by `time.perf_counter`."""
         with one_look():
             lag = self._backlog.lag(end.read_through, self._table.head())
-            self._describe(before, end.stands_at, lag)
+            self._executor.describe(self._description(before, end.stands_at, lag))
             target = self._table.name_of(end.stands_at)
         self._life.sign(f"batch {batch_id}: planning the work up to version {target}")
         outcome = self._indexer.apply(start, end, self._origin(batch_id))
@@ -195,12 +167,12 @@ class Batch:
     def _origin(self, batch_id: int) -> Origin:
         return Origin(self._executor.query, batch_id)
 
-    def _describe(self, first: Version | None, target: Version, lag: Lag) -> None:
-        """Set the description that Spark's UI shows for the jobs of this batch."""
+    def _description(self, first: Version | None, target: Version, lag: Lag) -> str:
+        """Return the description that Spark's UI shows for the jobs of this batch."""
         names = names_of(self._table, first, target, lag.head)
         text, progress = describe(self._name, first, target, lag, names), self._build.progress()
         built = "" if progress is None else f" · built {build_text(progress.account())}"
-        self._executor.describe(f"{text}{built}")
+        return f"{text}{built}"
 
     def _tell(
         self, outcome: BatchOutcome, before: Version, end: Offset, batch_id: int, seconds: float

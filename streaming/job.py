@@ -7,31 +7,29 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from tailbit.arguments.values import flag, wrong_type
-from tailbit.base.errors import IndexerRunningError, NotDrainedError, RequirementError, TailbitError
+from tailbit.base.errors import IndexerRunningError, RequirementError, TailbitError
 from tailbit.checkpoints.builds import Builds
 from tailbit.checkpoints.claim import Claim
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.streaming.java.requirements import check_requirements
-from tailbit.streaming.java.session import Session, build_session, is_submitted, master_told, on_one_machine
+from tailbit.streaming.java.session import Session, build_session, is_submitted, on_one_machine
 from tailbit.streaming.life.cluster import addresses, await_master, check_master
 from tailbit.streaming.life.processes import end_stopped
-from tailbit.streaming.life.signals import signals
-from tailbit.streaming.life.turns import take_short_turns
 from tailbit.streaming.life.watchdog import Supervision, Watchdog
 from tailbit.streaming.query.attend import Run, run_to_its_end
 from tailbit.streaming.query.caught_up import caught_up
+from tailbit.streaming.query.command import started_spark, supervised
 from tailbit.streaming.query.in_process import index_in_process
-from tailbit.streaming.query.launch import Job, Path, launch, prepare, spark_failed
+from tailbit.streaming.query.launch import Job, Path, launch, prepare
 from tailbit.streaming.query.running import Running
-from tailbit.streaming.query.sampler import Sampled, Sampler
-from tailbit.streaming.query.up_to_date import up_to_date
+from tailbit.streaming.query.sampler import Sampler
+from tailbit.streaming.query.up_to_date import UpToDate
 from tailbit.streaming.settings import DEFAULT_MASTER, DEFAULT_TRIGGER
-from tailbit.streaming.upkeep.memory import take_from_the_system
 from tailbit.streaming.upkeep.mending import Tell, tell_nobody
 from tailbit.streaming.upkeep.unreadable import retry_now
 
@@ -135,13 +133,12 @@ def run(
     life, supervision = Liveness("reading the table and the index"), supervision or Supervision()
     in_process = once and master is None and not is_submitted()
     master = DEFAULT_MASTER if master is None else master
-    _ready(master, in_process)
-    with (
-        _harmless_before_a_query(life),
-        signals() as stop,
-        Watchdog(path, life, stop, tell, supervision) as watchdog,
-        Sampler(life) as sampler,
-    ):
+    if not in_process:
+        # A run whose work may be little needs Spark and Java only where it is not.
+        check_requirements()
+    if not is_submitted():
+        check_master(master)
+    with supervised(path, life, tell, supervision) as (stop, watchdog), Sampler(life) as sampler:
         prepared = prepare(path, columns, index, checkpoint, trigger, storage_options, stop, tell)
         if prepared is not None:
             heartbeat = Claim(prepared.index.storage, life=life, builds=builds)
@@ -149,16 +146,6 @@ def run(
             run = Run(prepared, heartbeat, once, stop, on_progress, tell, *watched, master, ui)
             _index(run, watchdog, in_process)
     return 0
-
-
-@contextmanager
-def _harmless_before_a_query(life: Liveness) -> Iterator[None]:
-    """Suppress NotDrainedError if the run was killed before its query began, as no batch was in flight."""
-    try:
-        yield
-    except NotDrainedError:
-        if life.begun:
-            raise
 
 
 def _index(run: Run, watchdog: Watchdog, in_process: bool) -> None:
@@ -186,54 +173,22 @@ def _index(run: Run, watchdog: Watchdog, in_process: bool) -> None:
         if stop.is_set():
             return
         check_requirements()
-        run.supervision.announce(f"starting Spark for {prepared.table.root} …")
-        life.sign(f"starting Spark with {master_told(run.master)}")
-        with _session(run) as spark, nullcontext() if run.once or stop.is_set() else _warmed_up(spark):
-            _announce_ui(spark, run.supervision.announce)
+        with _spark(run) as spark, nullcontext() if run.once or stop.is_set() else _warmed_up(spark):
             run_to_its_end(run, spark)
-            life.sign("stopping Spark")
     finally:
         run.heartbeat.release()
         end_stopped()
 
 
-def _session(run: Run) -> Session:
-    """Return a Spark session for a prepared job.
+def _spark(run: Run) -> AbstractContextManager[SparkSession]:
+    """Return the Spark session of a run."""
+    prepared = run.prepared
 
-    Raises:
-        ClusterError: the master did not answer, or refused the application.
-        StreamError: Spark did not start for another reason.
-        RequirementError: Java 17 or pyspark is missing, or the JVM does not start.
-    """
-    from py4j.protocol import Py4JError, Py4JJavaError
+    def build() -> Session:
+        return build_session(f"tailbit {prepared.name}", run.master, run.ui, short=run.once)
 
-    try:
-        return build_session(f"tailbit {run.prepared.name}", run.master, run.ui, short=run.once)
-    except Py4JJavaError as failed:
-        raise spark_failed(str(failed.java_exception), run.prepared, run.master) from failed
-    except (OSError, Py4JError) as gone:
-        gone_text = f"its Java process is gone ({type(gone).__name__})"
-        raise spark_failed(gone_text, run.prepared, run.master) from gone
-
-
-def _announce_ui(spark: SparkSession, announce: Tell) -> None:
-    """Announce the URL of the Spark UI, if there is a UI."""
-    url = spark.sparkContext.uiWebUrl
-    if url:
-        announce(f"Spark UI: {url}")
-
-
-def _ready(master: str, in_process: bool) -> None:
-    """Check the requirements of an indexer; let freed memory return to the system from now on.
-
-    A run whose work may be little needs Spark and Java only where it is not.
-    """
-    take_from_the_system()
-    take_short_turns()
-    if not in_process:
-        check_requirements()
-    if not is_submitted():
-        check_master(master)
+    announce = run.supervision.announce
+    return started_spark(build, prepared.table.root, prepared.checkpoint, run.master, run.life, announce)
 
 
 def _nothing_to_do(run: Run) -> bool:
@@ -269,19 +224,18 @@ def _close_when_ended(run_id: str, job: Job, life: Liveness) -> None:
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    shown = up_to_date(job)
+    shown = UpToDate(job.started.spark, job.stream.standing)
     try:
         with Sampler(life) as sampler:
-            sampler.follow(Sampled.of(job))
+            sampler.follow(job.stream.sampled(job.query, job.started.spark))
             while job.query.isActive:
                 if job.heartbeat.lost is not None:
-                    job.batch.error = job.heartbeat.lost
+                    job.stream.error = job.heartbeat.lost
                     job.query.stop()
                     break
                 time.sleep(1.0)
                 shown.look(time.monotonic())
-        job.filling.stop()
-        job.batch.merger.finish(60.0)
+        job.stream.at_work.stop(60.0)
         _RUNNING.end(run_id)
     except (OSError, Py4JError, PySparkException):
         _RUNNING.give_up(run_id)

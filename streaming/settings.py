@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import fields
 
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import UsageError
@@ -25,28 +23,16 @@ _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
 class StreamSettings:
     """Limits of a batch and the pace of polling.
 
-    A batch reads at most `versions`, `files` and `bytes` of the log, but at least one version. The planner
-    looks for the next commit every `poll_ms` milliseconds (one or two stats each), for at most `wait_ms`
-    before it tells Spark that nothing is new. Tasks that read at most `inline_bytes` together run in the
-    driver, without a Spark job.
+    A batch reads at most `versions`, `files` and `bytes` of the log, but at least one version. The next
+    commit is looked for every `poll_ms` milliseconds (one or two stats each). Tasks that read at most
+    `inline_bytes` together run in the driver, without a Spark job.
     """
 
     versions: int = 500
     files: int = 2000
     bytes: int = 2 << 30
     poll_ms: int = 50
-    wait_ms: int = 500
     inline_bytes: int = 16 << 20
-
-    def options(self) -> dict[str, str]:
-        """Return the settings as options of the streaming data source."""
-        return {f.name: str(getattr(self, f.name)) for f in fields(self)}
-
-    @classmethod
-    def from_options(cls, options: Mapping[str, str]) -> StreamSettings:
-        """Parse options of the data source, whose names come in lower case; others keep their default."""
-        given = {f.name: int(options[f.name]) for f in fields(cls) if f.name in options}
-        return cls(**given)
 
 
 def milliseconds(text: str) -> int:

@@ -24,11 +24,11 @@ from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.batch import Batch
 from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.executors import SparkExecutor
-from tailbit.streaming.filling.fill_thread import FillThread
 from tailbit.streaming.many.opening import define_missing, differences, opened_index
 from tailbit.streaming.many.remembered import Remembered
+from tailbit.streaming.planner import Planner
 from tailbit.streaming.settings import StreamSettings
-from tailbit.streaming.source.planner import Planner
+from tailbit.streaming.table_at_work import TableAtWork
 from tailbit.streaming.upkeep.mending import Tell
 from tailbit.streaming.upkeep.sweeping import Upkeep
 from tailbit.streaming.upkeep.unreadable import retry_now
@@ -122,7 +122,6 @@ class Followed:
             files=entry.max_files,
             bytes=entry.max_bytes,
             poll_ms=1,
-            wait_ms=0,
         )
         self._planner = Planner(self.table, self.index, settings)
         try:
@@ -160,7 +159,7 @@ class Followed:
         if self._remembered.told:
             shared.tell_once(entry.id, self._remembered.told)
         retry_now(self.table, self.index, tell)
-        self._batch = Batch(
+        batch = Batch(
             self.table,
             self.index,
             settings,
@@ -174,15 +173,14 @@ class Followed:
             id_=entry.id,
         )
         self.inline_bytes = settings.inline_bytes
-        self._filling: FillThread = self._batch.fill_thread(
-            REMOTE_FILL_LOOK_S if self.index.storage.remote else FILL_LOOK_S
-        )
-        self._filled_at, self._fill_due = self.index.version, 0.0
+        look_s = REMOTE_FILL_LOOK_S if self.index.storage.remote else FILL_LOOK_S
         # All tables begin together: passes of all of them at one time would hold up every batch.
         first_s = random.uniform(0.0, UPKEEP_S)
-        self._upkeep = Upkeep(self._batch.mender, UPKEEP_S, entry.retention, REST_S, first_s=first_s)
-        self._filling.start()
-        self._upkeep.start()
+        upkeep = Upkeep(batch.mender, UPKEEP_S, entry.retention, REST_S, first_s=first_s)
+        self._at_work = TableAtWork(self._planner, batch, batch.fill_thread(look_s), upkeep)
+        self._filled_at, self._fill_due = self.index.version, 0.0
+        self._at_work.filling.start()
+        upkeep.start()
 
     def look(self, start: Offset | None) -> Offset:
         """Return the end of the table's next batch after `start`; the table's first offset if that is None.
@@ -191,8 +189,7 @@ class Followed:
             TailbitError: table or index cannot be read, or another indexer has taken over.
         """
         self._mark.renew()
-        with self._batch.turn:
-            end = self._planner.initial() if start is None else self._planner.next(start)
+        end = self._at_work.look(start)
         self._note_changes()
         self._remembered.note(self.index.state.settings)
         return end
@@ -202,8 +199,8 @@ class Followed:
         now = time.monotonic()
         if self.index.version != self._filled_at and now >= self._fill_due:
             self._filled_at, self._fill_due = self.index.version, now + CHANGED_S
-            self._filling.wake()
-            self._upkeep.wake()
+            self._at_work.filling.wake()
+            self._at_work.upkeep.wake()
 
     def catch_up(self, offset: Offset | None) -> Offset:
         """Index what follows an offset in the log if it is not large; return the end of the next batch.
@@ -251,7 +248,7 @@ class Followed:
             TailbitError: the part could not be indexed.
         """
         self._mark.renew()
-        return self._batch.index_range(start, end, batch_id)
+        return self._at_work.work(start, end, batch_id)
 
     def cause(self, error: Exception) -> Exception:
         """Return why work failed: NotATableError where the whole table is gone and not only its index."""
@@ -271,9 +268,7 @@ class Followed:
 
     def close(self) -> None:
         """Stop the threads of the table and release its index; safe to call twice."""
-        self._filling.stop()
-        self._upkeep.stop()
-        self._batch.merger.finish(10.0)
+        self._at_work.stop(10.0)
         self._mark.builds.forget(self.index.state.index_id)
         self._mark.release()
 

@@ -5,54 +5,42 @@ SIGHUP reads the configuration again; a wrong configuration is reported, and the
 
 from __future__ import annotations
 
-import tempfile
+import shutil
 import threading
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import orjson
 
 from tailbit.base.dataclass import dataclass
-from tailbit.base.errors import ConfigError, StorageError, StreamError, TailbitError
+from tailbit.base.errors import ConfigError, TailbitError
 from tailbit.checkpoints.builds import Builds
 from tailbit.checkpoints.claim import Claim, application_lease
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.streaming.config.check import check_tables
 from tailbit.streaming.config.jars import check_jars
 from tailbit.streaming.config.read import ReadConfig, read_config
-from tailbit.streaming.control import Control
-from tailbit.streaming.java.collecting import collected
-from tailbit.streaming.java.sources import register
 from tailbit.streaming.life.watchdog import Supervision
 from tailbit.streaming.many.catalog import place_in_catalog
-from tailbit.streaming.many.door import Door
 from tailbit.streaming.many.followed import Shared
-from tailbit.streaming.many.source import FORMAT, LogsSource, ranges_of
 from tailbit.streaming.many.states import STATES, checkpoint_of, lease_place
 from tailbit.streaming.many.tables import Tables
-from tailbit.streaming.query.launch import make_checkpoint_folder, query_failed, spark_errors_named
-from tailbit.streaming.query.sampler import Sampled, Sampler
-from tailbit.streaming.query.up_to_date import Standing, UpToDate
+from tailbit.streaming.query.failures import spark_errors_named
+from tailbit.streaming.query.launch import make_checkpoint_folder
+from tailbit.streaming.query.planner_socket import make_folder
+from tailbit.streaming.query.query import start_query
+from tailbit.streaming.query.restarts import Restarts
+from tailbit.streaming.query.sampler import Sampler
 from tailbit.streaming.seen.server import SeenApplication
-from tailbit.streaming.upkeep import spark_checkpoint
 from tailbit.streaming.upkeep.mending import Tell, tell_nobody
-from tailbit.streaming.upkeep.patience import Patience
 from tailbit.tables.storage import Storage
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql import SparkSession
 
     from tailbit.streaming.batch import OnProgress
-
-_LOOK_S = 0.2
-
-_SHORT = (
-    "Make space there, or set TMPDIR to a folder whose path is short: that of a socket has 107 bytes at most."
-)
 
 
 @dataclass(frozen=True)
@@ -145,7 +133,7 @@ def _at_work(run: Running, force: _InForce, spark: SparkSession, lease: Claim) -
     config = force.read.config
     checkpoint = checkpoint_of(config, run.file)
     make_checkpoint_folder(checkpoint)
-    at_work = _made_control()
+    at_work = make_folder()
     shared = Shared(
         spark,
         lease,
@@ -154,10 +142,10 @@ def _at_work(run: Running, force: _InForce, spark: SparkSession, lease: Claim) -
         run.tell,
         run.on_progress,
         lambda name: place_in_catalog(spark, name),
-        str(at_work.path),
+        str(at_work),
         lease_place(config, run.file),
     )
-    tables = Tables(config.table, shared, config.application.threads)
+    tables = Tables(config.table, shared, config.application.threads, config.application.name)
     if run.seen is not None:
         run.seen.view.is_lost = lambda: lease.lost is not None
         run.seen.view.tables = tables.states
@@ -167,7 +155,7 @@ def _at_work(run: Running, force: _InForce, spark: SparkSession, lease: Claim) -
         if run.seen is not None:
             run.seen.view.tables = None
         tables.close()
-        at_work.remove()
+        shutil.rmtree(at_work, ignore_errors=True)
         if lease.lost is None:
             _write_states(tables, lease_place(config, run.file))
 
@@ -180,148 +168,49 @@ def _lease(run: Running, read: ReadConfig) -> Claim:
 
 
 def _until_stopped(run: Running, force: _InForce, shared: Shared, tables: Tables, checkpoint: str) -> None:
-    """Run the query, again after a transient failure."""
-    patience = Patience()
-    while not run.stop.is_set() and shared.lease.lost is None:
-        began = time.monotonic()
-        try:
-            _attended(run, force, shared, tables, checkpoint)
-        except (StreamError, StorageError) as failed:
-            if time.monotonic() - began > patience.limit_s:
-                patience.worked()
-            unusable = spark_checkpoint.why_unusable(checkpoint)
-            mended = unusable is not None and spark_checkpoint.reset(checkpoint, unusable, run.tell)
-            pause = patience.pause(failed, mended)
-            if pause is None:
-                raise
-            run.tell(f"{type(failed).__name__}: {failed}; tried again in {pause:.1f} s")
-            run.life.pause(run.stop, pause, f"waiting after {failed}")
+    """Run the query, again after a transient failure, until `stop` is set or the lease is lost."""
+    restarts = Restarts(checkpoint, run.stop, run.tell, run.life)
+    restarts.keep(lambda: _attended(run, force, shared, tables, checkpoint))
 
 
-def _attended(run: Running, force: _InForce, shared: Shared, tables: Tables, checkpoint: str) -> None:
+def _attended(run: Running, force: _InForce, shared: Shared, tables: Tables, checkpoint: str) -> bool:
     """Run the query until it ends, `stop` is set or the lease is lost, and reload when SIGHUP asks for it.
+
+    Return whether the application is over.
 
     Raises:
         StreamError: the query ended by itself, or did not start.
         StorageError: this machine has no place for the folder of the run, or refused to write the checkpoint.
     """
-    control, door = _opened_door(tables)
     spark, lease, config = shared.spark, shared.lease, force.read.config
+    shown, place = "", lease_place(config, run.file)
+
+    def look() -> None:
+        nonlocal shown
+        if run.reload.is_set() and not run.stop.is_set():
+            run.reload.clear()
+            force.read = _reloaded(run, force.read, tables)
+        shown = _write_states(tables, place, shown)
+
+    with spark_errors_named(checkpoint, shared.master):
+        query = start_query(spark, tables, config.application.name, checkpoint, False, run.tell)
     try:
-        with spark_errors_named(checkpoint, shared.master):
-            query = _started(spark, tables, control, checkpoint, config.application.name)
-            run.supervision.on_up()
-            if run.sampler is not None:
-                run.sampler.follow(
-                    Sampled(query, spark, others=tables.processes, is_well=lambda: tables.is_turning)
-                )
-            newest = _up_to_date(spark, tables, config.application.name)
-            shown, place = "", lease_place(config, run.file)
-            while query.isActive and lease.lost is None and not run.stop.wait(_LOOK_S):
-                if run.reload.is_set():
-                    run.reload.clear()
-                    force.read = _reloaded(run, force.read, tables)
-                shown = _write_states(tables, place, shown)
-                newest.look(time.monotonic())
-            if lease.lost is not None:
-                run.tell(
-                    f"another application has taken over while this one gave no sign of life: {lease.lost}"
-                )
-            if run.stop.is_set() or lease.lost is not None:
-                _drain(tables, query)
-                return
-            ended = query.exception()
-            if ended is not None:
-                raise query_failed(str(ended), checkpoint, shared.master)
+        run.supervision.on_up()
+        if run.sampler is not None:
+            run.sampler.follow(tables.sampled(query.running, spark))
+        query.attend(run.stop, look, lambda: lease.lost is not None)
+        if lease.lost is not None:
+            run.tell(f"another application has taken over while this one gave no sign of life: {lease.lost}")
+        if run.stop.is_set() or lease.lost is not None:
+            return True
+        failure = query.failure()
+        if failure is not None:
+            raise failure
+        return False
     finally:
         if run.sampler is not None:
             run.sampler.follow(None)
-        door.close()
-        control.remove()
-
-
-def _opened_door(tables: Tables) -> tuple[Control, Door]:
-    """Return the folder of a run of the query, and the open door in it.
-
-    Raises:
-        StorageError: this machine has no place for the folder.
-    """
-    control = _made_control()
-    try:
-        door = Door(control.path, _answers(tables))
-    except OSError as refused:
-        control.remove()
-        raise StorageError(
-            path=str(control.path), reason=f"no socket there: {refused}", hint=_SHORT
-        ) from refused
-    door.open()
-    return control, door
-
-
-def _made_control() -> Control:
-    """Return a new folder for a run on this machine.
-
-    Raises:
-        StorageError: this machine has no place for the folder.
-    """
-    try:
-        return Control.make()
-    except OSError as refused:
-        reason = f"no folder for the run: {refused.strerror or refused}"
-        raise StorageError(path=tempfile.gettempdir(), reason=reason) from refused
-
-
-def _answers(tables: Tables) -> Any:
-    """Return the function that answers the questions of the planner process."""
-
-    def answer(question: Mapping[str, Any]) -> Mapping[str, Any]:
-        return tables.next(question["next"]) if "next" in question else tables.report()
-
-    return answer
-
-
-def _started(
-    spark: SparkSession, tables: Tables, control: Control, checkpoint: str, name: str
-) -> StreamingQuery:
-    unusable = spark_checkpoint.why_unusable(checkpoint)
-    if unusable is not None:
-        spark_checkpoint.reset(checkpoint, unusable, tell_nobody)
-    register(spark, LogsSource)
-
-    def index(rows: DataFrame, batch_id: int) -> None:
-        spark.sparkContext.setJobDescription(f"{name} · batch {batch_id} · {tables.begin_batch()}")
-        tables.take(ranges_of(collected(rows)), batch_id)
-
-    return (
-        spark.readStream.format(FORMAT)
-        .option("control", str(control.path))
-        .load()
-        .writeStream.foreachBatch(index)
-        .option("checkpointLocation", checkpoint)
-        .queryName(name)
-        .trigger(processingTime="0 seconds")
-        .start()
-    )
-
-
-def _up_to_date(spark: SparkSession, tables: Tables, name: str) -> UpToDate:
-    """Return the job that shows how far the tables are once the query is idle."""
-
-    def standing() -> Standing | None:
-        idle = tables.idle_since_batch()
-        return None if idle is None else Standing(idle[0], f"{name} · {idle[1]}")
-
-    return UpToDate(spark, standing)
-
-
-def _drain(tables: Tables, query: StreamingQuery) -> None:
-    """Let the tables at work finish, then stop the query, which is idle by then."""
-    tables.drain()
-    while query.isActive and (query.status["isTriggerActive"] and query.status["isDataAvailable"]):
-        time.sleep(0.05)
-    while not tables.is_idle:
-        time.sleep(0.05)
-    query.stop()
+        query.socket.close()
 
 
 def _reloaded(run: Running, read: ReadConfig, tables: Tables) -> ReadConfig:

@@ -7,26 +7,22 @@ import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tailbit.base.errors import NotDrainedError
 from tailbit.base.wording import counted
 from tailbit.checkpoints.builds import Builds
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.streaming.config.read import ReadConfig
 from tailbit.streaming.java.requirements import check_requirements
-from tailbit.streaming.java.session import Session, build_session, is_submitted, master_told
+from tailbit.streaming.java.session import Session, build_session, is_submitted
 from tailbit.streaming.life.cluster import await_master, check_master
-from tailbit.streaming.life.processes import end_stopped
-from tailbit.streaming.life.signals import signals
-from tailbit.streaming.life.turns import take_short_turns
-from tailbit.streaming.life.watchdog import Supervision, Watchdog
+from tailbit.streaming.life.watchdog import Supervision
 from tailbit.streaming.many.job import Running, keep_indexes, read_whole
 from tailbit.streaming.many.states import checkpoint_of, lease_place
-from tailbit.streaming.query.launch import make_checkpoint_folder, spark_errors_named
+from tailbit.streaming.query.command import started_spark, supervised
+from tailbit.streaming.query.launch import make_checkpoint_folder
 from tailbit.streaming.query.sampler import Sampler
 from tailbit.streaming.query.warming import warming_up
 from tailbit.streaming.seen.server import SeenApplication
 from tailbit.streaming.seen.view import View
-from tailbit.streaming.upkeep.memory import take_from_the_system
 from tailbit.streaming.upkeep.mending import Tell
 from tailbit.streaming.upkeep.patience import WAIT_S
 
@@ -52,18 +48,12 @@ def run_config(
         NotDrainedError: the application was killed because it did not end in time.
         TailbitError: another named error ended the application.
     """
-    take_from_the_system()
-    take_short_turns()
     check_requirements()
     life, reload = Liveness("checking the configuration"), threading.Event()
     supervision = supervision or Supervision()
-    try:
-        with signals(reload) as stop, Watchdog(file, life, stop, tell, supervision):
-            run = Running(file, stop, reload, on_progress, tell, life, supervision, builds=builds or Builds())
-            _run(run)
-    except NotDrainedError:
-        if life.begun:
-            raise
+    with supervised(file, life, tell, supervision, reload) as (stop, _):
+        run = Running(file, stop, reload, on_progress, tell, life, supervision, builds=builds or Builds())
+        _run(run)
     return 0
 
 
@@ -87,29 +77,16 @@ def _with_spark(run: Running, read: ReadConfig) -> None:
         await_master(application.master, run.stop, run.life, run.tell, WAIT_S)
     if run.stop.is_set():
         return
-    run.supervision.announce(f"starting Spark for {counted(len(read.config.table), 'table')} …")
-    run.life.sign(f"starting Spark with {master_told(application.master)}")
-    try:
-        with Sampler(run.life) as sampler, _session(read, run.file) as spark:
-            url = spark.sparkContext.uiWebUrl
-            if url:
-                run.supervision.announce(f"Spark UI: {url}")
-            with warming_up(spark):
-                run.life.begun = True
-                keep_indexes(replace(run, sampler=sampler), read, spark)
-            run.life.sign("stopping Spark")
-    finally:
-        end_stopped()
+    tables = counted(len(read.config.table), "table")
+    checkpoint, announce = checkpoint_of(read.config, run.file), run.supervision.announce
 
+    def build() -> Session:
+        return build_session(application.name, application.master, application.ui, dict(application.spark))
 
-def _session(read: ReadConfig, file: str) -> Session:
-    """Return a Spark session with the settings of a configuration.
-
-    Raises:
-        ClusterError: the master did not answer, or refused the application.
-        StreamError: Spark did not start for another reason.
-        RequirementError: Java 17 or pyspark is missing, or the JVM does not start.
-    """
-    given = read.config.application
-    with spark_errors_named(checkpoint_of(read.config, file), given.master):
-        return build_session(given.name, given.master, given.ui, dict(given.spark))
+    with (
+        Sampler(run.life) as sampler,
+        started_spark(build, tables, checkpoint, application.master, run.life, announce) as spark,
+        warming_up(spark),
+    ):
+        run.life.begun = True
+        keep_indexes(replace(run, sampler=sampler), read, spark)

@@ -21,7 +21,7 @@ from tailbit.base.errors import (
     VersionNotFoundError,
 )
 from tailbit.streaming.config.model import Config, TableEntry
-from tailbit.streaming.query.launch import in_short
+from tailbit.streaming.query.failures import in_short
 from tailbit.streaming.seen.table_state import TableState
 from tailbit.streaming.upkeep.patience import is_transient
 from tailbit.streaming.user_cache import own_state

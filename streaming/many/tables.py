@@ -10,12 +10,12 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import wait
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tailbit.base.errors import UsageError
 from tailbit.base.wording import counted
@@ -27,13 +27,19 @@ from tailbit.streaming.life.crew import Crew, Job, each
 from tailbit.streaming.life.rate import EVERY_S
 from tailbit.streaming.many.followed import Followed, Shared
 from tailbit.streaming.many.member import Member, TableLife
-from tailbit.streaming.many.source import Ranges
 from tailbit.streaming.many.states import Standing
 from tailbit.streaming.many.trouble import end_hung_beside, give_up_stuck, tell_behind
 from tailbit.streaming.metrics import Progress
+from tailbit.streaming.query.sampler import Sampled
+from tailbit.streaming.query.stream import Ranges, Row, row_of
+from tailbit.streaming.query.up_to_date import Standing as Shown
 from tailbit.streaming.seen.table_state import TableState
 from tailbit.streaming.workers import beside, processes_at_work
 from tailbit.tables.model import Version, after
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming import StreamingQuery
 
 ANSWER_S = 1.0
 """Most seconds until the planner process is answered, so that it is seen to be alive."""
@@ -57,13 +63,18 @@ CLOSE_S = 8.0
 
 
 class Tables:
-    """All tables of an application. Safe to use from any thread.
+    """All tables of an application, as the stream of its query. Safe to use from any thread.
 
-    `threads`: most tables at work at once; half of them, at least one, may be at work on large parts.
+    Its offset is `{"tables": {id: offset}}`. A table that is in the end of a batch and not in its start is
+    new: its work begins with the next batch, from the offset in that end. `name`: of the query, for the
+    descriptions of its jobs. `threads`: most tables at work at once; half of them, at least one, may be at
+    work on large parts.
     """
 
-    def __init__(self, entries: Iterable[TableEntry], shared: Shared, threads: int) -> None:
-        self._shared = shared
+    def __init__(
+        self, entries: Iterable[TableEntry], shared: Shared, threads: int, name: str = "tailbit"
+    ) -> None:
+        self._shared, self._name = shared, name
         self._changed = threading.Condition()
         self._members: dict[str, Member] = {}
         self._leaving: list[Member] = []
@@ -78,6 +89,22 @@ class Tables:
         self._scheduler.start()
 
     # What the query asks.
+
+    def initial(self) -> dict[str, Any]:
+        """Return the offset without any table: each enters when it was opened."""
+        return {"tables": {}}
+
+    def freeze(self) -> None:
+        """Do nothing: an application reads what comes."""
+
+    def rows(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> Sequence[Row]:
+        """Return a row for each table whose offset moves on."""
+        before = start["tables"]
+        return [
+            row_of(id_, before[id_], to)
+            for id_, to in end["tables"].items()
+            if id_ in before and before[id_] != to
+        ]
 
     def next(self, start: Mapping[str, Any]) -> dict[str, Any]:
         """Return the end of the query's next batch: `start`, moved on for each table with work.
@@ -150,14 +177,14 @@ class Tables:
             words.append(f"{counted(len(late) - len(words), 'other table')} behind")
         return "; ".join(words) or "up to date"
 
-    def begin_batch(self) -> str:
+    def begin_batch(self, batch_id: int) -> str:
         """Return how far the tables are behind as a batch begins, for the description of its job."""
         with self._changed:
             self._batches, self._described = self._batches + 1, self._late()
-            return self.behind()
+            return f"{self._name} · batch {batch_id} · {self.behind()}"
 
-    def idle_since_batch(self) -> tuple[object, str] | None:
-        """Return a key and a text of how far the tables are, where the last batch's description is outdated.
+    def standing(self) -> Shown | None:
+        """Return how far the tables are, where the last batch's description is outdated.
 
         None while a table has a part for the query. What goes on beside the batches is shown as it is now.
         """
@@ -166,7 +193,11 @@ class Tables:
             waits = any(m.given or m.ready is not None for m in self._members.values())
             if waits or self._draining or late == self._described:
                 return None
-            return (self._batches, late), self.behind()
+            return Shown((self._batches, late), f"{self._name} · {self.behind()}")
+
+    def sampled(self, query: StreamingQuery, spark: SparkSession) -> Sampled:
+        """Return the query of these tables; work for single tables is not its own."""
+        return Sampled(query, spark, others=self.processes, is_well=lambda: self.is_turning)
 
     def _late(self) -> list[tuple[str, Version, Version]]:
         """Return the tables that are behind, each with the version that is covered and the head."""

@@ -1,4 +1,4 @@
-"""A query started from the command line runs until it ends, and is restarted after transient failures."""
+"""A run of one table from the command line: its query runs, again after failures that pass, until it ends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from tailbit.base.errors import (
     NoIndexError,
     NotATableError,
     StorageError,
-    StreamError,
     TailbitError,
 )
 from tailbit.checkpoints.claim import Claim
@@ -21,21 +20,13 @@ from tailbit.checkpoints.liveness import IDLE, Liveness
 from tailbit.streaming.life.watchdog import Supervision
 from tailbit.streaming.metrics import IdleWatch
 from tailbit.streaming.opening import start_over_in_time
-from tailbit.streaming.query.launch import (
-    Job,
-    Prepared,
-    java_is_gone,
-    launch,
-    refuse_vanished,
-    spark_errors_named,
-    spark_failed,
-)
-from tailbit.streaming.query.sampler import Sampled, Sampler
-from tailbit.streaming.query.up_to_date import up_to_date
+from tailbit.streaming.query.failures import spark_errors_named
+from tailbit.streaming.query.launch import Job, Prepared, launch, refuse_vanished
+from tailbit.streaming.query.restarts import Restarts
+from tailbit.streaming.query.sampler import Sampler
 from tailbit.streaming.settings import DEFAULT_MASTER
-from tailbit.streaming.upkeep import spark_checkpoint
 from tailbit.streaming.upkeep.mending import Tell, tell_nobody
-from tailbit.streaming.upkeep.patience import LONGEST_S, WAIT_S, Patience, worth_a_restart
+from tailbit.streaming.upkeep.patience import WAIT_S, Patience
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,9 +34,6 @@ if TYPE_CHECKING:
     from tailbit.streaming.batch import OnProgress
 
 _STARTING = "starting the query"
-
-_SIGNS = 10
-"""A query that ran for longer than the longest pause with as many signs of life went well until it failed."""
 
 ONCE_WAIT_S = 60.0
 """With `once`, seconds of lasting failure after which the run ends."""
@@ -76,6 +64,22 @@ class Run:
         """Return the seconds of lasting failure after which the run ends."""
         return ONCE_WAIT_S if self.once else WAIT_S
 
+    def restarts(self) -> Restarts:
+        """Return the restarts of the run, which makes an index anew whose own log stays damaged."""
+
+        def start_over(failed: TailbitError, patience: Patience) -> None:
+            start_over_in_time(self.prepared.index, failed, patience, self.tell)
+
+        return Restarts(
+            self.prepared.checkpoint,
+            self.stop,
+            self.tell,
+            self.life,
+            Patience(self.patience_s),
+            cause=lambda met: as_vanished(self.prepared, met),
+            mend=start_over,
+        )
+
 
 def run_to_its_end(run: Run, spark: SparkSession) -> None:
     """Run a query until it ends; restart it after transient failures.
@@ -83,56 +87,29 @@ def run_to_its_end(run: Run, spark: SparkSession) -> None:
     Raises:
         TailbitError: the query ended for another reason than `stop`, `once` or a transient failure.
     """
-    patience = Patience(run.patience_s)
-    while not run.stop.is_set() and not _ended_well(run, spark, patience):
-        pass
+    restarts = run.restarts()
+    restarts.keep(lambda: _ended_well(run, spark, restarts))
 
 
-def _ended_well(run: Run, spark: SparkSession, patience: Patience) -> bool:
-    """Run the query once; return False if it must be restarted.
-
-    A restart is needed after a transient failure, and after damage of the index that was mended at the end.
-    """
+def _ended_well(run: Run, spark: SparkSession, restarts: Restarts) -> bool:
+    """Run the query once; return False if it must be restarted, after damage that was mended at the end."""
     job: Job | None = None
-    began, moves = time.monotonic(), run.life.moves
     try:
         run.life.sign(_STARTING)
         run.life.begun = True
-        job = _launched(run, spark)
+        with spark_errors_named(run.prepared.checkpoint, run.master):
+            job = launch(spark, run.prepared, run.heartbeat, run.once, run.on_progress, run.tell, run.life)
         run.supervision.on_up()
         if run.life.doing_now == _STARTING:
             # No batch has begun: there may be nothing to do.
             run.life.sign(IDLE)
         if run.sampler is not None:
-            run.sampler.follow(Sampled.of(job))
+            run.sampler.follow(job.stream.sampled(job.query, spark))
         return not attend(job, run.stop, run.on_progress)
-    except TailbitError as met:
-        went_well = time.monotonic() - began > LONGEST_S and run.life.moves - moves >= _SIGNS
-        pause_after(run, met, patience, job is not None and (went_well or job.batch.latest() is not None))
-        return False
     finally:
+        restarts.worked = job is not None and job.batch.latest() is not None
         if run.sampler is not None:
             run.sampler.follow(None)
-
-
-def pause_after(run: Run, met: TailbitError, patience: Patience, worked: bool) -> None:
-    """Wait after a failure, and make the index anew if its own log stays damaged; then it is tried again.
-
-    `worked`: whether something was done since the last failure.
-
-    Raises:
-        TailbitError: waiting does not help, or has lasted too long.
-    """
-    if worked:
-        patience.worked()
-    failed, cached = _after_reset(run, as_vanished(run.prepared, met))
-    pause = patience.pause(failed, cached)
-    if pause is None:
-        raise worth_a_restart(failed, patience.limit_s) from met
-    if not cached:
-        run.tell(f"{type(failed).__name__}: {failed}; tried again in {pause:.1f} s")
-    run.life.pause(run.stop, pause, f"waiting after {type(failed).__name__}: {failed}")
-    start_over_in_time(run.prepared.index, failed, patience, run.tell)
 
 
 def as_vanished(prepared: Prepared, met: TailbitError) -> TailbitError:
@@ -150,66 +127,19 @@ def as_vanished(prepared: Prepared, met: TailbitError) -> TailbitError:
     return met
 
 
-def _launched(run: Run, spark: SparkSession) -> Job:
-    """Return a started query.
-
-    Raises:
-        StreamError: the Java process is gone, or the Python planner that Java called has died.
-    """
-    from py4j.protocol import Py4JError, Py4JJavaError
-    from pyspark.errors import PySparkException
-
-    try:
-        return launch(spark, run.prepared, run.heartbeat, run.once, run.on_progress, run.tell, run.life)
-    except Py4JJavaError as failed:
-        raise spark_failed(str(failed.java_exception), run.prepared, spark.sparkContext.master) from failed
-    except PySparkException as refused:
-        raise spark_failed(str(refused), run.prepared) from refused
-    except (ConnectionError, Py4JError) as gone:
-        raise java_is_gone(run.prepared.checkpoint, gone) from gone
-
-
-def _after_reset(run: Run, failed: TailbitError) -> tuple[TailbitError, bool]:
-    """Reset a Spark checkpoint that was deleted or damaged during the query and so ended it.
-
-    Return the error that remains, and whether the checkpoint was reset.
-    """
-    if not isinstance(failed, StreamError):
-        return failed, False
-    checkpoint = run.prepared.checkpoint
-    unusable = spark_checkpoint.why_unusable(checkpoint)
-    if unusable is None and not spark_checkpoint.blames_checkpoint(str(failed)):
-        return failed, False
-    reason = unusable or str(failed.fields.get("reason"))
-    try:
-        return failed, spark_checkpoint.reset(checkpoint, reason, run.tell)
-    except StorageError as refused:
-        return refused, False
-
-
 def attend(job: Job, stop: threading.Event, on_progress: OnProgress | None) -> bool:
-    """Wait for the end of the query, draining it once `stop` is set. Return whether damage was mended.
-
-    Only an idle query stops without errors in the log, so the planner first confirms that no batch runs.
-    """
+    """Wait for the end of the query, draining it once `stop` is set. Return whether damage was mended."""
     source = job.prepared.table.storage
     watch = IdleWatch(source.root, job.batch, on_progress, source.options)
-    shown = up_to_date(job)
+
+    def look() -> None:
+        job.heartbeat.renew()
+        watch.look(time.monotonic())
+
     try:
-        with spark_errors_named(job.prepared.checkpoint, job.batch.master):
-            while job.query.isActive:
-                job.heartbeat.renew()
-                if stop.is_set():
-                    job.control.ask_to_drain()
-                if job.control.drained:
-                    job.query.stop()
-                    break
-                stop.wait(0.2) if not stop.is_set() else time.sleep(0.05)
-                watch.look(time.monotonic())
-                shown.look(time.monotonic())
-            job.filling.stop()
-            mended = job.batch.merger.finish(2.0 if stop.is_set() else 60.0)
-            failure = job.failure()
+        job.started.attend(stop, look)
+        mended = job.stream.at_work.stop(2.0 if stop.is_set() else 60.0)
+        failure = job.failure()
     finally:
         job.end()
     if failure is not None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tailbit.base.errors import TailbitError
 from tailbit.index.model import LedgerState
 from tailbit.streaming.metrics import Progress, names_of
+from tailbit.streaming.planner import Planner
 from tailbit.streaming.query.launch import Prepared
-from tailbit.streaming.source.planner import Planner
 
 
 def caught_up(prepared: Prepared) -> Progress | None:
@@ -18,7 +16,7 @@ def caught_up(prepared: Prepared) -> Progress | None:
     with a checkpoint could only replay a batch, which records nothing. Cost: one idle poll, a few stats or
     one request.
     """
-    planner = Planner(prepared.table, prepared.index, replace(prepared.settings, wait_ms=0))
+    planner = Planner(prepared.table, prepared.index, prepared.settings)
     try:
         planner.freeze()
         begin = planner.initial()

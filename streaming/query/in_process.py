@@ -13,11 +13,10 @@ from tailbit.checkpoints.offset import Offset
 from tailbit.index.maintenance.build_extent import build_extent_of
 from tailbit.streaming.batch import Batch
 from tailbit.streaming.executors import ThreadExecutor
-from tailbit.streaming.query.attend import Run, pause_after
+from tailbit.streaming.planner import Planner
+from tailbit.streaming.query.attend import Run
 from tailbit.streaming.query.launch import Prepared
 from tailbit.streaming.query.sampler import Sampled
-from tailbit.streaming.source.planner import Planner
-from tailbit.streaming.upkeep.patience import Patience
 
 LITTLE_BYTES = 1 << 30
 """Most bytes of data files that are indexed in the process of the run: some 30 to 80 s of CPU."""
@@ -34,7 +33,7 @@ def index_in_process(run: Run) -> bool:
     Raises:
         TailbitError: the run cannot go on.
     """
-    patience, executor = Patience(run.patience_s), ThreadExecutor()
+    restarts, executor = run.restarts(), ThreadExecutor()
     while not run.stop.is_set():
         batch = _batch(run, executor)
         try:
@@ -47,7 +46,8 @@ def index_in_process(run: Run) -> bool:
             if _indexed(run, batch, planner, start):
                 return True
         except TailbitError as met:
-            pause_after(run, met, patience, worked=batch.latest() is not None)
+            restarts.worked = batch.latest() is not None
+            restarts.pause_after(met)
         finally:
             if run.sampler is not None:
                 run.sampler.follow(None)
@@ -55,10 +55,8 @@ def index_in_process(run: Run) -> bool:
 
 
 def _planner(prepared: Prepared) -> Planner:
-    """Return a planner that reads the log up to its present head, and waits for no commit."""
-    planner = Planner(
-        prepared.table, prepared.index, replace(prepared.settings, wait_ms=0, bytes=_STEP_BYTES)
-    )
+    """Return a planner that reads the log up to its present head, in small batches."""
+    planner = Planner(prepared.table, prepared.index, replace(prepared.settings, bytes=_STEP_BYTES))
     planner.freeze()
     return planner
 

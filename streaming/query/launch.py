@@ -1,4 +1,4 @@
-"""A prepared job and its query: checked before Spark starts, with named errors at its end."""
+"""A prepared job of one table and its query: checked before Spark starts, with named errors at its end."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import os
 import re
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Union
 
@@ -19,7 +19,6 @@ from tailbit.base.errors import (
     NoIndexError,
     NotATableError,
     StorageError,
-    StreamError,
     TailbitError,
     UnusableStorageError,
 )
@@ -28,16 +27,18 @@ from tailbit.checkpoints.liveness import Liveness
 from tailbit.index.maintenance.create import indexed_columns
 from tailbit.index.store.place import index_path, is_made
 from tailbit.index.store.table import MetadataTable
-from tailbit.streaming.control import Control
-from tailbit.streaming.executors import SparkExecutor
-from tailbit.streaming.filling.fill_thread import LOOK_S, REMOTE_LOOK_S, FillThread
-from tailbit.streaming.java.sources import register
-from tailbit.streaming.life.cluster import ended_by_cluster
+from tailbit.streaming.batch import Batch
+from tailbit.streaming.executors import Executor, SparkExecutor
+from tailbit.streaming.filling.fill_thread import LOOK_S, REMOTE_LOOK_S
 from tailbit.streaming.opening import SURE_S, open_index
+from tailbit.streaming.planner import Planner
+from tailbit.streaming.query.one_table import OneTable
+from tailbit.streaming.query.query import Query, start_query
 from tailbit.streaming.settings import REMOTE_POLL_MS, StreamSettings, milliseconds
+from tailbit.streaming.table_at_work import TableAtWork
 from tailbit.streaming.upkeep import spark_checkpoint
 from tailbit.streaming.upkeep.mending import Tell, tell_nobody
-from tailbit.streaming.upkeep.patience import lost_worker, refused_write, worth_a_restart
+from tailbit.streaming.upkeep.patience import worth_a_restart
 from tailbit.streaming.upkeep.sweeping import Upkeep
 from tailbit.streaming.user_cache import own_state
 from tailbit.tables import open_table
@@ -45,20 +46,16 @@ from tailbit.tables.storage import StorageOptions
 from tailbit.tables.table import Table
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
-    from tailbit.streaming.batch import Batch, OnProgress
+    from tailbit.streaming.batch import OnProgress
 
 Path = Union[str, "os.PathLike[str]"]
 
 CHECKPOINT_FOLDER = "_checkpoint"
 CONTINUOUS_MS = 1000
-"""Largest trigger at which the planner itself waits for the next commit, to read it at once."""
-
-
-_LOST_TASK = re.compile(r".*Job aborted due to stage failure: .* most recent failure: Lost task [^:]*: ")
-"""How Spark's message begins about a task that failed; the reason follows."""
+"""Largest trigger at which the next commit is read at once."""
 
 _REFUSED_FOR_GOOD = frozenset(
     (
@@ -80,6 +77,11 @@ class Prepared:
     trigger_ms: int
 
     @property
+    def pace_s(self) -> float:
+        """Return the least seconds between two batches; 0 if each commit is read at once."""
+        return 0.0 if self.trigger_ms <= CONTINUOUS_MS else self.trigger_ms / 1000
+
+    @property
     def name(self) -> str:
         """Return the query's name: the table's folder name, and enough of the index id to be unique."""
         folder = re.sub(r"\W", "_", PurePath(self.table.root).name)
@@ -88,40 +90,43 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A running query, and the resources to release when it ends."""
+    """A running query of one table, and the resources to release when it ends."""
 
-    spark: SparkSession
-    query: StreamingQuery
-    batch: Batch
-    control: Control
+    started: Query
+    stream: OneTable
     heartbeat: Claim
     prepared: Prepared
-    upkeep: Upkeep
-    filling: FillThread
+
+    @property
+    def query(self) -> StreamingQuery:
+        """Return Spark's query."""
+        return self.started.running
+
+    @property
+    def batch(self) -> Batch:
+        """Return the batches of the table."""
+        return self.stream.at_work.batch
 
     def close(self) -> None:
         """Release the heartbeat, and stop the threads beside the query."""
         self.heartbeat.release()
         self.end()
 
-    def end(self) -> None:
-        """Stop filling and upkeep, and remove the control folder; the heartbeat stays.
+    def end(self, merge_s: float = 0.0) -> bool:
+        """Stop what works beside the query, and answer its planner no more; the heartbeat stays.
 
-        What Spark created in place of a table or an index that has vanished is removed too.
+        What Spark created in place of a table or an index that has vanished is removed too. A merge at work
+        is waited for, `merge_s` seconds at most; return whether it mended damage.
         """
-        self.filling.stop()
-        self.upkeep.stop()
-        self.control.remove()
+        mended = self.stream.at_work.stop(merge_s)
+        self.started.socket.close()
         with suppress(TailbitError):
             refuse_vanished(self.prepared)
+        return mended
 
     def failure(self) -> TailbitError | None:
         """Return why the query ended, or why a merge beside it failed, by name; None after a success."""
-        named = self.batch.error or self.batch.merger.failure or self.control.reported()
-        ended = self.query.exception()
-        if named is not None or ended is None:
-            return named
-        return spark_failed(str(ended), self.prepared, self.batch.master)
+        return self.stream.error or self.batch.merger.failure or self.started.failure()
 
 
 def prepare(
@@ -160,7 +165,6 @@ def prepare(
     if index_log is None:
         return None
     settings = StreamSettings(
-        wait_ms=trigger_ms if trigger_ms <= CONTINUOUS_MS else 0,
         poll_ms=REMOTE_POLL_MS if table.storage.remote else StreamSettings().poll_ms,
     )
     if checkpoint or index_log.storage.remote:
@@ -219,68 +223,29 @@ def launch(
         NotATableError, NoIndexError: the table or its index has vanished, perhaps for a moment.
     """
     refuse_vanished(prepared)
-    unusable = spark_checkpoint.why_unusable(prepared.checkpoint)
-    if unusable is not None:
-        spark_checkpoint.reset(prepared.checkpoint, unusable, tell)
-    control = Control.make()
-    try:
-        return _started(spark, prepared, heartbeat, once, on_progress, tell, life, control)
-    except BaseException:
-        control.remove()
-        raise
+    life = life or Liveness()
+    at_work = table_at_work(prepared, SparkExecutor(spark), heartbeat, on_progress, tell, life)
+    stream = OneTable(prepared.table, at_work, life, prepared.settings.poll_ms / 1000, prepared.pace_s)
+    query = start_query(spark, stream, prepared.name, prepared.checkpoint, once, tell)
+    at_work.upkeep.start()
+    if not once:
+        at_work.filling.start()  # With `once`, a new round fills the files instead.
+    return Job(query, stream, heartbeat, prepared)
 
 
-def _started(
-    spark: SparkSession,
+def table_at_work(
     prepared: Prepared,
+    executor: Executor,
     heartbeat: Claim,
-    once: bool,
     on_progress: OnProgress | None,
     tell: Tell,
-    life: Liveness | None,
-    control: Control,
-) -> Job:
-    """Start the query; `control` is the folder of its run."""
-    from tailbit.streaming.batch import Batch
-
-    executor = SparkExecutor(spark)
-    batch = Batch(
-        prepared.table, prepared.index, prepared.settings, executor, heartbeat, on_progress, tell, life
-    )
-    writer = (
-        _commits(spark, prepared, control)
-        .writeStream.foreachBatch(batch)
-        .option("checkpointLocation", prepared.checkpoint)
-        .queryName(prepared.name)
-    )
-    wait = 0 if prepared.trigger_ms <= CONTINUOUS_MS else prepared.trigger_ms
-    writer = (
-        writer.trigger(availableNow=True) if once else writer.trigger(processingTime=f"{wait} milliseconds")
-    )
-    beside = Upkeep(batch.mender), batch.fill_thread(_look_s(prepared))
-    job = Job(spark, writer.start(), batch, control, heartbeat, prepared, *beside)
-    job.upkeep.start()
-    if not once:
-        job.filling.start()  # With `once`, a new round fills the files instead.
-    return job
-
-
-def _look_s(prepared: Prepared) -> float:
-    """Return the seconds between two looks for files to fill."""
-    return REMOTE_LOOK_S if prepared.index.storage.remote else LOOK_S
-
-
-def _commits(spark: SparkSession, prepared: Prepared, control: Control) -> DataFrame:
-    """Return the commit log as a stream."""
-    from tailbit.streaming.source.log_source import FORMAT, source_with
-
-    register(spark, source_with(prepared.table.storage.options))
-    options = prepared.settings.options() | {
-        "path": prepared.table.root,
-        "index": prepared.index.path,
-        "control": str(control.path),
-    }
-    return spark.readStream.format(FORMAT).options(**options).load()
+    life: Liveness,
+) -> TableAtWork:
+    """Return a prepared table at work; its threads are not started."""
+    table, index, settings = prepared.table, prepared.index, prepared.settings
+    batch = Batch(table, index, settings, executor, heartbeat, on_progress, tell, life)
+    filling = batch.fill_thread(REMOTE_LOOK_S if index.storage.remote else LOOK_S)
+    return TableAtWork(Planner(table, index, settings), batch, filling, Upkeep(batch.mender))
 
 
 def refuse_vanished(prepared: Prepared) -> None:
@@ -300,68 +265,3 @@ def refuse_vanished(prepared: Prepared) -> None:
     except (NotATableError, NoIndexError):
         spark_checkpoint.make_way(prepared.checkpoint, prepared.index.path, prepared.table.root)
         raise
-
-
-def spark_failed(text: str, prepared: Prepared, master: str = "") -> TailbitError:
-    """Return the named error for a message of Spark that it could not start, or that it ended a query.
-
-    `master`: of that Spark; if empty, the end of a cluster is not considered as the cause.
-    """
-    return query_failed(text, prepared.checkpoint, master)
-
-
-def query_failed(text: str, checkpoint: str, master: str) -> TailbitError:
-    """Return the named error for a message of Spark that it ended the query of a checkpoint.
-
-    `master`: of that Spark; if empty, the end of a cluster is not considered as the cause.
-    """
-    ended = ended_by_cluster(text, master) if master else None
-    if ended is not None:
-        return ended
-    refused = refused_write(text, checkpoint)
-    if refused is not None:
-        return refused
-    lost = " (a Python process was lost)" if lost_worker(text) else ""
-    return StreamError(reason=in_short(text) + lost, checkpoint=checkpoint)
-
-
-@contextmanager
-def spark_errors_named(checkpoint: str, master: str) -> Iterator[None]:
-    """Give errors of Spark and of its Java in the block their names, for the query of a checkpoint.
-
-    Raises:
-        ClusterError: the master did not answer, or refused or ended the application.
-        StreamError: Spark did not start or the query failed, for another reason; or Java is gone.
-        StorageError: a write of Spark's was refused.
-    """
-    from py4j.protocol import Py4JError, Py4JJavaError
-    from pyspark.errors import PySparkException
-
-    try:
-        yield
-    except Py4JJavaError as failed:
-        raise query_failed(str(failed.java_exception), checkpoint, master) from failed
-    except PySparkException as refused:
-        raise query_failed(str(refused), checkpoint, "") from refused
-    except (OSError, Py4JError) as gone:
-        raise java_is_gone(checkpoint, gone) from gone
-
-
-def java_is_gone(checkpoint: str, gone: Exception) -> StreamError:
-    """Return the error for a query whose Java process does not answer any more."""
-    return StreamError(
-        reason=f"its Java process is gone ({type(gone).__name__})",
-        checkpoint=checkpoint,
-        hint="Start it again: it goes on where the index was. If nobody ended Java, the kernel's log may say"
-        " why: it kills processes where memory runs out.",
-    )
-
-
-def in_short(text: str) -> str:
-    """Return a message of Spark in one line: its innermost cause, or its first line with the Python error."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()] or ["no reason given"]
-    caused = [line for line in lines[1:] if line.startswith(": ")]
-    if caused:
-        return _LOST_TASK.sub("", caused[-1][2:])
-    raised = [line for line in lines[1:] if re.match(r"[\w.]+(Error|Exception): ", line)]
-    return lines[0] if not raised else f"{lines[0]} ({raised[0]})"

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
-    from tailbit.streaming.query.launch import Job
-
 JAVA_BUSY = 0.2
 """Least part of a core that Java at work for a query takes; a Java that waits for Python takes less."""
 
@@ -45,8 +43,7 @@ EXECUTOR_START_S = 300.0
 class Sampled:
     """A query, and where its work is seen. `query`, `spark`: None for work of this process without Spark.
 
-    `answers`: returns a value that changes with each answer of the planner, if these give no sign of life by
-    themselves. `threads`: returns the native ids of the threads of this process in which a batch runs.
+    `threads`: returns the native ids of the threads of this process in which a batch runs.
     `others`: returns the ids of the processes that work for something else than the query's own batches, and
     are ended by others if they hang; None if there are none of these. `is_well`: returns whether the parts of
     this process are at work without which the query does nothing; while False there is no sign of life.
@@ -54,15 +51,9 @@ class Sampled:
 
     query: StreamingQuery | None = None
     spark: SparkSession | None = None
-    answers: Callable[[], object] = lambda: None
     threads: Callable[[], Collection[int]] = tuple
     others: Callable[[], Collection[int]] | None = None
     is_well: Callable[[], bool] = lambda: True
-
-    @classmethod
-    def of(cls, job: Job) -> Sampled:
-        """Return the query of a job of one table."""
-        return cls(job.query, job.spark, job.control.polled, lambda: {job.batch.thread} - {0})
 
 
 class Sampler:
@@ -74,7 +65,6 @@ class Sampler:
     def __init__(self, life: Liveness) -> None:
         self._life = life
         self._query: Sampled | None = None
-        self._answers: object = None
         self._moves = -1
         self._spark: object = None
         self._unchanged_since = time.monotonic()
@@ -108,9 +98,6 @@ class Sampler:
         query = self._query
         if query is not None and not query.is_well():
             return
-        if query is not None and query.answers() != self._answers:
-            self._answers = query.answers()
-            self._life.sign()
         if self._life.moves == self._moves and not self._worked(query):
             self._ask(query)
         self._moves = self._life.moves

@@ -10,16 +10,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from tailbit.base.dataclass import dataclass
-from tailbit.streaming.metrics import describe
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tailbit.streaming.query.launch import Job
+WARM_UP = "tailbit-warm-up"
+"""The name of the thread that warms Spark up, whose jobs would be listed as newer than the small job."""
 
 IDLE_S = 1.0
 """Seconds without a batch after which a query is idle, so that the small job delays no batch."""
@@ -56,24 +55,13 @@ class UpToDate:
             return
         if self._thread is not None and self._thread.is_alive():
             return
+        if any(thread.name == WARM_UP for thread in threading.enumerate()):
+            return
         self._shown = key
         self._thread = threading.Thread(
             target=_show, args=(self._spark, standing.text), name="tailbit-up-to-date", daemon=True
         )
         self._thread.start()
-
-
-def up_to_date(job: Job) -> UpToDate:
-    """Return the job for a query of one table: it shows that the query has caught up."""
-    name = PurePath(job.prepared.table.root).name
-
-    def standing() -> Standing | None:
-        latest = job.batch.latest()
-        if latest is None or job.batch.busy or job.control.draining or latest.building or latest.lag.versions:
-            return None
-        return Standing(id(latest), describe(name, None, latest.target, latest.lag, latest.names))
-
-    return UpToDate(job.spark, standing)
 
 
 def _show(spark: SparkSession, text: str) -> None:

@@ -17,12 +17,13 @@ import pyarrow as pa
 from tailbit.index.maintenance import merge
 from tailbit.index.write import run
 from tailbit.streaming.java.collecting import collected
-from tailbit.streaming.source import log_source
+from tailbit.streaming.query import source
+from tailbit.streaming.query.up_to_date import WARM_UP
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-LOADED = (merge, run, log_source)
+LOADED = (merge, run, source)
 """Modules that a Python worker imports as soon as it runs anything of this module."""
 
 _GROUP = "tailbit-warm-up"
@@ -39,7 +40,7 @@ def warming_up(spark: SparkSession) -> Iterator[None]:
     Warm-up work still running when the block ends is cancelled before Spark stops.
     """
     ended = threading.Event()
-    thread = threading.Thread(target=_warm, args=(spark, ended), name="tailbit-warm-up", daemon=True)
+    thread = threading.Thread(target=_warm, args=(spark, ended), name=WARM_UP, daemon=True)
     thread.start()
     try:
         yield

@@ -116,8 +116,8 @@ def build_again(table: Table, index: MetadataTable, builds: Builds | None = None
     interrupted stays built.
     """
     from tailbit.streaming.indexer import Indexer
+    from tailbit.streaming.planner import Planner
     from tailbit.streaming.settings import StreamSettings
-    from tailbit.streaming.source.planner import Planner
 
     heartbeat = Claim(index.storage, builds=builds)
     try:
@@ -128,7 +128,7 @@ def build_again(table: Table, index: MetadataTable, builds: Builds | None = None
         planner = Planner(
             table,
             MetadataTable.open(index.path, index.kinds, index.storage.options),
-            StreamSettings(wait_ms=0) if builds is None else StreamSettings(wait_ms=0, bytes=_OFTEN),
+            StreamSettings() if builds is None else StreamSettings(bytes=_OFTEN),
         )
         planner.freeze()
         limits = TaskLimits() if builds is None else TaskLimits(task_bytes=_TOLD_BYTES)

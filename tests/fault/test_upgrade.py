@@ -1,9 +1,13 @@
-"""An application is replaced by one of a newer release, under a writer that never pauses."""
+"""A newer release goes on from an older one: under a writer that never pauses, and where that one died."""
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
+import signal
 import subprocess
+import sys
 import tarfile
 import threading
 from collections.abc import Iterator
@@ -15,9 +19,12 @@ from deltalake import DeltaTable, write_deltalake
 
 import tailbit
 from support.application import Application
+from support.contents import contents_of
+from support.drive import Drive
 from support.pages import ROOT
+from support.profiles import variants
 from support.tables import rows, three_commits
-from support.waiting import wait_until
+from support.waiting import HANG_S, wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -95,3 +102,40 @@ def test_a_newer_release_takes_over_from_an_older_one_under_a_live_writer_withou
         values = DeltaTable(newer.table(name)).to_pyarrow_table(columns=["v"])["v"].to_pylist()
         assert (answer.count(), answer.files_scanned) == (values.count("v1"), 0)
         assert opened.verify().sound
+
+
+def batches(table: str, folder: str) -> dict[int, dict[str, int]]:
+    """The files of a folder of Spark's checkpoint, by batch: the last line of each, as JSON."""
+    files = Path(table, "_tailbit", "_checkpoint", folder).glob("[0-9]*")
+    return {int(file.name): json.loads(file.read_text().splitlines()[-1]) for file in files}
+
+
+@pytest.mark.parametrize("fault", variants(["before_commit", "before_spark_commit"], 2))
+def test_a_run_of_one_table_goes_on_by_the_checkpoint_that_an_older_release_left_in_the_middle_of_a_batch(
+    tmp_path: Path, older: Path, fault: str
+) -> None:
+    table = three_commits(str(tmp_path / "orders"))
+    command = [sys.executable, "-m", "tailbit.cli", "run", table, "--json"]
+    of_older = os.environ | {"PYTHONPATH": str(older), "TAILBIT_FAULT": f"{fault}=kill"}
+    killed = subprocess.run(
+        [*command, "--columns", "k,v"], env=of_older, check=False, timeout=HANG_S, cwd=tmp_path
+    )
+    assert killed.returncode == -signal.SIGKILL
+    assert (list(batches(table, "offsets")), list(batches(table, "commits"))) == ([0], [])
+    planned = batches(table, "offsets")[0]
+    write_deltalake(table, rows(30), mode="append")
+    done = subprocess.run(
+        [*command, "--once", "--master", "local[2]"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=HANG_S,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "is reset" not in done.stdout + done.stderr
+    offsets = batches(table, "offsets")
+    assert offsets[0] == planned
+    assert offsets.keys() == batches(table, "commits").keys()
+    Drive(table, tmp_path / "whole", ["k", "v"]).drain()
+    assert contents_of(f"{table}/_tailbit") == contents_of(str(tmp_path / "whole"))
+    assert tailbit.open(table).verify(derive=9).problems == []

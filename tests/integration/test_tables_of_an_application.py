@@ -31,8 +31,8 @@ from tailbit.errors import ClusterError
 from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.life.crew import Crew
 from tailbit.streaming.many.followed import Followed, Shared
-from tailbit.streaming.many.source import TableRanges, ranges_of
 from tailbit.streaming.many.tables import Tables
+from tailbit.streaming.query.stream import ranges_of
 from tailbit.streaming.workers import beside, on_workers, processes_at_work
 from tailbit.tables.storage import open_storage
 
@@ -242,19 +242,8 @@ def append_much(table: str) -> None:
 def take_a_batch(tables: Tables, start: dict[str, Any]) -> dict[str, Any]:
     """Give the tables a batch that begins at an offset, as Spark does; where it ends."""
     end = tables.next(start)
-    parts = {
-        id_: {"start": start["tables"][id_], "end": to}
-        for id_, to in end["tables"].items()
-        if start["tables"].get(id_, to) != to
-    }
-    rows_of = [_Row(id_, orjson.dumps(ends).decode()) for id_, ends in TableRanges(parts).parts.items()]
-    tables.take(ranges_of(rows_of), 0)
+    tables.take(ranges_of(tables.rows(start, end)), 0)
     return end
-
-
-class _Row:
-    def __init__(self, table: str, range_: str) -> None:
-        self.table, self.range = table, range_
 
 
 def test_work_beside_the_batches_that_hangs_is_ended_so_that_the_workers_are_free(

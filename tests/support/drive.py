@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from tailbit.checkpoints.ledger import Origin
@@ -19,12 +18,12 @@ from tailbit.streaming.building import RunTasks
 from tailbit.streaming.filling.filler import Filler
 from tailbit.streaming.indexer import BatchOutcome, Indexer
 from tailbit.streaming.opening import open_index
+from tailbit.streaming.planner import Planner
 from tailbit.streaming.settings import StreamSettings
-from tailbit.streaming.source.planner import Planner
 from tailbit.tables import Table, open_table
 from tailbit.tables.storage import NO_OPTIONS, StorageOptions
 
-NO_WAIT = StreamSettings(wait_ms=0, poll_ms=1)
+NO_WAIT = StreamSettings(poll_ms=1)
 
 
 def run_tasks(tasks: Sequence[BuildTask]) -> list[TaskResult]:
@@ -71,7 +70,7 @@ class Drive:
     ) -> None:
         self.table = _opened(table, options)
         self.index = indexed_by(self.table, str(index), columns)
-        self.settings = replace(settings, wait_ms=0)
+        self.settings = settings
         self.planner = Planner(
             _opened(table, options), MetadataTable.open(str(index), options=options), self.settings
         )

@@ -37,8 +37,8 @@ from tailbit.errors import (
 from tailbit.index.maintenance.new_round import ask_for_round
 from tailbit.index.maintenance.vacuum import vacuum
 from tailbit.index.store.table import MetadataTable
+from tailbit.streaming.planner import CHECK_ALL_EVERY, CHECK_EVERY, Planner
 from tailbit.streaming.settings import StreamSettings
-from tailbit.streaming.source.planner import CHECK_ALL_EVERY, CHECK_EVERY, Planner
 from tailbit.tables import open_table
 from tailbit.tables.storage import StorageOptions, open_storage
 from tailbit.upkeep.status import status_of
@@ -281,14 +281,9 @@ def test_an_idle_poll_is_one_request_with_a_look_at_the_index_each_twentieth_and
 def test_polls_are_no_closer_than_the_pace_of_polling(
     table: str, drive: Drive, s3: Proxy, options: StorageOptions
 ) -> None:
-    now = [100.0]
-
-    def sleep(seconds: float) -> None:
-        now[0] += seconds
-
-    settings = StreamSettings(poll_ms=500, wait_ms=200)
+    now, settings = [100.0], StreamSettings(poll_ms=500)
     index = MetadataTable.open(f"{table}/_tailbit", options=options)
-    planner = Planner(open_table(table, options), index, settings, sleep=sleep, clock=lambda: now[0])
+    planner = Planner(open_table(table, options), index, settings, clock=lambda: now[0])
     planner.next(drive.position)
     mark, began = len(s3.seen), now[0]
     while now[0] < began + 5:

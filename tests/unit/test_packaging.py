@@ -137,8 +137,8 @@ def test_an_installed_wheel_goes_on_where_spark_workers_find_a_checkout_first(in
     # Spark's workers are started with -m: the folder they are started in comes first.
     (installed / "worker.py").write_text(
         "import pickle, sys, tailbit.tables.delta, tailbit.errors\n"
-        "import tailbit.streaming.source.log_source as its\n"
-        "print(pickle.loads(pickle.dumps(its.LogSource)).__module__, its.__file__)\n"
+        "import tailbit.streaming.query.source as its\n"
+        "print(pickle.loads(pickle.dumps(its.LogsSource)).__module__, its.__file__)\n"
     )
     done = subprocess.run(
         [sys.executable, "-S", "-m", "worker"],
@@ -148,8 +148,8 @@ def test_an_installed_wheel_goes_on_where_spark_workers_find_a_checkout_first(in
         text=True,
         check=False,
     )
-    there = str(ROOT / "streaming" / "source" / "log_source.py")
-    assert done.stdout.split() == ["tailbit.streaming.source.log_source", there], done.stderr
+    there = str(ROOT / "streaming" / "query" / "source.py")
+    assert done.stdout.split() == ["tailbit.streaming.query.source", there], done.stderr
 
 
 def test_the_installed_wheel_knows_the_time_zones(installed: Path) -> None:

@@ -16,8 +16,8 @@ from support.hudi_builder import HudiBuilder
 from tailbit.checkpoints.lag import Backlog, lag_of_nothing
 from tailbit.checkpoints.offset import Offset
 from tailbit.errors import StaleIndexError
+from tailbit.streaming.planner import versions_between
 from tailbit.streaming.settings import StreamSettings
-from tailbit.streaming.source.planner import versions_between
 from tailbit.tables import Table, open_table
 
 COMMITS = 7
@@ -52,7 +52,7 @@ def followed(made: HudiBuilder, commits: int, settings: StreamSettings = NO_WAIT
 
 
 def test_a_batch_takes_as_many_commits_as_its_limit_says(made: HudiBuilder) -> None:
-    drive = followed(made, 5, StreamSettings(wait_ms=0, versions=2))
+    drive = followed(made, 5, StreamSettings(versions=2))
     drive.drain()
     known = versions(open_table(str(made.root)))
     assert known[1] - known[0] > 1

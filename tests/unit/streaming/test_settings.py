@@ -1,4 +1,4 @@
-"""Settings of a stream, the control folder, the Spark session's settings."""
+"""Settings of a stream, the Spark session's settings."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tailbit.errors import DataFileError, RequirementError, TailbitError, UsageError
-from tailbit.streaming.control import Control, named_error
+from tailbit.errors import RequirementError, UsageError
 from tailbit.streaming.java.session import check_java, session_settings
-from tailbit.streaming.settings import StreamSettings, milliseconds
+from tailbit.streaming.settings import milliseconds
 
 
 @pytest.mark.parametrize(
@@ -33,34 +32,6 @@ def test_a_trigger_is_a_length_of_time(text: str, ms: int) -> None:
 def test_what_is_no_length_of_time_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="length of time"):
         milliseconds(text)
-
-
-def test_settings_travel_as_options_of_the_source() -> None:
-    settings = StreamSettings(versions=3, bytes=10, wait_ms=0)
-    assert StreamSettings.from_options(settings.options() | {"path": "x"}) == settings
-
-
-def test_an_error_of_the_planner_keeps_its_name_and_fields(tmp_path: Path) -> None:
-    control = Control(tmp_path)
-    assert control.reported() is None
-    control.report(DataFileError(file="part-1.parquet", reason="gone"))
-    found = control.reported()
-    assert isinstance(found, DataFileError)
-    assert str(found) == "data file part-1.parquet: gone"
-
-
-def test_an_unknown_error_is_still_a_named_one() -> None:
-    assert type(named_error("OSError", {"reason": "x"})) is TailbitError
-
-
-def test_draining_is_asked_and_acknowledged() -> None:
-    control = Control.make()
-    assert (control.draining, control.drained) == (False, False)
-    control.ask_to_drain()
-    control.acknowledge()
-    assert (control.draining, control.drained) == (True, True)
-    control.remove()
-    assert not control.path.exists()
 
 
 def test_one_machine_gets_few_partitions_and_a_cluster_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

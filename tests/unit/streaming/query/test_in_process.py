@@ -28,7 +28,7 @@ from tailbit.streaming.query import in_process
 from tailbit.streaming.query.attend import Run
 from tailbit.streaming.query.in_process import index_in_process
 from tailbit.streaming.query.launch import prepare
-from tailbit.streaming.query.sampler import Sampler
+from tailbit.streaming.query.sampler import Sampled, Sampler
 
 WITHOUT_SPARK = """
 import sys
@@ -216,7 +216,7 @@ def test_a_task_in_a_thread_lives_by_the_cpu_time_that_it_takes(
     run, life = run_of(table, ["v"]), Liveness()
     with Sampler(life) as sampler:
         executor = in_process.ThreadExecutor()
-        sampler.follow(in_process.Sampled(threads=lambda: executor.threads))
+        sampler.follow(Sampled(threads=lambda: executor.threads))
         executor.run(act, [4.0, 4.0])
         sampler.follow(None)
     assert run.prepared.index.state.ledger is None

@@ -8,7 +8,8 @@ import pytest
 
 from support.tables import three_commits
 from tailbit.errors import UnusableStorageError
-from tailbit.streaming.query.launch import prepare, spark_failed
+from tailbit.streaming.query.failures import query_failed
+from tailbit.streaming.query.launch import prepare
 
 
 @pytest.mark.parametrize("kind", ["below a file", "a file", "where nobody may make one"])
@@ -41,12 +42,11 @@ Caused by: java.io.IOException: Broken pipe
 """
 
 
-def test_a_task_that_ended_a_query_is_told_by_what_happened_in_it(tmp_path: Path) -> None:
-    prepared = prepare(three_commits(str(tmp_path / "orders")), ["k"], None, None, "1s")
-    told = str(spark_failed(_OF_A_TASK, prepared))
+def test_a_task_that_ended_a_query_is_told_by_what_happened_in_it() -> None:
+    told = str(query_failed(_OF_A_TASK, "c", ""))
     assert told == (
         "the Spark query ended: org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)."
         " Consider a setting. (a Python process was lost)"
     )
     raised = "Query failed\nTraceback (most recent call last):\n  File x\nValueError: no such thing\n"
-    assert str(spark_failed(raised, prepared)).endswith("Query failed (ValueError: no such thing)")
+    assert str(query_failed(raised, "c", "")).endswith("Query failed (ValueError: no such thing)")

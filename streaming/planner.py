@@ -1,7 +1,6 @@
 """Which part of the source log the next batch reads: admission, new rounds, lag. No Spark.
 
-The planner lives in a process of its own beside the driver, for as long as the query runs. Its memory is a
-cache: every answer follows from the log, the ledger and the offset that Spark passes.
+The memory of a planner is a cache: every answer follows from the log, the ledger and the offset passed.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from tailbit.checkpoints.recovery import LogState, Resume, decide
 from tailbit.index.maintenance.rebuild import left_to_fill
 from tailbit.index.maintenance.wanted import wanted_of
 from tailbit.index.store.table import MetadataTable
-from tailbit.streaming.control import Control
 from tailbit.streaming.settings import StreamSettings
 from tailbit.tables.model import Version, after
 from tailbit.tables.storage import one_look
@@ -60,12 +58,10 @@ class Planner:
         table: Table,
         index: MetadataTable,
         settings: StreamSettings,
-        control: Control | None = None,
-        sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._table, self._index, self._settings, self._control = table, index, settings, control
-        self._sleep, self._clock = sleep, clock
+        self._table, self._index, self._settings = table, index, settings
+        self._clock = clock
         self._backlog = Backlog(table)
         self._agreed: Agreement | None = None
         self._initial: Offset | None = None
@@ -87,20 +83,9 @@ class Planner:
         self._frozen = self._table.head()
 
     def next(self, start: Offset) -> Offset:
-        """Return the end of the next batch; `start` if there is nothing to do or the run is draining.
-
-        Waits for a commit, with a stat every `poll_ms`, for at most `wait_ms`.
-        """
-        deadline = self._clock() + self._settings.wait_ms / 1000
-        while True:
-            if self._control is not None and self._control.draining:
-                self._control.acknowledge()
-                return start
-            with one_look():
-                end = self._look(start) if self._is_due(start) else start
-            if end != start or self._frozen is not None or self._clock() >= deadline:
-                return end
-            self._sleep(self._settings.poll_ms / 1000)
+        """Return the end of the next batch; `start` if there is nothing to do."""
+        with one_look():
+            return self._look(start) if self._is_due(start) else start
 
     def batches(self, start: Offset) -> Iterator[tuple[Offset, Offset]]:
         """Yield the start and the end of each batch from `start` on, until `next` finds nothing to do."""
@@ -194,24 +179,24 @@ class Planner:
         """
         snapshot = self._table.snapshot(base.version)
         files = snapshot.files
-        wanted = wanted_of(self._index.state.settings.definitions, snapshot.schema)
+        required = wanted_of(self._index.state.settings.definitions, snapshot.schema)
         count = size = 0
         for number in range(base.file or 0, len(files)):
             slice_ = files[number]
-            if self._is_done(slice_.path, wanted.of(slice_.partition)):
+            if self._is_done(slice_.path, required.of(slice_.partition)):
                 continue
             count, size = count + 1, size + slice_.size
             if count > 1 and (count > self._settings.files or size > self._settings.bytes):
                 return replace(base, file=number)
         return base.after_snapshot()
 
-    def _is_done(self, path: str, wanted: Collection[str]) -> bool:
-        """Return whether a file has counts and all `wanted` postings; False if its records are damaged."""
+    def _is_done(self, path: str, required: Collection[str]) -> bool:
+        """Return whether a file has counts and all `required` postings; False if its records are damaged."""
         try:
             record = self._index.state.recorded.get(path)
         except CorruptIndexError:
             return False
-        posted = record is not None and record.space is not None and set(wanted).issubset(record.built)
+        posted = record is not None and record.space is not None and set(required).issubset(record.built)
         return record is not None and posted and record.counted
 
     def _admit_versions(self, base: Offset) -> Offset:

@@ -1,0 +1,82 @@
+"""What a query of Spark streams: the offsets of its batches, their ranges of logs, and the work of each.
+
+A run of one table and an application of many are streams; source, launch and restarts are the same for both.
+The offsets of a stream are JSON objects, which Spark keeps in its checkpoint and nobody but the stream reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import orjson
+
+from tailbit.checkpoints.offset import Offset
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+    from tailbit.streaming.query.sampler import Sampled
+    from tailbit.streaming.query.up_to_date import Standing
+
+Range = tuple[Offset, Offset]
+"""The start and the end of a table's part of a batch."""
+
+Ranges = dict[str, Range]
+"""The range of each table of a batch, by the id of the table."""
+
+Row = Sequence[str]
+"""A row of the source: the id of a table, and its range as JSON."""
+
+
+class Stream(Protocol):
+    """What a query streams. The planner's questions come from another thread than the batches."""
+
+    def initial(self) -> dict[str, Any]:
+        """Return the first offset of a query without a checkpoint."""
+
+    def freeze(self) -> None:
+        """Fix the heads of the logs: later commits are not read, and the query ends there."""
+
+    def next(self, start: dict[str, Any]) -> dict[str, Any]:
+        """Return the end of the next batch; `start` if there is nothing to do, or the stream is drained."""
+
+    def report(self) -> dict[str, Any] | None:
+        """Return the heads as an offset, with the lag behind them, for progress events."""
+
+    def rows(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[Row]:
+        """Return the rows of a batch: of each table one or more, which Spark counts."""
+
+    def begin_batch(self, batch_id: int) -> str:
+        """Note that a batch begins; return the description of its jobs."""
+
+    def take(self, ranges: Ranges, batch_id: int) -> None:
+        """Do the work of a batch."""
+
+    def drain(self) -> None:
+        """Begin no more batches."""
+
+    @property
+    def is_idle(self) -> bool:
+        """Return whether a stream that was drained is not at work any more."""
+
+    def standing(self) -> Standing | None:
+        """Return how far the stream is; None while it is at work, or has nothing to show yet."""
+
+    def sampled(self, query: StreamingQuery, spark: SparkSession) -> Sampled:
+        """Return a query of this stream, and where its work is seen."""
+
+
+def row_of(id_: str, start: dict[str, Any], end: dict[str, Any]) -> Row:
+    """Return the row of a table's range. `start`, `end`: offsets as JSON."""
+    return id_, orjson.dumps({"start": start, "end": end}).decode()
+
+
+def ranges_of(rows: Iterable[Any]) -> Ranges:
+    """Return the ranges of a batch from its rows, of which all of one table have the same range."""
+    ranges: Ranges = {}
+    for id_, text in dict(rows).items():
+        ends = orjson.loads(text)
+        ranges[id_] = Offset.from_json(ends["start"]), Offset.from_json(ends["end"])
+    return ranges
