@@ -163,6 +163,10 @@ class Segment:
                 spans.append((place.number, low, high))
         return [(number, low, high) for number, low, high in spans if low < high]
 
+    def keys_of(self, number: int) -> int:
+        """Return the number of keys of a row group, from the cached footer."""
+        return self._size(number).keys
+
     def stored(self, number: int, columns: Sequence[str] = ()) -> pa.Table:
         """Return the given columns of a row group as they are stored, or those of its postings; uncached.
 

@@ -14,6 +14,7 @@ Worked example: three of the four bytes differ, so that the keys become integers
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -45,9 +46,13 @@ _SLACK = 16
 
 @dataclass(frozen=True, eq=False)
 class Wanted:
-    """Distinct keys to find: `codes`, their bytes, ascending, none null."""
+    """Distinct keys to find: `codes`, their bytes, ascending, none null.
+
+    `spans`: by segment and column, the row groups that may hold some of the keys, as `Segment.spans` says.
+    """
 
     codes: pa.BinaryArray
+    spans: dict[tuple[str, str], list[tuple[int, int, int]]] = field(default_factory=dict)
 
     @once
     def numbers(self) -> Longs:

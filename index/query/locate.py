@@ -18,6 +18,7 @@ Worked example: three keys of (carrier, flight): no row has the second, and two 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import field, replace
 from typing import NamedTuple
 
@@ -26,16 +27,16 @@ import pyarrow as pa
 
 from tailbit.base.arrays import Longs, Mask
 from tailbit.base.dataclass import dataclass
-from tailbit.base.errors import CorruptIndexError
+from tailbit.base.errors import CorruptIndexError, DataFileError
 from tailbit.base.once import once
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.expression.indexed_term import IndexedTuple
 from tailbit.index.functions.vectors import canonical
 from tailbit.index.keys import MAX_KEY, encode_array, is_textual, key_type_of
 from tailbit.index.postings.sorted_keys import Wanted, ascending, taken
-from tailbit.index.predicate.tree import Leaf, Node, ValueSet, all_of
+from tailbit.index.predicate.tree import Constant, Leaf, Node, ValueSet, all_of
 from tailbit.index.query.hashed_keys import by_hash, rechecked
-from tailbit.index.query.lookup import Places, places_of
+from tailbit.index.query.lookup import Places, is_scanned, places_of
 from tailbit.index.query.selection import Selection
 from tailbit.index.tuple_keys import join_parts, tuple_of
 from tailbit.index.values.given_keys import converted
@@ -160,6 +161,9 @@ class Keys:
             same = all(segment.columns[posted.id] == key_type for segment in segments)
             if segments and same and space.unposted(posted.id) is None:
                 wanted = self._ascending_in(order)
+                if is_scanned(space, posted.id, segments, wanted.keys, len(self.columns)):
+                    with suppress(DataFileError):  # postings also know the rows of files that are gone
+                        return self._scanned(space, selection)
                 places = places_of(space, posted.id, segments, wanted.keys, wanted.numbers)
                 return self._whole_keys(places, wanted.truncated, selection)
         hashed = by_hash(space, self.columns, self.values)
@@ -226,10 +230,7 @@ class Keys:
             )
             for column in self.columns
         ]
-        known = np.logical_and.reduce([numpy_of(pc.is_valid(array)) for array in arrays])
-        owners = np.full(len(slices), -1, dtype=np.int64)
-        owners[known] = self._owners([pc.filter(array, arrow_array(known)) for array in arrays])
-        return owners
+        return self._owners(arrays)
 
     def _ascending_in(self, order: tuple[int, ...]) -> _Ascending:
         """Return the result of `_ascending`, cached: all row spaces look for the same keys."""
@@ -258,11 +259,10 @@ class Keys:
     def _read(self, selection: Selection) -> Places:
         """Return the rows of a selection that hold one of the keys; the key columns are read from data."""
         hits = selection.hits()
-        tables = list(
-            fetch_files(selection.storage, [(hit.slice_, hit.positions) for hit in hits], self.columns)
+        tables = fetch_files(selection.storage, [(hit.slice_, hit.positions) for hit in hits], self.columns)
+        owners = np.concatenate(
+            [np.zeros(0, dtype=np.int64), *(self._owners(rows.columns) for rows in tables)]
         )
-        rows = pa.concat_tables(tables) if tables else selection.schema.arrow(self.columns).empty_table()
-        owners = self._owners(rows.columns)
         paths = arrow_array([hit.slice_.path for hit in hits], pa.string())
         numbers = numpy_of(pc.index_in(paths, value_set=selection.snapshot.files.paths), dtype=np.int64)
         files = np.repeat(numbers, [len(hit.positions) for hit in hits])
@@ -271,8 +271,19 @@ class Keys:
         some = owners >= 0
         return Places(owners[some], files[some], positions[some])
 
+    def _scanned(self, space: SpaceView, selection: Selection) -> Places:
+        """Return the visible rows of a row space that hold one of the keys; all its key columns are read."""
+        coverage = replace(selection.coverage, spaces=[space], uncovered=selection.coverage.uncovered[:0])
+        return self._read(replace(selection, node=Constant(True), by_file=None, coverage=coverage))
+
     def _owners(self, rows: Sequence[pa.ChunkedArray]) -> Longs:
         """Return for each row the number (int64) of its key, or -1; `rows`: the values of the key columns."""
+        valid = [numpy_of(pc.is_valid(values)) for values in rows if values.null_count]
+        if valid:
+            known = np.logical_and.reduce(valid)
+            owners = np.full(len(known), -1, dtype=np.int64)
+            owners[known] = self._owners([pc.filter(values, arrow_array(known)) for values in rows])
+            return owners
         key_type = key_type_of(self.columns[0].type)
         if len(rows) == 1 and key_type in _COMPARED_AS_THEY_ARE:
             numbers = pc.index_in(pc.cast(rows[0], self.values[0].type), value_set=self.values[0])

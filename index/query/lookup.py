@@ -12,9 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from tailbit.base.arrays import Longs, Mask
+from tailbit.index.evaluation import costs
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.postings.key_table import Placed
-from tailbit.index.postings.paged.lookup import placed
+from tailbit.index.postings.paged.lookup import decoding, placed
 from tailbit.index.postings.segment import Segment
 from tailbit.index.postings.sorted_keys import Wanted
 from tailbit.tables.ahead import in_order
@@ -49,6 +50,28 @@ def places_of(
     owners = np.concatenate([np.zeros(0, dtype=np.int64), *(owners for owners, _ in parts)])
     at = np.concatenate([np.zeros(0, dtype=np.int64), *(at for _, at in parts)])
     return visible_rows(space, numbers[owners], at)
+
+
+def is_scanned(space: SpaceView, id_: str, segments: Sequence[Segment], wanted: Wanted, columns: int) -> bool:
+    """Return whether to scan the key columns of a row space rather than decode postings for a lookup.
+
+    Postings of many keys take several times as long to decode as `columns` key columns take to scan. Decoded
+    once, they serve every later lookup: so the first lookup of many keys scans, and a later one decodes.
+    """
+    if segments[0].storage.remote:
+        return False
+    scanning = _A_ROW * columns * int(space.rows.sum())
+    postings = sum(decoding(segment, id_, wanted) for segment in segments)
+    if postings < max(2 * scanning, _SHORT):
+        return False
+    return not costs.is_due(segments[0].name, f"{id_}#keys", scanning, postings)
+
+
+_A_ROW = 3e-5
+"""Milliseconds of CPU to read a value of a row and to look for it among keys."""
+
+_SHORT = 25.0
+"""Milliseconds of decoding that are not worth a scan."""
 
 
 def _placed(segment: Segment, id_: str, wanted: Wanted, _: bool) -> Placed:

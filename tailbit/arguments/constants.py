@@ -19,6 +19,9 @@ def constant_text(value: Any, which: str = "value") -> str:
     >>> constant_text("it's"), constant_text(1.5), constant_text(b"a"), constant_text(None)
     ("'it\\'s'", '1.5D', "X'61'", 'NULL')
     """
+    make = _BY_TYPE.get(type(value))
+    if make is not None:
+        return str(make(value))
     if hasattr(value, "item") and getattr(value, "shape", None) == ():
         value = item_of(value, which)
     if value is None:
@@ -82,3 +85,6 @@ _CONSTANTS: tuple[tuple[type, Any], ...] = (
     (datetime.datetime, _time),
     (datetime.date, lambda value: f"DATE'{value.isoformat()}'"),
 )
+
+_BY_TYPE = dict(_CONSTANTS)
+"""The same for values of just these types, which are most: a list may have thousands."""

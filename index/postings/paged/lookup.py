@@ -28,8 +28,11 @@ from pyroaring import BitMap
 from tailbit.base.arrays import Longs
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import CorruptIndexError
+from tailbit.index.keys import ordered_of
 from tailbit.index.postings.key_table import KeyTable, Placed, PositionLists
+from tailbit.index.postings.layout import NUMBER, PAGE_ROWS, is_numbered
 from tailbit.index.postings.paged.places import Group, Pages
+from tailbit.index.postings.paged_forms import Form
 from tailbit.index.postings.segment import CACHE_BYTES, POSTINGS, Segment
 from tailbit.index.postings.sorted_keys import SortedKeys, Wanted
 from tailbit.index.roaring.containers import ranges
@@ -105,6 +108,42 @@ def covered(segment: Segment, column: str, wanted: Wanted) -> list[BitMap]:
     return list(chain.from_iterable(_looked_up(segment, column, wanted, PositionLists.covered)))
 
 
+def decoding(segment: Segment, column: str, wanted: Wanted) -> float:
+    """Estimate the ms of CPU that a lookup of many keys takes to decode what later lookups find cached.
+
+    That are the row groups that it decodes whole, and where the pages of others begin.
+    """
+    total = 0.0
+    for number, low, high in _spans(segment, column, wanted):
+        if not _holds_table(segment, number):
+            whole = segment.keys_of(number) * _key_cost(segment, column, number)
+            if not segment.is_paged or _pays_unseen(segment, number, high - low):
+                total += whole
+            elif not _holds_pages(segment, number):
+                total += whole / 2
+    return total
+
+
+def _spans(segment: Segment, column: str, wanted: Wanted) -> list[_Span]:
+    """Return the row groups that may hold wanted keys; looked for once."""
+    place = segment.name, column
+    if place not in wanted.spans:
+        wanted.spans[place] = segment.spans(column, wanted.codes)
+    return [_Span(*span) for span in wanted.spans[place]]
+
+
+_PLACED, _BYTES, _LISTED = 4e-5, 8e-5, 1e-4
+"""Milliseconds to decode a key and its only position; more for bytes as a key, and for several positions."""
+
+
+def _key_cost(segment: Segment, column: str, number: int) -> float:
+    """Estimate the ms of CPU to decode a key of a row group with its positions."""
+    if not segment.is_paged:
+        return _PLACED + _BYTES + _LISTED
+    group = Group(segment.footer.row_group(number), segment.columns[column])
+    return _PLACED + _BYTES * (group.form is Form.TEXT) + _LISTED * (len(group.columns) > 1)
+
+
 def _looked_up(
     segment: Segment, column: str, wanted: Wanted, answer: Callable[[PositionLists, Longs, Longs], T]
 ) -> list[T]:
@@ -112,9 +151,8 @@ def _looked_up(
 
     `answer`: a function of lists, the indices of wanted keys, and the numbers of their lists.
     """
-    spans = [_Span(*span) for span in segment.spans(column, wanted.codes)]
     try:
-        return list(_parts(segment, column, spans, wanted, answer))
+        return list(_parts(segment, column, _spans(segment, column, wanted), wanted, answer))
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, IndexError) as damage:
         raise CorruptIndexError(file=segment.path, reason=str(damage)) from damage
 
@@ -128,16 +166,17 @@ def _parts(
 ) -> Iterator[T]:
     """Yield what is found in cached tables, in row groups that are decoded whole, and in single pages."""
     whole, chosen = list[_Span](), list[_Chosen]()
+    roomy = segment.weight(column)[0] * _A_KEY <= CACHE_BYTES // 2
     for span in spans:
-        if segment.is_paged and not _holds_table(segment, span.number):
-            chosen.append(_Chosen(span, _group_of(segment, column, span.number), _NOTHING[0]))
-        else:
+        is_whole = not segment.is_paged or _holds_table(segment, span.number)
+        if is_whole or (roomy and _pays_unseen(segment, span.number, span.high - span.low)):
             whole.append(span)
+        else:
+            chosen.append(_Chosen(span, _group_of(segment, column, span.number), _NOTHING[0]))
     if chosen:
         with segment.source() as source:
             picked = [_picked(item, source, wanted) for item in chosen]
             by_pages = list[_Chosen]()
-            roomy = segment.weight(column)[0] * _A_KEY <= CACHE_BYTES // 2
             for item in picked:
                 if item.group.pays_whole(len(item.pages), roomy):
                     whole.append(item.span)
@@ -163,6 +202,24 @@ def _holds_table(segment: Segment, number: int) -> bool:
     return POSTINGS.held((f"{segment.name}#keys", number)) is not None
 
 
+def _holds_pages(segment: Segment, number: int) -> bool:
+    """Return whether it is cached where the pages of a row group begin."""
+    return POSTINGS.held((f"{segment.name}#pages", number)) is not None
+
+
+def _pays_unseen(segment: Segment, number: int, keys: int) -> bool:
+    """Return whether to decode a row group whole for many keys without a look at its pages.
+
+    Where pages begin is read header by header, which takes half as long as to decode the row group.
+    """
+    pages = -(-segment.keys_of(number) // PAGE_ROWS)
+    return keys > 1 and keys * _PAGES_A_KEY >= pages and not _holds_pages(segment, number)
+
+
+_PAGES_A_KEY = 2
+"""A row group is decoded for many keys if there is one for two pages, or more: they may lie in most pages."""
+
+
 def _table_of(segment: Segment, column: str, number: int) -> KeyTable:
     """Return the table of a row group, cached."""
 
@@ -171,7 +228,10 @@ def _table_of(segment: Segment, column: str, number: int) -> KeyTable:
         if segment.is_paged:
             group = _group_of(segment, column, number)
             columns = [group.name, *group.columns]
-        table = KeyTable.of(segment.stored(number, columns), segment.rows)
+        stored = segment.stored(number, columns)
+        if not segment.is_paged and is_numbered(segment.columns[column]):
+            stored = stored.set_column(0, NUMBER, ordered_of(stored[0].combine_chunks()))
+        table = KeyTable.of(stored, segment.rows)
         return table, table.size
 
     held: KeyTable = POSTINGS.get((f"{segment.name}#keys", number), read)

@@ -184,7 +184,7 @@ class Group:
         single = many is not None and nowhere is not None and many.max == 1 and nowhere.null_count == 0
         self.columns = (FIRST,) if single else ("cardinality", "bitmap", *gaps.COLUMNS)
         self.rows = int(group.num_rows)
-        self._decoded, self._due = 0, self.many
+        self._decoded, self._due, self._several = 0, self.many, False
         self._pages: dict[str, Pages] = {}
 
     @property
@@ -221,15 +221,17 @@ class Group:
     def pays_whole(self, pages: int, roomy: bool) -> bool:
         """Return whether to decode the row group whole rather than some of its pages, and count these.
 
-        It is decoded whole if that costs less; or, if the cache has room for it (`roomy`), as soon as earlier
-        lookups have asked for some of its pages, since more lookups will. Then the count begins anew, should
-        the cache not keep the row group, and must reach twice as far.
+        It is decoded whole if that costs less; or, if the cache has room for it (`roomy`), for the second
+        lookup that asks for several pages, and once lookups have asked for many, since more lookups will.
+        Then the count begins anew, should the cache not keep the row group, and must reach twice as far.
         """
-        often = roomy and self._decoded * _OFTEN > self._due
-        if not often and pages * _A_PAGE <= self.many:
+        several = pages > 1
+        often = (self._several and several) or self._decoded * _OFTEN > self._due
+        if not (roomy and often) and pages * _A_PAGE <= self.many:
             self._decoded += pages
+            self._several |= several
             return False
-        self._decoded, self._due = 0, 2 * self._due
+        self._decoded, self._due, self._several = 0, 2 * self._due, False
         return True
 
     @property

@@ -45,6 +45,14 @@ def test_lookups_of_few_keys_go_by_page_if_the_cache_has_no_room_for_row_groups(
     assert not any(group.pays_whole(1, False) for _ in range(200))
 
 
+def test_the_second_lookup_of_several_pages_decodes_the_row_group(group: Group) -> None:
+    assert [group.pays_whole(pages, True) for pages in (3, 1, 3, 3)] == [False, False, True, False]
+
+
+def test_lookups_of_several_pages_go_by_page_if_the_cache_has_no_room_for_row_groups(group: Group) -> None:
+    assert not any(group.pays_whole(3, False) for _ in range(9))
+
+
 def test_positions_of_keys_are_found_by_page_and_by_row_group_with_one_answer(path: str) -> None:
     opened = tailbit.open(path)
     for _ in range(15):

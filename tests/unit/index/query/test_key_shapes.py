@@ -13,9 +13,11 @@ from deltalake import DeltaTable, write_deltalake
 
 import tailbit
 from support.key_places import joined, located_in
+from tailbit.index.evaluation import costs
 from tailbit.index.postings import postings, segment
 from tailbit.index.postings.paged import lookup, places
 from tailbit.index.query import locate
+from tailbit.index.query import lookup as lookups
 
 ROWS, FILES = 3_000, 2
 
@@ -109,6 +111,27 @@ def test_keys_of_every_shape_are_located_where_a_join_finds_them(
     for count in (1, 2, 300, 300, 3):
         keys = keys_of(table, columns, count)
         assert located_in(opened, keys) == joined(table, keys)
+
+
+@pytest.mark.by_thirds
+@pytest.mark.parametrize("columns", SHAPES)
+def test_a_first_lookup_of_many_keys_scans_and_finds_what_a_second_finds_by_postings(
+    table: str, columns: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"_SHORT": 0.0, "_A_ROW": 1e-9}.items():
+        monkeypatch.setattr(lookups, name, value)
+    monkeypatch.setattr(costs, "_PATIENCE", 1e12)
+    read, scanned = list[str](), locate.Keys._scanned
+    monkeypatch.setattr(locate.Keys, "_scanned", lambda *of: (read.append(of[1].space), scanned(*of))[1])
+    segment.POSTINGS.clear()
+    costs.SPENT.clear()
+    keys = keys_of(table, columns, 200)
+    expected = joined(table, keys)
+    assert located_in(tailbit.open(table), keys) == expected
+    assert read
+    read.clear()
+    assert located_in(tailbit.open(table), keys) == expected
+    assert not read
 
 
 @pytest.mark.by_thirds

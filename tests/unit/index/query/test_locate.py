@@ -30,6 +30,7 @@ from support.tables import (
 from tailbit.cli.main import cli
 from tailbit.cli.questions.locate import keys_of_file
 from tailbit.errors import ColumnTypeError, UnknownColumnError, UsageError
+from tailbit.index.query import locate
 from tailbit.index.query.locate import Keys, _ordered
 from tailbit.index.query.lookup import Places
 
@@ -98,9 +99,11 @@ def test_keys_of_several_columns_are_pairs_not_a_mixture(
     assert [row[-2:] for row in places(flights.locate(keys, on=on))] == expected
 
 
-def test_a_tuple_that_an_index_has_the_keys_of_reads_no_data(
-    flights: tailbit.IndexedTable, table_path: str
+@pytest.mark.parametrize("scanned", [False, True])
+def test_a_tuple_that_an_index_has_the_keys_of_needs_no_data(
+    flights: tailbit.IndexedTable, table_path: str, scanned: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(locate, "is_scanned", lambda *_: scanned)
     for name in ("a.parquet", "b.parquet"):
         Path(table_path, name).unlink()
     assert places(flights.locate([("UA", 8)], on=["carrier", "flight"])) == [("UA", 8, "b.parquet", 3)]
@@ -117,8 +120,12 @@ def test_hidden_rows_are_not_located(table_path: str) -> None:
     assert [path for _, path, _ in places(found)] == [None, "f0.parquet", None, "f1.parquet"]
 
 
+@pytest.mark.parametrize("scanned", [False, True])
 @pytest.mark.parametrize("many", [1, 40, 3000])
-def test_rows_hidden_among_few_and_among_many_located_ones_are_left_out(table_path: str, many: int) -> None:
+def test_rows_hidden_among_few_and_among_many_located_ones_are_left_out(
+    table_path: str, many: int, scanned: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locate, "is_scanned", lambda *_: scanned)
     hidden = [0, 17, 1500, 2998, 2999]
     builder = DeltaBuilder(table_path).create(pa.schema([("k", pa.int64()), ("g", pa.int64())]), **VECTORS)
     rows = pa.table({"k": range(3000), "g": [k % 3 for k in range(3000)]})
