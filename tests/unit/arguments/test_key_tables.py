@@ -32,3 +32,9 @@ def test_views_of_texts_are_texts_in_every_column_of_a_table() -> None:
 def test_a_number_of_more_than_64_bits_is_refused_by_name() -> None:
     with pytest.raises(UsageError, match="too large a number"):
         key_table([2**70], "id")
+
+
+@pytest.mark.parametrize("key", [(1,), (1, 2, 3)])
+def test_a_key_of_too_few_or_too_many_values_is_refused(key: tuple[int, ...]) -> None:
+    with pytest.raises(UsageError, match="a key has not one value for each of a, b"):
+        key_table([(1, 2), key], ["a", "b"])
