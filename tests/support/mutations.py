@@ -95,14 +95,14 @@ def finder_of(fault: Fault, copy: Path) -> str | None:
     whole = file.read_text(encoding="utf-8")
     file.write_text(whole.replace(fault.text, fault.instead), encoding="utf-8")
     environment = {**os.environ, "PYTHONPATH": str(copy / "build")}
+    build = [sys.executable, "-m", "tailbit.spark.jar"] if file.suffix == ".java" else ["true"]
     try:
-        if file.suffix == ".java":
-            subprocess.run([sys.executable, "-m", "tailbit.spark.jar"], env=environment, check=True)
-        return next(
-            filter(None, (_failed(tests, copy, environment) for tests in (fault.first, *WIDER))), None
-        )
+        subprocess.run(build, cwd=copy, env=environment, check=True)
+        runs = (_failed(tests, copy, environment) for tests in (fault.first, *WIDER))
+        return next(filter(None, runs), None)
     finally:
         file.write_text(whole, encoding="utf-8")
+        subprocess.run(build, cwd=copy, env=environment, check=True)
 
 
 def _failed(tests: Sequence[str], copy: Path, environment: dict[str, str]) -> str | None:

@@ -492,6 +492,7 @@ def test_a_damaged_index_is_warned_of_and_the_answer_is_right(tmp_path: Path) ->
         (("alter", "{table}"), "give --add or --drop"),
         (("alter", "{table}", "--add", "nope"), "UnknownColumnError"),
         (("erase", "{table}"), "give a condition by --where, or keys by --keys FILE"),
+        (("locate", "{table}", "1", "--on", "k", "--keys", __file__), "give keys as arguments, or in a file"),
         (("erase", "{table}", "--where", "k = 1", "--keys", __file__), "give a condition by --where, or"),
     ],
 )
