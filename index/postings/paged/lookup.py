@@ -120,8 +120,12 @@ def decoding(segment: Segment, column: str, wanted: Wanted) -> float:
             if not segment.is_paged or _pays_unseen(segment, number, high - low):
                 total += whole
             elif not _holds_pages(segment, number):
-                total += whole / 2
+                total += whole / _HEADERS
     return total
+
+
+_HEADERS = 4
+"""To find out where the pages of a row group begin costs a quarter of what it costs to decode it, or less."""
 
 
 def _spans(segment: Segment, column: str, wanted: Wanted) -> list[_Span]:
@@ -210,7 +214,7 @@ def _holds_pages(segment: Segment, number: int) -> bool:
 def _pays_unseen(segment: Segment, number: int, keys: int) -> bool:
     """Return whether to decode a row group whole for many keys without a look at its pages.
 
-    Where pages begin is read header by header, which takes half as long as to decode the row group.
+    Where pages begin is read header by header, in up to a quarter of the time that the row group takes.
     """
     pages = -(-segment.keys_of(number) // PAGE_ROWS)
     return keys > 1 and keys * _PAGES_A_KEY >= pages and not _holds_pages(segment, number)
