@@ -8,7 +8,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,17 +17,12 @@ from pyroaring import BitMap
 
 from tailbit.base.arrays import Longs, Mask
 from tailbit.base.errors import CorruptIndexError
-from tailbit.base.lazy import lazy
 from tailbit.index.keys import KeyRange
 from tailbit.index.postings.gaps import FIRST, Gaps
+from tailbit.index.roaring.containers import COOKIE
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import numpy_of
 from tailbit.tables.positions import BitPositions, bitmap_of
-
-if TYPE_CHECKING:
-    from tailbit.index.roaring import serialize
-else:
-    serialize = lazy("tailbit.index.roaring.serialize")
 
 _PER_KEY = 200
 """Bytes that a decoded bitmap takes in addition to its containers."""
@@ -69,7 +64,7 @@ SINGLE = np.dtype(
 
 def single_heads(singles: npt.NDArray[np.void]) -> npt.NDArray[np.bool_]:
     """Return which SINGLE entries are bitmaps of one position; that position itself is not checked."""
-    head = (singles["cookie"] == serialize.COOKIE) & (singles["containers"] == 1)
+    head = (singles["cookie"] == COOKIE) & (singles["containers"] == 1)
     heads: npt.NDArray[np.bool_] = head & (singles["less"] == 0) & (singles["at"] == SINGLE_BYTES - 2)
     return heads
 

@@ -37,7 +37,6 @@ from tailbit.index.roaring.collected import (
     narrowest,
     number_keys,
 )
-from tailbit.index.roaring.containers import BLOCK, Block, containers
 from tailbit.index.roaring.leading import order_of_texts
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, numpy_of
@@ -119,18 +118,6 @@ class CodedColumn:
             return np.zeros(0, dtype=narrowest(self.absent)), positions
         first = int(positions[0])
         return self.codes(first, int(positions[-1]) + 1)[positions - first], positions
-
-    def spread(self, start: int, end: int) -> tuple[int, int]:
-        """Return how many codes (`absent` included) the positions `[start, end)` have, and `end - start`."""
-        codes = self.codes(start, end)
-        return len(np.unique(codes)), len(codes)
-
-    def block(self, start: int, end: int) -> Block:
-        """Return the Roaring containers of the positions `[start, end)`: a block of at most 65,536.
-
-        `start` is a multiple of 65,536.
-        """
-        return containers(start // BLOCK, self.codes(start, end), self.absent)
 
     def listed(self, start: int, end: int) -> tuple[Codes, None]:
         """Return the codes of the positions `[start, end)`, and None: code i is at position `start + i`."""

@@ -25,8 +25,7 @@ import pyarrow as pa
 
 from tailbit.base.arrays import Longs, Mask
 from tailbit.base.dataclass import dataclass
-from tailbit.index.roaring.containers import ARRAY_LIMIT, BLOCK, ranges
-from tailbit.index.roaring.serialize import COOKIE, COOKIE_WITH_RUNS
+from tailbit.index.roaring.containers import ARRAY_LIMIT, BLOCK, COOKIE, COOKIE_WITH_RUNS, ranges
 from tailbit.tables.positions import BitPositions
 
 Array = npt.NDArray[Any]

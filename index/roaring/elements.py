@@ -23,7 +23,7 @@ from tailbit.base.dataclass import dataclass
 from tailbit.index.keys import NO_ELEMENT, element_type, mark_elements
 from tailbit.index.roaring.coding import CodedColumn, Coding
 from tailbit.index.roaring.collected import Codes, narrowest
-from tailbit.index.roaring.containers import BLOCK, Block, from_sorted
+from tailbit.index.roaring.containers import BLOCK
 from tailbit.index.roaring.spilled import Keys, SpilledKeys
 from tailbit.tables import compute as pc
 from tailbit.tables.model import Column
@@ -97,19 +97,6 @@ class CodedElements:
         for at in range(start, end, BLOCK):
             out += np.bincount(self._pairs(at, min(at + BLOCK, end))[0], minlength=self.absent)
         return out
-
-    def spread(self, start: int, end: int) -> tuple[int, int]:
-        """Return the number of distinct codes, and of (row, code) pairs, of the rows `[start, end)`."""
-        codes, _ = self._pairs(start, end)
-        return int(np.count_nonzero(np.diff(codes))) + bool(len(codes)), len(codes)
-
-    def block(self, start: int, end: int) -> Block:
-        """Return the containers of the block of positions `[start, end)`.
-
-        Cost: a sort of its (row, code) pairs.
-        """
-        codes, lows = self._pairs(start, end)
-        return from_sorted(start // BLOCK, lows, codes, self.absent)
 
     def listed(self, start: int, end: int) -> tuple[Codes, BitPositions]:
         """Return all (code, position) pairs as two arrays, positions ascending per code.

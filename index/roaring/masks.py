@@ -8,8 +8,7 @@ import numpy as np
 from pyroaring import BitMap
 
 from tailbit.base.arrays import Longs, Mask
-from tailbit.index.roaring.containers import ARRAY_LIMIT, BLOCK
-from tailbit.index.roaring.serialize import COOKIE
+from tailbit.index.roaring.containers import ARRAY_LIMIT, BLOCK, COOKIE
 from tailbit.tables.positions import BitPositions, bitmap_of
 
 _RARE = 64

@@ -2,8 +2,7 @@
 
 A row space numbers the rows of several files from 0; the claim of a file is its range there. Input: claims.
 Output: `Postings` in ascending key order, and the visible rows per key added to a tally. Values are read a
-few row groups at a time and kept as codes; then blocks of 65,536 positions become Roaring containers, and
-these become bitmaps.
+few row groups at a time and kept as codes; then positions are sorted by code and become bitmaps.
 """
 
 from __future__ import annotations
@@ -27,13 +26,11 @@ from tailbit.index.kinds.value_counts import Tally
 from tailbit.index.model import RAISED_KEY, RAISED_TYPE, raised_id
 from tailbit.index.postings.gaps import encoded, none
 from tailbit.index.postings.postings import Postings
-from tailbit.index.roaring.by_key import bitmaps_by_key
+from tailbit.index.roaring.bitmaps import Bitmaps, bitmaps
 from tailbit.index.roaring.coding import Coding
-from tailbit.index.roaring.containers import BLOCK
+from tailbit.index.roaring.containers import BLOCK, pays
 from tailbit.index.roaring.elements import Coded, ElementCoding, coding_of
 from tailbit.index.roaring.masks import bitmap_where
-from tailbit.index.roaring.serialize import Bitmaps, bitmaps
-from tailbit.index.roaring.sparse import pays
 from tailbit.index.write.believed import believed
 from tailbit.index.write.spilling import SpillingCoding
 from tailbit.tables.arrow import in_one
@@ -53,13 +50,6 @@ _ROWS_AT_ONCE = 1 << 20
 
 _LARGEST_GROUP = 2 * _ROWS_AT_ONCE
 """Rows (or elements) of the largest row group that is decoded in one piece."""
-
-FEW_ROWS = 12
-"""If blocks have more than one key per 12 rows, sorting positions by key is faster than building
-containers."""
-
-_SAMPLED = 4
-"""Number of blocks sampled to estimate the keys per row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +209,7 @@ def post(
     """Yield the postings of a column for the files that index it now; add their visible rows to `tally`.
 
     Invariant: `tally` is changed once, when the generator is exhausted. Memory: up to four bytes per row of
-    all claims for the codes, two for the containers, and the distinct keys; for many keys, see `by_key`.
+    all claims for the codes, as many while they are sorted, and the distinct keys; see `bitmaps`.
     """
     mine = [claim for claim in claims if column.id in claim.columns]
     raised = BitMap()
@@ -280,22 +270,8 @@ def counted_raised(
 
 def laid_out(coded: Coded, first: int, extent: int) -> Iterator[Bitmaps]:
     """Build the bitmap of each code over the positions from `first` (a multiple of BLOCK) up to `extent`."""
-    if _is_scattered(coded, first, extent):
-        codes, positions = coded.listed(first, extent)
-        return bitmaps_by_key(codes, first, len(coded.keys), pays, positions=positions)
-    blocks = [coded.block(at, min(at + BLOCK, extent)) for at in range(first, extent, BLOCK)]
-    return bitmaps(blocks, len(coded.keys), choose=pays)
-
-
-def _is_scattered(coded: Coded, first: int, extent: int) -> bool:
-    """Return whether containers would have few positions each, by a sample of evenly spaced blocks."""
-    starts = range(first, extent, BLOCK)
-    keys = rows = 0
-    for at in starts[:: max(1, len(starts) // _SAMPLED)][:_SAMPLED]:
-        block_keys, block_rows = coded.spread(at, min(at + BLOCK, extent))
-        keys += block_keys
-        rows += block_rows
-    return keys * FEW_ROWS > rows
+    codes, positions = coded.listed(first, extent)
+    return bitmaps(codes, first, len(coded.keys), pays, positions=positions)
 
 
 def code(

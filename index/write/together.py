@@ -24,11 +24,10 @@ from tailbit.index.kinds.value_counts import Tally
 from tailbit.index.model import RAISED_TYPE
 from tailbit.index.postings.postings import AnyPostings, JointPostings
 from tailbit.index.postings.row_groups import Owner
-from tailbit.index.roaring.by_key import bitmaps_by_key
+from tailbit.index.roaring.bitmaps import Bitmaps, bitmaps
 from tailbit.index.roaring.coding import CodedColumn
 from tailbit.index.roaring.collected import Codes
-from tailbit.index.roaring.serialize import Bitmaps
-from tailbit.index.roaring.sparse import pays
+from tailbit.index.roaring.containers import pays
 from tailbit.index.roaring.spilled import SpilledKeys
 from tailbit.index.write.posting import (
     Claim,
@@ -128,7 +127,7 @@ def _laid_out(columns: Sequence[_Column]) -> Iterator[JointPostings]:
         ]
     )
     positions = np.concatenate([column.positions for column in columns])
-    for slab in bitmaps_by_key(codes, 0, len(keys), pays, positions=positions):
+    for slab in bitmaps(codes, 0, len(keys), pays, positions=positions):
         yield _joint(columns, ends, keys.slice(slab.first, len(slab.cardinality)), slab)
 
 

@@ -33,7 +33,7 @@ NEVER = {
     *("tailbit.index.sql.comparing.constant_comparisons", "tailbit.tables.delta.changes"),
     # What writes an index, and what only large questions need.
     *("tailbit.index.kinds.merging", "tailbit.index.postings.written"),
-    *(f"tailbit.index.roaring.{name}" for name in ("collected", "decode", "by_key")),
+    *(f"tailbit.index.roaring.{name}" for name in ("collected", "decode", "bitmaps")),
     *("tailbit.index.postings.codes", "tailbit.tables.delta.log.checkpoint"),
     *(
         "tailbit.index.postings.postings",

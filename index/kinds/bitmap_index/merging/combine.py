@@ -19,8 +19,7 @@ from tailbit.index.kinds.bitmap_index.merging.moves import Input, Moves, move_al
 from tailbit.index.parquet.sorted_rows import starts
 from tailbit.index.postings.gaps import FIRST, Gaps, encoded
 from tailbit.index.postings.row_group import read_bitmap
-from tailbit.index.roaring.containers import ranges
-from tailbit.index.roaring.sparse import pays, roaring_bytes
+from tailbit.index.roaring.containers import pays, ranges, roaring_bytes
 from tailbit.tables.arrow import arrow_array, numpy_of
 from tailbit.tables.positions import BitPositions, bitmap_of, positions_in
 

@@ -1,4 +1,4 @@
-"""Which keys are kept as gaps: those for whom it pays, and by containers the same as by positions."""
+"""Which keys are kept as gaps: those for whom it pays."""
 
 from __future__ import annotations
 
@@ -6,30 +6,28 @@ import numpy as np
 import pytest
 from pyroaring import BitMap
 
-from tailbit.base.arrays import Longs
-from tailbit.index.roaring.containers import BLOCK, containers
-from tailbit.index.roaring.serialize import bitmaps
-from tailbit.index.roaring.sparse import LIMIT, pays, roaring_bytes
-
-
-def by_positions(codes: Longs, values: int) -> list[bool]:
-    positions = np.argsort(codes, kind="stable").astype(np.uint32)
-    counts = np.bincount(codes, minlength=values)
-    ends = np.cumsum(counts)
-    firsts, lasts = positions[ends - counts].astype(np.int64), positions[ends - 1].astype(np.int64)
-    return pays(counts, firsts, lasts, roaring_bytes(positions, counts)).tolist()
+from tailbit.index.roaring.bitmaps import bitmaps
+from tailbit.index.roaring.containers import BLOCK, LIMIT, pays, roaring_bytes
 
 
 @pytest.mark.parametrize("blocks", [1, 2, 3, 16])
 @pytest.mark.parametrize("values", [3, 12, 18, 26, 300])
-def test_by_containers_the_same_keys_are_sparse_as_by_positions(blocks: int, values: int) -> None:
-    codes = np.random.default_rng(blocks).integers(0, values, blocks * BLOCK)
-    parts = [
-        containers(at, codes[at * BLOCK : (at + 1) * BLOCK].astype(np.uint16), values) for at in range(blocks)
-    ]
-    chosen = [its for slab in bitmaps(parts, values, choose=pays) for its in slab.sparse.tolist()]
-    assert chosen == by_positions(codes, values)
-    assert all(chosen) == (values > 15)
+def test_keys_of_more_than_fifteen_even_values_are_sparse(blocks: int, values: int) -> None:
+    codes = np.random.default_rng(blocks).integers(0, values, blocks * BLOCK).astype(np.uint16)
+    chosen = [its for slab in bitmaps(codes, 0, values, pays) for its in slab.sparse.tolist()]
+    assert set(chosen) == {values > 15}
+
+
+@pytest.mark.parametrize("step", [1, 2, 5, 700])
+def test_the_size_of_a_bitmap_is_that_of_its_bytes(step: int) -> None:
+    parts = [np.arange(n, 40_000 + n, step, dtype=np.uint32) for n in (0, BLOCK - 3, 5 * BLOCK)]
+    sizes = []
+    for part in parts:
+        bits = BitMap(part.tolist())
+        bits.run_optimize()
+        sizes.append(len(bits.serialize()))
+    counts = np.array([len(part) for part in parts], dtype=np.int64)
+    assert np.abs(roaring_bytes(np.concatenate(parts), counts) - sizes).max() <= 16
 
 
 def chosen(positions: range) -> bool:
