@@ -153,7 +153,7 @@ class _Column:
         if len(codes) == first:
             return
         if self.bounded:
-            ends = pc.take(groups.keys[0].keys, arrow_array([codes[first], codes[-1]]))
+            ends = pc.take(groups.keys[0].keys, arrow_array(codes[[first, -1]]))
             self.widen(0, *ends.to_pylist())
         if self.summed:
             values = decode_keys(groups.keys_of().slice(first), groups.key_type(), self.column.type)
