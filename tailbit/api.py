@@ -28,6 +28,7 @@ from tailbit.index.query.damages import Damages
 from tailbit.index.query.recorded_counts import RecordedCounts
 from tailbit.index.query.selection import Selection
 from tailbit.index.sql.bind import bind
+from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.schema import Schema
 from tailbit.tables.storage import file_names, one_look
@@ -320,12 +321,12 @@ class IndexedTable(MaintainedTable):
 
 def _with_file_names(located: pa.Table, column: int) -> pa.Table:
     """Return a table with the names of files in place of the paths of a column."""
-    paths = located.column(column).combine_chunks().dictionary_encode()
+    paths = pc.dictionary_encode(located.column(column).combine_chunks())
     listed = paths.dictionary.to_pylist()
     names = file_names(listed)
     if names == listed:
         return located
-    named = arrow_array(names, pa.string()).take(paths.indices)
+    named = pc.take(arrow_array(names, pa.string()), paths.indices)
     return located.set_column(column, located.field(column), named)
 
 
