@@ -160,12 +160,12 @@ class Keys:
             segments = space.serving(posted)
             same = all(segment.columns[posted.id] == key_type for segment in segments)
             if segments and same and space.unposted(posted.id) is None:
-                wanted = self._ascending_in(order)
-                if is_scanned(space, posted.id, segments, wanted.keys, len(self.columns)):
+                ascending_keys = self._ascending_in(order)
+                if is_scanned(space, posted.id, segments, ascending_keys.keys, len(self.columns)):
                     with suppress(DataFileError):  # postings also know the rows of files that are gone
                         return self._scanned(space, selection)
-                places = places_of(space, posted.id, segments, wanted.keys, wanted.numbers)
-                return self._whole_keys(places, wanted.truncated, selection)
+                places = places_of(space, posted.id, segments, ascending_keys.keys, ascending_keys.numbers)
+                return self._whole_keys(places, ascending_keys.truncated, selection)
         hashed = by_hash(space, self.columns, self.values)
         return None if hashed is None else rechecked(hashed, selection, self.columns, self._owners)
 

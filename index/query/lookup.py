@@ -36,7 +36,7 @@ class Places(NamedTuple):
 
 
 def places_of(
-    space: SpaceView, id_: str, segments: Sequence[Segment], wanted: Wanted, numbers: Longs
+    space: SpaceView, id_: str, segments: Sequence[Segment], keys: Wanted, numbers: Longs
 ) -> Places:
     """Return the visible rows of a row space that have keys, by the postings of a column or tuple.
 
@@ -45,14 +45,14 @@ def places_of(
     Raises:
         CorruptIndexError: a segment is damaged.
     """
-    lookups = [partial(_placed, segment, id_, wanted) for segment in segments]
-    parts = list(in_order(lookups)) if len(wanted.codes) > _MANY else [found(True) for found in lookups]
+    lookups = [partial(_placed, segment, id_, keys) for segment in segments]
+    parts = list(in_order(lookups)) if len(keys.codes) > _MANY else [found(True) for found in lookups]
     owners = np.concatenate([np.zeros(0, dtype=np.int64), *(owners for owners, _ in parts)])
     at = np.concatenate([np.zeros(0, dtype=np.int64), *(at for _, at in parts)])
     return visible_rows(space, numbers[owners], at)
 
 
-def is_scanned(space: SpaceView, id_: str, segments: Sequence[Segment], wanted: Wanted, columns: int) -> bool:
+def is_scanned(space: SpaceView, id_: str, segments: Sequence[Segment], keys: Wanted, columns: int) -> bool:
     """Return whether to scan the key columns of a row space rather than decode postings for a lookup.
 
     Postings of many keys take several times as long to decode as `columns` key columns take to scan. Decoded
@@ -61,7 +61,7 @@ def is_scanned(space: SpaceView, id_: str, segments: Sequence[Segment], wanted: 
     if segments[0].storage.remote:
         return False
     scanning = _A_ROW * columns * int(space.rows.sum())
-    postings = sum(decoding(segment, id_, wanted) for segment in segments)
+    postings = sum(decoding(segment, id_, keys) for segment in segments)
     if postings < max(2 * scanning, _SHORT):
         return False
     return not costs.is_due(segments[0].name, f"{id_}#keys", scanning, postings)
@@ -74,8 +74,8 @@ _SHORT = 25.0
 """Milliseconds of decoding that are not worth a scan."""
 
 
-def _placed(segment: Segment, id_: str, wanted: Wanted, _: bool) -> Placed:
-    return placed(segment, id_, wanted)
+def _placed(segment: Segment, id_: str, keys: Wanted, _: bool) -> Placed:
+    return placed(segment, id_, keys)
 
 
 def visible_rows(space: SpaceView, keys: Longs, at: Longs) -> Places:

@@ -108,13 +108,13 @@ def covered(segment: Segment, column: str, wanted: Wanted) -> list[BitMap]:
     return list(chain.from_iterable(_looked_up(segment, column, wanted, PositionLists.covered)))
 
 
-def decoding(segment: Segment, column: str, wanted: Wanted) -> float:
+def decoding(segment: Segment, column: str, targets: Wanted) -> float:
     """Estimate the ms of CPU that a lookup of many keys takes to decode what later lookups find cached.
 
     That are the row groups that it decodes whole, and where the pages of others begin.
     """
     total = 0.0
-    for number, low, high in _spans(segment, column, wanted):
+    for number, low, high in _spans(segment, column, targets):
         if not _holds_table(segment, number):
             whole = segment.keys_of(number) * _key_cost(segment, column, number)
             if not segment.is_paged or _pays_unseen(segment, number, high - low):
@@ -128,12 +128,12 @@ _HEADERS = 4
 """To find out where the pages of a row group begin costs a quarter of what it costs to decode it, or less."""
 
 
-def _spans(segment: Segment, column: str, wanted: Wanted) -> list[_Span]:
+def _spans(segment: Segment, column: str, targets: Wanted) -> list[_Span]:
     """Return the row groups that may hold wanted keys; looked for once."""
     place = segment.name, column
-    if place not in wanted.spans:
-        wanted.spans[place] = segment.spans(column, wanted.codes)
-    return [_Span(*span) for span in wanted.spans[place]]
+    if place not in targets.spans:
+        targets.spans[place] = segment.spans(column, targets.codes)
+    return [_Span(*span) for span in targets.spans[place]]
 
 
 _PLACED, _BYTES, _LISTED = 4e-5, 8e-5, 1e-4
