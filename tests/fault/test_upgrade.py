@@ -118,7 +118,12 @@ def test_a_run_of_one_table_goes_on_by_the_checkpoint_that_an_older_release_left
     command = [sys.executable, "-m", "tailbit.cli", "run", table, "--json"]
     of_older = os.environ | {"PYTHONPATH": str(older), "TAILBIT_FAULT": f"{fault}=kill"}
     killed = subprocess.run(
-        [*command, "--columns", "k,v"], env=of_older, check=False, timeout=HANG_S, cwd=tmp_path
+        [*command, "--columns", "k,v"],
+        env=of_older,
+        check=False,
+        timeout=HANG_S,
+        cwd=tmp_path,
+        start_new_session=True,
     )
     assert killed.returncode == -signal.SIGKILL
     assert (list(batches(table, "offsets")), list(batches(table, "commits"))) == ([0], [])

@@ -16,6 +16,7 @@ import pytest
 
 from support.acceleration import helper_of, kill, logged, patiently_accelerated, rows_of
 from support.tables import index_of
+from support.waiting import wait_until
 from tailbit.spark import accelerate, acceleration, jar
 from tailbit.spark.acceleration import Acceleration
 
@@ -102,7 +103,10 @@ def without_credentials(spark: Any, s3_options: dict[str, str], tmp_path: Path) 
         kill(helper_of(accelerated), signal.SIGKILL)
         yield accelerated
         spark.conf.set("spark.tailbit.python", sys.executable)
-        kill(helper_of(accelerated), signal.SIGKILL)
+        process = helper_of(accelerated)
+        kill(process, signal.SIGKILL)
+        # The next session is to start a helper of its own.
+        wait_until(lambda: process < 0 or helper_of(accelerated) != process)
 
 
 def test_a_store_that_only_spark_has_credentials_for_is_read_by_spark(

@@ -20,6 +20,7 @@ from tailbit.cli.main import cli
 from tailbit.errors import UsageError
 
 REFUSED = {
+    "cow_v6_units": "holds moment as timestamp[us, tz=UTC], the table as timestamp",
     "cow_v9_columns": "holds rate as float, the table as double",
     "cow_v9_promoted": "holds i_f as int32, the table as float",
     "cow_v9_null_folders": "lies in the folder of NULL of v, and holds another value",
