@@ -31,7 +31,7 @@ from tailbit.index.sql.bind import bind
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.schema import Schema
-from tailbit.tables.storage import file_names, one_look
+from tailbit.tables.storage import SPELLED, file_names, one_look
 from tailbit.tables.table import Table
 from tailbit.upkeep.table import MaintainedTable
 from tailbit.vacuumed import told_rows, vacuumed_told
@@ -321,13 +321,11 @@ class IndexedTable(MaintainedTable):
 
 def _with_file_names(located: pa.Table, column: int) -> pa.Table:
     """Return a table with the names of files in place of the paths of a column."""
-    paths = pc.dictionary_encode(located.column(column).combine_chunks())
-    listed = paths.dictionary.to_pylist()
-    names = file_names(listed)
-    if names == listed:
+    if not pc.any(pc.starts_with(located.column(column), SPELLED)).as_py():
         return located
-    named = pc.take(arrow_array(names, pa.string()), paths.indices)
-    return located.set_column(column, located.field(column), named)
+    paths = pc.dictionary_encode(located.column(column).combine_chunks())
+    names = arrow_array(file_names(paths.dictionary.to_pylist()), pa.string())
+    return located.set_column(column, located.field(column), pc.take(names, paths.indices))
 
 
 def _by_file(node: Node, schema: Schema) -> Node | None:

@@ -77,6 +77,11 @@ def three_commits(path: str) -> str:
     return path
 
 
+def append(path: str, count: int = 3) -> None:
+    """Commit a file of equal rows of one column `v`; the first one makes the table."""
+    write_deltalake(path, pa.table({"v": ["a"] * count}), mode="append")
+
+
 def index_of(table: str | Path, columns: Sequence[str] | None = None, files: int = 2000) -> Drive:
     """The index of a table, brought up to date; call `drain` for more."""
     drive = Drive(table, f"{table}/_tailbit", columns, StreamSettings(files=files))

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
 
 from support.drive import Drive
+from support.tables import append
 from tailbit.index.maintenance.new_round import ask_for_round
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.planner import CHECK_EVERY, Planner
 from tailbit.streaming.settings import StreamSettings
 from tailbit.tables import open_table
 from tailbit.tables.storage.local import LocalStorage
-
-
-def append(path: str, count: int = 3) -> None:
-    write_deltalake(path, pa.table({"v": ["a"] * count}), mode="append")
 
 
 @pytest.fixture

@@ -11,11 +11,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable
 
-from support.tables import index_of
+from support.tables import append, index_of
 from tailbit.checkpoints.claim import Claim
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.checkpoints.offset import Offset
@@ -27,10 +26,6 @@ from tailbit.streaming.query.one_table import ANSWER_S, OneTable
 from tailbit.streaming.query.planner_socket import PlannerSocket
 from tailbit.streaming.query.source import LogsReader
 from tailbit.streaming.query.stream import ranges_of
-
-
-def append(path: str, count: int = 3) -> None:
-    write_deltalake(path, pa.table({"v": ["a"] * count}), mode="append")
 
 
 @pytest.fixture
