@@ -23,8 +23,12 @@ pytestmark = [
     pytest.mark.skipif(not sees_cpu_time(), reason="no /proc: the CPU time of processes is not seen"),
 ]
 
-LOOKS = 8
-"""Looks, a second each, in which a sign of life would be seen: what came before the hang counts for 5 s."""
+LOOKS = 4
+"""Looks in a row, a second each, without a sign: work that counts gives one at each look.
+
+More would ask too much of a session that many tests share, where an idle Python worker of an earlier test may
+end meanwhile, which costs CPU time.
+"""
 
 
 class Batches:
@@ -91,14 +95,17 @@ def end_of(work: Future[Any]) -> str | None:
     return str(work.exception()) if work.done() else None
 
 
-def looks(sampler: Sampler, life: Liveness, count: int) -> list[int]:
-    """The signs of life after each of some looks, a second apart."""
-    lives = []
-    for _ in range(count):
+def quiet(sampler: Sampler, life: Liveness) -> Callable[[], bool]:
+    """Return a look that tells whether the last `LOOKS` looks, a second apart, saw no sign of life."""
+    lives: list[int] = []
+
+    def look() -> bool:
         sampler.look()
         lives.append(life.lives)
         time.sleep(1.0)
-    return lives
+        return len(lives) > LOOKS and lives[-1] == lives[-1 - LOOKS]
+
+    return look
 
 
 def test_workers_at_work_for_a_table_are_no_sign_of_life_of_a_query_that_hangs(
@@ -114,8 +121,8 @@ def test_workers_at_work_for_a_table_are_no_sign_of_life_of_a_query_that_hangs(
     life = Liveness()
     sampler = Sampler(life)
     sampler.follow(Sampled(batches.query, spark, others=lambda: processes_at_work(str(at_work))))
-    lives = looks(sampler, life, LOOKS)
-    assert lives[-1] == lives[1], lives
+    wait_until(quiet(sampler, life), lambda: end_of(of_table))
+    assert processes_at_work(str(at_work))
     batches.end()
     of_table.result()
 
