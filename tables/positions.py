@@ -1,12 +1,16 @@
-"""Conversions between bitmaps and arrays of positions, at the speed of copying them."""
+"""Record positions as bitmaps, as arrays, and in the stored form that Delta and Iceberg share."""
 
 from __future__ import annotations
 
+import struct
+import zlib
 from array import array
 
 import numpy as np
 import numpy.typing as npt
 from pyroaring import BitMap
+
+from tailbit.tables.storage import Stat, Storage
 
 BitPositions = npt.NDArray[np.uint32]
 """Positions in a bitmap: rows of a row space, or hidden rows of a data file."""
@@ -40,3 +44,46 @@ def bitmap_of(positions: npt.NDArray[np.unsignedinteger] | npt.NDArray[np.signed
     numbers = array("I")
     numbers.frombytes(positions.astype(np.uint32, copy=False).tobytes())
     return BitMap(numbers)
+
+
+PORTABLE_MAGIC = 1681511377
+FRAME = 8
+"""Bytes of a frame around the payload."""
+LARGEST = 1 << 30
+"""Size limit in bytes of a stored vector: twice the bitset that can hide any subset of 2^32 rows."""
+
+
+def read_frame(storage: Storage, path: str, stat: Stat | None, offset: int, size: int) -> bytes:
+    """Read the payload of `size` bytes whose frame begins at `offset`. Cost: one range read.
+
+    Raises:
+        FileNotFoundError: the file is missing.
+        ValueError: the payload is too large, cut, of another length, or its CRC does not fit.
+    """
+    if size > LARGEST:
+        raise ValueError(f"it has {size} bytes, and at most {LARGEST} are read")
+    if stat is None:
+        raise FileNotFoundError("the file is missing")
+    if offset + size + FRAME > stat.size:
+        raise ValueError(f"the file has {stat.size} bytes, the vector ends at {offset + size + FRAME}")
+    frame = storage.read_range(path, offset, size + FRAME)
+    stated, crc = int.from_bytes(frame[:4], "big"), int.from_bytes(frame[-4:], "big")
+    if stated != size:
+        raise ValueError(f"it has {stated} bytes, the log says {size}")
+    if zlib.crc32(frame[4:-4]) != crc:
+        raise ValueError("its bytes do not fit their CRC")
+    return frame[4:-4]
+
+
+def portable(payload: bytes) -> BitMap:
+    """Decode the portable form: int64 count, then per bitmap the high 32 bits and a 32-bit bitmap.
+
+    Raises:
+        ValueError: the payload hides rows beyond 32 bits, or is damaged.
+    """
+    (count,) = struct.unpack_from("<q", payload, 4)
+    if count == 0:
+        return BitMap()
+    if count != 1 or struct.unpack_from("<I", payload, 12) != (0,):
+        raise ValueError("it hides rows beyond 32 bits")
+    return BitMap.deserialize(payload[16:])

@@ -42,9 +42,9 @@ from tailbit.index.predicate.tree import Computed, Leaf, Node
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, numpy_of
 from tailbit.tables.cache import Cache
-from tailbit.tables.file_list import FileList
 from tailbit.tables.model import Column
 from tailbit.tables.positions import BitPositions, positions_in
+from tailbit.tables.snapshot import FileList
 from tailbit.tables.storage import at_once
 
 if TYPE_CHECKING:

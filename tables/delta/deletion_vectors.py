@@ -17,8 +17,8 @@ from pyroaring import BitMap
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import DeletionVectorError, MalformedLogError, StorageError
 from tailbit.tables.delta.paths import decode_path
+from tailbit.tables.positions import PORTABLE_MAGIC, portable, read_frame
 from tailbit.tables.storage import Storage
-from tailbit.tables.vector_frame import PORTABLE_MAGIC, portable, read_frame
 
 FIELDS = ("storageType", "pathOrInlineDv", "offset", "sizeInBytes", "cardinality")
 """The fields of a descriptor in the log, in the order of `DeletionVector`."""

@@ -1,7 +1,4 @@
-"""The live files of a Delta table, with deletion vectors and statistics as a checkpoint stores them.
-
-Statistics stay JSON text; the row counts are extracted by one vectorised pass when they are first needed.
-"""
+"""Live files as columns, from log checkpoints and actions: the newest action of a path counts."""
 
 from __future__ import annotations
 
@@ -11,13 +8,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tailbit.base.errors import LiveTwiceError
 from tailbit.base.once import once
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, arrow_scalar, numpy_of
+from tailbit.tables.delta.actions import LogicalFile, logical_file, path_of
 from tailbit.tables.delta.deletion_vectors import FIELDS, DeletionVector
 from tailbit.tables.delta.statistics import DeltaStatistics, is_readable, num_records
-from tailbit.tables.file_list import FileList, stored_columns, stored_schema
-from tailbit.tables.model import FileSlice
+from tailbit.tables.model import FileSlice, Version
+from tailbit.tables.snapshot import FileList, stored_columns, stored_schema
 
 DV_TYPE = pa.struct(zip(FIELDS, (pa.string(), pa.string(), pa.int32(), pa.int32(), pa.int64()), strict=True))
 STORED = stored_schema(DV_TYPE)
@@ -81,3 +80,33 @@ class DeltaFiles(FileList):
         mask[rest] = True
         filled = pc.replace_with_mask(out.combine_chunks(), arrow_array(mask), arrow_array(slow, pa.int64()))
         return pa.chunked_array([filled])
+
+
+Outcomes = Mapping[LogicalFile, FileSlice | None]
+"""Logical files that some commits name, each with its slice after them; None if the file was removed."""
+
+
+def reconcile(files: DeltaFiles, outcomes: Outcomes, root: str, version: Version) -> DeltaFiles:
+    """Return the live files after commits, from the live files before and what the commits name.
+
+    Cost: as `FileList.overlaid`. `root` and `version` are for errors.
+
+    Raises:
+        LiveTwiceError: a path is live with two deletion vectors, or with one and without.
+    """
+    changes: dict[str, FileSlice | None] = {}
+    for file, slice_ in outcomes.items():
+        if slice_ is None:
+            changes.setdefault(path_of(file), None)
+        elif changes.get(slice_.path) is None:
+            changes[slice_.path] = slice_
+        else:
+            raise LiveTwiceError(path=root, version=version, file=slice_.path)
+    if not len(files):
+        return files.overlaid(changes)
+    places, has_vectors = files.places_of(changes), files.any_hidden
+    for path, (number, is_live) in places.items():
+        hidden = files.hidden(number) if is_live and has_vectors else None
+        if is_live and logical_file(path, hidden) not in outcomes and changes.pop(path) is not None:
+            raise LiveTwiceError(path=root, version=version, file=path)
+    return files.overlaid(changes, places)

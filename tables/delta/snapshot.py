@@ -20,17 +20,10 @@ from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import CommitGapError, MalformedLogError, VersionNotFoundError
 from tailbit.base.lazy import lazy
 from tailbit.tables.arrow import no_rows
-from tailbit.tables.delta.files import STORED, DeltaFiles
-from tailbit.tables.delta.log.actions import Actions, LogicalFile, Metadata, logical_file
-from tailbit.tables.delta.log.commits import DeltaLog
-from tailbit.tables.delta.log.listing import LOG, LogCheckpoint, commit_name
-from tailbit.tables.delta.log.protocol import (
-    MAX_WRITER_VERSION,
-    Protocol,
-    check_configuration,
-    check_protocol,
-)
-from tailbit.tables.delta.reconciliation import Outcomes, reconcile
+from tailbit.tables.delta.actions import Actions, LogicalFile, Metadata, logical_file
+from tailbit.tables.delta.files import STORED, DeltaFiles, Outcomes, reconcile
+from tailbit.tables.delta.log import LOG, DeltaLog, LogCheckpoint, commit_name
+from tailbit.tables.delta.protocol import MAX_WRITER_VERSION, Protocol, check_configuration, check_protocol
 from tailbit.tables.delta.schema import parse_schema
 from tailbit.tables.model import FileSlice, Version
 from tailbit.tables.schema import Schema
@@ -38,9 +31,9 @@ from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.storage import at_once
 
 if TYPE_CHECKING:
-    from tailbit.tables.delta.log import checkpoint as log_checkpoint
+    from tailbit.tables.delta import checkpoint as log_checkpoint
 else:
-    log_checkpoint = lazy("tailbit.tables.delta.log.checkpoint")
+    log_checkpoint = lazy("tailbit.tables.delta.checkpoint")
 
 
 @dataclass(frozen=True)

@@ -1,24 +1,20 @@
-"""A Delta table: head, snapshots, changes, time travel, fingerprints of commits.
-
-A process has one object per table, which caches the last few snapshots and the listing of the log. Threads
-may share the object: each call holds the object's lock while it reads the log.
-"""
+"""The interface `Table`, implemented for Delta: head, snapshots, changes and time travel."""
 
 from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable
+from array import array
+from collections.abc import Callable, Mapping
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 from tailbit.base.dataclass import dataclass
-from tailbit.base.errors import CommitGapError
-from tailbit.base.lazy import lazy
+from tailbit.base.errors import CommitGapError, VersionNotFoundError
 from tailbit.tables.cache import Cache
-from tailbit.tables.delta.log.actions import Metadata
-from tailbit.tables.delta.log.commits import DeltaLog
-from tailbit.tables.delta.log.listing import commit_name
+from tailbit.tables.date_text import show_time
+from tailbit.tables.delta.actions import Actions, LogicalFile, Metadata
+from tailbit.tables.delta.log import LOG, DeltaLog, Listing, commit_name, longs
 from tailbit.tables.delta.snapshot import (
     DeltaSnapshot,
     build_metadata,
@@ -26,16 +22,186 @@ from tailbit.tables.delta.snapshot import (
     extend_snapshot,
     not_found,
 )
-from tailbit.tables.delta.time_travel import Clock, commit_time_or
-from tailbit.tables.delta.words import WORDS
-from tailbit.tables.model import Changes, Fingerprint, Version
+from tailbit.tables.model import Changes, CommitInfo, FileSlice, Fingerprint, SliceChange, Version
 from tailbit.tables.storage import Stat, Storage
-from tailbit.tables.table import Table
+from tailbit.tables.table import FormatWords, Table
 
-if TYPE_CHECKING:
-    from tailbit.tables.delta import changes
-else:
-    changes = lazy("tailbit.tables.delta.changes")
+WORDS = FormatWords(
+    kind="Delta table",
+    log=LOG,
+    cleaner="VACUUM",
+    remedies={
+        "DataFileError": (
+            "Restore the file, or take it out of the table (FSCK REPAIR TABLE, or RESTORE to before it)."
+        ),
+        "LegacyCalendarError": (
+            "Rewrite the file with a current Spark (REORG TABLE ... APPLY (PURGE)), or leave the column out."
+        ),
+    },
+)
+
+
+@dataclass
+class Clock:
+    """The commit times of one log. Only the times of new commits are computed; the others are kept."""
+
+    log: DeltaLog
+    _of: Listing | None = field(default=None, repr=False)
+    _last: Version = -1
+    _times: array[int] = field(default_factory=longs, repr=False)
+    """Raised times of the commits up to `_last`, in version order, in ms since 1970, int64."""
+
+    def timestamp(self, version: Version) -> int:
+        """Return the time of a commit in ms since 1970.
+
+        Raises:
+            CommitGapError: the commit is not in the log.
+        """
+        stamp = self.log.in_commit_timestamp(version)
+        return stamp if stamp is not None else self.file_time(version)
+
+    def file_time(self, version: Version) -> int:
+        """Return the modification time of a commit's file in ms since 1970, raised above all earlier times.
+
+        Raises:
+            CommitGapError: the commit is not in the log.
+        """
+        if version not in self.log.listing.commits:
+            self.log.head()
+        self._extend()
+        at = self.log.listing.commits.place(version)
+        if at is None:
+            raise self.log.gap(version)
+        return self._times[at]
+
+    def _extend(self) -> None:
+        """Add the times of newly listed commits; each time is at least 1 ms after the time before."""
+        listing = self.log.listing
+        commits, known = listing.commits, len(self._times)
+        if self._of is not listing or (known and commits.versions[known - 1] != self._last):
+            self._of, self._times, known = listing, longs(), 0
+        for written in commits.times[known:]:
+            self._times.append(max(written, self._times[-1] + 1) if self._times else written)
+        self._last = commits.latest
+
+    def version_at(self, timestamp_ms: int, configuration: Mapping[str, str | None]) -> Version:
+        """Return the newest version committed at or before a time.
+
+        `configuration` holds the table properties of the head. Cost: a bisection; with in-commit timestamps,
+        each step reads one commit.
+
+        Raises:
+            VersionNotFoundError: the time is before the first readable commit or after the last.
+        """
+        head = self.log.head()
+        earliest = self.log.listing.earliest
+        oldest = next(iter(self.log.listing.commits.versions), head)
+        first = max(head if earliest is None else earliest, oldest)
+        first, last, stamped = self._window(timestamp_ms, configuration, first, head)
+        time_of = self.timestamp if stamped else self.file_time
+        if last == head and timestamp_ms > time_of(head):
+            raise self._outside(timestamp_ms, "it is after the last commit", first, head)
+        if timestamp_ms < time_of(first):
+            raise self._outside(timestamp_ms, "it is before the first readable commit", first, head)
+        while first < last:
+            middle = (first + last + 1) // 2
+            if time_of(middle) <= timestamp_ms:
+                first = middle
+            else:
+                last = middle - 1
+        return first
+
+    def _window(
+        self, timestamp_ms: int, configuration: Mapping[str, str | None], first: Version, last: Version
+    ) -> tuple[Version, Version, bool]:
+        """Return the versions to search, and whether to search by in-commit timestamps.
+
+        In-commit timestamps are never compared with file times, and count only while the head's properties
+        enable them: the timestamps of an earlier period, since disabled, do not count.
+        """
+        if not _are_stamped(configuration):
+            return first, last, False
+        since = configuration.get("delta.inCommitTimestampEnablementVersion") or ""
+        at = configuration.get("delta.inCommitTimestampEnablementTimestamp") or ""
+        if not since.isdigit() or not at.lstrip("-").isdigit() or not first < int(since) <= last:
+            return first, last, True
+        if timestamp_ms >= int(at):
+            return int(since), last, True
+        return first, int(since) - 1, False
+
+    def _outside(self, timestamp_ms: int, reason: str, first: Version, last: Version) -> VersionNotFoundError:
+        return VersionNotFoundError(
+            version=f"at {show_time(timestamp_ms)}",
+            path=self.log.storage.root,
+            reason=reason,
+            earliest=f"{first}, {show_time(self.timestamp(first))},",
+            latest=f"{last}, {show_time(self.timestamp(last))}",
+        )
+
+
+def _are_stamped(configuration: Mapping[str, str | None]) -> bool:
+    return (configuration.get("delta.enableInCommitTimestamps") or "").lower() == "true"
+
+
+def commit_time_or(
+    clock: Clock, version: Version, configuration: Mapping[str, str | None], default: int
+) -> int:
+    """Return the time of a commit, or `default` if only a checkpoint of that version is left.
+
+    `configuration` holds the table properties of the version: a commit is read only if the table records
+    in-commit timestamps.
+    """
+    try:
+        return clock.timestamp(version) if _are_stamped(configuration) else clock.file_time(version)
+    except CommitGapError:
+        return default
+
+
+def read_changes(clock: Clock, first: Version, last: Version) -> Changes:
+    """Return the net effect of the commits `first` to `last` per path; the clock carries the log to read.
+
+    The `old` slice of a change comes from the first remove action of its path, and is live before the range
+    unless a writer removed what was not live; its statistics are absent. A change is not `settled` if the
+    commits add its path with two deletion vectors and remove neither.
+
+    Raises:
+        CommitGapError: a commit of the range is missing.
+        MalformedLogError: a commit of the range cannot be parsed.
+        UnsupportedFeatureError: a commit of the range demands a feature that this reader does not support.
+    """
+    outcomes: dict[LogicalFile, FileSlice | None] = {}
+    old: dict[str, FileSlice | None] = {}
+    infos = []
+    schema_changed = False
+    commits = clock.log.commits(first, last)
+    for version, actions in zip(range(first, last + 1), commits, strict=True):
+        outcomes.update(actions.outcome())
+        for slice_ in actions.removes.values():
+            old.setdefault(slice_.path, slice_)
+        for slice_ in actions.adds.values():
+            old.setdefault(slice_.path, None)
+        schema_changed |= actions.metadata is not None
+        infos.append(_info(version, clock.timestamp(version), actions))
+    new: dict[str, FileSlice] = {}
+    unsettled = set()
+    for live in outcomes.values():
+        if live is not None and new.setdefault(live.path, live) is not live:
+            unsettled.add(live.path)
+    slices = (SliceChange(path, old[path], new.get(path), path not in unsettled) for path in sorted(old))
+    return Changes(first, last, tuple(slices), tuple(infos), schema_changed)
+
+
+def _info(version: Version, timestamp_ms: int, actions: Actions) -> CommitInfo:
+    return CommitInfo(
+        version=version,
+        timestamp_ms=timestamp_ms,
+        operation=actions.operation,
+        files_added=len(actions.adds),
+        files_removed=len(actions.removes),
+        bytes_added=sum(a.size for a in actions.adds.values()),
+        blank=actions.blank,
+    )
+
 
 _KEPT_SNAPSHOTS = 4
 _KEPT_IDS = 128
@@ -176,7 +342,7 @@ class DeltaTable(Table):
 
         Cost: the bytes of the commits, whatever the size of the table.
         """
-        return changes.read_changes(self._clock, first, last)
+        return read_changes(self._clock, first, last)
 
     @_alone
     def commit_timestamp(self, version: Version) -> int:

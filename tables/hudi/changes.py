@@ -11,7 +11,7 @@ from dataclasses import field, replace
 from functools import cached_property
 
 from tailbit.base.dataclass import dataclass
-from tailbit.tables.hudi.commits import Commit
+from tailbit.tables.hudi.files import Commit
 from tailbit.tables.hudi.groups import FileGroup, LogFile, requested_of
 from tailbit.tables.hudi.log_files.blocks import look_ahead
 from tailbit.tables.hudi.snapshot import (

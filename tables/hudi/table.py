@@ -25,15 +25,21 @@ from tailbit.base.errors import (
 from tailbit.tables.cache import Cache
 from tailbit.tables.date_text import show_time
 from tailbit.tables.hudi.changes import Folds
-from tailbit.tables.hudi.cleaned import earliest_readable, is_saved
 from tailbit.tables.hudi.files import HudiFiles, ListedFiles, list_files
 from tailbit.tables.hudi.gate import check_readable
 from tailbit.tables.hudi.groups import group_named, log_file, requested_of
-from tailbit.tables.hudi.log.instants import DELETIONS
-from tailbit.tables.hudi.log.properties import NEWEST
-from tailbit.tables.hudi.log.timeline import Timeline, TimelineReader
+from tailbit.tables.hudi.instants import DELETIONS
+from tailbit.tables.hudi.properties import NEWEST
+from tailbit.tables.hudi.retention import (
+    digest_of,
+    earliest_readable,
+    is_saved,
+    is_taken_back,
+    lineage,
+    why_missing,
+)
 from tailbit.tables.hudi.snapshot import HudiSnapshot, build_snapshot
-from tailbit.tables.hudi.undone import digest_of, is_taken_back, lineage, why_missing
+from tailbit.tables.hudi.timeline import Timeline, TimelineReader
 from tailbit.tables.hudi.versions import Versions
 from tailbit.tables.hudi.words import LOG, WORDS
 from tailbit.tables.model import Changes, FileSlice, Fingerprint, Version

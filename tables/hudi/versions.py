@@ -17,8 +17,8 @@ from dataclasses import field
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import VersionNotFoundError
 from tailbit.tables.hudi.groups import LogFile
-from tailbit.tables.hudi.log.instants import CHANGES, Instant
-from tailbit.tables.hudi.log.timeline import Timeline
+from tailbit.tables.hudi.instants import CHANGES, Instant
+from tailbit.tables.hudi.timeline import Timeline
 from tailbit.tables.model import Version
 
 WRITES = frozenset(("commit", "deltacommit", "replacecommit"))

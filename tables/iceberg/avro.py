@@ -1,12 +1,10 @@
-"""Avro files of Iceberg's metadata, as columns by field id: writers name some fields differently.
-
-Maps by number are stored as arrays of records with fields `key` and `value`. Source: Iceberg specification,
-Appendix A, Avro.
-"""
+"""The records of manifests by field id, and single values as Iceberg stores them."""
 
 from __future__ import annotations
 
 import io
+import struct
+import sys
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, time, timezone
 from decimal import Decimal
@@ -14,13 +12,102 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 from uuid import UUID
 
+import numpy as np
+import numpy.typing as npt
 import orjson
 import pyarrow as pa
 
 from tailbit.base.errors import MalformedLogError
 from tailbit.tables import compute as pc
-from tailbit.tables.iceberg.by_polars import read_avro
-from tailbit.tables.iceberg.values import encoded
+from tailbit.tables.arrow import in_one
+from tailbit.tables.model import DataType
+
+_TIMES = ("timestamp", "timestamp_ntz")
+_WHOLE = ("integer", "long", "date", *_TIMES)
+_DAY_US = 86_400_000_000
+
+
+def encoded(value: Any) -> bytes | None:
+    """Return a value of a partition in one form for all types it may have been promoted from.
+
+    Numbers have eight bytes, so a tuple is the same in manifests of before and after a promotion; dates, as
+    bytes of their own, have four.
+    """
+    if value is None or isinstance(value, bytes):
+        return value
+    if isinstance(value, bool):
+        return b"\x01" if value else b"\x00"
+    if isinstance(value, int):
+        return struct.pack("<q", value)
+    return struct.pack("<d", value) if isinstance(value, float) else str(value).encode()
+
+
+def decoded(type_: DataType, data: bytes) -> Any:
+    r"""Return the canonical value of stored bytes, as `FileBounds` holds it; None if it cannot be told.
+
+    The bytes may be of a narrower type, which the column had when they were written.
+
+    >>> decoded(DataType("long"), b"\x02\x00\x00\x00")
+    2
+    """
+    name = type_.name
+    if name in _WHOLE:
+        number = int.from_bytes(data, "little", signed=True) if len(data) in (4, 8) else None
+        # A time of four bytes is a date, which the column held before it was promoted.
+        return number * _DAY_US if number is not None and len(data) == 4 and name in _TIMES else number
+    if name in ("float", "double"):
+        if len(data) not in (4, 8):
+            return None
+        (value,) = struct.unpack("<f" if len(data) == 4 else "<d", data)
+        return None if value != value else value
+    if name == "decimal":
+        unscaled = int.from_bytes(data, "big", signed=True)
+        return Decimal(f"{unscaled}E{-type_.scale}") if 0 < len(data) <= 16 else None
+    if name == "boolean":
+        return data != b"\x00" if len(data) == 1 else None
+    if name == "string":
+        try:
+            return data.decode()
+        except UnicodeDecodeError:
+            return None
+    return None
+
+
+_ROW = "row"
+
+
+def is_loaded() -> bool:
+    """Return whether this process has imported polars, which takes as long as dozens of manifests."""
+    return "polars" in sys.modules
+
+
+def read_avro(data: bytes) -> pa.StructArray | None:
+    """Return the records of an Avro file as one struct array; None if polars cannot decode them."""
+    import polars as pl
+
+    try:
+        table = pl.read_avro(io.BytesIO(data)).to_arrow(compat_level=pl.CompatLevel.oldest())
+    except pl.exceptions.PolarsError:
+        return None
+    except BaseException as panic:
+        if type(panic).__name__ != "PanicException":
+            raise
+        return None
+    return pa.StructArray.from_arrays([in_one(column) for column in table.columns], fields=list(table.schema))
+
+
+def rows_equal(rows: pa.Table, others: pa.Table) -> npt.NDArray[np.uint32]:
+    """Return the numbers of the rows that `others` holds too; both have the same columns.
+
+    NULL equals NULL. Floats are no columns here: which of them are equal is the caller's to say.
+    """
+    import polars as pl
+
+    numbered = rows.append_column(_ROW, pa.array(np.arange(rows.num_rows, dtype=np.uint32)))
+    rows_frame, others_frame = (pl.DataFrame(pl.from_arrow(table)) for table in (numbered, others))
+    same = rows_frame.join(others_frame.unique(), on=rows.column_names, how="semi", nulls_equal=True)
+    return np.asarray(same[_ROW].to_numpy(), dtype=np.uint32)
+
 
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - times without zone are counted from here too
 Fields = Mapping[int, Mapping[str, Any]]

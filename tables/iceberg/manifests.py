@@ -18,10 +18,8 @@ from tailbit.tables import compute as pc
 from tailbit.tables.ahead import in_order
 from tailbit.tables.arrow import arrow_array, arrow_scalar, numpy_of
 from tailbit.tables.cache import Cache, share
-from tailbit.tables.iceberg.avro import Records, read_records
-from tailbit.tables.iceberg.by_polars import is_loaded
-from tailbit.tables.iceberg.metadata import PartitionField, SnapshotEntry, TableMetadata
-from tailbit.tables.iceberg.paths import Location
+from tailbit.tables.iceberg.avro import Records, is_loaded, read_records
+from tailbit.tables.iceberg.metadata import Location, PartitionField, SnapshotEntry, TableMetadata
 from tailbit.tables.storage import Storage, at_once
 
 DATA, POSITIONS, EQUALITY = 0, 1, 2

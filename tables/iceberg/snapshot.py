@@ -1,26 +1,83 @@
-"""The snapshot of an Iceberg table at a version, from the manifests of its manifest list."""
+"""The live files at a version, and the difference of two snapshots."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import MalformedLogError, UnsupportedFeatureError
 from tailbit.tables import compute as pc
-from tailbit.tables.arrow import arrow_scalar
-from tailbit.tables.iceberg.deletes import Deletes
-from tailbit.tables.iceberg.files import IcebergFiles
-from tailbit.tables.iceberg.manifests import ENTRIES, Manifest, entries_of, manifests_of
+from tailbit.tables.arrow import arrow_array, arrow_scalar
+from tailbit.tables.iceberg.deletes import FIELDS, DeletedRows, Deletes
+from tailbit.tables.iceberg.manifests import ENTRIES, STATS, Manifest, entries_of, manifests_of
 from tailbit.tables.iceberg.metadata import SnapshotEntry, TableMetadata
 from tailbit.tables.iceberg.schema import SchemaReader, parse_schema
+from tailbit.tables.iceberg.statistics import IcebergStatistics
 from tailbit.tables.iceberg.versions import Versions
-from tailbit.tables.model import FileSlice, Version
-from tailbit.tables.snapshot import Snapshot
+from tailbit.tables.model import Changes, CommitInfo, FileSlice, SliceChange, Version
+from tailbit.tables.snapshot import FileList, Snapshot, stored_schema
 from tailbit.tables.storage import Storage
+
+_BASE = stored_schema(pa.struct([(name, pa.string()) for name in FIELDS]))
+STORED = _BASE.set(_BASE.get_field_index("stats"), pa.field("stats", STATS))
+
+
+class IcebergFiles(FileList):
+    """The live data files of a snapshot: columns of schema STORED."""
+
+    @classmethod
+    def stored(cls, slices: Sequence[FileSlice]) -> pa.Table:
+        """Return slices as a table of schema STORED, in the order given."""
+        columns: list[Sequence[Any]] = [
+            [slice_.path for slice_ in slices],
+            [slice_.size for slice_ in slices],
+            [slice_.mtime for slice_ in slices],
+            [slice_.rows for slice_ in slices],
+            [list(slice_.partition.items()) for slice_ in slices],
+            [s.hidden.stored if isinstance(s.hidden, DeletedRows) else None for s in slices],
+            [s.stats.stats if isinstance(s.stats, IcebergStatistics) else None for s in slices],
+            [None] * len(slices),
+        ]
+        arrays = [pa.array(values, field.type) for values, field in zip(columns, STORED, strict=True)]
+        return pa.Table.from_arrays(arrays, schema=STORED)
+
+    @classmethod
+    def of_entries(cls, entries: pa.Table, hidden: pa.Array, file: str) -> IcebergFiles:
+        """Return the list of the data files of some entries; `hidden`: the stored deletes of each.
+
+        Raises:
+            MalformedLogError: a path occurs twice.
+        """
+        count = entries.num_rows
+        empty = pa.array([[]], STORED.field("partition").type)
+        arrays = {
+            "path": entries["path"],
+            "size": entries["size"],
+            "mtime": pa.repeat(pa.scalar(0, pa.int64()), count),
+            "counted": entries["rows"],
+            "partition": pc.take(empty, pa.repeat(pa.scalar(0, pa.int64()), count)),
+            "hidden": hidden,
+            "stats": pa.nulls(count, STATS),
+            "origin": arrow_array(np.arange(count)),
+        }
+        stored = pa.table([arrays[field.name] for field in STORED], schema=STORED)
+        # Statistics are most of the bytes, and a question that needs none must not sort them.
+        return cls.sorted(stored, file, lambda: entries["stats"])
+
+    def _hidden_ids(self, stored: pa.ChunkedArray) -> pa.ChunkedArray:
+        return pc.struct_field(stored, [FIELDS.index("id")])
+
+    def _hidden(self, stored: Any) -> DeletedRows | None:
+        return None if stored is None else DeletedRows(**stored)
+
+    def _statistics(self, text: Any) -> IcebergStatistics | None:
+        return None if text is None else IcebergStatistics(text)
+
 
 _MOST_EXTENDED = 64
 """Most manifests in which a snapshot differs from the one that it is made from."""
@@ -136,3 +193,69 @@ def _check_data(data: pa.Table, root: str, snapshot: object) -> None:
                 feature=f"data files in {str(format_).upper()} ({named})",
                 hint="Rewrite them as Parquet: write.format.default = parquet, CALL rewrite_data_files.",
             )
+
+
+_FEW = 100
+
+
+def changes_between(
+    before: IcebergSnapshot,
+    after: IcebergSnapshot,
+    range_: tuple[Version, Version],
+    commits: Sequence[CommitInfo],
+    paths_of: Callable[[Collection[Manifest]], Sequence[str]],
+) -> Changes:
+    """Return the net effect of the commits after `before` up to `after`.
+
+    `paths_of`: returns the paths in manifests. Cost: that of the manifests that differ; where manifests of
+    deletes differ, or many of them, a pass over both lists.
+    """
+    different = before.manifests ^ after.manifests
+    if len(different) <= _FEW and not any(manifest.has_deletes for manifest in different):
+        paths = {path for path in paths_of(different) if _differs(before.files, after.files, path)}
+    else:
+        paths = _different(before, after)
+    slices = tuple(SliceChange(path, before.files.get(path), after.files.get(path)) for path in sorted(paths))
+    return Changes(*range_, slices, tuple(commits), before.schema_id != after.schema_id)
+
+
+def _differs(old: FileList, new: FileList, path: str) -> bool:
+    """Return whether a path came or went; with the same deletes, it hides the same rows otherwise."""
+    return (old.get(path) is None) != (new.get(path) is None)
+
+
+def _different(before: IcebergSnapshot, after: IcebergSnapshot) -> set[str]:
+    """Return the paths that came or went, or of which other rows are hidden."""
+    old, new = (_rows(snapshot) for snapshot in (before, after))
+    return {*_without(new, old)["path"].to_pylist(), *_without(old, new)["path"].to_pylist()}
+
+
+def _rows(snapshot: IcebergSnapshot) -> pa.Table:
+    """Return paths, and paths with the identity of the hidden rows."""
+    paths = snapshot.files.core["path"]
+    whole = pc.binary_join_element_wise(paths, snapshot.files.hidden_ids, pa.scalar("\0"))
+    return pa.table({"path": paths, "whole": whole})
+
+
+def _without(rows: pa.Table, others: pa.Table) -> pa.Table:
+    is_in_both = pc.is_in(
+        rows["whole"], value_set=pa.concat_arrays(others["whole"].chunks or [pa.nulls(0, pa.string())])
+    )
+    return pc.filter(rows, pc.invert(is_in_both))
+
+
+def commit_info(version: Version, time_ms: int, entry: SnapshotEntry) -> CommitInfo:
+    """Return the numbers of a commit from the summary of its snapshot, which may lack any of them."""
+
+    def number(name: str) -> int:
+        text = entry.summary.get(name, "")
+        return int(text) if text.isdecimal() else 0
+
+    return CommitInfo(
+        version,
+        time_ms,
+        entry.summary.get("operation", ""),
+        number("added-data-files"),
+        number("deleted-data-files"),
+        number("added-files-size"),
+    )

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from tailbit.base.dataclass import dataclass
 from tailbit.tables.date_text import DAY_US
-from tailbit.tables.iceberg.values import decoded
+from tailbit.tables.iceberg.avro import decoded
 from tailbit.tables.model import Column, DataType, FileBounds
 
 _TRUNCATE = re.compile(r"truncate\[(\d+)\]")

@@ -17,9 +17,14 @@ from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import CommitGapError, MalformedLogError, VersionNotFoundError
 from tailbit.tables.cache import Cache
 from tailbit.tables.date_text import show_time
-from tailbit.tables.iceberg.changes import changes_between, commit_info
-from tailbit.tables.iceberg.pointer import Pointer
-from tailbit.tables.iceberg.snapshot import IcebergSnapshot, build_snapshot, paths_in
+from tailbit.tables.iceberg.metadata import Pointer
+from tailbit.tables.iceberg.snapshot import (
+    IcebergSnapshot,
+    build_snapshot,
+    changes_between,
+    commit_info,
+    paths_in,
+)
 from tailbit.tables.iceberg.versions import EMPTY, Versions
 from tailbit.tables.iceberg.words import WORDS
 from tailbit.tables.model import Changes, CommitInfo, FileSlice, Fingerprint, Version

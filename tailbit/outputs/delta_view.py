@@ -14,8 +14,7 @@ from dataclasses import replace
 
 from tailbit.base.errors import DataFileError, UsageError, ViewExistsError
 from tailbit.index.query.selection import Selection
-from tailbit.tables.delta.view import ShownFile, view_log
-from tailbit.tables.delta.view_schema import view_table
+from tailbit.tables.delta.view import ShownFile, view_log, view_table
 from tailbit.tables.storage import Storage, open_storage
 
 FIRST_COMMIT = f"_delta_log/{0:020d}.json"

@@ -21,8 +21,8 @@ from support.profiles import FACTOR
 from support.waiting import HANG_S
 from tailbit.errors import TailbitError
 from tailbit.tables import open_table
-from tailbit.tables.delta.log.checkpoint import read_checkpoint
-from tailbit.tables.delta.log.listing import LOG, LogCheckpoint
+from tailbit.tables.delta.checkpoint import read_checkpoint
+from tailbit.tables.delta.log import LOG, LogCheckpoint
 from tailbit.tables.partition_values import partition_array
 
 NAMES = (

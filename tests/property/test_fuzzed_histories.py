@@ -24,7 +24,7 @@ from support.fuzzer.run import Run, fuzz, run_history
 from support.predicates import Predicate
 from support.profiles import seeds
 from support.tables import tamper
-from tailbit.tables.hudi.log_files.hidden import MergedRows
+from tailbit.tables.hudi.log_files.slices import MergedRows
 
 pytestmark = pytest.mark.usefixtures("outside_allowed")
 

@@ -11,9 +11,9 @@ import pytest
 from support.fuzzer.hudi_merged import MergedHistory
 from support.fuzzer.model import path_of
 from tailbit.tables.hudi.log_files.blocks import Header, list_blocks
-from tailbit.tables.hudi.log_files.hidden import MergedRows, merged_rows
 from tailbit.tables.hudi.log_files.merge import Merged, Merging, merge
 from tailbit.tables.hudi.log_files.plan import MergePlan
+from tailbit.tables.hudi.log_files.slices import MergedRows, merged_rows
 from tailbit.tables.hudi.table import HudiTable
 from tailbit.tables.open import open_source, open_table
 from tailbit.tables.snapshot import Snapshot

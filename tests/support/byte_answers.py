@@ -9,11 +9,11 @@ from typing import Any
 
 from pyroaring import BitMap, BitMap64
 
+from tailbit.tables.delta.checkpoint import CheckpointState
 from tailbit.tables.delta.deletion_vectors import DeletionVector
-from tailbit.tables.delta.log.checkpoint import CheckpointState
 from tailbit.tables.delta.paths import file_path
 from tailbit.tables.model import FileSlice
-from tailbit.tables.vector_frame import PORTABLE_MAGIC
+from tailbit.tables.positions import PORTABLE_MAGIC
 
 
 def json_actions(data: bytes) -> Iterator[tuple[str, Any]]:

@@ -35,10 +35,10 @@ from support.byte_targets_hudi import (
 from support.vectors import encode_z85
 from tailbit.errors import TailbitError
 from tailbit.tables import open_table
+from tailbit.tables.delta.actions import parse_actions
+from tailbit.tables.delta.checkpoint import CheckpointState, read_checkpoint
 from tailbit.tables.delta.deletion_vectors import DeletionVector
-from tailbit.tables.delta.log.actions import parse_actions
-from tailbit.tables.delta.log.checkpoint import CheckpointState, read_checkpoint
-from tailbit.tables.delta.log.listing import LOG, LogCheckpoint
+from tailbit.tables.delta.log import LOG, LogCheckpoint
 from tailbit.tables.delta.schema import parse_schema
 from tailbit.tables.delta.statistics import DeltaStatistics
 from tailbit.tables.model import Column, DataType

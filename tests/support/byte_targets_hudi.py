@@ -23,16 +23,14 @@ import pyarrow.parquet as pq
 from support.byte_edits import edited
 from support.hudi import PACKED
 from support.hudi_logs import avro_block, log_block
-from tailbit.tables.hudi.commits import read_commit
-from tailbit.tables.hudi.log.archive import list_archive
-from tailbit.tables.hudi.log.history import list_history
-from tailbit.tables.hudi.log.instants import list_active
-from tailbit.tables.hudi.log.properties import FILE, parse_properties, read_properties
-from tailbit.tables.hudi.log.timeline import TimelineReader
+from tailbit.tables.hudi.archive import list_archive, list_history
+from tailbit.tables.hudi.files import read_commit
+from tailbit.tables.hudi.instants import list_active
 from tailbit.tables.hudi.log_files.blocks import BlockType, LogBlock, list_blocks, read_span
-from tailbit.tables.hudi.log_files.by_polars import is_plain
-from tailbit.tables.hudi.log_files.deletes import read_deletions
-from tailbit.tables.hudi.log_files.records import read_pieces, schema_of
+from tailbit.tables.hudi.log_files.keys import read_deletions
+from tailbit.tables.hudi.log_files.records import is_plain, read_pieces, schema_of
+from tailbit.tables.hudi.properties import FILE, parse_properties, read_properties
+from tailbit.tables.hudi.timeline import TimelineReader
 from tailbit.tables.storage import Entry, LocalStorage
 
 TEXTS = ("string", "long", "int", "boolean")

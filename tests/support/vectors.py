@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pyroaring import BitMap, BitMap64
 
 from tailbit.tables.delta.deletion_vectors import NATIVE_MAGIC, Z85
-from tailbit.tables.vector_frame import PORTABLE_MAGIC
+from tailbit.tables.positions import PORTABLE_MAGIC
 
 
 def encode_z85(data: bytes) -> str:

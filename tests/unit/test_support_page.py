@@ -9,7 +9,7 @@ from pathlib import Path
 
 from support.waiting import HANG_S
 from tailbit.index.keys import KEY_TYPES
-from tailbit.tables.delta.log.protocol import READ_ELSEWHERE, READABLE
+from tailbit.tables.delta.protocol import READ_ELSEWHERE, READABLE
 from tailbit.tables.hudi.gate import READ
 
 UNTRIED = {"geospatial", "variantShredding", "redirectReaderWriter", "redirectWriterOnly", "catalogOwned"}

@@ -1,4 +1,4 @@
-"""The parts of a row that merging needs: its key, its ordering value, and whether it is a deletion."""
+"""What merging needs of a row or of a delete block: key, ordering value, deletion."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import DataFileError, LogBlockError, UnsupportedFeatureError
 from tailbit.tables import compute as pc
-from tailbit.tables.hudi.log_files.blocks import LogBlock
+from tailbit.tables.hudi.log_files.blocks import LogBlock, read_span
 from tailbit.tables.hudi.log_files.plan import MergeRule
+from tailbit.tables.hudi.log_files.records import refused_block
 from tailbit.tables.hudi.schema import META
 from tailbit.tables.parquet.file import ParquetFile
 from tailbit.tables.storage import Storage
@@ -21,7 +23,7 @@ from tailbit.tables.storage import Storage
 KEY, MARK, OPERATION = META[2], "_hoodie_is_deleted", "_hoodie_operation"
 DELETING = ("D", "-U")
 """The values of `_hoodie_operation` in rows that delete: a deletion, and the row before an update."""
-_WHOLE, _DOUBLE = struct.Struct(">q"), struct.Struct(">d")
+_LONG_BITS, _DOUBLE_BITS = struct.Struct(">q"), struct.Struct(">d")
 _NOT_A_NUMBER = 0x7FF8 << 48
 _LARGEST = (1 << 63) - 1
 _HINT = "Copy the rows into a COPY_ON_WRITE table, where no reader merges."
@@ -33,7 +35,7 @@ class FloatOrder(int):
     @classmethod
     def of(cls, value: float) -> FloatOrder:
         """Return the integer of a number."""
-        bits: int = _NOT_A_NUMBER if value != value else _WHOLE.unpack(_DOUBLE.pack(value))[0]
+        bits: int = _NOT_A_NUMBER if value != value else _LONG_BITS.unpack(_DOUBLE_BITS.pack(value))[0]
         return cls(bits if bits >= 0 else bits ^ _LARGEST)
 
 
@@ -212,3 +214,140 @@ def find_keys(file: ParquetFile, wanted: pa.Array, path: str) -> Iterator[tuple[
         places = pc.indices_nonzero(pc.is_in(keys, value_set=wanted))
         yield from zip(keys.take(places).to_pylist(), (start + at for at in places.to_pylist()), strict=True)
         start += len(keys)
+
+
+_HEAD = struct.Struct(">ii")
+_VERSION = 3
+_NONE, _TRUTH, _INT, _LONG, _FLOAT, _DOUBLE, _TEXT, _DECIMAL, _MOMENT, _SEVERAL = (
+    0,
+    1,
+    2,
+    3,
+    4,
+    5,
+    7,
+    9,
+    11,
+    12,
+)
+"""Branches of the union of the ordering value: no value, a record with one value, or several values."""
+_FLOATS = {_FLOAT: struct.Struct("<f"), _DOUBLE: struct.Struct("<d")}
+_DIGITS = 15
+"""Digits after the point of every decimal in a delete block."""
+
+
+class Deletion(NamedTuple):
+    """A deleted key. `ordering`: None if only the order in the log decides whether the deletion wins."""
+
+    key: str
+    ordering: Ordering | None
+
+
+def read_deletions(storage: Storage, path: str, block: LogBlock) -> list[Deletion]:
+    """Return the deletions of a delete block in their order.
+
+    Raises:
+        FileNotFoundError: the log file is gone.
+        LogBlockError: the content is damaged.
+        UnsupportedFeatureError: the block is in a form of older releases, or orders by a type whose order is
+            not proven.
+    """
+    content = read_span(storage, path, block.content, block.offset)
+    try:
+        version, length = _HEAD.unpack_from(content)
+        if version != _VERSION:
+            raise refused_block(storage, block, f"delete blocks of version {version}")
+        if length != len(content) - _HEAD.size:
+            raise ValueError(f"it should have {length} bytes")
+        return _Reader(storage, block, content, _HEAD.size).deletions()
+    except (ValueError, struct.error, IndexError) as wrong:
+        reason = f"its content cannot be decoded: {wrong!r}"
+        raise LogBlockError(file=path, offset=block.offset, reason=reason) from wrong
+
+
+@dataclass
+class _Reader:
+    """A reader of the records of a delete block, at byte `at` of its content."""
+
+    storage: Storage
+    block: LogBlock
+    content: bytes
+    at: int
+
+    def deletions(self) -> list[Deletion]:
+        out: list[Deletion] = []
+        while count := self._long():
+            if count < 0:
+                count, _ = -count, self._long()
+            if count > len(self.content):
+                raise ValueError(f"{count} records cannot be there")
+            out += [self._deletion() for _ in range(count)]
+        if self.at != len(self.content):
+            raise ValueError("bytes follow the last record")
+        return out
+
+    def _deletion(self) -> Deletion:
+        key, _ = self._text(), self._text()
+        if key is None:
+            raise ValueError("a deletion has no key")
+        return Deletion(key, self._ordering())
+
+    def _ordering(self) -> Ordering | None:
+        """Return an ordering value; None if there is none, or if it is the int 0, as in Hudi."""
+        branch = self._long()
+        if branch == _NONE:
+            return None
+        if branch == _SEVERAL:
+            return self._several()
+        value = self._value(branch)
+        return None if branch == _INT and value == 0 else value
+
+    def _several(self) -> tuple[OneOrdering, ...]:
+        """Return the ordering values of several columns."""
+        values: list[OneOrdering] = []
+        count = self._long() and self._long()
+        while count:
+            if not 0 < count <= len(self.content):
+                raise ValueError(f"{count} ordering values cannot be there")
+            values += [self._value(self._long()) for _ in range(count)]
+            count = self._long()
+        if not any(values):
+            raise refused_block(self.storage, self.block, "deletions whose ordering values are all 0")
+        return tuple(values)
+
+    def _value(self, branch: int) -> OneOrdering:
+        if branch in (_INT, _LONG, _MOMENT):
+            return self._long()
+        if branch == _TRUTH:
+            return Truth(self._bytes(1) != b"\0")
+        if branch in _FLOATS:
+            form = _FLOATS[branch]
+            (number,) = form.unpack(self._bytes(form.size))
+            return FloatOrder.of(number)
+        if branch == _TEXT:
+            return self._bytes(self._long()).decode()
+        if branch == _DECIMAL:
+            return Decimal(f"{int.from_bytes(self._bytes(self._long()), 'big', signed=True)}E-{_DIGITS}")
+        raise refused_block(self.storage, self.block, f"deletions with ordering values of kind {branch}")
+
+    def _text(self) -> str | None:
+        return self._bytes(self._long()).decode() if self._long() else None
+
+    def _bytes(self, length: int) -> bytes:
+        if not 0 <= length <= len(self.content) - self.at:
+            raise ValueError(f"a value of {length} bytes goes beyond the end")
+        self.at += length
+        return self.content[self.at - length : self.at]
+
+    def _long(self) -> int:
+        """Return an integer in Avro's encoding."""
+        number, shift = 0, 0
+        while True:
+            byte = self.content[self.at]
+            self.at += 1
+            number |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return (number >> 1) ^ -(number & 1)
+            shift += 7
+            if shift > 63:
+                raise ValueError("a number has more than 64 bits")

@@ -25,8 +25,6 @@ from tailbit.base.errors import LogBlockError, UnsupportedFeatureError
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.hudi.groups import requested_of
 from tailbit.tables.hudi.log_files.blocks import Header, LogBlock, read_span
-from tailbit.tables.hudi.log_files.contents import block_of, block_parquet
-from tailbit.tables.hudi.log_files.deletes import read_deletions
 from tailbit.tables.hudi.log_files.keys import (
     Missing,
     Ordering,
@@ -34,11 +32,13 @@ from tailbit.tables.hudi.log_files.keys import (
     find_keys,
     is_less,
     orderings,
+    read_deletions,
     records_of,
     stored_of,
     unproven,
 )
 from tailbit.tables.hudi.log_files.plan import MergePlan
+from tailbit.tables.hudi.log_files.records import block_of, block_parquet
 from tailbit.tables.parquet.data_file import named_file
 from tailbit.tables.parquet.file import ParquetFile, open_parquet
 from tailbit.tables.storage import Storage

@@ -1,29 +1,93 @@
-"""The rows of a data block as an Arrow table: a Parquet block is read as it is, an Avro block is decoded.
-
-polars decodes rows of plain columns; fastavro decodes all others and takes five times as long. Dates and
-times are read as the integers that store them. Source: Hudi technical specification, Log format; Avro, Binary
-encoding.
-"""
+"""The rows of a data block, of Avro or Parquet, and as a Parquet file in memory, made once."""
 
 from __future__ import annotations
 
 import io
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import orjson
 import pyarrow as pa
 
 from tailbit.base.errors import ColumnTypeError, LogBlockError, MalformedLogError, UnsupportedFeatureError
-from tailbit.tables.hudi.log.metadata import damage_of_avro
-from tailbit.tables.hudi.log_files.blocks import BlockType, Header, LogBlock, read_span
-from tailbit.tables.hudi.log_files.by_polars import decode_plain, is_plain, numbered
+from tailbit.tables.cache import Cache, share
+from tailbit.tables.hudi.instants import damage_of_avro
+from tailbit.tables.hudi.log_files.blocks import BlockType, Header, LogBlock, list_blocks, read_span
 from tailbit.tables.hudi.schema import parse_schema
 from tailbit.tables.parquet.file import arrow_buffer, open_parquet
 from tailbit.tables.schema import declared_arrow_type
-from tailbit.tables.storage import Storage
+from tailbit.tables.storage import Stat, Storage
+
+_PLAIN = frozenset(("boolean", "int", "long", "float", "double", "string", "bytes"))
+_TIMES = ("timestamp-millis", "timestamp-micros", "local-timestamp-millis", "local-timestamp-micros")
+_AS_STORED = frozenset(("date", "uuid", *_TIMES))
+"""Logical types whose values are read as the number, text or bytes that store them."""
+_SYNC = bytes(16)
+
+
+def is_plain(root: Any) -> bool:
+    """Return whether polars decodes the records exactly: all columns are plain, or plain or null."""
+    return all(_is_plain(field["type"]) for field in root["fields"])
+
+
+def _is_plain(type_: Any) -> bool:
+    if isinstance(type_, list):
+        others = [member for member in type_ if member != "null"]
+        return len(type_) == 2 and len(others) == 1 and type_[0] == "null" and _is_plain(others[0])
+    if isinstance(type_, dict):
+        logical, stored = type_.get("logicalType"), type_.get("type")
+        return logical == "decimal" or (logical in (None, *_AS_STORED) and _is_plain(stored))
+    return type_ in _PLAIN
+
+
+def decode_plain(records: list[memoryview], root: Any) -> pa.Table:
+    """Decode records of plain columns by polars, which reads an Avro file of one block.
+
+    Raises:
+        ValueError: the records are damaged.
+    """
+    import polars as pl
+
+    schema = orjson.dumps(numbered(root))
+    header = [_long(2), _text(b"avro.schema"), _text(schema), _text(b"avro.codec"), _text(b"null"), _long(0)]
+    size = sum(map(len, records))
+    block: list[bytes | memoryview] = [_long(len(records)), _long(size), *records, _SYNC] if records else []
+    file = b"".join([b"Obj\x01", *header, _SYNC, *block])
+    try:
+        return pl.read_avro(io.BytesIO(file)).to_arrow(compat_level=pl.CompatLevel.oldest())
+    except pl.exceptions.PolarsError as wrong:
+        raise ValueError(str(wrong)) from wrong
+    except BaseException as panic:
+        if type(panic).__name__ != "PanicException":
+            raise
+        raise ValueError("polars cannot decode the records") from panic
+
+
+def numbered(type_: Any) -> Any:
+    """Return a schema in which dates, times and UUIDs have only the type that stores them."""
+    if isinstance(type_, list):
+        return [numbered(member) for member in type_]
+    if not isinstance(type_, dict):
+        return type_
+    dropped = "logicalType" if type_.get("logicalType") in _AS_STORED else ""
+    return {name: numbered(part) for name, part in type_.items() if name != dropped}
+
+
+def _long(number: int) -> bytes:
+    """Return a number in Avro's encoding; it must not be negative."""
+    number, out = number << 1, bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*out, number])
+
+
+def _text(text: bytes) -> bytes:
+    return _long(len(text)) + text
+
 
 _TWO, _ONE = struct.Struct(">ii"), struct.Struct(">i")
 _VERSIONS = (1, 2, 3)
@@ -172,3 +236,59 @@ def _value(value: Any, type_: pa.DataType) -> Any:
     if pa.types.is_map(type_):
         return [(key, _value(item, type_.item_type)) for key, item in value.items()]
     return value
+
+
+_CONTENTS: Cache[tuple[Storage, str, Stat, int], pa.Buffer] = Cache(share(1 / 64))
+"""Blocks as Parquet files, by storage, log file, state of that file, and number of the block."""
+
+
+def block_of(storage: Storage, path: str, number: int) -> LogBlock:
+    """Return a block of a log file by its number.
+
+    Raises:
+        FileNotFoundError: the log file is gone.
+        LogBlockError: the log file has no such block.
+    """
+    blocks = list_blocks(storage, path)
+    if number >= len(blocks):
+        raise LogBlockError(
+            file=path, offset=0, reason=f"it has {len(blocks)} blocks, and no number {number}"
+        )
+    return blocks[number]
+
+
+def block_parquet(storage: Storage, path: str, number: int) -> pa.Buffer:
+    """Return the rows of a data block as a Parquet file with the columns that the block holds.
+
+    Memory: the block's content, some megabytes of its rows, and the file.
+
+    Raises:
+        FileNotFoundError: the log file is gone.
+        LogBlockError: the block is damaged.
+        UnsupportedFeatureError: the block is of a type that is not read.
+    """
+    name, stat = storage.locate(path)
+    if stat is None:
+        raise FileNotFoundError(path)
+
+    def load() -> tuple[pa.Buffer, int]:
+        block = block_of(storage, path, number)
+        data = read_parquet(storage, path, block)
+        if data is None:
+            data = as_parquet(read_pieces(storage, path, block))
+        return data, data.size
+
+    return _CONTENTS.get((storage, name, stat, number), load)
+
+
+def as_parquet(pieces: Iterable[pa.Table]) -> pa.Buffer:
+    """Return rows as a Parquet file; there is at least one piece."""
+    import pyarrow.parquet as pq
+
+    sink, rest = pa.BufferOutputStream(), iter(pieces)
+    first = next(rest)
+    options = {"store_schema": False, "compression": "zstd", "compression_level": 1}
+    with pq.ParquetWriter(sink, first.schema, **options) as writer:
+        for piece in chain([first], rest):
+            writer.write_table(piece)
+    return sink.getvalue()

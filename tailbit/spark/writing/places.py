@@ -13,8 +13,7 @@ from tailbit.answer import Answer
 from tailbit.base.dataclass import dataclass
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, numpy_of
-from tailbit.tables.positions import bitmap_of
-from tailbit.tables.vector_frame import PORTABLE_MAGIC
+from tailbit.tables.positions import PORTABLE_MAGIC, bitmap_of
 
 RowsByPath = Mapping[str, BitMap]
 """Per file, by its path as in the log but decoded, the 0-based physical positions of rows."""

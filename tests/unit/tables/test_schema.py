@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from tailbit.errors import ColumnTypeError, MalformedLogError, UnknownColumnError
-from tailbit.tables.delta.log.actions import Metadata
+from tailbit.tables.delta.actions import Metadata
 from tailbit.tables.delta.schema import parse_schema
 from tailbit.tables.schema import Schema
 

@@ -22,9 +22,9 @@ from tailbit.tables import open_table
 from tailbit.tables.delta.deletion_vectors import DeletionVector
 from tailbit.tables.parquet.data_file import open_data_file
 from tailbit.tables.parquet.file import LARGEST_FOOTER
+from tailbit.tables.positions import LARGEST
 from tailbit.tables.storage import SMALL, LocalStorage
 from tailbit.tables.storage.door import WHOLE
-from tailbit.tables.vector_frame import LARGEST
 
 
 @pytest.fixture

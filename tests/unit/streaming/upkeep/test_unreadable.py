@@ -22,7 +22,7 @@ from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.work import BuildTask, TaskResult
 from tailbit.streaming.upkeep import unreadable
 from tailbit.streaming.upkeep.unreadable import FIRST_S, Retrier
-from tailbit.tables.delta.log.actions import parse_deletion_vector
+from tailbit.tables.delta.actions import parse_deletion_vector
 from tailbit.upkeep.status import status_of
 
 

@@ -14,12 +14,12 @@ from support.delta_builder import DeltaBuilder
 from support.vectors import encode_z85, framed, native, portable
 from tailbit.errors import DeletionVectorError
 from tailbit.tables import open_table
+from tailbit.tables.delta.actions import parse_deletion_vector
 from tailbit.tables.delta.deletion_vectors import (
     DeletionVector,
     decode_z85,
     vector_path,
 )
-from tailbit.tables.delta.log.actions import parse_deletion_vector
 from tailbit.tables.storage import LocalStorage, StorageOptions
 
 ROWS = [0, 3, 4, 70_000, 2**31]

@@ -239,7 +239,7 @@ def test_an_index_that_recorded_a_spelling_under_its_decoded_path_follows_its_re
     log.commit((spelled, True), (log.uris[4], True))
     drive = Drive(log.made.path, str(tmp_path / "i"), ["s"])
     with monkeypatch.context() as earlier:
-        earlier.setattr("tailbit.tables.delta.log.actions.file_path", decode_path)
+        earlier.setattr("tailbit.tables.delta.actions.file_path", decode_path)
         drive.drain()
     drive = Drive(log.made.path, str(tmp_path / "i"), ["s"])
     log.commit((spelled, False))

@@ -12,9 +12,9 @@ import pytest
 from support.drive import Drive
 from support.hudi_made import Made, updates
 from tailbit.index.write import hidden
-from tailbit.tables.hudi.log_files import contents
-from tailbit.tables.hudi.log_files.hidden import MergedRows
+from tailbit.tables.hudi.log_files import records
 from tailbit.tables.hudi.log_files.plan import MergePlan
+from tailbit.tables.hudi.log_files.slices import MergedRows
 from tailbit.tables.open import open_table
 
 
@@ -30,8 +30,8 @@ def made(tmp_path: Path) -> Made:
 def test_a_block_is_decoded_once(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     drive = Drive(made.path, Path(made.path) / "_tailbit", ["city"])
     drive.drain()
-    decoded = Mock(side_effect=contents.as_parquet)
-    monkeypatch.setattr(contents, "as_parquet", decoded)
+    decoded = Mock(side_effect=records.as_parquet)
+    monkeypatch.setattr(records, "as_parquet", decoded)
     made.write(updates([40], 9))
     drive.drain()
     assert decoded.call_count == 1

@@ -18,8 +18,8 @@ from support.hudi_builder import META, BaseFile, HudiBuilder
 from support.hudi_logs import avro_block, parquet_block
 from support.hudi_made import GROUP
 from tailbit.errors import UnsupportedFeatureError, UsageError
+from tailbit.tables.hudi import retention
 from tailbit.tables.hudi import schema as hudi_schema
-from tailbit.tables.hudi import undone
 from tailbit.tables.open import open_table
 
 MOMENT = datetime(2024, 7, 10, 17, 7, 4, 939000, tzinfo=timezone.utc)
@@ -210,7 +210,7 @@ def test_an_index_that_was_built_by_other_rules_of_reading_is_built_anew(
     table.write([1, 2], WRONG)
     with monkeypatch.context() as other:
         other.setattr(hudi_schema, "READING_RULES", 0)
-        other.setattr(undone, "READING_RULES", 0)
+        other.setattr(retention, "READING_RULES", 0)
         hudi_schema.reading_mark.cache_clear()
         Drive(table.path, tmp_path / "index", ["at"]).drain()
     hudi_schema.reading_mark.cache_clear()

@@ -25,7 +25,7 @@ from support.hudi_logs import (
 from tailbit.errors import LogBlockError, UnsupportedFeatureError
 from tailbit.tables.hudi.log_files import blocks
 from tailbit.tables.hudi.log_files.blocks import BlockType, LogBlock, list_blocks
-from tailbit.tables.hudi.log_files.deletes import Deletion, read_deletions
+from tailbit.tables.hudi.log_files.keys import Deletion, read_deletions
 from tailbit.tables.hudi.log_files.records import read_pieces
 from tailbit.tables.storage import Storage, open_storage
 

@@ -15,8 +15,7 @@ import pytest
 from support.hudi_logs import Written, delete_block
 from tailbit.errors import UnsupportedFeatureError
 from tailbit.tables.hudi.log_files.blocks import list_blocks
-from tailbit.tables.hudi.log_files.deletes import read_deletions
-from tailbit.tables.hudi.log_files.keys import FloatOrder, is_less, orderings
+from tailbit.tables.hudi.log_files.keys import FloatOrder, is_less, orderings, read_deletions
 from tailbit.tables.storage import open_storage
 
 

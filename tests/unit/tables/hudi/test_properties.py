@@ -15,7 +15,7 @@ from tailbit.errors import (
     UnsafePathError,
     UnsupportedFeatureError,
 )
-from tailbit.tables.hudi.log.properties import TableProperties, parse_properties, read_properties
+from tailbit.tables.hudi.properties import TableProperties, parse_properties, read_properties
 from tailbit.tables.storage import open_storage
 
 

@@ -28,9 +28,8 @@ from tailbit.errors import (
     UnsupportedFeatureError,
     VersionNotFoundError,
 )
-from tailbit.tables.hudi import commits
-from tailbit.tables.hudi.log import timeline
-from tailbit.tables.hudi.log.instants import Instant
+from tailbit.tables.hudi import files, timeline
+from tailbit.tables.hudi.instants import Instant
 from tailbit.tables.hudi.table import HudiTable
 from tailbit.tables.model import after
 from tailbit.tables.storage import Entry, LocalStorage, Storage, local, one_look, open_storage
@@ -252,11 +251,11 @@ def test_a_range_whose_files_before_are_gone_begins_anew(tmp_path: Path) -> None
 def test_changed_bytes_give_an_answer_or_a_named_error(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(commits, "_PATIENCE_S", 0)
+    monkeypatch.setattr(files, "_PATIENCE_S", 0)
     table, rng = unpack(name, tmp_path), random.Random(name)
     hoodie = Path(table.path, ".hoodie")
-    files = [f for f in hoodie.rglob("*") if f.is_file() and "metadata" not in f.parts and f.stat().st_size]
-    for file in files:
+    stored = [f for f in hoodie.rglob("*") if f.is_file() and "metadata" not in f.parts and f.stat().st_size]
+    for file in stored:
         whole, times = file.read_bytes(), file.stat()
         for _ in range(CHANGES):
             damaged = bytearray(whole)

@@ -18,7 +18,7 @@ from tailbit.errors import (
     UnsafePathError,
     UnsupportedFeatureError,
 )
-from tailbit.tables.hudi.log.timeline import Timeline, TimelineReader
+from tailbit.tables.hudi.timeline import Timeline, TimelineReader
 from tailbit.tables.storage import open_storage
 
 

@@ -5,8 +5,7 @@ import random
 import pytest
 
 from tailbit.errors import MalformedLogError
-from tailbit.tables.delta.log.commit_times import CommitTimes
-from tailbit.tables.delta.log.listing import Listing, commit_name
+from tailbit.tables.delta.log import CommitTimes, Listing, commit_name
 from tailbit.tables.storage import Entry
 
 

@@ -1,27 +1,188 @@
-"""The commits of a Delta log: the actions of each, and a hash that proves a commit unchanged.
-
-Commits are read at the cost of their own bytes: no snapshot is built. The folder is listed once; after that
-the head is found by probing names, as long as the last known commit is still the same file. If that file has
-changed (the table was dropped and re-created, or restored from a backup), all cached state is dropped.
-"""
+"""The files of a Delta log: commits and log checkpoints by version, and the actions of each commit."""
 
 from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Callable, Iterator
+import re
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
 from functools import partial
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import CommitGapError, MalformedLogError, NotATableError
 from tailbit.tables.cache import Cache
-from tailbit.tables.delta.log.actions import Actions, parse_actions
-from tailbit.tables.delta.log.listing import LOG, Listing, commit_name
-from tailbit.tables.delta.log.protocol import check_configuration, check_protocol
+from tailbit.tables.delta.actions import Actions, parse_actions
+from tailbit.tables.delta.protocol import check_configuration, check_protocol
 from tailbit.tables.model import Version
-from tailbit.tables.storage import WHOLE, Stat, Storage, at_once
+from tailbit.tables.storage import WHOLE, Entry, Stat, Storage, at_once
+
+NEWEST = (1 << 63) - 1
+"""The largest version: Delta versions are signed 64-bit numbers."""
+
+
+def longs() -> array[int]:
+    """Return an empty array of 64-bit integers."""
+    return array("q")
+
+
+@dataclass
+class CommitTimes:
+    """Ascending versions, and the modification times of their files in ms since 1970; both int64.
+
+    >>> times = CommitTimes.of({1: 10, 4: 40, 5: 45})
+    >>> times.since, times.missing(4, 5), times.missing(1, 5), 4 in times, times.time(4), times.time(3)
+    (4, None, 2, True, 40, None)
+    """
+
+    versions: array[int] = field(default_factory=longs)
+    times: array[int] = field(default_factory=longs)
+
+    @classmethod
+    def of(cls, times: Mapping[Version, int]) -> CommitTimes:
+        """Build commit times from a mapping of versions to times in ms, in any order."""
+        versions = sorted(times)
+        return cls(array("q", versions), array("q", (times[version] for version in versions)))
+
+    def add(self, version: Version, time: int) -> None:
+        """Add a commit. Cost: constant if the commit is newer than all others."""
+        at = len(self.versions) if version > self.latest else bisect_left(self.versions, version)
+        if at < len(self.versions) and self.versions[at] == version:
+            self.times[at] = time
+        else:
+            self.versions.insert(at, version)
+            self.times.insert(at, time)
+
+    def __len__(self) -> int:
+        return len(self.versions)
+
+    def __contains__(self, version: Version) -> bool:
+        return self.place(version) is not None
+
+    def time(self, version: Version) -> int | None:
+        """Return the modification time of a commit's file; None if the commit is not there."""
+        at = self.place(version)
+        return None if at is None else self.times[at]
+
+    def place(self, version: Version) -> int | None:
+        """Return the index of a commit in `versions` and `times`; None if the commit is not there."""
+        at = bisect_left(self.versions, version)
+        return at if at < len(self.versions) and self.versions[at] == version else None
+
+    @property
+    def latest(self) -> Version:
+        """The newest version; -1 if there is no commit."""
+        return self.versions[-1] if self.versions else -1
+
+    @property
+    def since(self) -> Version:
+        """The oldest version from which no commit is missing up to the newest. Cost: a binary search."""
+        low, high = 0, max(len(self.versions) - 1, 0)
+        while low < high:
+            middle = (low + high) // 2
+            if self.versions[-1] - self.versions[middle] == len(self.versions) - 1 - middle:
+                high = middle
+            else:
+                low = middle + 1
+        return self.versions[low] if self.versions else 0
+
+    def missing(self, first: Version, last: Version) -> Version | None:
+        """Return the first missing version from `first` to `last`; None if all are there."""
+        at, end = bisect_left(self.versions, first), bisect_left(self.versions, last + 1)
+        if end - at == last + 1 - first:
+            return None
+        there = set(self.versions[at:end])
+        return next((version for version in range(first, last + 1) if version not in there), None)
+
+
+LOG = "_delta_log"
+
+_COMMIT = re.compile(r"(\d{20})\.json")
+_CLASSIC = re.compile(r"(\d{20})\.checkpoint\.parquet")
+_PART = re.compile(r"(\d{20})\.checkpoint\.(\d{10})\.(\d{10})\.parquet")
+_NAMED = re.compile(r"(\d{20})\.checkpoint\.[0-9a-fA-F-]{36}\.(?:json|parquet)")
+
+
+class LogCheckpoint(NamedTuple):
+    """A complete log checkpoint: its version, and its files relative to the table's root."""
+
+    version: Version
+    files: tuple[str, ...]
+
+
+def commit_name(version: Version) -> str:
+    """Return the name of a commit, relative to the table's root."""
+    return f"{LOG}/{version:020d}.json"
+
+
+@dataclass
+class Listing:
+    """Commits (with the modification times of their files) and complete checkpoints, both by version."""
+
+    commits: CommitTimes = field(default_factory=CommitTimes)
+    checkpoints: list[LogCheckpoint] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, entries: Iterable[Entry]) -> Listing:
+        """Return the listing of a log folder's entries.
+
+        Raises:
+            MalformedLogError: a commit has a version of more than 64 bits.
+        """
+        out, times = cls(), dict[Version, int]()
+        parts: dict[tuple[int, int], dict[int, str]] = {}
+        for entry in entries:
+            if match := _COMMIT.fullmatch(entry.name):
+                times[int(match.group(1))] = entry.mtime_ms
+            elif match := _PART.fullmatch(entry.name):
+                version, part, total = (int(g) for g in match.groups())
+                parts.setdefault((version, total), {})[part] = f"{LOG}/{entry.name}"
+            elif match := _CLASSIC.fullmatch(entry.name) or _NAMED.fullmatch(entry.name):
+                out.checkpoints.append(LogCheckpoint(int(match.group(1)), (f"{LOG}/{entry.name}",)))
+        for (version, total), found_parts in parts.items():
+            if total and sorted(found_parts) == list(range(1, total + 1)):
+                names = tuple(name for _, name in sorted(found_parts.items()))
+                out.checkpoints.append(LogCheckpoint(version, names))
+        out.checkpoints.sort()
+        if max(times, default=-1) > NEWEST:
+            raise MalformedLogError(file=commit_name(max(times)), reason="its version has more than 64 bits")
+        out.commits = CommitTimes.of(times)
+        return out
+
+    @property
+    def latest(self) -> Version:
+        """The newest version of all commits and checkpoints; -1 if there are none."""
+        newest = self.checkpoints[-1].version if self.checkpoints else -1
+        return max(self.commits.latest, newest)
+
+    def bases(self, version: Version) -> Iterator[LogCheckpoint | None]:
+        """Yield the bases from which a version can be rebuilt, newest first.
+
+        The last base is None: the empty table before commit 0.
+        """
+        for checkpoint in reversed(self.checkpoints):
+            if checkpoint.version <= version:
+                yield checkpoint
+        yield None
+
+    def gap(self, base: LogCheckpoint | None, version: Version) -> Version | None:
+        """Return the first commit missing between a base and a version; None if all are there."""
+        return self.commits.missing(0 if base is None else base.version + 1, version)
+
+    @property
+    def earliest(self) -> Version | None:
+        """The oldest version from which every later one up to the head can be rebuilt; None if there is none.
+
+        Commits before that version may remain after a cleanup, but cannot be replayed without a base.
+        """
+        low = self.commits.since if self.latest in self.commits else self.latest + 1
+        if low == 0 and self.commits:
+            return 0
+        return next((c.version for c in self.checkpoints if c.version >= low - 1), None)
+
 
 _FIRST_LINE = 1 << 16
 _LISTED_AFTER = 4

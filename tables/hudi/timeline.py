@@ -1,4 +1,4 @@
-"""The timeline of a Hudi table: all completed instants, archived or active, and the metadata of each."""
+"""All completed instants, archived or active, in the order of completion, and their metadata."""
 
 from __future__ import annotations
 
@@ -10,11 +10,15 @@ from typing import Any
 
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import MalformedLogError
-from tailbit.tables.hudi.log.archive import list_archive, read_archived_record
-from tailbit.tables.hudi.log.history import MANIFEST_NUMBER, list_history, read_archived
-from tailbit.tables.hudi.log.instants import Instant, list_active
-from tailbit.tables.hudi.log.metadata import decode_metadata
-from tailbit.tables.hudi.log.properties import FILE, TableProperties, read_properties
+from tailbit.tables.hudi.archive import (
+    MANIFEST_NUMBER,
+    list_archive,
+    list_history,
+    read_archived,
+    read_archived_record,
+)
+from tailbit.tables.hudi.instants import Instant, decode_metadata, list_active
+from tailbit.tables.hudi.properties import FILE, TableProperties, read_properties
 from tailbit.tables.storage import Entry, Stat, Storage, at_once
 from tailbit.tables.storage.looks import SEEN
 

@@ -1,9 +1,4 @@
-"""Log checkpoints in all forms, read as columns: classic, multi-part, V2 with manifest and sidecars.
-
-Input: the files of one complete checkpoint. Output: live files, protocol, metadata. Only the needed leaf
-columns are decoded, the statistics on first use, and no Python object is made per file, except for paths that
-hold an escape. Tombstones and transactions are skipped. Source: Delta protocol, Checkpoints.
-"""
+"""Log checkpoints of every form, read as columns."""
 
 from __future__ import annotations
 
@@ -19,15 +14,15 @@ from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import MalformedLogError
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, nested_array, no_rows, numpy_of
+from tailbit.tables.delta.actions import Metadata, parse_actions
 from tailbit.tables.delta.files import DV_TYPE, STORED, DeltaFiles
-from tailbit.tables.delta.log.actions import Metadata, parse_actions
-from tailbit.tables.delta.log.listing import LOG, LogCheckpoint
-from tailbit.tables.delta.log.protocol import Protocol
+from tailbit.tables.delta.log import LOG, LogCheckpoint
 from tailbit.tables.delta.paths import decode_path, file_paths
-from tailbit.tables.file_list import LateStats
+from tailbit.tables.delta.protocol import Protocol
 from tailbit.tables.model import UNKNOWN_SIZE
 from tailbit.tables.parquet.file import ParquetFile, open_parquet, read_leaves
 from tailbit.tables.parquet.leaves import ParquetNode, parquet_tree
+from tailbit.tables.snapshot import LateStats
 from tailbit.tables.storage import Storage, at_once
 
 _END = 4 << 20

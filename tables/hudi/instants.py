@@ -1,20 +1,66 @@
-"""The completed and pending instants of the active timeline, read from the names of their files.
-
-Table versions 8 and 9 name a completed instant `<requested>_<completed>.<action>`; version 6 names it
-`<requested>.<action>`, and its completion time is the modification time of the file. A file with the suffix
-`.requested` or `.inflight` is a pending instant, unless a completed file has the same requested time. Source:
-Hudi technical specification, Timeline.
-"""
+"""Instants by the names of their files, and what each says, in Avro or JSON."""
 
 from __future__ import annotations
 
+import io
 import re
+import struct
+import zlib
 from collections.abc import Iterable
+from typing import Any
+
+import orjson
 
 from tailbit.base.dataclass import dataclass
-from tailbit.base.errors import UnsupportedFeatureError
-from tailbit.tables.hudi.log.properties import NEWEST
+from tailbit.base.errors import MalformedLogError, UnsupportedFeatureError
+from tailbit.tables.hudi.properties import NEWEST
 from tailbit.tables.storage import Entry
+
+_AVRO = b"Obj\x01"
+_DAMAGE = (
+    *(ValueError, TypeError, LookupError, EOFError, AttributeError, ArithmeticError, MemoryError),
+    *(RecursionError, AssertionError, struct.error, zlib.error),
+)
+"""The exceptions of Python that fastavro raises for damaged bytes."""
+
+
+def damage_of_avro() -> tuple[type[Exception], ...]:
+    """Return the classes of all exceptions that fastavro raises for damaged bytes."""
+    from fastavro.schema import SchemaParseException, UnknownType
+
+    return (*_DAMAGE, SchemaParseException, UnknownType)
+
+
+def decode_metadata(data: bytes, file: str) -> dict[str, Any]:
+    """Return the metadata of an instant by field name, from the bytes of the instant's file.
+
+    Raises:
+        MalformedLogError: the bytes are neither JSON nor an Avro file of one record. The file may be half
+            written: releases before 1.1 write a file in place.
+    """
+    if data.startswith(_AVRO):
+        return _from_avro(data, file)
+    try:
+        decoded = orjson.loads(data)
+    except ValueError as wrong:
+        reason = "it is empty" if not data else f"it is neither Avro nor JSON: {wrong}"
+        raise MalformedLogError(file=file, reason=reason) from wrong
+    if not isinstance(decoded, dict):
+        raise MalformedLogError(file=file, reason="it is not a JSON object")
+    return decoded
+
+
+def _from_avro(data: bytes, file: str) -> dict[str, Any]:
+    import fastavro
+
+    try:
+        records = list(zip(range(2), fastavro.reader(io.BytesIO(data)), strict=False))
+    except damage_of_avro() as wrong:
+        raise MalformedLogError(file=file, reason=f"it is no Avro file: {wrong!r}") from wrong
+    if len(records) != 1 or not isinstance(records[0][1], dict):
+        raise MalformedLogError(file=file, reason="it should hold one record of Avro")
+    return records[0][1]
+
 
 CHANGES = frozenset(("commit", "deltacommit", "replacecommit", "rollback", "restore"))
 """The actions that may change the rows of a table."""
