@@ -12,7 +12,7 @@ from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from typing import Any, Generic, TypeVar
 
-from tailbit.tables.storage.looks import SEEN
+from tailbit.tables.storage.requests import SEEN
 
 T = TypeVar("T")
 

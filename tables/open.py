@@ -18,7 +18,7 @@ from tailbit.tables.hudi.words import WORDS as HUDI
 from tailbit.tables.iceberg.words import WORDS as ICEBERG
 from tailbit.tables.schema import name_parts
 from tailbit.tables.storage import NO_OPTIONS, LocalStorage, Storage, StorageOptions, open_storage
-from tailbit.tables.storage.options import METADATA_FILE, TABLE_FORMAT
+from tailbit.tables.storage.store import METADATA_FILE, TABLE_FORMAT
 from tailbit.tables.table import FormatWords, Table
 
 

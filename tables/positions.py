@@ -1,4 +1,9 @@
-"""Record positions as bitmaps, as arrays, and in the stored form that Delta and Iceberg share."""
+"""Record positions as bitmaps, as arrays, and in the stored form that Delta and Iceberg share.
+
+The stored form of deletion vectors, which Delta and Iceberg share: a frame, and a portable Roaring bitmap.
+The frame is the payload's length before it and its CRC-32 behind it, both big-endian. Source: Delta protocol,
+Deletion Vector Format; Puffin specification, deletion-vector-v1.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""The snapshot of a table at one version: its schema, and its live files as columns."""
+"""The snapshot of a table at one version: its schema, and its live files as columns.
+
+The live files of a snapshot as columns, sorted by path; a Python object is made only for a file asked for.
+Statistics are most of a log's bytes and most questions need none: they are read on first use. A list is
+extended by the changes of a few commits in slices that share memory with the earlier list. What only a table
+format can read, descriptors of hidden rows and statistics, is stored in columns that the format's subclass of
+`FileList` decodes.
+"""
 
 from __future__ import annotations
 

@@ -20,8 +20,13 @@ from tailbit.index.expression.indexed_term import values_of as values_of_term
 from tailbit.index.roaring.containers import BLOCK
 from tailbit.tables.arrow import in_one
 from tailbit.tables.model import Column, FileSlice
-from tailbit.tables.parquet.data_file import DataFile, find_column, open_data_file, read_columns
-from tailbit.tables.parquet.in_batches import read_in_batches
+from tailbit.tables.parquet.data_file import (
+    DataFile,
+    find_column,
+    open_data_file,
+    read_columns,
+    read_in_batches,
+)
 from tailbit.tables.partition_values import partition_array
 from tailbit.tables.snapshot import FileList
 from tailbit.tables.storage import Storage

@@ -20,7 +20,7 @@ from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array
 
 if TYPE_CHECKING:
-    from tailbit.tables.parquet.column_codes.numbered import Numbered
+    from tailbit.tables.parquet.column_codes import Numbered
 
 FEW = 1 << 17
 """Up to this many combinations, rows are counted in an array with one slot per combination."""

@@ -37,12 +37,12 @@ from tailbit.tables.storage import Storage
 
 if TYPE_CHECKING:
     from tailbit.index.predicate import truth
+    from tailbit.tables.parquet import column_codes as column_codes
     from tailbit.tables.parquet import rows as data_rows
-    from tailbit.tables.parquet.column_codes import numbered as column_codes
-    from tailbit.tables.parquet.column_codes.numbered import Numbered
+    from tailbit.tables.parquet.column_codes import Numbered
 else:
     data_rows = lazy("tailbit.tables.parquet.rows")
-    column_codes = lazy("tailbit.tables.parquet.column_codes.numbered")
+    column_codes = lazy("tailbit.tables.parquet.column_codes")
     truth = lazy("tailbit.index.predicate.truth")
 
 Read = tuple[FileSlice, npt.NDArray[np.uint64]]

@@ -26,7 +26,7 @@ from tailbit.index.keys import NO_KEYS
 from tailbit.index.ordered import WORD_DIGITS
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, numpy_of
-from tailbit.tables.parquet.row_assembly.by_polars import polars
+from tailbit.tables.parquet.assembly import polars
 
 _GATHERED = 1 << 28
 """Bytes of values gathered before they are merged."""

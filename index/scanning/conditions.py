@@ -25,16 +25,7 @@ from tailbit.index.ordered import SIGN, WORD_DIGITS, float_at, ordered_int
 from tailbit.index.predicate.computed import IS_FALSE, IS_TRUE, Computed, judge
 from tailbit.index.predicate.tree import And, Constant, Interval, Leaf, Node, Or, all_of
 from tailbit.tables.model import Column
-from tailbit.tables.parquet.value_search.condition import (
-    AllOf,
-    AnyOf,
-    Condition,
-    Floats,
-    Numbers,
-    Part,
-    Test,
-    Texts,
-)
+from tailbit.tables.parquet.condition import AllOf, AnyOf, Condition, Floats, Numbers, Part, Test, Texts
 from tailbit.tables.schema import arrow_type
 
 if TYPE_CHECKING:

@@ -12,16 +12,16 @@ from tailbit.index.predicate.pruning import Pruning
 from tailbit.index.predicate.statistics import ColumnBounds
 from tailbit.index.predicate.tree import Computed, Leaf, Node
 from tailbit.tables.model import FileSlice
-from tailbit.tables.parquet.bloom.blocks import MOST_VALUES
+from tailbit.tables.parquet.bloom import MOST_VALUES
 from tailbit.tables.parquet.bounds import row_group_bounds
 from tailbit.tables.parquet.layout import Layout
 from tailbit.tables.storage import Storage
 
 if TYPE_CHECKING:
     from tailbit.index.predicate import truth
-    from tailbit.tables.parquet.bloom import pruning as bloom_pruning
+    from tailbit.tables.parquet import bloom as bloom_pruning
 else:
-    bloom_pruning = lazy("tailbit.tables.parquet.bloom.pruning")
+    bloom_pruning = lazy("tailbit.tables.parquet.bloom")
     truth = lazy("tailbit.index.predicate.truth")
 
 

@@ -24,8 +24,9 @@ from tailbit.index.scanning.conditions import condition_of
 from tailbit.index.scanning.row_groups import can_match
 from tailbit.tables.ahead import in_order
 from tailbit.tables.model import FileSlice
+from tailbit.tables.parquet.condition import Condition
 from tailbit.tables.parquet.data_file import open_layout
-from tailbit.tables.parquet.row_selection.ways import (
+from tailbit.tables.parquet.row_selection import (
     in_many_pages,
     is_loaded,
     measured,
@@ -35,8 +36,7 @@ from tailbit.tables.parquet.row_selection.ways import (
     saves_by_mask,
 )
 from tailbit.tables.parquet.rows import Positions, pieces, without
-from tailbit.tables.parquet.value_search.condition import Condition
-from tailbit.tables.parquet.value_search.find import Sought, count_passing, find
+from tailbit.tables.parquet.value_search import Sought, count_passing, find
 from tailbit.tables.storage import Storage, at_once, one_look
 
 if TYPE_CHECKING:

@@ -36,8 +36,13 @@ from tailbit.index.write.spilling import SpillingCoding
 from tailbit.tables.arrow import in_one
 from tailbit.tables.cache import Cache
 from tailbit.tables.model import Column, FileSlice
-from tailbit.tables.parquet.data_file import DataFile, find_column, open_data_file, read_columns
-from tailbit.tables.parquet.in_batches import read_in_batches
+from tailbit.tables.parquet.data_file import (
+    DataFile,
+    find_column,
+    open_data_file,
+    read_columns,
+    read_in_batches,
+)
 from tailbit.tables.partition_values import partition_array
 from tailbit.tables.positions import positions_in
 from tailbit.tables.storage import Storage

@@ -1,4 +1,14 @@
-"""The actions of one commit, grouped by logical file, since its lines have no order."""
+"""The actions of one commit: parsed, checked, grouped by logical file.
+
+A commit may be empty: some writers die after they create its file. A byte order mark before a line is
+skipped. Fields that no answer needs (statistics, size and time of a file) may be missing.
+
+A logical file is a path and a deletion vector, or none. The lines of a commit have no order: a commit adds or
+removes a logical file, not both. A remove and an add of one path with different vectors change the hidden
+rows, and an add of a live file replaces the file's statistics. Unknown actions and fields are ignored. Two
+spellings of one path are two files, see `file_path`.
+Source: Delta protocol, Actions and Action Reconciliation.
+"""
 
 from __future__ import annotations
 

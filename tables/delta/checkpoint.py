@@ -1,4 +1,9 @@
-"""Log checkpoints of every form, read as columns."""
+"""Log checkpoints in all forms, read as columns: classic, multi-part, V2 with manifest and sidecars.
+
+Input: the files of one complete checkpoint. Output: live files, protocol, metadata. Only the needed leaf
+columns are decoded, the statistics on first use, and no Python object is made per file, except for paths that
+hold an escape. Tombstones and transactions are skipped. Source: Delta protocol, Checkpoints.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +25,7 @@ from tailbit.tables.delta.log import LOG, LogCheckpoint
 from tailbit.tables.delta.paths import decode_path, file_paths
 from tailbit.tables.delta.protocol import Protocol
 from tailbit.tables.model import UNKNOWN_SIZE
-from tailbit.tables.parquet.file import ParquetFile, open_parquet, read_leaves
-from tailbit.tables.parquet.leaves import ParquetNode, parquet_tree
+from tailbit.tables.parquet.file import ParquetFile, ParquetNode, open_parquet, parquet_tree, read_leaves
 from tailbit.tables.snapshot import LateStats
 from tailbit.tables.storage import Storage, at_once
 

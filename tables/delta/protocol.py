@@ -1,4 +1,10 @@
-"""The protocol gate: an unsupported reader feature is refused by name."""
+"""The protocol gate: the reader features that a table demands are accepted, or refused by name.
+
+Unknown actions and unknown writer features do not concern readers; an unknown reader feature is always
+refused. A protocol that contradicts itself is refused too, as by Spark and delta-kernel. The gate checks
+every commit that is read, since features can be dropped: protocols are not monotonic. Source: Delta protocol,
+Table Features and Reader Requirements.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,17 @@
-"""A log over the data files of a table of any format, with vectors that hide the rows not selected."""
+"""A log over the data files of a table of any format, with vectors that hide the rows not selected.
+
+The metadata in the log of a Delta view: schema, settings and reader features of the table that it shows. The
+metadata of a view of a Delta table are those of the table. For a table of another format they are made from
+its columns and the footers of the shown files. A file whose columns have narrower types than the table's
+needs Delta's type widening; a file from which Delta's readers would read other values is refused by name.
+Source: Delta protocol, Schema Serialization Format, Type Widening, Reader Version Requirements.
+
+A Delta view of a table: a log that names the source's data files, and vectors that hide unselected rows. No
+data is copied: an add action names a data file of the source by absolute path, and a deletion vector hides
+every row that was not selected. Input: the source's metadata, and the selected positions per file. Output:
+the actions of commit 0 and the bytes of one file of deletion vectors; the caller writes them. Source: Delta
+protocol, Add File and Remove File, Deletion Vectors, Per-file Statistics.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +40,8 @@ from tailbit.tables.delta.snapshot import DeltaSnapshot
 from tailbit.tables.delta.statistics import DeltaStatistics, is_readable
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.data_file import DataFile, open_data_file
-from tailbit.tables.parquet.decode import find_field
-from tailbit.tables.parquet.leaves import ParquetNode, plain_type
-from tailbit.tables.parquet.relabelling import declared_type
+from tailbit.tables.parquet.decode import declared_type, find_field
+from tailbit.tables.parquet.file import ParquetNode, plain_type
 from tailbit.tables.parquet.rows import Positions
 from tailbit.tables.partition_values import partition_array
 from tailbit.tables.positions import PORTABLE_MAGIC, bitmap_of

@@ -1,4 +1,14 @@
-"""Archived instants: in Avro blocks (table version 6), or in Parquet files of a manifest (8 and 9)."""
+"""Archived instants: in Avro blocks (table version 6), or in Parquet files of a manifest (8 and 9).
+
+The archive of a timeline of table version 6: blocks of Avro records, each with one state of an instant. A
+block is `#HUDI#`, its size, a version, a type, headers, the content with its size, footers, and the size
+again; all numbers are big-endian. Source: Hudi technical specification, Log format; HoodieArchivedMetaEntry.
+
+The history of a timeline of table version 8 or 9: runs of instants in Parquet files that a manifest names.
+`_version_` holds the number of the manifest, and the manifest names the files. Writers merge files and write
+a new manifest; a reader that finds a file missing reads the new manifest. The metadata of an instant are the
+bytes of the instant's own file before archiving. Source: Hudi technical specification, LSM timeline.
+"""
 
 from __future__ import annotations
 

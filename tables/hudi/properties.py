@@ -1,4 +1,7 @@
-"""The properties of a table, as Java writes them, and the table versions that are read."""
+"""The properties of a Hudi table: `.hoodie/hoodie.properties`, in the format of Java's `Properties`.
+
+Source: java.util.Properties, load; Hudi technical specification, Table properties.
+"""
 
 from __future__ import annotations
 

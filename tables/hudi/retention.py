@@ -1,4 +1,9 @@
-"""Which versions can be read still: the cleaner takes files away, and a rollback takes instants back."""
+"""Which versions can be read still: the cleaner takes files away, and a rollback takes instants back.
+
+The oldest version of which the cleaner has deleted no file. A file that a clean lists as deleted was shown
+until a later file of its group, or an instant that replaced the group, completed: no version before that
+instant can be read any more. The instant that a clean names as the earliest to retain is one commit too late.
+"""
 
 from __future__ import annotations
 

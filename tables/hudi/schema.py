@@ -48,7 +48,7 @@ _LOGICAL = {
     "local-timestamp-micros": DataType("timestamp_ntz"),
 }
 _UNITS = {"timestamp-millis": "ms", "local-timestamp-millis": "ms", "local-timestamp-micros": "us"}
-"""Types of times whose unit counts, whatever a data file says of its numbers; see `relabelling`."""
+"""Types of times whose unit counts, whatever a data file says of its numbers; see `decode`."""
 READING_RULES = 2
 """The version of the rules by which values of data files are read, raised when the values of a file change.
 

@@ -1,4 +1,4 @@
-"""All completed instants, archived or active, in the order of completion, and their metadata."""
+"""The timeline of a Hudi table: all completed instants, archived or active, and the metadata of each."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tailbit.tables.hudi.archive import (
 from tailbit.tables.hudi.instants import Instant, decode_metadata, list_active
 from tailbit.tables.hudi.properties import FILE, TableProperties, read_properties
 from tailbit.tables.storage import Entry, Stat, Storage, at_once
-from tailbit.tables.storage.looks import SEEN
+from tailbit.tables.storage.requests import SEEN
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,12 @@
-"""The records of manifests by field id, and single values as Iceberg stores them."""
+"""The records of manifests by field id, and single values as Iceberg stores them.
+
+Single values in the metadata: of partitions, bounds and defaults. Source: Iceberg specification, Appendix D,
+Single-value serialization.
+
+Avro files of Iceberg's metadata, as columns by field id: writers name some fields differently. Maps by number
+are stored as arrays of records with fields `key` and `value`. Source: Iceberg specification, Appendix A,
+Avro.
+"""
 
 from __future__ import annotations
 

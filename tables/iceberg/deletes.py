@@ -1,4 +1,14 @@
-"""Which deletes apply to a data file, and the rows that they hide, as descriptors for workers."""
+"""Which deletes apply to a data file, and the rows that they hide, as descriptors for workers.
+
+The rows that deletes hide from a data file, as a descriptor that travels to workers. A deletion vector is a
+part of a Puffin file; position delete files name rows by path and position; equality delete files hide the
+rows whose key columns equal one of theirs, where NULL equals NULL. Source: Iceberg specification, Row-level
+Deletes; Puffin specification.
+
+Which deletes apply to which data file. What counts is the data sequence number: a compaction may keep an
+older one, so that deletes which were committed meanwhile still apply. Source: Iceberg specification, Scan
+Planning; DeleteFileIndex.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,19 @@
-"""Which metadata file is the current one, and what it says: schemas, specs, snapshots, branches, tags."""
+"""Which metadata file is the current one, and what it says: schemas, specs, snapshots, branches, tags.
+
+The paths of an Iceberg table's metadata as paths below the folder where the table was found. Metadata names
+absolute paths. A table that was copied or moved keeps the paths of its old location, so what lies below that
+location is looked for below the folder that holds the metadata.
+
+The metadata file of an Iceberg table: its schemas, partition specs, snapshots, branches and tags. Each commit
+writes one metadata file, which says everything about the table: older ones are never read. Source: Iceberg
+specification, Table Metadata Fields, and Appendix C and E for what older versions lack.
+
+The pointer of an Iceberg table: which of its metadata files is the current one. Tables of a Hadoop catalog
+number their metadata files. The hint is written after the commit and may stay behind, so files with greater
+numbers are looked for by name. A table of another catalog has metadata files with a uuid in their names, of
+which only the catalog knows the current one. Source: Iceberg specification, File System Tables;
+HadoopTableOperations.
+"""
 
 from __future__ import annotations
 

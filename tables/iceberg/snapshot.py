@@ -1,4 +1,9 @@
-"""The live files at a version, and the difference of two snapshots."""
+"""The live files at a version, and the difference of two snapshots.
+
+The changes between two snapshots of an Iceberg table: the difference of their live files. No status of an
+entry is trusted, since a manifest may be rewritten without any change of rows: what is live in the later
+snapshot alone came, and what is live in the earlier one alone went.
+"""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ from tailbit.tables.iceberg.words import WORDS
 from tailbit.tables.model import Changes, CommitInfo, FileSlice, Fingerprint, Version
 from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.storage import Storage
-from tailbit.tables.storage.options import METADATA_FILE
+from tailbit.tables.storage.store import METADATA_FILE
 from tailbit.tables.table import NO_PARTITION, GroupOfFile, Table
 
 _KEPT_SNAPSHOTS = 4

@@ -20,10 +20,9 @@ from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.model import Column, FileBounds
 from tailbit.tables.parquet.data_file import field_of, value_in
-from tailbit.tables.parquet.decode import Decoder, constant, written_legacy
+from tailbit.tables.parquet.decode import Decoder, constant, is_promotion, written_legacy
+from tailbit.tables.parquet.file import ParquetNode
 from tailbit.tables.parquet.layout import Layout
-from tailbit.tables.parquet.leaves import ParquetNode
-from tailbit.tables.parquet.promotion import is_promotion
 from tailbit.tables.schema import arrow_type
 
 if TYPE_CHECKING:

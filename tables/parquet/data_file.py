@@ -1,10 +1,15 @@
-"""Columns of a data file, decoded to the table's current logical types.
+"""Columns of a data file, matched by physical name or field id, decoded in physical row order.
 
-Fields are matched by physical name ignoring case (as Spark does), or by field id if the table maps columns by
-id. A column that the file lacks is NULL in every row. Older, narrower types are widened. Row order is
-physical order over all row groups, so position i of a column is record position i. Decoding uses one thread
-by default: callers process as many files at once as they have cores. Dates and times that Spark wrote in its
-legacy calendar are refused where that calendar differs from the current one.
+Detection of INT96 timestamps that pyarrow decodes wrongly: they are decoded again in seconds. pyarrow reads
+the Julian day and the nanoseconds as unsigned, and its microseconds overflow 64 bits; Spark writes negative
+days for times before 4713 BC. In seconds nothing overflows, so a wrong time is out of range.
+
+Columns of a data file, decoded to the table's current logical types. Fields are matched by physical name
+ignoring case (as Spark does), or by field id if the table maps columns by id. A column that the file lacks is
+NULL in every row. Older, narrower types are widened. Row order is physical order over all row groups, so
+position i of a column is record position i. Decoding uses one thread by default: callers process as many
+files at once as they have cores. Dates and times that Spark wrote in its legacy calendar are refused where
+that calendar differs from the current one.
 """
 
 from __future__ import annotations
@@ -23,18 +28,76 @@ from tailbit.base.errors import DataFileError, MalformedLogError, StorageError
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_scalar, in_one
 from tailbit.tables.model import NULL_FOLDER, UNKNOWN_SIZE, Column, DataType
-from tailbit.tables.parquet.decode import Decoder, constant, find_field, has_ids
-from tailbit.tables.parquet.file import EncryptedParquet, ParquetFile, open_shaped, read_footer, read_leaves
-from tailbit.tables.parquet.int96 import check_int96, int96_leaves
+from tailbit.tables.parquet.decode import Decoder, constant, find_field, has_ids, has_unit, is_relabelled
+from tailbit.tables.parquet.file import (
+    EncryptedParquet,
+    ParquetFile,
+    ParquetNode,
+    check_chunks,
+    open_shaped,
+    read_footer,
+    read_leaves,
+)
 from tailbit.tables.parquet.layout import Layout, keep_layout, known_layout, layout_of
-from tailbit.tables.parquet.leaves import ParquetNode
-from tailbit.tables.parquet.relabelling import has_unit, is_relabelled
 from tailbit.tables.partition_values import partition_array
 from tailbit.tables.schema import PRESENCE, arrow_type
 from tailbit.tables.storage import Stat, Storage
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
+
+
+_FIRST = -188_395_027_200
+"""4000 BC in seconds since 1970; a day before 4713 BC may be decoded 584 years too late."""
+_LAST = (1 << 63) // 1_000_000
+"""The last second whose microseconds fit 64 bits."""
+
+
+def int96_leaves(metadata: pq.FileMetaData, leaves: Sequence[int]) -> list[int]:
+    """Return the leaf columns that are INT96."""
+    return [leaf for leaf in leaves if metadata.schema.column(leaf).physical_type == "INT96"]
+
+
+def check_int96(
+    source: pa.NativeFile,
+    metadata: pq.FileMetaData,
+    leaves: Sequence[int],
+    row_groups: Sequence[int] | None,
+    path: str,
+) -> None:
+    """Check that pyarrow decodes the INT96 timestamps of these leaves correctly.
+
+    Cost: decodes them again; some 10 ms per million rows.
+
+    Raises:
+        DataFileError: a timestamp is outside the range that is decoded correctly.
+    """
+    file = ParquetFile(source, metadata=metadata, coerce_int96_timestamp_unit="s")
+    for column in read_leaves(file, leaves, row_groups, use_threads=False).columns:
+        for chunk in column.chunks:
+            for times in _timestamps(chunk):
+                bounds = pc.min_max(pc.cast(times, pa.int64()))
+                low, high = bounds["min"].as_py(), bounds["max"].as_py()
+                if low is not None and not _FIRST <= low <= high < _LAST:
+                    reason = (
+                        "it holds INT96 timestamps before 4000 BC or after 287,000 AD, which are not read"
+                    )
+                    raise DataFileError(file=path, reason=reason)
+
+
+def _timestamps(values: pa.Array) -> Iterator[pa.Array]:
+    """Yield the timestamp arrays in an array, at any nesting depth."""
+    if pa.types.is_timestamp(values.type):
+        yield values
+    elif pa.types.is_struct(values.type):
+        for field in values.flatten():
+            yield from _timestamps(field)
+    elif pa.types.is_map(values.type):
+        yield from _timestamps(values.keys)
+        yield from _timestamps(values.items)
+    elif pa.types.is_list(values.type) or pa.types.is_large_list(values.type):
+        yield from _timestamps(values.flatten())
+
 
 _CODED = ("string", "binary")
 _CODABLE = frozenset(("PLAIN", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "RLE", "BIT_PACKED"))
@@ -382,3 +445,54 @@ def column_of(
         out = table.column(number) if out is None else pc.struct_field(out, [number])
         at = step
     return out
+
+
+_CODED_BYTES = 4
+"""A chunk of at most this many bytes per row is mostly codes."""
+
+
+def read_in_batches(file: DataFile, column: Column, group: int, rows: int) -> Iterator[pa.ChunkedArray]:
+    """Yield a column (no partition column) of one row group, decoded as `read_columns` does, in batches.
+
+    A batch has at most `rows` rows; a column that is missing, INT96 or mostly codes comes as one batch.
+    Memory: the compressed column chunk and a batch.
+
+    Raises:
+        DataFileError, LegacyCalendarError, ColumnTypeError: a value cannot be decoded (see `read_columns`).
+    """
+    type_, steps = arrow_type(column.type, column.label), find_column(file.tree, column, file.path)
+    leaves = list(steps[-1].leaves) if steps else []
+    if not steps or int96_leaves(file.metadata, leaves) or _is_mostly_codes(file, column, group, leaves):
+        yield read_columns(file, [column], [group])[column.id]
+        return
+    left = file.metadata.row_group(group).num_rows
+    try:
+        check_chunks(file.metadata, [group], leaves)
+        with _opened_plain(file) as opened:
+            for batch in opened.reader.iter_batches(rows, [group], column_indices=leaves, use_threads=False):
+                stored = column_of(pa.Table.from_batches([batch]), file.tree, steps, set(leaves))
+                left -= len(batch)
+                yield as_column(opened, column, type_, steps, stored)
+        if left:
+            raise ValueError(f"{left} rows of row group {group} cannot be read")
+    except (pa.ArrowException, OSError, ValueError) as wrong:
+        raise DataFileError(file=file.path, reason=f"its columns cannot be decoded: {wrong}") from wrong
+
+
+def _is_mostly_codes(file: DataFile, column: Column, group: int, leaves: Sequence[int]) -> bool:
+    """Return whether a column chunk is read as codes, and its dictionary takes few of its bytes."""
+    row_group = file.metadata.row_group(group)
+    unpacked = sum(row_group.column(leaf).total_uncompressed_size for leaf in leaves)
+    return column.id in file.coded and bool(unpacked <= _CODED_BYTES * row_group.num_rows)
+
+
+def _opened_plain(file: DataFile) -> DataFile:
+    """Open the Parquet file a second time, with every column read as values instead of dictionary codes.
+
+    With codes, each batch would repeat the dictionary values of all batches before it. The caller's file
+    object is not used, since pyarrow keeps a column chunk that was read in batches in memory until its file
+    object is freed.
+    """
+    if file.reopen is None:
+        raise ValueError("it cannot be opened a second time")
+    return opened_again(file.reopen(), file, {})

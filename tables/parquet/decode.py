@@ -1,15 +1,29 @@
-"""Decoding of stored values to the table's current logical type.
+"""Stored values decoded to the table's current type, by Delta's widenings and Hudi's promotions.
 
-Structs, arrays and maps are decoded recursively. Only widenings that Delta allows are cast, each exactly;
-any other type change is refused, except Hudi's promotions and units of times in a Hudi table.
-Source: Delta protocol, Type Widening; Spark's rules for INT96, zone-less timestamps and the legacy calendar.
+Promotion of stored values to the later type of their column, by the rules of Hudi. A whole number becomes the
+nearest float or double. A number becomes the text that Java writes of the number, and a float becomes the
+double of that text. Source: HoodieAvroUtils, rewritePrimaryTypeWithDiffSchemaType; Avro, Schema resolution.
+
+Times that data files label with another unit than their table declares, read by the rules of Hudi. Writers of
+Hudi 0.14.1 to 1.0 stored milliseconds as instants in microseconds, and local times without any unit. The
+table's schema says which they are. Hudi reads them so from release 1.1 on; older releases read instants in
+1970. It goes by the names of fields in a file, so lists of three levels have times as labelled: it expects
+those of two, which the writers at fault wrote. Source: SchemaRepair of Hudi 1.2, and what it reads
+(`tests/hudi_tables`); apache/hudi pull request 14161.
+
+Decoding of stored values to the table's current logical type. Structs, arrays and maps are decoded
+recursively. Only widenings that Delta allows are cast, each exactly; any other type change is refused, except
+Hudi's promotions and units of times in a Hudi table. Source: Delta protocol, Type Widening; Spark's rules for
+INT96, zone-less timestamps and the legacy calendar.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from tailbit.base.arrays import Mask
@@ -18,13 +32,118 @@ from tailbit.base.errors import DataFileError, LegacyCalendarError
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, arrow_scalar, decoded, nested_array, numpy_of
 from tailbit.tables.model import Column
-from tailbit.tables.parquet.leaves import ParquetNode
-from tailbit.tables.parquet.promotion import is_promotion, promoted
-from tailbit.tables.parquet.relabelling import declared_type, element_column
+from tailbit.tables.parquet.file import ParquetNode, plain_type
 from tailbit.tables.schema import PRESENCE, arrow_type
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
+
+
+_PLAIN_FROM, _PLAIN_TO = 1e-3, 1e7
+"""Java writes numbers of a size between these without an exponent."""
+
+
+def is_promotion(stored: pa.DataType, wanted: pa.DataType) -> bool:
+    """Return whether Hudi promotes values of a stored type to another by its own rules.
+
+    >>> is_promotion(pa.int32(), pa.float32()), is_promotion(pa.float64(), pa.float32())
+    (True, False)
+    """
+    types = pa.types
+    if types.is_float32(wanted):
+        return bool(types.is_integer(stored))
+    if types.is_float64(wanted):
+        return bool(types.is_integer(stored) or types.is_float32(stored))
+    return bool(types.is_string(wanted) and (types.is_integer(stored) or _is_float(stored)))
+
+
+def promoted(stored: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Return values of a stored type as Hudi promotes them; NULL stays NULL."""
+    if _is_float(stored.type):
+        texts = float_texts(stored) if pa.types.is_string(wanted) else pc.cast(stored, pa.string())
+        return pc.cast(texts, wanted)
+    return pc.cast(stored, wanted, safe=pa.types.is_string(wanted))
+
+
+def float_texts(values: pa.Array) -> pa.StringArray:
+    """Return the text of each float or double as Java writes it; NULL stays NULL."""
+    numbers, valid = values.to_numpy(zero_copy_only=False), pc.is_valid(values).to_pylist()
+    texts = [_float_text(n) if ok else None for n, ok in zip(numbers, valid, strict=True)]
+    return arrow_array(texts, pa.string())
+
+
+def _float_text(value: np.floating) -> str:
+    """Return the shortest text that parses to the number again, as Java 19 and later write it.
+
+    If one digit is enough in a text with an exponent, two digits are written, those nearest to the number:
+    4.9E-324, not 5.0E-324.
+
+    >>> [_float_text(np.float64(v)) for v in (0.1, 12.0, 1e7, -2.5e-4, 5e-324, float("nan"))]
+    ['0.1', '12.0', '1.0E7', '-2.5E-4', '4.9E-324', 'NaN']
+    """
+    if not np.isfinite(value):
+        return "NaN" if np.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if value == 0 or _PLAIN_FROM <= abs(value) < _PLAIN_TO:
+        return np.format_float_positional(value, unique=True, trim="0")
+    shortest = np.format_float_scientific(value, unique=True, trim="0")
+    if shortest.lstrip("-")[1:4] == ".0e":
+        shortest = f"{float(value):.1e}"
+    digits, _, exponent = shortest.partition("e")
+    return f"{digits}E{int(exponent)}"
+
+
+def _is_float(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_float32(type_) or pa.types.is_float64(type_))
+
+
+def declared_type(stored: pa.DataType, column: Column) -> pa.DataType | None:
+    """Return the type that stored numbers have by the table's schema; None if the file's label is right.
+
+    >>> from tailbit.tables.model import DataType
+    >>> at = Column(("at",), ("at",), DataType("timestamp"), unit="ms")
+    >>> declared_type(pa.timestamp("us", "UTC"), at)
+    TimestampType(timestamp[ms, tz=UTC])
+    >>> declared_type(pa.timestamp("ms", "UTC"), at) is None
+    True
+    """
+    kind, types = column.type.name, pa.types
+    if kind == "timestamp" and column.unit == "ms":
+        is_wrong = types.is_timestamp(stored) and stored.unit == "us" and stored.tz is not None
+        return pa.timestamp("ms", stored.tz) if is_wrong else None
+    if kind == "timestamp_ntz" and column.unit:
+        return pa.timestamp(column.unit) if types.is_int64(stored) else None
+    return None
+
+
+def has_unit(column: Column) -> bool:
+    """Return whether the table declares the unit of times in a column, at any depth."""
+    return bool(column.unit) or any(map(has_unit, column.type.fields))
+
+
+def element_column(column: Column, node: ParquetNode) -> Column:
+    """Return the element of an array; times have no unit but the file's where its list has three levels."""
+    element = column.type.fields[0]
+    if node.children[0].field.name == "array" or not has_unit(element):
+        return element
+    return _without_unit(element)
+
+
+def _without_unit(column: Column) -> Column:
+    fields = tuple(map(_without_unit, column.type.fields))
+    return replace(column, unit="", type=replace(column.type, fields=fields))
+
+
+def is_relabelled(column: Column, node: ParquetNode) -> bool:
+    """Return whether values of a file depend on the unit that the table declares, at any depth."""
+    if declared_type(plain_type(node.field.type), column) is not None:
+        return True
+    if column.type.name == "struct":
+        named = ((inner, node.child(inner.physical[-1])) for inner in column.type.fields)
+        return any(child is not None and is_relabelled(inner, child) for inner, child in named)
+    if column.type.name == "array" and node.children:
+        return is_relabelled(element_column(column, node), node.children[0])
+    return any(map(is_relabelled, column.type.fields, node.children))
+
 
 _GREGORIAN_START = -141_427
 """1582-10-15 in days since 1970: before it the legacy calendar is Julian."""

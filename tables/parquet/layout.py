@@ -21,7 +21,7 @@ from tailbit.base.arrays import Longs, Mask
 from tailbit.base.dataclass import dataclass
 from tailbit.base.once import once
 from tailbit.tables.cache import Cache, share
-from tailbit.tables.parquet.leaves import ParquetNode
+from tailbit.tables.parquet.file import ParquetNode
 from tailbit.tables.parquet.thrift import read_struct
 from tailbit.tables.storage import Stat, Storage
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain, islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,22 +17,25 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from tailbit.base.arrays import Longs
-from tailbit.base.lazy import lazy
 from tailbit.tables.ahead import in_order
 from tailbit.tables.cache import Cache, share
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.data_file import open_layout
 from tailbit.tables.parquet.layout import Layout
-from tailbit.tables.parquet.row_selection.ways import Group, Way, batched, is_loaded, load_for, planned
+from tailbit.tables.parquet.row_selection import (
+    Group,
+    Groups,
+    OpenFile,
+    Way,
+    batched,
+    is_loaded,
+    load_for,
+    planned,
+    read_picked,
+)
 from tailbit.tables.partition_values import partition_array
 from tailbit.tables.positions import positions_in
 from tailbit.tables.storage import Storage, at_once
-
-if TYPE_CHECKING:
-    from tailbit.tables.parquet.row_selection import rows as picked_rows
-    from tailbit.tables.parquet.row_selection.mask import Groups
-else:
-    picked_rows = lazy("tailbit.tables.parquet.row_selection.rows")
 
 Positions = npt.NDArray[np.uint64]
 
@@ -142,7 +145,7 @@ def _plans(
     stored: Sequence[Column],
     method: Way | None,
     cached: bool,
-) -> Iterator[tuple[picked_rows.OpenFile, Way | None, Sequence[Group]]]:
+) -> Iterator[tuple[OpenFile, Way | None, Sequence[Group]]]:
     """Yield the plan of each file; the first files together decide whether to load Polars, if it is not."""
     files = iter(wanted)
     first = [] if method or is_loaded() else list(islice(files, _WEIGHED))
@@ -164,14 +167,14 @@ def _planned(
     positions: Positions | None,
     method: Way | None = None,
     cached: bool = True,
-) -> tuple[picked_rows.OpenFile, Way | None, Sequence[Group]]:
+) -> tuple[OpenFile, Way | None, Sequence[Group]]:
     layout = open_layout(storage, slice_.path, slice_.size, cached)
-    return (picked_rows.OpenFile(slice_, layout), *planned(layout, slice_.path, stored, positions, method))
+    return (OpenFile(slice_, layout), *planned(layout, slice_.path, stored, positions, method))
 
 
 def _batch(
     storage: Storage,
-    parts: Sequence[tuple[picked_rows.OpenFile, Groups]],
+    parts: Sequence[tuple[OpenFile, Groups]],
     columns: Sequence[Column],
     stored: Sequence[Column],
     method: Way | None,
@@ -182,7 +185,7 @@ def _batch(
     if not stored:
         tables = [_rows_alone(n) for n in sizes]
     else:
-        tables = picked_rows.read_picked(storage, parts, stored, method, threads)
+        tables = read_picked(storage, parts, stored, method, threads)
     if columns:
         tables = [
             _with_partitions(table, file.slice, columns, n)

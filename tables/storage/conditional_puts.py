@@ -15,9 +15,9 @@ from contextlib import suppress
 from typing import TypeVar
 
 from tailbit.base.errors import NoConditionalPutError, StorageError, UnusableStorageError
-from tailbit.tables.storage.door import Storage
 from tailbit.tables.storage.locations import RETRY_S
 from tailbit.tables.storage.refusals import is_uncertain, is_unrepeated
+from tailbit.tables.storage.store import Storage
 
 R = TypeVar("R")
 

@@ -19,18 +19,19 @@ import pyarrow as pa
 
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import StorageError, UnusableStorageError
-from tailbit.tables.storage.door import (
+from tailbit.tables.storage.outside import refuse_parts, stat_inside
+from tailbit.tables.storage.store import (
+    NO_OPTIONS,
     SPELLED,
     WHOLE,
     Entry,
     Stat,
     Storage,
+    StorageOptions,
     Unfinished,
     decoded,
     refuse_oversized,
 )
-from tailbit.tables.storage.options import NO_OPTIONS, StorageOptions
-from tailbit.tables.storage.outside import refuse_parts, stat_inside
 
 _GONE, _A_FILE = "the folder is gone", "there is a file where a folder must be"
 

@@ -10,9 +10,9 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from tailbit.base.errors import RequirementError, UnsafePathError, UnusableStorageError, UsageError
-from tailbit.tables.storage.options import METADATA_FILE, SCHEMES, TABLE_FORMAT, StorageOptions
 from tailbit.tables.storage.outside import OPTION, refuse_outside, refuse_parts
 from tailbit.tables.storage.refusals import no_setup
+from tailbit.tables.storage.store import METADATA_FILE, SCHEMES, TABLE_FORMAT, StorageOptions
 
 CLOUDS: Mapping[str, tuple[str, ...]] = {
     "s3": ("AWS_",),

@@ -12,7 +12,7 @@ from stat import S_ISLNK
 from time import monotonic
 
 from tailbit.base.errors import UnsafePathError, UsageError
-from tailbit.tables.storage.options import StorageOptions
+from tailbit.tables.storage.store import StorageOptions
 
 OPTION, VARIABLE = "allow_outside", "TAILBIT_ALLOW_OUTSIDE"
 """The storage option, and the environment variable that replaces it if it is not given."""

@@ -10,7 +10,7 @@ import re
 from typing import NamedTuple
 
 from tailbit.base.errors import StorageError, TailbitError, UnusableStorageError
-from tailbit.tables.storage.options import StorageOptions
+from tailbit.tables.storage.store import StorageOptions
 
 _STATUS = r"status code: (\d{3})"
 _CODE = r"<Code>([A-Za-z]+)</Code>|\"code\":\s*\"([A-Za-z]+)\""

@@ -83,7 +83,7 @@ def _keep_storage_options(context: click.Context, _: click.Parameter, given: tup
 def _keep_table_format(context: click.Context, _: click.Parameter, given: str | None) -> None:
     """Save the format of a command's tables among its storage options."""
     if given is not None:
-        from tailbit.tables.storage.options import TABLE_FORMAT
+        from tailbit.tables.storage.store import TABLE_FORMAT
 
         context.meta.setdefault(_STORAGE_OPTIONS, {})[TABLE_FORMAT] = given
 

@@ -9,7 +9,7 @@ from tailbit.index.functions.tree import Call
 from tailbit.index.keys import decode_keys, is_textual, key_type_of
 from tailbit.index.values.literals import FLOATING, Literal
 from tailbit.tables.model import Column, DataType
-from tailbit.tables.parquet.promotion import float_texts
+from tailbit.tables.parquet.decode import float_texts
 
 _TEXT = DataType("string")
 

@@ -12,8 +12,7 @@ import tailbit
 from tailbit.index.predicate.tree import Leaf
 from tailbit.index.scanning.row_groups import can_match
 from tailbit.tables.model import FileSlice
-from tailbit.tables.parquet.bloom.blocks import BLOCK_BYTES, Bloom, blocks_of, masks_of
-from tailbit.tables.parquet.bloom.values import hashes_in_file
+from tailbit.tables.parquet.bloom import BLOCK_BYTES, Bloom, blocks_of, hashes_in_file, masks_of
 from tailbit.tables.parquet.data_file import field_of, open_layout
 from tailbit.tables.parquet.layout import Layout
 from tailbit.tables.parquet.thrift import read_struct

@@ -156,7 +156,7 @@ def test_first_facets_import_no_measures_and_no_large_library(
         "pyarrow.compute",
     }
     assert sorted(others & modules) == []
-    reads_data = "tailbit.tables.parquet.column_codes.numbered" in modules
+    reads_data = "tailbit.tables.parquet.column_codes" in modules
     assert reads_data is (column == "f")
 
 

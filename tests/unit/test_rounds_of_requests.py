@@ -27,7 +27,7 @@ from tailbit.index.postings.segment import POSTINGS
 from tailbit.streaming.settings import StreamSettings
 from tailbit.tables import open_table
 from tailbit.tables.storage import StorageOptions
-from tailbit.tables.storage.at_once import MOST
+from tailbit.tables.storage.requests import MOST
 
 SLOW_S = 0.15
 SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.string())])

@@ -24,7 +24,7 @@ from tailbit.index.model import Definition
 from tailbit.index.predicate.tree import Leaf, Node
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, filled, in_one, numpy_of
-from tailbit.tables.parquet.bloom.blocks import MOST_VALUES
+from tailbit.tables.parquet.bloom import MOST_VALUES
 
 
 @dataclass(frozen=True, eq=False)

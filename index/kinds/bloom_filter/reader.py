@@ -22,9 +22,16 @@ from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_scalar, filled, no_rows, numpy_of
 from tailbit.tables.cache import Cache, share
 from tailbit.tables.model import Column
-from tailbit.tables.parquet.bloom.blocks import BLOCK_BYTES, WORDS, Bloom, Words, blocks_of, masks_of
-from tailbit.tables.parquet.bloom.values import hashes_of_texts
-from tailbit.tables.parquet.bloom.xxh64 import Hashes
+from tailbit.tables.parquet.bloom import (
+    BLOCK_BYTES,
+    WORDS,
+    Bloom,
+    Hashes,
+    Words,
+    blocks_of,
+    hashes_of_texts,
+    masks_of,
+)
 from tailbit.tables.storage import Storage
 
 

@@ -30,17 +30,16 @@ from tailbit.tables.model import Column
 
 if TYPE_CHECKING:
     from tailbit.index.kinds.kind import Entering
-    from tailbit.tables.parquet import data_file
+    from tailbit.tables.parquet import bloom, data_file
     from tailbit.tables.parquet import layout as parquet_layout
-    from tailbit.tables.parquet.bloom import blocks, written, xxh64
-    from tailbit.tables.parquet.bloom.xxh64 import Hashes
+    from tailbit.tables.parquet.bloom import Hashes
     from tailbit.tables.parquet.data_file import DataFile
 else:
     data_file = lazy("tailbit.tables.parquet.data_file")
     parquet_layout = lazy("tailbit.tables.parquet.layout")
-    blocks = lazy("tailbit.tables.parquet.bloom.blocks")
-    written = lazy("tailbit.tables.parquet.bloom.written")
-    xxh64 = lazy("tailbit.tables.parquet.bloom.xxh64")
+    bloom = lazy("tailbit.tables.parquet.bloom")
+    bloom = lazy("tailbit.tables.parquet.bloom")
+    bloom = lazy("tailbit.tables.parquet.bloom")
 
 SCHEMA = pa.schema(
     [
@@ -81,7 +80,7 @@ def _rows(file: Entering, column: Column, key_type: str) -> pa.Table:
     layout = parquet_layout.layout_of(opened.metadata, opened.tree, opened.head)
     counts = np.diff(layout.starts).tolist()
     steps = data_file.find_column(opened.tree, column, opened.path)
-    own = written.groups_with_filter(layout, steps[-1].first) if steps and not steps[-1].children else ()
+    own = bloom.groups_with_filter(layout, steps[-1].first) if steps and not steps[-1].children else ()
     filters = [
         None if group in own else _filter(opened, column, key_type, group) for group in range(len(counts))
     ]
@@ -103,7 +102,7 @@ def _filter(file: DataFile, column: Column, key_type: str, group: int) -> bytes:
     """Return the filter of a column in one row group."""
     values = data_file.read_columns(file, [column], [group])[column.id]
     hashes = [hashes_of_keys(encode_array(chunk.drop_null(), key_type)) for chunk in values.chunks]
-    return blocks.Bloom.of(np.unique(np.concatenate([NO_HASHES, *hashes])), FALSE_POSITIVES).written()
+    return bloom.Bloom.of(np.unique(np.concatenate([NO_HASHES, *hashes])), FALSE_POSITIVES).written()
 
 
 NO_HASHES: Hashes = np.zeros(0, dtype=np.uint64)
@@ -115,7 +114,7 @@ def hashes_of_keys(keys: pa.BinaryArray) -> Hashes:
     if not len(keys) or places is None:
         return NO_HASHES
     ends = np.frombuffer(places, np.int32, len(keys) + 1, 4 * keys.offset)
-    return xxh64.hashes_of_bytes(ends.astype(np.int64), np.frombuffer(data or b"", np.uint8))
+    return bloom.hashes_of_bytes(ends.astype(np.int64), np.frombuffer(data or b"", np.uint8))
 
 
 def kept(rows: pa.Table, footers: pa.Array, columns: Iterable[str]) -> pa.Table:

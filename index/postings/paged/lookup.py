@@ -39,13 +39,8 @@ from tailbit.index.roaring.containers import ranges
 from tailbit.tables import compute as pc
 from tailbit.tables.ahead import in_order
 from tailbit.tables.arrow import arrow_array
+from tailbit.tables.parquet.assembly import written_chunk, written_end, written_leaf, written_row_group
 from tailbit.tables.parquet.file import MAGIC, ParquetFile
-from tailbit.tables.parquet.row_assembly.footer import (
-    written_chunk,
-    written_end,
-    written_leaf,
-    written_row_group,
-)
 
 _TOGETHER = 1 << 9
 """Pages that are decoded together: enough to pay for a thread."""

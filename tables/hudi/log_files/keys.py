@@ -1,4 +1,9 @@
-"""What merging needs of a row or of a delete block: key, ordering value, deletion."""
+"""What merging needs of a row or of a delete block: key, ordering value, deletion.
+
+The keys that a delete block deletes, each with its ordering value. The content is a version, a length, and an
+Avro array of records: key, partition, ordering value. Releases before 0.14 write versions 1 and 2, which are
+serialised Java objects and are refused. Source: HoodieDeleteBlock; HoodieDeleteRecord.avsc.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The store of a table, in which log blocks are Parquet files; rows of some columns are made whole."""
+"""The store of a table, in which log blocks are Parquet files; rows of some columns are made whole.
+
+The rows of a block that holds only some columns, completed from the rows that the block updates. A row that
+lost as soon as it was merged is completed with NULLs, since no later record makes it win.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +31,7 @@ from tailbit.tables.hudi.properties import read_properties
 from tailbit.tables.parquet.data_file import named_file
 from tailbit.tables.parquet.file import open_parquet
 from tailbit.tables.storage import Entry, Stat, Storage, StorageOptions, Unfinished
-from tailbit.tables.storage.door import WHOLE
+from tailbit.tables.storage.store import WHOLE
 
 
 def slice_parquet(storage: Storage, plan: MergePlan, number: int) -> pa.Buffer:

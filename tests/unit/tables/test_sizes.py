@@ -24,7 +24,7 @@ from tailbit.tables.parquet.data_file import open_data_file
 from tailbit.tables.parquet.file import LARGEST_FOOTER
 from tailbit.tables.positions import LARGEST
 from tailbit.tables.storage import SMALL, LocalStorage
-from tailbit.tables.storage.door import WHOLE
+from tailbit.tables.storage.store import WHOLE
 
 
 @pytest.fixture

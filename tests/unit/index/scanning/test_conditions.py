@@ -14,16 +14,7 @@ from tailbit.index.predicate.walks import columns_of
 from tailbit.index.scanning.conditions import condition_of
 from tailbit.index.sql.bind import bind
 from tailbit.tables.delta.schema import parse_schema
-from tailbit.tables.parquet.value_search.condition import (
-    AllOf,
-    Condition,
-    Floats,
-    Numbers,
-    Part,
-    Test,
-    Texts,
-    each_test,
-)
+from tailbit.tables.parquet.condition import AllOf, Condition, Floats, Numbers, Part, Test, Texts, each_test
 
 TINY = 5e-324
 LEAST, MOST = -(1 << 63), (1 << 63) - 1

@@ -11,8 +11,7 @@ import pytest
 from support.odd_parquet import COLUMNS, LAYOUTS, ROWS, TABLE
 from tailbit.errors import DataFileError
 from tailbit.tables.model import Column, DataType
-from tailbit.tables.parquet.data_file import open_data_file, read_columns
-from tailbit.tables.parquet.in_batches import read_in_batches
+from tailbit.tables.parquet.data_file import open_data_file, read_columns, read_in_batches
 from tailbit.tables.storage import LocalStorage
 
 

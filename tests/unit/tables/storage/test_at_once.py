@@ -10,8 +10,7 @@ import pytest
 
 from support.waiting import HANG_S
 from tailbit.tables.storage import LocalStorage, Storage, at_once, one_look
-from tailbit.tables.storage.at_once import MOST
-from tailbit.tables.storage.looks import SEEN
+from tailbit.tables.storage.requests import MOST, SEEN
 
 
 class Afar(LocalStorage):

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tailbit.tables.parquet.file import ParquetFile
-from tailbit.tables.storage.ranges import AHEAD, FAR_AHEAD, TAIL, Ranges
+from tailbit.tables.storage.object_store import AHEAD, FAR_AHEAD, TAIL, Ranges
 
 DATA = random.Random(1).randbytes(12 << 20)
 

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from support.odd_parquet import COLUMNS, LAYOUTS, ROWS, TABLE
 from tailbit.errors import DataFileError
 from tailbit.tables.model import Column, DataType, FileSlice
+from tailbit.tables.parquet import row_selection
+from tailbit.tables.parquet.assembly import wanted_rows
 from tailbit.tables.parquet.data_file import open_layout
-from tailbit.tables.parquet.row_assembly.by_polars import wanted_rows
-from tailbit.tables.parquet.row_selection import mask, ways
-from tailbit.tables.parquet.row_selection.ways import (
+from tailbit.tables.parquet.row_selection import (
     Group,
     Way,
     batched,
@@ -125,11 +125,13 @@ def test_a_batch_of_many_files_has_bounded_bytes_too() -> None:
 def test_files_of_other_types_columns_and_partitions_are_read_together_as_each_by_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damaged: bool, remote: bool
 ) -> None:
-    monkeypatch.setattr(ways, "_BY_QUESTION", -1.0)
-    monkeypatch.setattr(ways, "_FEW_PAGES", -1)
+    monkeypatch.setattr(row_selection, "_BY_QUESTION", -1.0)
+    monkeypatch.setattr(row_selection, "_FEW_PAGES", -1)
     questions = list[bytes]()
     monkeypatch.setattr(
-        mask, "wanted_rows", lambda polars, data: (questions.append(data), wanted_rows(polars, data))[1]
+        row_selection,
+        "wanted_rows",
+        lambda polars, data: (questions.append(data), wanted_rows(polars, data))[1],
     )
     columns = [Column((name,), (name,), DataType(of)) for name, of in (("k", "long"), ("t", "string"))]
     columns.append(Column(("p",), ("p",), DataType("integer"), partition=True))
@@ -167,13 +169,13 @@ def test_files_of_other_types_columns_and_partitions_are_read_together_as_each_b
 
 
 def test_polars_is_loaded_once_pages_have_cost_what_loading_costs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ways, "_missed", 0.0)
-    monkeypatch.setattr(ways, "sys", SimpleNamespace(modules={}))
+    monkeypatch.setattr(row_selection, "_missed", 0.0)
+    monkeypatch.setattr(row_selection, "sys", SimpleNamespace(modules={}))
     size, values, times = 8 << 20, 2 << 20, 0
     while not quicker_by_mask(size, values):
         note_pages(size, values)
         times += 1
-    assert times == ways._LOADING // ways._saved(size, values) == 12
+    assert times == row_selection._LOADING // row_selection._saved(size, values) == 12
     assert quicker_by_mask(400 << 20, 1)
 
 
@@ -182,9 +184,9 @@ def test_polars_is_loaded_at_once_where_files_together_save_what_loading_costs(
     monkeypatch: pytest.MonkeyPatch, files: int, is_wanted: bool
 ) -> None:
     loaded = list[bool]()
-    monkeypatch.setattr(ways, "_missed", 0.0)
-    monkeypatch.setattr(ways, "sys", SimpleNamespace(modules={}))
-    monkeypatch.setattr(ways, "polars", lambda: loaded.append(True))
+    monkeypatch.setattr(row_selection, "_missed", 0.0)
+    monkeypatch.setattr(row_selection, "sys", SimpleNamespace(modules={}))
+    monkeypatch.setattr(row_selection, "polars", lambda: loaded.append(True))
     group = Group(0, np.arange(3), 750_000, 750_000, 3, 32 << 20, 16 << 20)
     few = Group(0, np.arange(3), 750_000, 20_000, 3, 32 << 20, 16 << 20)
     load_for([[few]] * 100)

@@ -14,9 +14,8 @@ import pytest
 from support.odd_parquet import COLUMNS, LAYOUTS, ROWS, TABLE
 from tailbit.errors import DataFileError
 from tailbit.tables.model import Column, DataType, FileSlice
-from tailbit.tables.parquet.column_codes.numbered import Numbered, numbered
-from tailbit.tables.parquet.column_codes.row_groups import Read, coded_groups
-from tailbit.tables.parquet.row_assembly.footer import compressed
+from tailbit.tables.parquet.assembly import compressed
+from tailbit.tables.parquet.column_codes import Numbered, Read, coded_groups, numbered
 from tailbit.tables.storage import LocalStorage
 
 VALUES = TABLE.to_pydict()

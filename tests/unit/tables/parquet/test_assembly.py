@@ -14,10 +14,10 @@ import pytest
 from support.odd_parquet import COLUMNS, LAYOUTS, ROWS, TABLE
 from tailbit.errors import DataFileError
 from tailbit.tables.model import Column, DataType, FileSlice
+from tailbit.tables.parquet.assembly import pick
 from tailbit.tables.parquet.data_file import open_layout
 from tailbit.tables.parquet.layout import Pages
-from tailbit.tables.parquet.row_assembly.excerpt import pick
-from tailbit.tables.parquet.row_selection.ways import Way
+from tailbit.tables.parquet.row_selection import Way
 from tailbit.tables.parquet.rows import fetch, fetch_files
 from tailbit.tables.schema import arrow_type
 from tailbit.tables.storage import LocalStorage

@@ -16,9 +16,9 @@ from tailbit.errors import DataFileError, LegacyCalendarError
 from tailbit.index.predicate.tree import Constant
 from tailbit.index.scanning import scan as scanning
 from tailbit.tables.model import Column, DataType
-from tailbit.tables.parquet.value_search import find as finding
-from tailbit.tables.parquet.value_search.condition import Numbers, Test
-from tailbit.tables.parquet.value_search.find import Sought, find
+from tailbit.tables.parquet import value_search as finding
+from tailbit.tables.parquet.condition import Numbers, Test
+from tailbit.tables.parquet.value_search import Sought, find
 
 ROWS = pa.table(
     {

@@ -11,12 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from tailbit.tables.model import Column, DataType
-from tailbit.tables.parquet.value_search.by_arrow import passing_rows
-from tailbit.tables.parquet.value_search.condition import (
+from tailbit.tables.parquet.condition import (
     AllOf,
     AnyOf,
     Condition,
     Floats,
+    Form,
     Numbers,
     Part,
     Stored,
@@ -24,8 +24,8 @@ from tailbit.tables.parquet.value_search.condition import (
     Texts,
     each_test,
 )
-from tailbit.tables.parquet.value_search.expressions import expression
-from tailbit.tables.parquet.value_search.forms import Form
+from tailbit.tables.parquet.value_search import expression
+from tailbit.tables.parquet.value_search import rows_by_arrow as passing_rows
 
 LEAST, MOST = -(1 << 63), (1 << 63) - 1
 TINY = 5e-324

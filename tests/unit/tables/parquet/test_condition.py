@@ -12,9 +12,8 @@ import pytest
 
 from tailbit.base.arrays import Mask
 from tailbit.tables.model import Column, DataType
+from tailbit.tables.parquet.condition import Floats, Numbers, Stored, Test, Texts, form_of
 from tailbit.tables.parquet.data_file import open_layout
-from tailbit.tables.parquet.value_search.condition import Floats, Numbers, Stored, Test, Texts
-from tailbit.tables.parquet.value_search.forms import form_of
 from tailbit.tables.storage import LocalStorage
 
 NUMBERS, FLOATS, TEXTS = Numbers([(1, 1)]), Floats([(1.0, 1.0)], False), Texts([(b"1", True, b"1", True)])

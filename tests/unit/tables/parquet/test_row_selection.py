@@ -14,10 +14,9 @@ import pytest
 from support.odd_parquet import COLUMNS, LAYOUTS, ROWS, TABLE
 from tailbit.errors import DataFileError, LegacyCalendarError, StorageError
 from tailbit.tables.model import Column, DataType, FileSlice
+from tailbit.tables.parquet.assembly import polars
 from tailbit.tables.parquet.data_file import open_layout
-from tailbit.tables.parquet.row_assembly.by_polars import polars
-from tailbit.tables.parquet.row_selection.mask import Part, read_masked
-from tailbit.tables.parquet.row_selection.ways import Way, planned, quicker_by_mask
+from tailbit.tables.parquet.row_selection import Part, Way, planned, quicker_by_mask, read_masked
 from tailbit.tables.parquet.rows import fetch
 from tailbit.tables.storage import LocalStorage
 

@@ -1,0 +1,540 @@
+"""Parquet files assembled in memory from pages and chunks of data files, and decoded like any other.
+
+Excerpts: the pages of a data file that hold wanted rows, assembled as a small Parquet file in memory. pyarrow
+decodes whole column chunks only. A chunk is its pages in order, so a chunk of fewer pages is valid too: the
+excerpt has its own footer, with the file's schema, and row groups of the selected pages, copied unchanged
+from the file. So the decoder of data files decodes an excerpt to the same values of the same types.
+
+Columns whose pages hold the same rows share row groups; the chunks of all other columns are empty there and
+never read. Repeated values do not end at page boundaries: such columns are read as whole row groups.
+
+Example: column a has pages of 3 rows, b of 4, and rows 1 and 7 of the row group are wanted.
+
+    row          0  1  2  3  4  5  6  7  8
+    wanted          x                 x
+    pages of a   [0      ][1      ][2      ]     selected: 0 and 2, rows 0 1 2 6 7 8; wanted are 1 and 4
+    pages of b   [0         ][1         ][2]     selected: 0 and 1, rows 0 to 7; wanted are 1 and 7
+
+Assembly of a Parquet file in memory from column chunks of many files. Pages are copied unchanged; only
+dictionaries, masks and the footer are written.
+
+Decoding of the wanted rows of an assembled Parquet file by Polars. When Polars filters by one column, it
+decodes only the matching rows of the other columns. So an assembled file has a mask column that marks wanted
+rows, packed booleans, cheaper to decode than any other.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import io
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import field
+from functools import lru_cache, partial
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tailbit.base.arrays import Ints, Longs
+from tailbit.base.dataclass import dataclass
+from tailbit.base.lazy import quickly_imported
+from tailbit.tables.parquet.file import MAGIC, arrow_buffer
+from tailbit.tables.parquet.layout import Chunk, Layout, Pages
+from tailbit.tables.parquet.thrift import (
+    I32,
+    I64,
+    LIST,
+    STRUCT,
+    TEXT,
+    written_int,
+    written_ints,
+    written_struct,
+    written_structs,
+    written_text,
+    written_varint,
+)
+from tailbit.tables.storage import Storage, at_once
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from polars import DataFrame, Expr
+
+
+PHYSICAL_TYPES = {
+    name: number
+    for number, name in enumerate(
+        ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
+    )
+}
+CODECS = {"UNCOMPRESSED": 0, "SNAPPY": 1, "GZIP": 2, "BROTLI": 4, "ZSTD": 6}
+"""LZ4 is missing: pyarrow has one name for two codecs, so such chunks are read whole."""
+_PLAIN, _RLE, _RLE_DICTIONARY = 0, 3, 8
+_DATA_PAGE, _DICTIONARY_PAGE = 0, 2
+_LITERAL = 1 << 24
+"""Longest Snappy literal whose length takes three bytes."""
+
+
+def written_chunk(
+    type_: str, codec: str, values: int, unpacked: int, packed: int, data: int, dictionary: int | None
+) -> bytes:
+    """Encode a column chunk for a footer.
+
+    The path of the chunk is left empty: its place among the chunks identifies its leaf.
+    """
+    before = _before_offsets(type_, codec, values, unpacked, packed)
+    if dictionary is None:
+        return b"".join((before, _OFFSET, written_int(data), _ENDS))
+    return b"".join((before, _OFFSET, written_int(data), _OFFSET, written_int(dictionary), _ENDS))
+
+
+_OFFSET = bytes([9 - 7 << 4 | I64])
+"""The header of an offset field, 9 or 11: each id is two higher than the last."""
+_ENDS = b"\0\0"
+"""The stop fields of the chunk's metadata and of the chunk."""
+_BEFORE_META = written_struct([(2, I64, written_int(0)), (3, STRUCT, b"")])[:-1]
+
+
+@lru_cache(1 << 12)
+def _before_offsets(type_: str, codec: str, values: int, unpacked: int, packed: int) -> bytes:
+    """Encode a chunk up to the page offsets, cached: a chunk that is read again only changes its offsets."""
+    fields = [
+        (1, I32, written_int(PHYSICAL_TYPES[type_])),
+        (2, LIST, written_ints([_PLAIN, _RLE_DICTIONARY])),
+        (3, LIST, b"\x08"),
+        (4, I32, written_int(CODECS[codec])),
+        (5, I64, written_int(values)),
+        (6, I64, written_int(unpacked)),
+        (7, I64, written_int(packed)),
+    ]
+    return _BEFORE_META + written_struct(fields)[:-1]
+
+
+def written_row_group(chunks: Sequence[bytes], size: int, rows: int) -> bytes:
+    """Encode a row group of encoded chunks."""
+    return written_struct(
+        [(1, LIST, written_structs(chunks)), (2, I64, written_int(size)), (3, I64, written_int(rows))]
+    )
+
+
+@lru_cache(1 << 12)
+def written_leaf(
+    name: str, type_: str, nullable: bool, length: int = 0, decimal: tuple[int, int] | None = None
+) -> bytes:
+    """Encode a leaf of a schema; the only logical type is `decimal`, given as precision and scale."""
+    fields = [(1, I32, written_int(PHYSICAL_TYPES[type_]))]
+    if length:
+        fields.append((2, I32, written_int(length)))
+    fields += [(3, I32, written_int(int(nullable))), (4, TEXT, written_text(name.encode()))]
+    if decimal is not None:
+        converted, (precision, scale) = 5, decimal
+        fields += [(6, I32, written_int(converted)), (7, I32, written_int(scale))]
+        fields.append((8, I32, written_int(precision)))
+    return written_struct(fields)
+
+
+def written_dictionary(values: int, unpacked: int, packed: bytes) -> bytes:
+    """Encode a dictionary page of `values` values, header first."""
+    of = written_struct(_number_fields(values, _PLAIN))
+    sizes = _number_fields(_DICTIONARY_PAGE, unpacked, len(packed))
+    return written_struct([*sizes, (7, STRUCT, of)]) + packed
+
+
+def written_codes(codes: npt.NDArray[np.int64], nullable: bool, codec: str) -> bytes:
+    """Encode a page of ascending dictionary codes without NULLs, of 1, 2 or 4 bytes each, header first."""
+    rows, largest = len(codes), int(codes[-1]) if len(codes) else 0
+    width = 1 if largest < 1 << 8 else 2 if largest < 1 << 16 else 4
+    full = np.zeros(-(-rows // 8) * 8, dtype=f"<u{width}")
+    full[:rows] = codes
+    head = bytes([8 * width]) + written_varint(len(full) // 8 << 1 | 1)
+    return _data_page(rows, nullable, _RLE_DICTIONARY, head + full.tobytes(), codec)
+
+
+def written_values(values: bytes, rows: int, nullable: bool) -> bytes:
+    """Encode a page of `rows` plain values without NULLs, uncompressed, header first."""
+    return _data_page(rows, nullable, _PLAIN, values, "UNCOMPRESSED")
+
+
+def _data_page(rows: int, nullable: bool, encoding: int, values: bytes, codec: str) -> bytes:
+    there = written_varint(rows << 1) + b"\1"
+    raw = len(there).to_bytes(4, "little") + there + values if nullable else values
+    packed, of = compressed(raw, codec), written_struct(_number_fields(rows, encoding, _RLE, _RLE))
+    sizes = _number_fields(_DATA_PAGE, len(raw), len(packed))
+    return written_struct([*sizes, (5, STRUCT, of)]) + packed
+
+
+def _number_fields(*values: int) -> list[tuple[int, int, bytes]]:
+    """Return the fields 1, 2, 3 ... of a struct that begins with numbers."""
+    return [(number, I32, written_int(value)) for number, value in enumerate(values, 1)]
+
+
+def compressed(data: bytes, codec: str) -> bytes:
+    """Compress bytes for a page; Snappy as one literal, since the bytes are read only once.
+
+    Source: Snappy's format description, literals of three bytes' length.
+    """
+    if codec == "UNCOMPRESSED":
+        return data
+    if codec == "SNAPPY" and 0 < len(data) <= _LITERAL:
+        return b"".join([written_varint(len(data)), b"\xf8", (len(data) - 1).to_bytes(3, "little"), data])
+    out: bytes = pa.compress(data, codec=codec.lower(), asbytes=True)
+    return out
+
+
+def written_end(leaves: Sequence[bytes], groups: Sequence[bytes], rows: int) -> bytes:
+    """Encode the end of a file whose columns are `leaves`: the footer, its length and the magic bytes."""
+    root = written_struct([(4, TEXT, written_text(b"rows")), (5, I32, written_int(len(leaves)))])
+    footer = written_struct(
+        [
+            (1, I32, written_int(1)),
+            (2, LIST, written_structs([root, *leaves])),
+            (3, I64, written_int(rows)),
+            (4, LIST, written_structs(groups)),
+        ]
+    )
+    return ended(footer)
+
+
+def ended(footer: bytes) -> bytes:
+    """Append the length and the magic bytes to a footer."""
+    return b"".join([footer, len(footer).to_bytes(4, "little"), MAGIC])
+
+
+@dataclass(frozen=True, eq=False)
+class Picked:
+    """The selected pages of one leaf: per row group all pages, and the numbers of the selected ones."""
+
+    leaf: int
+    pages: Sequence[Pages]
+    numbers: Sequence[Longs]
+
+    @property
+    def coded(self) -> bool:
+        """Whether the selected pages hold only dictionary codes, of comparatively small dictionaries."""
+        return all(
+            p.dictionary is not None
+            and bool(p.coded[n].all())
+            and p.dictionary.unpacked < int((p.firsts[n + 1] - p.firsts[n]).sum())
+            for p, n in zip(self.pages, self.numbers, strict=True)
+        )
+
+
+def can_be_cut(layout: Layout, leaf: int, group: int) -> bool:
+    """Return whether an excerpt supports the codec of a chunk."""
+    return layout.chunk(group, leaf).codec in CODECS
+
+
+def pick(pages: Sequence[Pages], wanted: Sequence[Longs]) -> tuple[list[Longs], Longs]:
+    """Return the numbers of the pages that hold wanted rows per row group, and the rows' places in the pages.
+
+    `wanted`: ascending rows of each row group. The places count through the selected pages of all row groups
+    (see the example of the module).
+    """
+    numbers, places, before = [], [], 0
+    for pages_of_group, rows in zip(pages, wanted, strict=True):
+        of_page = np.diff(np.searchsorted(rows, pages_of_group.firsts))
+        here = np.flatnonzero(of_page)
+        counts = pages_of_group.firsts[here + 1] - pages_of_group.firsts[here]
+        shift = before + np.cumsum(counts) - counts - pages_of_group.firsts[here]
+        places.append(rows + np.repeat(shift, of_page[here]))
+        numbers.append(here)
+        before += int(counts.sum())
+    return numbers, np.concatenate(places)
+
+
+@dataclass(eq=False)
+class Excerpt:
+    """A small Parquet file of some pages of a data file, under construction; `done` returns its bytes."""
+
+    layout: Layout
+    source: pa.NativeFile
+    _bytes: list[bytes] = field(default_factory=lambda: [MAGIC])
+    _size: int = len(MAGIC)
+    _groups: list[bytes] = field(default_factory=list)
+    _rows: int = 0
+
+    def add(self, columns: Sequence[Picked], groups: Sequence[int]) -> list[int]:
+        """Add pages of some leaves; return the numbers of the excerpt's row groups that hold them.
+
+        `columns`: leaves whose selected pages hold the same rows. `groups`: the row groups of the
+        data file; each becomes one row group of the excerpt.
+        """
+        first, absent = len(self._groups), absent_chunks(self.layout)
+        for order, group in enumerate(groups):
+            pages, numbers = columns[0].pages[order], columns[0].numbers[order]
+            rows = int((pages.firsts[numbers + 1] - pages.firsts[numbers]).sum())
+            chunks = list(absent)
+            for column in columns:
+                chunks[column.leaf] = self._chunk(
+                    column.pages[order], column.numbers[order], group, column.leaf, rows
+                )
+            self._groups.append(written_row_group(chunks, self._size, rows))
+            self._rows += rows
+        return list(range(first, len(self._groups)))
+
+    def _chunk(self, pages: Pages, numbers: Longs, group: int, leaf: int, rows: int) -> bytes:
+        """Copy the selected pages, contiguous pages in one read, and return the chunk's metadata."""
+        at, unpacked = self._size, int(pages.unpacked[numbers].sum())
+        if pages.dictionary is not None:
+            self._copy(pages.dictionary.start, pages.dictionary.end)
+            unpacked += pages.dictionary.unpacked
+        data = self._size
+        gaps = np.flatnonzero(pages.starts[numbers[1:]] != pages.ends[numbers[:-1]])
+        firsts = [0, *(gaps + 1).tolist()]
+        lasts = [*gaps.tolist(), len(numbers) - 1]
+        for first, last in zip(firsts, lasts, strict=True):
+            self._copy(int(pages.starts[numbers[first]]), int(pages.ends[numbers[last]]))
+        chunk = self.layout.chunk(group, leaf)
+        dictionary = at if pages.dictionary is not None else None
+        return written_chunk(chunk.type, chunk.codec, rows, unpacked, self._size - at, data, dictionary)
+
+    def _copy(self, start: int, end: int) -> None:
+        data = self.source.read_at(end - start, start)
+        if len(data) != end - start:
+            raise ValueError(f"it ends before byte {end}")
+        self._bytes.append(data)
+        self._size += len(data)
+
+    def done(self) -> pa.Buffer:
+        """Return the whole excerpt."""
+        footer = written_footer(self.layout, self._groups, self._rows)
+        return arrow_buffer([*self._bytes, ended(footer)])
+
+
+def written_footer(layout: Layout, groups: Sequence[bytes], rows: int) -> bytes:
+    """Encode a footer of encoded row groups under the schema of a data file."""
+    metadata = layout.metadata
+    texts = [
+        written_struct([(1, TEXT, written_text(key)), (2, TEXT, written_text(value))])
+        for key, value in (metadata.metadata or {}).items()
+    ]
+    fields = [
+        (3, I64, written_int(rows)),
+        (4, LIST, written_structs(groups)),
+        (5, LIST, written_structs(texts)),
+        (6, TEXT, written_text(metadata.created_by.encode())),
+    ]
+    return layout.head + written_struct(fields, before=2)
+
+
+def absent_chunks(layout: Layout) -> list[bytes]:
+    """Return for each leaf of a data file an empty chunk, which must never be read."""
+    schema = layout.metadata.schema
+    return [_absent_chunk(str(schema.column(leaf).physical_type)) for leaf in range(len(schema))]
+
+
+@lru_cache
+def _absent_chunk(type_: str) -> bytes:
+    return written_chunk(type_, "UNCOMPRESSED", 0, 0, 0, len(MAGIC), None)
+
+
+_unset_bytes = ctypes.pythonapi.PyBytes_FromStringAndSize
+"""An allocator of uninitialised bytes, all of which are overwritten: zeroing costs half as much as copying.
+
+Source: Python/C API, Bytes Objects.
+"""
+_unset_bytes.restype = ctypes.py_object
+_unset_bytes.argtypes = (ctypes.c_char_p, ctypes.c_ssize_t)
+
+
+@dataclass(slots=True)
+class _Piece:
+    """Bytes and their offset in the assembled file: copied from a file at `start`, or `written`."""
+
+    at: int
+    size: int
+    path: str
+    start: int
+    written: bytes
+
+
+class Assembly:
+    """A Parquet file under assembly; `done` reads the pages and returns the file."""
+
+    def __init__(self) -> None:
+        self._size = len(MAGIC)
+        self._pieces = [_Piece(0, len(MAGIC), "", 0, MAGIC)]
+        self._chunks: list[bytes] = []
+        self._row_groups: list[bytes] = []
+        self._first, self._rows = self._size, 0
+
+    def add_numbers(self, numbers: Ints, pages: Pages, codec: str, path: str) -> None:
+        """Add an INT32 chunk: the data pages of a file's chunk, with `numbers` as its dictionary."""
+        at, (page, size) = self._size, _number_page(numbers.astype("<i4", copy=False).tobytes(), codec)
+        self._write(page)
+        begun = self._size
+        for start, end in zip(pages.starts.tolist(), pages.ends.tolist(), strict=True):
+            self._copy(path, start, end - start)
+        unpacked, rows = int(pages.unpacked.sum()) + size, int(pages.firsts[-1])
+        self._chunks.append(written_chunk("INT32", codec, rows, unpacked, self._size - at, begun, at))
+
+    def add_chunk(self, chunk: Chunk, path: str) -> None:
+        """Add a chunk of a file unchanged."""
+        at, (start, data, packed, unpacked, values, type_, codec, coded) = self._size, chunk
+        self._copy(path, start, packed)
+        dictionary = at if coded else None
+        self._chunks.append(written_chunk(type_, codec, values, unpacked, packed, at + data, dictionary))
+
+    def add_mask(self, wanted: Longs, rows: int) -> None:
+        """Add a BOOLEAN chunk that is TRUE at the wanted rows."""
+        mask = np.zeros(rows, bool)
+        mask[wanted] = True
+        at, page = (
+            self._size,
+            written_values(np.packbits(mask, bitorder="little").tobytes(), rows, nullable=False),
+        )
+        self._write(page)
+        self._chunks.append(written_chunk("BOOLEAN", "UNCOMPRESSED", rows, len(page), len(page), at, None))
+
+    def end_row_group(self, rows: int) -> None:
+        """End a row group: it holds the chunks added since the last one."""
+        self._row_groups.append(written_row_group(self._chunks, self._size - self._first, rows))
+        self._chunks, self._first, self._rows = [], self._size, self._rows + rows
+
+    def _copy(self, path: str, start: int, size: int) -> None:
+        """Plan to copy bytes of a file; bytes contiguous in both files become one piece."""
+        if start < 0 or size < 0:
+            raise ValueError(f"{size} bytes at {start} are none of {path}")
+        last = self._pieces[-1]
+        if last.path == path and last.start + last.size == start:
+            last.size += size
+        else:
+            self._pieces.append(_Piece(self._size, size, path, start, b""))
+        self._size += size
+
+    def _write(self, data: bytes) -> None:
+        self._pieces.append(_Piece(self._size, len(data), "", 0, data))
+        self._size += len(data)
+
+    def done(self, storage: Storage, leaves: Sequence[bytes]) -> bytes:
+        """Return the whole file.
+
+        Cost: one copy; the bytes are allocated once and read in place, from several remote files at a time.
+
+        Raises:
+            ValueError: a file ends too early.
+            OSError, StorageError: a file cannot be read.
+        """
+        end = written_end(leaves, self._row_groups, self._rows)
+        by_file = [list(pieces) for _, pieces in groupby(sorted(self._pieces, key=_file), key=_file)]
+        whole = io.BytesIO(_unset_bytes(None, self._size + len(end)))
+        with whole.getbuffer() as view:
+            view[self._size :] = end
+            for _ in at_once(storage, [partial(_fill, storage, view, pieces) for pieces in by_file]):
+                pass
+        return whole.getvalue()
+
+
+@lru_cache(1 << 10)
+def _number_page(raw: bytes, codec: str) -> tuple[bytes, int]:
+    """Return a dictionary page of INT32, and the page's decompressed size."""
+    packed = compressed(raw, codec)
+    page = written_dictionary(len(raw) // 4, len(raw), packed)
+    return page, len(page) + len(raw) - len(packed)
+
+
+def _fill(storage: Storage, view: memoryview, pieces: Sequence[_Piece]) -> None:
+    """Fill pieces of the assembled file; all pieces are copied from one file, or all are written."""
+    path = pieces[0].path
+    if not path:
+        for piece in pieces:
+            view[piece.at : piece.at + piece.size] = piece.written
+        return
+    with storage.open(storage.resolve(path)) as source:
+        for piece in pieces:
+            source.seek(piece.start)
+            if source.readinto(view[piece.at : piece.at + piece.size]) != piece.size:
+                raise ValueError(f"{path} ends before byte {piece.start + piece.size}")
+
+
+def _file(piece: _Piece) -> str:
+    return piece.path
+
+
+_MASK = "wanted"
+_ROW = "row"
+MASK_LEAF = written_leaf(_MASK, "BOOLEAN", nullable=False)
+"""The mask column as a leaf of the schema, always the last."""
+CHECKED = frozenset(CODECS) - {"GZIP"}
+"""Codecs for which Polars detects the same damage as pyarrow: it does not verify gzip's checksums."""
+_OLDEST = 2
+"""The oldest major version of Polars that has been tested."""
+
+_forked = False
+
+
+def _after_fork() -> None:
+    global _forked
+    _forked = "polars" in sys.modules
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def polars() -> ModuleType | None:
+    """Return the module polars; None if missing or too old, or in a fork of a process that had loaded it.
+
+    In a forked process the threads of Polars are gone.
+    """
+    if _forked:
+        return None
+    try:
+        library = quickly_imported("polars")
+    except ImportError:
+        return None
+    return library if int(library.__version__.split(".")[0]) >= _OLDEST else None
+
+
+def failures(library: ModuleType) -> tuple[type[BaseException], ...]:
+    """Return the exceptions that Polars raises when it cannot read a file."""
+    return library.exceptions.PolarsError, library.exceptions.PanicException
+
+
+def wanted_rows(library: ModuleType, data: bytes) -> DataFrame:
+    """Return all columns of a file except the mask, at the rows that the mask marks.
+
+    Raises:
+        PolarsError, PanicException: the file cannot be read.
+    """
+    scan = library.scan_parquet(data, use_statistics=False, glob=False, hive_partitioning=False)
+    rows: DataFrame = scan.filter(library.col(_MASK)).drop(_MASK).collect()
+    return rows
+
+
+def passing_rows(
+    library: ModuleType, data: bytes, passes: Expr, masked: bool, few: bool = False
+) -> npt.NDArray[np.uint32]:
+    """Return the row numbers of a file for which an expression is true, ascending.
+
+    `masked`: only rows that the mask marks count. `few`: few rows pass; Polars then filters while it decodes,
+    which costs more than it saves if many rows pass.
+
+    Raises:
+        PolarsError, PanicException: the file cannot be read.
+    """
+    scan = library.scan_parquet(
+        data, use_statistics=False, glob=False, hive_partitioning=False, row_index_name=_ROW
+    )
+    if masked or few:
+        wanted = library.col(_MASK) & passes if masked else passes
+        rows = scan.filter(wanted).select(_ROW)
+    else:
+        rows = scan.with_columns(passes.alias(_ROW)).select(library.col(_ROW).arg_true())
+    return np.asarray(rows.collect().to_series(0).to_numpy(), dtype=np.uint32)
+
+
+def passing_count(library: ModuleType, data: bytes, passes: Expr, masked: bool) -> int:
+    """Count the rows of a file for which an expression is true, more cheaply than to list them.
+
+    `masked`: only rows that the mask marks count.
+
+    Raises:
+        PolarsError, PanicException: the file cannot be read.
+    """
+    scan = library.scan_parquet(data, use_statistics=False, glob=False, hive_partitioning=False)
+    among = scan.filter(library.col(_MASK)) if masked else scan
+    return int(among.with_columns(passes.alias(_ROW)).select(library.col(_ROW).sum()).collect().item())

@@ -1,1 +1,0 @@
-"""Dictionary-coded column chunks, decoded to the numbers of their values instead of the values."""

@@ -1,1 +1,0 @@
-"""Parquet files assembled in memory from the pages of data files."""
