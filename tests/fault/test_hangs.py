@@ -7,8 +7,8 @@ Each hang is a real SIGSTOP of a real process, or a call that never returns.
 from __future__ import annotations
 
 import json
+import re
 import socket
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -86,13 +86,11 @@ def test_sigterm_ends_a_run_whose_java_is_frozen_within_thirty_seconds(run: Ship
     started(run, "off")
     (java,) = run.descendants("java")
     java.suspend()
-    began = time.monotonic()
     assert run.terminate() == 75
-    # The bound is of the run alone: a machine that is busy with other things may take longer to let it end.
-    assert time.monotonic() - began < 60
     run.wait_gone()
     text = run.output.read_text()
     assert "NotDrainedError" in text
+    assert re.search(r"not ended 2\d s after the signal", text)
     assert f"Java is process {java.pid}, which is stopped" in text
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from support.acceleration import PATIENT, helper_of, kill, patiently_accelerated, rows_of
 from support.tables import index_of
+from support.waiting import HANG_S
 from tailbit.spark.acceleration import Acceleration
 
 INDEXED = ["i", "k", "d", "p", "t", "s.a", "b", "f"]
@@ -97,13 +98,13 @@ def test_a_table_made_anew_at_its_path_is_not_taken_for_the_one_of_the_index(
     assert reasons(accelerated) == ["other-history"]
 
 
-def until_served(accelerated: Acceleration, statement: str, seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
+def until_served(accelerated: Acceleration, statement: str) -> None:
+    end = time.monotonic() + HANG_S
     while time.monotonic() < end:
         rows_of(accelerated._spark, statement)
         if [scan.served for scan in accelerated.last()] == ["files"]:
             return
-    pytest.fail(f"not served after {seconds} s: {accelerated.last()}")
+    pytest.fail(f"not served after {HANG_S} s: {accelerated.last()}")
 
 
 def test_a_helper_that_is_killed_is_started_again_and_no_query_waits(
@@ -165,7 +166,7 @@ def test_a_helper_that_lies_is_not_believed(
     spark.conf.set("spark.tailbit.python", str(script))
     try:
         kill(helper_of(accelerated), signal.SIGKILL)
-        details, end = set[str](), time.monotonic() + 60
+        details, end = set[str](), time.monotonic() + HANG_S
         while not any(detail in told for told in details):
             assert len(rows_of(spark, statement)) == 1
             assert time.monotonic() < end, details

@@ -18,10 +18,10 @@ from deltalake import write_deltalake
 from support.acceleration import PATIENT, helper_of, kill, logged, rows_of
 from support.spark_session import session_settings
 from support.tables import index_of
+from support.waiting import HANG_S
 from tailbit.spark.acceleration import Acceleration
 
 TABLES, TILES = 5, 10
-START_S = 90
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ def exchange(accelerated: Acceleration, python: str) -> None:
     entry, spark, old = accelerated._entry, accelerated._spark, helper_of(accelerated)
     spark.conf.set("spark.tailbit.python", python)
     kill(old, signal.SIGKILL)
-    end = time.monotonic() + START_S
+    end = time.monotonic() + HANG_S
     while helper_of(accelerated) in (old, -1) or entry.ready(1000):
         assert time.monotonic() < end
         entry.attach(spark._jsparkSession)
@@ -84,7 +84,7 @@ def test_a_helper_that_opens_many_tables_for_questions_of_one_moment_lives_until
         logged(spark) as lines,
         ThreadPoolExecutor(TILES) as threads,
     ):
-        process, end = helper_of(accelerated), time.monotonic() + START_S
+        process, end = helper_of(accelerated), time.monotonic() + HANG_S
         spark.conf.set("spark.tailbit.budgetMs", "1000")
         served = 0
         while served < TILES and time.monotonic() < end:
@@ -117,7 +117,7 @@ def test_what_is_asked_in_vain_for_lack_of_time_is_answered_beside_and_served_ne
             spark.conf.set("spark.tailbit.budgetMs", "100")
             expected = rows_of(spark, statement)
             assert [scan.served for scan in accelerated.last()] == [None]
-            asked, end = accelerated.questions(), time.monotonic() + START_S
+            asked, end = accelerated.questions(), time.monotonic() + HANG_S
             while accelerated.last()[0].served != mode:
                 assert time.monotonic() < end
                 time.sleep(0.5)
@@ -137,9 +137,8 @@ def test_the_scans_of_a_query_share_the_time_that_it_waits_for_rows(
         for path in paths:
             spark.sql(scan.format(path, 7)).collect()
         spark.conf.set("spark.tailbit.budgetMs", "200")
-        frame, before = spark.sql(" UNION ALL ".join(scans)), time.monotonic()
-        frame._jdf.queryExecution().optimizedPlan()
-        took = time.monotonic() - before
+        assert spark.sql(" UNION ALL ".join(scans)).count() == len(scans)
         spark.conf.unset("spark.tailbit.serve")
-    assert frame.count() == len(scans)
-    assert took < 5
+        first, *others = (scan.reason for scan in accelerated.last())
+    assert first == "helper-late"
+    assert {*others} <= {"late", "helper-paused"}

@@ -16,6 +16,7 @@ from deltalake import write_deltalake
 
 from support.acceleration import helper_of, kill, logged, rows_of
 from support.tables import index_files, index_of, truncated
+from support.waiting import HANG_S
 from tailbit.index.kinds.bitmap_index.kind import BITMAP_INDEX
 from tailbit.spark.acceleration import Acceleration
 
@@ -98,7 +99,7 @@ def test_a_helper_whose_python_has_no_tailbit_is_told_of_and_left_alone(
     try:
         with logged(spark) as lines:
             kill(helper_of(accelerated), signal.SIGKILL)
-            reasons, end = set[str | None](), time.monotonic() + 60
+            reasons, end = set[str | None](), time.monotonic() + HANG_S
             while not any("status 1" in line for line in lines()):
                 assert time.monotonic() < end, lines()
                 reasons.add(both(accelerated, statement))
@@ -106,7 +107,7 @@ def test_a_helper_whose_python_has_no_tailbit_is_told_of_and_left_alone(
             assert both(accelerated, statement) in ("helper-paused", "helper-starting")
     finally:
         spark.conf.set("spark.tailbit.python", sys.executable)
-    end = time.monotonic() + 60
+    end = time.monotonic() + HANG_S
     while both(accelerated, statement) != "rows":
         assert time.monotonic() < end, accelerated.last()
 

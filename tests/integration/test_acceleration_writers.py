@@ -18,6 +18,7 @@ from pyspark.errors import PySparkException
 
 from support.profiles import PROOF, variants
 from support.tables import index_of
+from support.waiting import HANG_S
 from tailbit.spark.acceleration import MODES, Acceleration
 
 READERS, JOINS = 4, 400 if PROOF else 20
@@ -147,7 +148,7 @@ def overtaken(spark: Any, first: str, second: str) -> str:
 
     thread = threading.Thread(target=run)
     thread.start()
-    end = time.monotonic() + 60
+    end = time.monotonic() + HANG_S
     while thread.is_alive() and not phases.commitPhase().hasReached():
         assert time.monotonic() < end, "the statement comes to no commit"
         time.sleep(0.01)
@@ -155,7 +156,7 @@ def overtaken(spark: Any, first: str, second: str) -> str:
         spark.sql(second)
     finally:
         phases.commitPhase().entryBarrier().unblock()
-        thread.join(60)
+        thread.join(HANG_S)
     assert not thread.is_alive()
     return outcome[0]
 

@@ -21,6 +21,7 @@ from deltalake import DeltaTable, write_deltalake
 import tailbit
 from support.stored import on_disk, put_into
 from support.tables import gone, index_files, index_of
+from support.waiting import HANG_S
 from tailbit.index.kinds.bitmap_index.kind import BITMAP_INDEX
 from tailbit.spark import helper as helpers
 from tailbit.tables.storage import StorageOptions
@@ -72,7 +73,7 @@ def helper() -> Iterator[Helper]:
     assert started.process.stdin is not None
     assert started.process.stdout is not None
     started.process.stdin.close()
-    assert started.process.wait(60) == 0
+    assert started.process.wait(HANG_S) == 0
     started.process.stdout.close()
 
 

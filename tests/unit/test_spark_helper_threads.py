@@ -17,6 +17,7 @@ from deltalake import DeltaTable, write_deltalake
 
 import tailbit
 from support.tables import index_of
+from support.waiting import HANG_S
 from tailbit.spark import helper as helpers
 
 ROWS = 20
@@ -39,7 +40,7 @@ def test_a_table_is_opened_by_one_request_and_others_wait_no_longer_than_their_d
 
     def slowly(path: str, **options: Any) -> Any:
         opened.append(path)
-        release.wait(60)
+        release.wait(HANG_S)
         return tailbit.open(path)
 
     monkeypatch.setattr(helpers, "open_indexed", slowly)
@@ -69,7 +70,7 @@ def test_the_helper_says_that_it_is_ready_while_every_thread_is_at_work(
     release, written = threading.Event(), io.BytesIO()
 
     def answered(*_: Any) -> Any:
-        release.wait(60)
+        release.wait(HANG_S)
         return {"answered": True}, b""
 
     class Questions(list[bytes]):

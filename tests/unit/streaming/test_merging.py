@@ -13,6 +13,7 @@ from deltalake import write_deltalake
 
 import tailbit
 from support.tables import break_bitmaps, index_of
+from support.waiting import HANG_S
 from tailbit.errors import CorruptIndexError
 from tailbit.index.maintenance.merge import merge_due, run_merge
 from tailbit.index.store.table import MetadataTable
@@ -85,7 +86,7 @@ def test_a_merge_for_which_no_thread_can_be_started_waits_for_the_next_batch(
     begun: list[object] = []
     monkeypatch.setattr(merger, "_on_a_worker", begun.append)
     merger.after_batch()
-    merger.wait(10.0)
+    merger.wait(HANG_S)
     assert len(begun) == 1
 
 

@@ -10,6 +10,7 @@ from functools import partial
 
 import pytest
 
+from support.waiting import HANG_S
 from tailbit.tables import ahead
 from tailbit.tables.ahead import in_order, shared_out
 
@@ -18,7 +19,7 @@ def test_results_come_in_the_order_of_the_work() -> None:
     second_done = threading.Event()
 
     def first(alone: bool) -> int:
-        second_done.wait(60)
+        second_done.wait(HANG_S)
         return 1
 
     def second(alone: bool) -> int:
@@ -78,7 +79,7 @@ def test_an_iteration_that_stops_cancels_what_has_not_begun_and_waits_for_the_re
 
     def piece(number: int, alone: bool) -> int:
         if number:
-            may_end.wait(60)
+            may_end.wait(HANG_S)
         ended.append(number)
         return number
 
@@ -94,5 +95,5 @@ def test_an_iteration_that_stops_cancels_what_has_not_begun_and_waits_for_the_re
 def test_an_iteration_that_nobody_ends_keeps_no_process_alive() -> None:
     question = "rows = in_order([lambda alone: 7] * 20); print(next(rows))"
     program = f"from tailbit.tables.ahead import in_order; {question}"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=HANG_S)
     assert (done.returncode, done.stdout, done.stderr) == (0, "7\n", "")

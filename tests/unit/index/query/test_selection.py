@@ -15,6 +15,7 @@ from pyroaring import BitMap
 
 import tailbit
 from support.tables import eight_flights, flipped_pages, index_files, index_of
+from support.waiting import HANG_S
 from tailbit.answer import Answer
 from tailbit.index.postings.row_group import KeyRange
 from tailbit.index.postings.segment import POSTINGS, Segment
@@ -151,7 +152,7 @@ class _Waiting(Segment):
     def cover(self, column: str, ranges: Sequence[KeyRange]) -> list[BitMap]:
         if threading.current_thread().name.startswith("waits"):
             self.asked.set()
-            assert self.go_on.wait(60)
+            assert self.go_on.wait(HANG_S)
         return super().cover(column, ranges)
 
 
@@ -172,7 +173,7 @@ def test_an_answer_that_waits_for_its_index_keeps_no_other_waiting(table_path: s
         ThreadPoolExecutor(1, thread_name_prefix="asks") as second,
     ):
         begun = first.submit(slow.hits)
-        assert segment.asked.wait(60)
+        assert segment.asked.wait(HANG_S)
         asked = second.submit(quick.hits)
         try:
             assert len(asked.result(20)) == 2
@@ -191,7 +192,7 @@ def test_what_one_thread_finds_gone_changes_nothing_that_another_has_found(table
         ThreadPoolExecutor(1, thread_name_prefix="asks") as second,
     ):
         late = first.submit(found.hits)
-        assert segment.asked.wait(60)
+        assert segment.asked.wait(HANG_S)
         try:
             rows = second.submit(lambda: [hit.positions.tolist() for hit in found.hits()]).result(20)
             for file in index_files(table_path, "bitmap_index"):

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from support.waiting import HANG_S
 from tailbit.streaming.java.gateway import JavaErrors, is_noise, paragraphs, small_java, without_noise
 
 LOST = [
@@ -111,7 +112,7 @@ def test_java_is_started_without_python_in_a_copy_of_this_process_and_has_variab
     """There a lock that another thread held would be held for ever; hung in a soak."""
     environment = {name: value for name, value in os.environ.items() if name != "TAILBIT_PYTHON"}
     said = subprocess.run(
-        [sys.executable, "-c", _STARTED], env=environment, capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", _STARTED], env=environment, capture_output=True, text=True, timeout=HANG_S
     )
     assert (said.stdout.split(), said.returncode) == (["started", "java-alone", "None"], 0), said.stderr
 

@@ -203,21 +203,26 @@ def test_a_run_that_hangs_ends_with_75_and_is_gone_on_with(table: str, tmp_path:
     checked(table, tmp_path, ["k", "v"])
 
 
-def works(seconds: float) -> None:
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
+def works(life: Liveness) -> None:
+    """Compute until that is seen."""
+    until = time.monotonic() + HANG_S
+    while not life.moves and time.monotonic() < until:
         sum(range(10_000))
 
 
-@pytest.mark.parametrize(("act", "signs"), [(works, True), (time.sleep, False)])
+def rests(_: Liveness) -> None:
+    time.sleep(4.0)
+
+
+@pytest.mark.parametrize(("act", "signs"), [(works, True), (rests, False)])
 def test_a_task_in_a_thread_lives_by_the_cpu_time_that_it_takes(
-    table: str, act: Callable[[float], None], signs: bool
+    table: str, act: Callable[[Liveness], None], signs: bool
 ) -> None:
     run, life = run_of(table, ["v"]), Liveness()
     with Sampler(life) as sampler:
         executor = in_process.ThreadExecutor()
         sampler.follow(Sampled(threads=lambda: executor.threads))
-        executor.run(act, [4.0, 4.0])
+        executor.run(act, [life, life])
         sampler.follow(None)
     assert run.prepared.index.state.ledger is None
     assert (life.moves > 0) == signs

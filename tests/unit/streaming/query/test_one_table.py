@@ -15,12 +15,14 @@ import pytest
 from deltalake import DeltaTable
 
 from support.tables import append, index_of
+from support.waiting import HANG_S
 from tailbit.checkpoints.claim import Claim
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.checkpoints.offset import Offset
 from tailbit.errors import NotATableError, TailbitError
 from tailbit.index.maintenance.new_round import ask_for_round
 from tailbit.streaming.executors import ThreadExecutor
+from tailbit.streaming.query import one_table
 from tailbit.streaming.query.launch import Prepared, prepare, table_at_work
 from tailbit.streaming.query.one_table import ANSWER_S, OneTable
 from tailbit.streaming.query.planner_socket import PlannerSocket
@@ -75,6 +77,13 @@ def test_an_idle_stream_answers_after_its_wait(stream: OneTable) -> None:
     assert time.monotonic() - began >= ANSWER_S
 
 
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stream waits as long as it takes."""
+    monkeypatch.setattr(one_table, "ANSWER_S", HANG_S)
+
+
+@pytest.mark.usefixtures("patient")
 def test_a_commit_is_picked_up_while_waiting(stream: OneTable, table: str) -> None:
     start = stream.initial()
     committed = soon(lambda: append(table))
@@ -91,10 +100,10 @@ def test_a_stream_that_is_drained_says_so_and_starts_nothing(stream: OneTable, t
     assert stream.is_idle
 
 
+@pytest.mark.usefixtures("patient")
 def test_a_wait_ends_when_the_stream_is_drained(prepared: Prepared) -> None:
     stream = stream_of(prepared, pace_s=3600.0)
     start = stream.initial()
-    stream.next(start)
     drained = soon(stream.drain)
     assert stream.next(start) == start
     assert stream.is_idle

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from support.waiting import HANG_S
 from tailbit.errors import StreamError, TailbitError
 from tailbit.streaming.query.running import Running
 
@@ -63,14 +64,14 @@ def test_who_comes_second_waits_until_the_job_is_closed() -> None:
     class Slow(Ended):
         def close(self) -> None:
             begins.set()
-            assert may_end.wait(30)
+            assert may_end.wait(HANG_S)
             super().close()
             ended.set()
 
     running.add("1", Slow(None, lambda: None))
     first = threading.Thread(target=running.end, args=("1",))
     first.start()
-    assert begins.wait(30)
+    assert begins.wait(HANG_S)
     seen: list[bool] = []
 
     def come_second() -> None:
@@ -84,7 +85,7 @@ def test_who_comes_second_waits_until_the_job_is_closed() -> None:
     assert second.is_alive()
     may_end.set()
     for thread in (first, second):
-        thread.join(30)
+        thread.join(HANG_S)
     assert (seen, running.jobs()) == ([True], [])
 
 
