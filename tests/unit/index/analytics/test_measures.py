@@ -64,30 +64,6 @@ def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return tailbit.open(path)
 
 
-@pytest.mark.parametrize("by", [("g",), ("g", "h"), ("s", "g")])
-@pytest.mark.parametrize("where", [None, "h > 0 AND i < 20", "g = 'a'", "i > 1000"])
-def test_measures_by_group_are_those_of_duckdb(
-    table: tailbit.IndexedTable, by: tuple[str, ...], where: str | None
-) -> None:
-    measured = [name for name in TYPES if name not in by]
-    numbers = [name for name in measured if name != "s"]
-    found = table.where(where).facet_table(*by, sum=numbers, min=measured, max=measured, avg=numbers)
-    rows = deltalake.DeltaTable(table.path).to_pyarrow_table()  # noqa: F841
-    keys = ", ".join(by)
-    wanted = ", ".join(
-        [*(f"sum({n})" for n in numbers), *(f"{f}({n})" for f in ("min", "max") for n in measured)]
-        + [f"avg({n})" for n in numbers]
-    )
-    order = ", ".join(f"{name} NULLS FIRST" for name in by)
-    sql = f"SELECT {keys}, count(*) AS n, {wanted} FROM rows WHERE {where or 'TRUE'} GROUP BY ALL"
-    expected = duckdb.sql(f"{sql} ORDER BY n DESC, {order}").fetchall()
-    mine = [tuple(row.values()) for row in found.to_pylist()]
-    assert len(mine) == len(expected)
-    for ours, theirs in zip(mine, expected, strict=True):
-        for one, other in zip(ours, theirs, strict=True):
-            assert one == other or float(one) == pytest.approx(float(other), rel=1e-12, abs=1e-6)
-
-
 def test_measures_have_the_types_that_spark_gives_them(table: tailbit.IndexedTable) -> None:
     found = table.where().facet_table("g", sum=["i", "m", "w", "f"], avg=["i", "m", "w"], min="s")
     types = {field.name: field.type for field in found.schema}

@@ -48,22 +48,6 @@ def test_values_that_are_partition_values_in_one_version_alone_are_told_of_both(
     assert indexed_and_not(table_path, "p", 0, 1) == [{"x": (1, 1), "y": (1, 1)}] * 2
 
 
-@pytest.mark.parametrize(("before", "after"), [(2, 3), (3, 2)])
-def test_transitions_to_before_a_widening_are_of_the_wider_type(
-    table_path: str, before: int, after: int
-) -> None:
-    narrow, wide = pa.schema([("k", pa.int32())]), pa.schema([("k", pa.int64())])
-    builder = DeltaBuilder(table_path).create(narrow, features=["typeWidening"])
-    metadata = builder.metadata
-    wider = builder.metadata_action(wide, table_id=metadata["id"])
-    builder.commit([{"metaData": wider}])
-    builder.commit([builder.data_file(pa.table({"k": pa.array([7, 2**40], pa.int64())}), "a.parquet")])
-    (path,) = builder.live
-    builder.commit([builder.remove(path), {"metaData": metadata}])
-    moved = (1, 0) if before < after else (0, 1)
-    assert indexed_and_not(table_path, "k", before, after) == [{7: moved, 2**40: moved}] * 2
-
-
 def test_a_column_of_two_types_of_which_neither_is_wider_has_no_transitions(table_path: str) -> None:
     write_deltalake(table_path, pa.table({"k": ["a"]}))
     write_deltalake(table_path, pa.table({"k": [1]}), mode="overwrite", schema_mode="overwrite")

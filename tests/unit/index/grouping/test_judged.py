@@ -10,13 +10,9 @@ import math
 import random
 from collections import Counter
 from collections.abc import Iterator
-from decimal import Decimal
-from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import duckdb
-import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -35,8 +31,6 @@ from tailbit.index.grouping.rows import Rows
 WAYS = [CountingWay.CODES, CountingWay.INTERSECTIONS, CountingWay.DATA]
 
 Judged = tuple[tailbit.IndexedTable, pa.Table]
-EDGES = {"small": [-128, -1, 0, 5, 127], "price": [Decimal("-1.5"), 0, Decimal("9.99"), 10**8]}
-UNITS = ("year", "quarter", "month", "week", "day")
 
 
 def table_of(path: str, rng: random.Random) -> Judged:
@@ -110,21 +104,6 @@ def counted(pairs: Any) -> Counter[Any]:
     return out
 
 
-def test_facets_of_one_column_and_of_several_are_those_of_group_by(judged: Any) -> None:
-    opened, engine, rng, predicates = judged
-    for predicate in predicates:
-        for width in (1, 2, 3):
-            columns = rng.sample(SCHEMA.names, width)
-            listed = ", ".join(columns)
-            theirs = rows_of(
-                engine, f"SELECT {listed}, count(*) FROM live WHERE {predicate.duckdb} GROUP BY {listed}"
-            )
-            found = asked(opened, predicate).facets(*columns)
-            expected = counted(((row[:-1] if width > 1 else row[0]), row[-1]) for row in theirs)
-            assert counted(found.items()) == expected, (predicate.spark, columns)
-            assert list(found.values()) == sorted(found.values(), reverse=True)
-
-
 @pytest.mark.parametrize("way", WAYS)
 def test_every_way_counts_every_column_as_group_by_does(judged: Any, way: CountingWay) -> None:
     opened, engine, rng, predicates = judged
@@ -148,141 +127,6 @@ def test_every_way_counts_combinations_as_group_by_does(judged: Any, way: Counti
         keys = zip(found.values_of(0), found.values_of(1), strict=True)
         expected = counted((row[:-1], row[-1]) for row in rows_of(engine, sql))
         assert counted(zip(keys, found.counts.tolist(), strict=True)) == expected, (predicate.spark, names)
-
-
-def test_extremes_and_distinct_values_are_those_of_sql(judged: Any) -> None:
-    opened, engine, rng, predicates = judged
-    for predicate in predicates:
-        answer = asked(opened, predicate)
-        for column in rng.sample(SCHEMA.names, 4):
-            distinct, least, most, null = rows_of(
-                engine,
-                f"SELECT count(DISTINCT {column}), min({column}), max({column}), "
-                f"coalesce(bool_or({column} IS NULL), FALSE) FROM live WHERE {predicate.duckdb}",
-            )[0]
-            if column in ("amount", "score"):
-                # It counts 0.0 and -0.0 as two.
-                values = rows_of(engine, f"SELECT {column} FROM live WHERE {predicate.duckdb}")
-                distinct = len({plain(v) for (v,) in values} - {None})
-            context = (predicate.spark, column)
-            assert answer.count_distinct(column) == distinct, context
-            assert plain(answer.min(column)) == plain(least), context
-            assert plain(answer.max(column)) == plain(most), context
-            listed = answer.distinct(column)
-            assert len(listed) == distinct + null, context
-            assert (None in listed) == null, context
-
-
-def test_combinations_without_null_are_counted_as_sql_counts_them(judged: Any) -> None:
-    opened, engine, rng, predicates = judged
-    for predicate in predicates:
-        one, other = rng.sample([n for n in SCHEMA.names if n not in ("amount", "score")], 2)
-        ((theirs,),) = rows_of(
-            engine,
-            f"SELECT count(*) FROM (SELECT DISTINCT {one}, {other} FROM live WHERE ({predicate.duckdb}) "
-            f"AND {one} IS NOT NULL AND {other} IS NOT NULL)",
-        )
-        assert asked(opened, predicate).count_distinct(one, other) == theirs
-
-
-def test_sums_and_averages_are_those_of_sql(judged: Any) -> None:
-    opened, engine, _, predicates = judged
-    for predicate in predicates:
-        answer = asked(opened, predicate)
-        for column in ("id", "small", "price"):
-            ((total, rows),) = rows_of(
-                engine,
-                f"SELECT sum({column})::DECIMAL(38, 2), count({column}) FROM live WHERE {predicate.duckdb}",
-            )
-            assert answer.sum(column) == total, (predicate.spark, column)
-            average = answer.avg(column)
-            assert (average is None) == (rows == 0)
-            if rows:
-                assert float(average) == pytest.approx(float(total) / rows, abs=1e-6)
-        for column in ("amount", "score"):
-            ((total,),) = rows_of(engine, f"SELECT sum({column}::DOUBLE) FROM live WHERE {predicate.duckdb}")
-            assert answer.sum(column) == pytest.approx(total, nan_ok=True), (predicate.spark, column)
-
-
-def test_bins_hold_what_lies_between_their_edges(judged: Any) -> None:
-    opened, engine, _, predicates = judged
-    for predicate in predicates:
-        for column, edges in EDGES.items():
-            sums = [
-                f"count(*) FILTER ({column} >= {low} AND {column} <{'=' * (high == edges[-1])} {high})"
-                for low, high in pairwise(edges)
-            ]
-            (theirs,) = rows_of(engine, f"SELECT {', '.join(sums)} FROM live WHERE {predicate.duckdb}")
-            found = asked(opened, predicate).histogram(column, edges)
-            assert tuple(bin.count for bin in found) == theirs, (predicate.spark, column)
-
-
-def test_bins_of_one_width_are_those_of_numpy(judged: Any) -> None:
-    opened, engine, _, predicates = judged
-    for predicate in predicates:
-        values = rows_of(engine, f"SELECT id FROM live WHERE ({predicate.duckdb}) AND id IS NOT NULL")
-        found = asked(opened, predicate).histogram("id", 7)
-        if len(set(values)) > 1:
-            counts, edges = np.histogram([v for (v,) in values], bins=7)
-            assert [bin.count for bin in found] == counts.tolist(), predicate.spark
-            assert [bin.low for bin in found] == pytest.approx(edges[:-1].tolist())
-
-
-def test_parts_of_dates_and_times_are_those_of_date_trunc(judged: Any) -> None:
-    opened, engine, _, predicates = judged
-    for predicate in predicates:
-        answer = asked(opened, predicate)
-        for column, units in (("day", UNITS[:4]), ("moment", (UNITS[3], "day", "minute"))):
-            for unit in units:
-                cut = f"date_trunc('{unit}', {column})" + ("::DATE" if column == "day" else "")
-                theirs = rows_of(
-                    engine, f"SELECT {cut} AS x, count(*) FROM live WHERE {predicate.duckdb} GROUP BY x"
-                )
-                found = answer.date_histogram(column, unit)
-                assert found == dict(theirs), (predicate.spark, column, unit)
-                assert list(found) == sorted(found, key=lambda value: (value is not None, value))
-
-
-def test_a_cross_tab_holds_the_facets_of_both_columns(judged: Any) -> None:
-    opened, engine, _, predicates = judged
-    for predicate in predicates:
-        theirs = rows_of(
-            engine, f"SELECT region, flag, count(*) FROM live WHERE {predicate.duckdb} GROUP BY ALL"
-        )
-        table = asked(opened, predicate).crosstab("region", "flag")
-        cells = {
-            (row, column): int(table.counts[i, j])
-            for i, row in enumerate(table.rows)
-            for j, column in enumerate(table.columns)
-            if table.counts[i, j]
-        }
-        assert cells == {(row, column): n for row, column, n in theirs}, predicate.spark
-
-
-@pytest.mark.parametrize("seed", seeds(2))
-def test_what_left_and_what_came_is_the_difference_of_two_versions(tmp_path: Path, seed: int) -> None:
-    rng = random.Random(seed)
-    opened, _ = table_of(str(tmp_path / "t"), rng)
-    head = opened.where().version
-    for _ in range(8):
-        before, after = rng.randint(1, head), rng.randint(1, head)
-        column = rng.choice(SCHEMA.names)
-        shown = [positions_and_values(opened, version, column) for version in (before, after)]
-        left = counted((value, 1) for at, value in shown[0].items() if at not in shown[1])
-        came = counted((value, 1) for at, value in shown[1].items() if at not in shown[0])
-        found = opened.transitions(column, before, after)
-        assert {plain(v): tuple(moved) for v, moved in found.items()} == {
-            value: (left[value], came[value]) for value in {*left, *came}
-        }, (before, after, column)
-
-
-def positions_and_values(
-    opened: tailbit.IndexedTable, version: int, column: str
-) -> dict[tuple[str, int], Any]:
-    """Each visible row of a version by file and position."""
-    answer = opened.where(version=version)
-    places = [(path, int(at)) for path, positions in answer.positions().items() for at in positions]
-    return dict(zip(places, answer.read([column])[column].to_pylist(), strict=True))
 
 
 def test_a_column_that_the_condition_leaves_one_value_is_grouped_as_group_by_does(judged: Any) -> None:
