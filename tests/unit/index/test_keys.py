@@ -105,13 +105,6 @@ def test_dictionaries_and_chunks_have_the_keys_of_plain_arrays(
         assert encode_array(plain.dictionary_encode(), key_type_of(type_)) == keys
 
 
-@pytest.mark.parametrize("arrow", [pa.float32(), pa.float64()])
-def test_every_nan_is_one_value_and_negative_zero_is_zero(arrow: pa.DataType) -> None:
-    keys = encode_array(pa.array([math.nan, -math.nan, 0.0, -0.0], arrow), "double").to_pylist()
-    assert keys[0] == keys[1] == encode_value(-math.nan, "double")
-    assert keys[2] == keys[3] == encode_value(-0.0, "double")
-
-
 @pytest.mark.parametrize(
     ("value", "array", "key_type"),
     [

@@ -15,10 +15,6 @@ from support.drive import Drive
 from tailbit.api import IndexedTable
 from tailbit.errors import (
     EvaluationError,
-    IndexNameTakenError,
-    PredicateError,
-    StatementError,
-    UnknownColumnError,
     UnknownIndexError,
 )
 
@@ -158,49 +154,11 @@ def test_a_condition_on_the_values_of_an_expression_alone_is_chosen_once(table: 
     assert table.where(f"NOT ({of_term_alone})").count() == 82
 
 
-def test_a_taken_name_and_taken_terms_are_refused_and_nothing_changes(table: IndexedTable) -> None:
-    table.create_index("by_city", "lower(city)")
-    with pytest.raises(IndexNameTakenError, match=r"it is an index of lower\(city\)"):
-        table.create_index("By_City", "k")
-    with pytest.raises(IndexNameTakenError, match=r"by_city is an index of lower\(city\) already"):
-        table.create_index("again", "lower(city)")
-    assert table.create_index("by_city", "k", if_not_exists=True).terms == ("lower(city)",)
-    assert len(table.indexes()) == 1
-
-
 def test_an_unknown_index_is_refused_with_those_that_there_are(table: IndexedTable) -> None:
     table.create_index("by_city", "lower(city)")
     with pytest.raises(UnknownIndexError) as refused:
         table.drop_index("by_citi")
     assert refused.value.hint == "It has: by_city. Did you mean by_city?"
-
-
-@pytest.mark.parametrize(
-    ("on", "error", "reason"),
-    [
-        ("now()", PredicateError, "present moment"),
-        ("current_date() > '2024-01-01'", PredicateError, "present moment"),
-        ("1 + 1", PredicateError, "constant"),
-        ("rand()", PredicateError, "rand"),
-        ("count(k)", PredicateError, "count"),
-        ("my_udf(k)", PredicateError, "my_udf"),
-        ("split(city, 'o')", PredicateError, "array|split"),
-        ("nothing", UnknownColumnError, "nothing"),
-        (["k", "city", "at", "part", "k + 1"], StatementError, "4 terms at most"),
-    ],
-)
-def test_a_term_that_no_index_keeps_is_refused_by_name(
-    table: IndexedTable, on: str | list[str], error: type[Exception], reason: str
-) -> None:
-    with pytest.raises(error, match=reason):
-        table.create_index("i", on)
-    assert table.indexes() == []
-
-
-def test_a_condition_for_a_part_reads_partition_columns_alone(table: IndexedTable) -> None:
-    with pytest.raises(StatementError, match="k is no partition column") as refused:
-        table.create_index("i", "city", only="k > 1")
-    assert refused.value.hint == "Partition columns: part."
 
 
 def test_explain_names_the_index_that_served_each_condition_and_those_that_could_have(
@@ -331,9 +289,3 @@ def test_a_term_and_a_condition_may_name_their_table(table: IndexedTable) -> Non
     assert answer.files_scanned == 0
     table.rebuild_index("i")
     assert table.where("lower(city) = 'rome' AND part = 'a'").files_scanned == 0
-
-
-def test_a_condition_for_a_part_asks_for_no_present_moment(table: IndexedTable) -> None:
-    with pytest.raises(PredicateError, match="no present moment at character"):
-        table.create_index("i", "city", only="part < current_date()")
-    assert table.indexes() == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import re
 from dataclasses import replace
 
@@ -13,14 +12,11 @@ from pyroaring import BitMap
 
 import tailbit
 from support.delta_builder import DeltaBuilder
-from support.histories import DeltalakeHistory, random_rows
-from support.predicates import INDEXED, random_predicates
 from support.tables import EVERY_TYPE, LONG, eight_flights, index_of
 from tailbit.index.evaluation import evaluate as evaluating
 from tailbit.index.evaluation.access import PATHS, EvaluatedBounds, SpaceQuestion, count_true
 from tailbit.index.evaluation.bounds import Bounds
 from tailbit.index.evaluation.evaluate import evaluate
-from tailbit.index.scanning.scan import Scan, scan
 from tailbit.index.store.table import MetadataTable
 
 
@@ -38,23 +34,6 @@ def every_type(tmp_path_factory: pytest.TempPathFactory) -> str:
 def exact(path: str, predicate: str) -> bool:
     found = tailbit.open(path).where(predicate)._selection
     return all(evaluate(found.node, space).exact for space in found.coverage.spaces)
-
-
-def test_bounds_enclose_the_rows_where_a_predicate_is_true(table_path: str) -> None:
-    rng = random.Random(5)
-    history = DeltalakeHistory(table_path, rng)
-    for _ in range(2):
-        history.append(random_rows(rng, 40))
-    index_of(table_path, INDEXED)
-    opened = tailbit.open(table_path)
-    for predicate in random_predicates(rng, 60):
-        found = opened.where(predicate.spark)._selection
-        for space, bounds in found.bounds:
-            sure = {n: set(at.tolist()) for n, at in space.split(bounds.sure)}
-            maybe = {n: set(at.tolist()) for n, at in space.split(bounds.maybe)}
-            for number in space.files.tolist():
-                true = set(scan(found.storage, [Scan(found.snapshot.files[number], found.node)])[0].tolist())
-                assert sure.get(number, set()) <= true <= maybe.get(number, set()), predicate.spark
 
 
 WORKED = re.findall(r"^    (\S.*?) +\{([\d ]*)\} +\{([\d ]*)\}  ", str(evaluating.__doc__), re.MULTILINE)

@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from pyroaring import BitMap
 
-import tailbit
-from support.tables import eight_flights
 from tailbit.index.evaluation.row_space import PartitionTexts, SpaceView, claims, widens
 from tailbit.tables.delta.files import DeltaFiles
 from tailbit.tables.model import DataType
@@ -30,20 +28,6 @@ def worked() -> SpaceView:
     )
 
 
-def test_visible_rows_are_those_of_the_worked_example(worked: SpaceView) -> None:
-    assert list(worked.visible) == [0, 2, 5, 6, 7]
-    assert worked.extent == 6
-
-
-def test_positions_are_given_back_to_their_files(worked: SpaceView) -> None:
-    split = worked.split(BitMap([0, 2, 6]))
-    assert [(number, at.tolist(), at.dtype) for number, at in split] == [
-        (0, [0, 2], np.dtype(np.uint64)),
-        (1, [1], np.dtype(np.uint64)),
-    ]
-    assert worked.split(BitMap()) == []
-
-
 def test_positions_of_whole_files_are_shared_and_cannot_be_changed(worked: SpaceView) -> None:
     split = worked.split(BitMap([0, 1, 2, 5, 6, 7]), shared=True)
     assert [(number, at.tolist(), at.dtype) for number, at in split] == [
@@ -53,17 +37,6 @@ def test_positions_of_whole_files_are_shared_and_cannot_be_changed(worked: Space
     with pytest.raises(ValueError, match="read-only"):
         split[0][1][0] = 7
     worked.split(BitMap([0, 1, 2]))[0][1][0] = 7
-
-
-def test_positions_are_counted_per_file(worked: SpaceView) -> None:
-    assert worked.counts_by_file(BitMap([0, 2, 6])).tolist() == [2, 1]
-    assert worked.counts_by_file(BitMap([3, 4])).tolist() == [0, 0]
-
-
-def test_visible_rows_of_files_that_lack_a_column_are_named(worked: SpaceView) -> None:
-    assert worked.unposted("k") is None
-    assert list(worked.unposted("v") or ()) == [0, 2]
-    assert list(worked.unposted("w") or ()) == [0, 2, 5, 6, 7]
 
 
 @pytest.mark.parametrize(
@@ -83,15 +56,6 @@ def test_claims_are_the_union_of_their_ranges(
 ) -> None:
     found = claims(np.array(bases, dtype=np.int64), np.array(rows, dtype=np.int64))
     assert found == BitMap([at for low, high in expected for at in range(low, high)])
-
-
-def test_partition_texts_are_given_once_each(table_path: str) -> None:
-    eight_flights(table_path)
-    files = tailbit.open(table_path).where()._selection.snapshot.files
-    texts = PartitionTexts(files)
-    codes, distinct = texts.of("p")
-    assert (codes.tolist(), distinct) == ([0, 0], [None])
-    assert texts.of("p")[0] is codes
 
 
 def test_keys_serve_a_column_of_their_type_or_a_wider_one() -> None:

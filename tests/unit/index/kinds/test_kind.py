@@ -8,16 +8,7 @@ from support.index_records import record
 from tailbit.errors import CorruptIndexError
 from tailbit.index.kinds.files.kind import FILES
 from tailbit.index.kinds.files.rows import files_to_arrow
-from tailbit.index.kinds.rows import kind_of
 from tailbit.tables.storage import LocalStorage
-
-
-def test_records_written_to_a_file_are_read_back(tmp_path: Path) -> None:
-    storage = LocalStorage(str(tmp_path))
-    rows = files_to_arrow([record("a"), record("b")])
-    file = FILES.write(storage, rows)
-    assert kind_of(file.path) == FILES.name
-    assert FILES.read(storage, file.path) == rows
 
 
 @pytest.mark.parametrize("damage", ["truncated", "altered", "gone", "not Parquet"])

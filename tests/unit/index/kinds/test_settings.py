@@ -9,11 +9,6 @@ from tailbit.errors import IndexFormatError
 from tailbit.index.kinds.settings import FORMAT, NEWEST_FORMAT, settings_from_arrow, settings_to_arrow
 
 
-def test_settings_come_back_from_arrow_as_they_were() -> None:
-    wanted = settings("c", "d")
-    assert settings_from_arrow(settings_to_arrow(wanted, 4), "x") == (wanted, 4)
-
-
 @pytest.mark.parametrize("number", [FORMAT - 1, NEWEST_FORMAT + 1])
 def test_settings_of_another_format_are_refused_by_number(number: int) -> None:
     rows = settings_to_arrow(replace(settings(), format=number), 0)

@@ -54,12 +54,6 @@ def many(count: int, each: int = 1) -> dict[Key, Iterable[int]]:
     return {number(at): range(at, at + each) for at in range(count)}
 
 
-def test_a_posting_is_found_by_its_key(storage: Storage) -> None:
-    found = segment(storage, postings("a", {None: [3], b"x": [0, 1], b"y": [2, 4]}))
-    assert found.lookup("a", b"x") == BitMap([0, 1])
-    assert found.lookup("a", None) == BitMap([3])
-
-
 def test_a_key_or_column_that_is_not_there_has_no_posting(storage: Storage) -> None:
     found = segment(storage, postings("a", {b"b": [0], b"d": [1]}))
     assert [found.lookup("a", key) for key in (b"a", b"c", b"e", b"", None)] == [None] * 5
@@ -90,13 +84,6 @@ def test_ranges_are_answered_in_the_order_asked(storage: Storage) -> None:
     )
     assert keys == [number(7), number(8), number(2)]
     assert bitmaps == [BitMap([7]), BitMap([8]), BitMap([2])]
-
-
-def test_columns_keep_their_own_keys_and_types(storage: Storage) -> None:
-    found = segment(storage, postings("a", {b"x": [0]}), postings("b", {b"x": [1]}, "binary"))
-    assert found.columns == {"a": "string", "b": "binary"}
-    assert found.lookup("b", b"x") == BitMap([1])
-    assert (found.space, found.rows) == ("space", ROWS)
 
 
 def test_a_row_group_is_of_one_column_and_bounded(storage: Storage) -> None:

@@ -9,7 +9,7 @@ from functools import reduce
 import pytest
 
 from tailbit.errors import ColumnTypeError
-from tailbit.index.keys import MAX_KEY, encode_value
+from tailbit.index.keys import encode_value
 from tailbit.index.predicate.tree import (
     And,
     Compare,
@@ -95,16 +95,6 @@ def test_a_comparison_of_columns_is_itself_when_negated_twice(op: str) -> None:
     assert negate(negate(Compare(X, op, Y, INTEGER))) == Compare(X, op, Y, INTEGER)
 
 
-def test_null_in_a_list_leaves_nothing_false() -> None:
-    membership = Leaf(X, ValueSet.points([1]), ValueSet(), "x IN (1, NULL)")
-    refused = negate(membership)
-    assert isinstance(refused, Leaf)
-    assert not refused.true.contains(2)
-    null = is_null(membership)
-    assert isinstance(null, Leaf)
-    assert [null.true.contains(v) for v in (1, 2, None)] == [False, True, True]
-
-
 def test_is_true_is_never_null() -> None:
     for node in (is_true(leaf(X, 1)), negate(is_true(leaf(X, 1))), is_null(leaf(X, 1))):
         assert isinstance(node, Leaf)
@@ -115,14 +105,6 @@ def test_is_true_is_never_null() -> None:
     assert is_true(Compare(X, "<=>", Y, INTEGER)) == Compare(X, "<=>", Y, INTEGER)
     assert is_true(Constant(None)) == Constant(False)
     assert is_null(Constant(None)) == Constant(True)
-
-
-def test_sets_know_nan_as_the_greatest_and_negative_zero_as_zero() -> None:
-    above_all = ValueSet.of([Interval(math.inf, False, None, False)])
-    assert above_all.contains(math.nan)
-    assert ValueSet.points([math.nan]).contains(-math.nan)
-    assert ValueSet.points([0.0]).contains(-0.0)
-    assert not ValueSet.of([Interval(None, False, math.nan, False)]).contains(math.nan)
 
 
 def test_a_set_touches_the_bounds_of_a_file() -> None:
@@ -137,35 +119,6 @@ def test_a_set_touches_the_bounds_of_a_file() -> None:
     assert not wanted.others().touches(6, 7)
     assert wanted.others().touches(6, 9)
     assert not ValueSet(nulls=True).touches(None, None)
-
-
-def test_a_long_literal_is_only_maybe_found() -> None:
-    long = b"x" * 300
-    key = encode_value(long, "string")
-    ranges = key_ranges(ValueSet.points([b"a", long]), "string", "string")
-    assert ranges.sure == ((b"a", True, b"a", True),)
-    assert ranges.maybe == ((key, True, key, True),)
-
-
-def test_a_range_from_a_long_literal_is_sure_beyond_its_prefix() -> None:
-    long = b"x" * 300
-    prefix = long[:MAX_KEY]
-    ranges = key_ranges(ValueSet.of([Interval(long, True, None, False)]), "string", "string")
-    [(lo, lo_closed, hi, _)] = ranges.sure
-    assert lo is not None
-    assert lo > encode_value(prefix + b"z", "string")
-    assert (lo[:MAX_KEY], lo_closed, hi) == (prefix, False, None)
-    [(low, low_closed, high, _)] = ranges.maybe
-    assert (low, low_closed) == (prefix, False)
-    assert high is not None
-    assert high > encode_value(long, "string")
-
-
-def test_a_range_to_a_long_literal_is_sure_up_to_its_prefix() -> None:
-    long = b"x" * 300
-    ranges = key_ranges(ValueSet.of([Interval(b"a", False, long, False)]), "string", "string")
-    assert ranges.sure == ((b"a", False, long[:MAX_KEY], True),)
-    assert len(ranges.maybe) == 1
 
 
 @pytest.mark.parametrize(

@@ -139,19 +139,3 @@ def test_an_index_of_a_dictionary_entry_that_is_null_is_null() -> None:
     coding.add(0, pa.chunked_array([values]))
     column = coding.finish()
     assert [column.keys[int(c)].as_py() for c in column.codes(0, 3)] == [b"a", None, b"a"]
-
-
-def test_the_eight_rows_of_the_docstring_are_coded_as_it_says() -> None:
-    coding = Coding(pa.int64(), "integer")
-    coding.add(0, pa.chunked_array([pa.array([30, 10, None, 10]), pa.array([20, 30, 30, 10])]))
-    coded = coding.finish()
-    assert coded.codes(0, 8).tolist() == [21, 1, 0, 1, 11, 21, 21, 1]
-    assert coded.keys.to_pylist() == [None, *encode_array(pa.array(range(10, 31)), "integer").to_pylist()]
-
-
-def test_the_same_rows_in_a_wide_range_are_coded_by_a_table_a_chunk() -> None:
-    far = 1 << 40
-    coding = Coding(pa.int64(), "integer")
-    values = [[30 * far, 10 * far, None, 10 * far], [20 * far, 30 * far, 30 * far, 10 * far]]
-    coding.add(0, pa.chunked_array([pa.array(chunk) for chunk in values]))
-    assert coding.finish().codes(0, 8).tolist() == [3, 1, 0, 1, 2, 3, 3, 1]

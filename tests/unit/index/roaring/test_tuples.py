@@ -10,24 +10,9 @@ from support.tuples import encode_tuples
 from tailbit.index.roaring import tuples
 from tailbit.index.roaring.coding import CodedColumn, Coding
 from tailbit.index.roaring.tuples import collected_tuples
-from tailbit.index.tuple_keys import split_parts
 from tailbit.index.write.spilling import SpillingCoding
 
 TYPE = "tuple(integer,string)"
-
-
-def rows_of(numbers: list[int | None], texts: list[str | None]) -> pa.StructArray:
-    return pa.StructArray.from_arrays([pa.array(numbers, pa.int64()), pa.array(texts)], ["1", "2"])
-
-
-def test_a_chunk_is_coded_as_in_the_worked_example() -> None:
-    part = collected_tuples(0, rows_of([7, 9, 7, 7, 9], ["b", None, "b", "a", None]), TYPE)
-    numbers, texts = split_parts(part.keys.take(pa.array(part.ids.tolist())), TYPE)
-    assert texts.to_pylist() == [b"b", None, b"b", b"a", None]
-    assert numbers.to_pylist() == [numbers[0].as_py(), numbers[1].as_py()] + [numbers[0].as_py()] * 2 + [
-        numbers[1].as_py()
-    ]
-    assert len(part.keys) == 3
 
 
 def test_a_row_without_a_tuple_is_a_tuple_of_nulls() -> None:
