@@ -21,7 +21,7 @@ from tailbit.base.errors import (
     VersionNotFoundError,
 )
 from tailbit.freshness import Freshness, wait_until_covered
-from tailbit.index.expression.present import micros_now
+from tailbit.index.expression.build import micros_now
 from tailbit.index.model import Standing
 from tailbit.index.query.coverage import Coverage, cover
 from tailbit.index.store.place import index_path, refuse_index_as_table

@@ -17,7 +17,7 @@ from tailbit.index.advice.questions import Question
 from tailbit.index.advice.sample import Sample, sampled
 from tailbit.index.keys import MAX_KEY
 from tailbit.index.model import Definition, posting_type_of_column
-from tailbit.index.predicate.walks import columns_of
+from tailbit.index.predicate.tree import columns_of
 from tailbit.index.sql.ddl.statements import TableReference
 from tailbit.tables.model import Column
 from tailbit.tables.snapshot import Snapshot

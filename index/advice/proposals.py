@@ -27,11 +27,10 @@ from tailbit.index.advice.questions import Question
 from tailbit.index.advice.sample import Sample, values_of
 from tailbit.index.expression.indexed_term import IndexedTerm, IndexedTuple
 from tailbit.index.functions.tree import Call, Ref, columns_in
-from tailbit.index.implication.pinned import few_values
+from tailbit.index.implication.images import few_values
 from tailbit.index.keys import posting_type_of
 from tailbit.index.model import BITMAP, Definition, Term, new_id
-from tailbit.index.predicate.tree import And, Leaf
-from tailbit.index.predicate.walks import columns_of, nodes_of
+from tailbit.index.predicate.tree import And, Leaf, columns_of, nodes_of
 from tailbit.index.sql.ddl.statements import CreateIndex, TableReference, WrittenExpression
 from tailbit.index.sql.terms import column_of, kept_columns, term_of
 from tailbit.tables.model import Column

@@ -8,11 +8,9 @@ from dataclasses import replace
 from tailbit.base.errors import ColumnTypeError, PredicateError, UnknownColumnError
 from tailbit.index.expression.indexed_term import IndexedTerm, IndexedTuple
 from tailbit.index.functions.tree import spelled
-from tailbit.index.implication.implied import implied
-from tailbit.index.implication.prefix import tuple_prefix
+from tailbit.index.implication.implied import implied, tuple_prefix
 from tailbit.index.model import Definition
-from tailbit.index.predicate.tree import And, Node
-from tailbit.index.predicate.walks import columns_of, nodes_of
+from tailbit.index.predicate.tree import And, Node, columns_of, nodes_of
 from tailbit.index.query.selection import Selection
 from tailbit.index.sql.terms import column_of, every_column, kept_expressions, terms_anew
 from tailbit.tables.schema import Schema

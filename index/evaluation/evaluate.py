@@ -42,8 +42,8 @@ from tailbit.index.predicate.tree import (
     Node,
     Or,
     key_ranges,
+    shared_in,
 )
-from tailbit.index.predicate.walks import shared_in
 
 if TYPE_CHECKING:
     from tailbit.index.evaluation import computed

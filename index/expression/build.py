@@ -5,16 +5,18 @@ Source: Spark 4.2, AnsiTypeCoercion, DecimalPrecision; asked of Spark itself by 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tailbit.base.lazy import lazy
 from tailbit.base.wording import with_article
 from tailbit.index.expression.folded import associated, call, of_no_number, referred, wrong_type
-from tailbit.index.expression.types import decimal_result
-from tailbit.index.functions.tree import Expression, columns_in, key_of
+from tailbit.index.functions.tree import Call, Expression, columns_in, key_of
 from tailbit.index.values import casts
+from tailbit.index.values.casts import CAST_TO_INSTANTS, as_given, by_day
 from tailbit.index.values.coercion import (
     MIRRORED,
     as_decimal,
@@ -31,24 +33,27 @@ from tailbit.index.values.literals import (
     DOUBLE,
     FLOATING,
     LONG,
+    MAX_DIGITS,
     NUMERIC,
     STRING,
     TIMES,
+    TIMESTAMP,
     WHOLE,
     Literal,
+    NotRead,
+    Unsupported,
+    decimal_type,
+    instead_of_numbers,
+    mismatch,
 )
-from tailbit.index.values.refusals import NotRead, Unsupported, instead_of_numbers, mismatch
 from tailbit.tables.model import DataType
 
 if TYPE_CHECKING:
-    from tailbit.index.expression import uncast as uncasts
-    from tailbit.index.functions import casting, seconds
-    from tailbit.index.functions.texts import at_once
+    from tailbit.index.functions import casting, texts
 else:
     casting = lazy("tailbit.index.functions.casting")
-    at_once = lazy("tailbit.index.functions.texts.at_once")
-    uncasts = lazy("tailbit.index.expression.uncast")
-    seconds = lazy("tailbit.index.functions.seconds")
+    texts = lazy("tailbit.index.functions.texts")
+
 
 BITWISE = ("&", "^", "|")
 """Operators on the bits of integers, by falling precedence."""
@@ -70,7 +75,7 @@ class Builder:
         """
         if value.type == to:
             return referred(value)
-        if isinstance(value, Literal) and not seconds.is_since_1970(value.type, to):
+        if isinstance(value, Literal) and not casting.is_since_1970(value.type, to):
             return self._cast_constant(value, to, tried)
         if not casting.is_castable(value.type, to):
             raise NotRead(*casting.why_not_cast(value.type, to))
@@ -129,13 +134,13 @@ class Builder:
         """Build a comparison of two expressions of one type; a cast time is compared uncast."""
         turned = isinstance(left, Literal)
         value, constant = (right, left) if turned else (left, right)
-        parts = uncasts.uncast(MIRRORED[op] if turned else op, value, constant, self.zone)
+        parts = uncast(MIRRORED[op] if turned else op, value, constant, self.zone)
         if parts is None:
             return call(op, [left, right], BOOLEAN)
         comparisons = [self._compared(*part) for part in parts]
         if len(comparisons) > 1:
             return self.connect("and", comparisons)
-        return uncasts.null_as_cast(op, comparisons[0], call(op, [left, right], BOOLEAN))
+        return null_as_cast(op, comparisons[0], call(op, [left, right], BOOLEAN))
 
     def one_of(self, value: Expression, listed: Sequence[Expression]) -> Expression:
         """Build IN of a list, all values cast to one type."""
@@ -304,7 +309,7 @@ class Builder:
             hint = "startswith, endswith and contains take columns."
             raise NotRead(f"{taker} takes a pattern that is a constant", hint)
         if isinstance(pattern.value, bytes):
-            at_once.check_pattern(name, pattern.value.decode(), escape)
+            texts.check_pattern(name, pattern.value.decode(), escape)
         return call(name, [value, pattern], BOOLEAN, (escape,))
 
 
@@ -321,3 +326,88 @@ def _check_common(type_: DataType) -> None:
         )
     if type_.name == "decimal" and type_.precision > 38:
         raise NotRead("decimals of more than 38 digits are not read")
+
+
+def decimal_result(op: str, left: DataType, right: DataType) -> DataType | None:
+    """Return the type of `left op right` for `+ - * / %`; None for other operators.
+
+    Beyond 38 digits the scale is cut, down to six. Source: Spark, DecimalType.
+    """
+    whole = max(left.precision - left.scale, right.precision - right.scale)
+    scale = max(left.scale, right.scale)
+    if op in ("+", "-"):
+        precision = whole + scale + 1
+    elif op == "*":
+        precision, scale = left.precision + right.precision + 1, left.scale + right.scale
+    elif op == "/":
+        scale = max(6, left.scale + right.precision + 1)
+        precision = left.precision - left.scale + right.scale + scale
+    elif op == "%":
+        precision = min(left.precision - left.scale, right.precision - right.scale) + scale
+    else:
+        return None
+    if precision > MAX_DIGITS:
+        scale = max(MAX_DIGITS - (precision - scale), min(scale, _LEAST_SCALE))
+    return decimal_type(min(precision, MAX_DIGITS), scale)
+
+
+_LEAST_SCALE = 6
+"""Digits after the point that are never cut."""
+
+
+def uncast(
+    op: str, value: Expression, constant: Expression, zone: str
+) -> list[tuple[str, Expression, Literal]] | None:
+    """Return comparisons without a cast, all of which must be TRUE, in place of `value op constant`.
+
+    None if Spark keeps the cast, or if there is none.
+    """
+    if not isinstance(constant, Literal) or not isinstance(value, Call):
+        return None
+    if value.name not in ("cast", "try_cast"):
+        return None
+    (inner,) = value.args
+    kinds = (inner.type.name, value.type.name)
+    if kinds[0] in CAST_TO_INSTANTS and kinds[1] == "timestamp":
+        given = as_given(constant, inner.type, zone)
+        return None if given is None else [(op, inner, given)]
+    days = by_day(op, constant, zone) if kinds == ("timestamp", "date") else None
+    return None if days is None else [(sign, inner, first) for sign, first in days]
+
+
+def null_as_cast(op: str, comparison: Expression, cast: Expression) -> Expression:
+    """Return an uncast comparison; for IS NULL, an inequality refers to the cast comparison instead.
+
+    The cast of a far date raises, and Spark evaluates IS NULL before it removes the cast.
+    """
+    if op != "=" and isinstance(comparison, Call) and isinstance(cast, Call):
+        return replace(comparison, null_as=cast)
+    return comparison
+
+
+PRESENT = {
+    **dict.fromkeys(("now", "current_timestamp"), TIMESTAMP),
+    **dict.fromkeys(("curdate", "current_date"), DATE),
+    "localtimestamp": DataType("timestamp_ntz"),
+}
+"""Functions of the present moment, and their types."""
+
+BARE = ("current_date", "current_timestamp")
+"""Functions that may be called without parentheses, unless a column has the name."""
+
+_ASKED = re.compile(rf"\b(?:{'|'.join((*PRESENT, 'unix_timestamp'))})\b", re.IGNORECASE)
+
+
+def micros_now() -> int:
+    """Return the microseconds since 1970 in UTC."""
+    return time.time_ns() // 1000
+
+
+def may_ask_for_present(text: str) -> bool:
+    """Return whether a predicate may read the present moment; false positives are possible."""
+    return _ASKED.search(text) is not None
+
+
+def present(type_: DataType) -> Callable[[Builder, Sequence[Expression]], Expression]:
+    """Return the builder of the present moment as a constant of a type."""
+    return lambda b, _: b.cast(Literal(TIMESTAMP, b.now), type_)

@@ -36,11 +36,10 @@ from tailbit.tables.arrow import arrow_array, arrow_scalar
 from tailbit.tables.schema import arrow_type
 
 if TYPE_CHECKING:
-    from tailbit.index.functions import nested
-    from tailbit.index.functions.texts import characters
+    from tailbit.index.functions import nested, texts
 else:
     nested = lazy("tailbit.index.functions.nested")
-    characters = lazy("tailbit.index.functions.texts.characters")
+    texts = lazy("tailbit.index.functions.texts")
 
 Kept = Callable[[Call, Callable[[], Vector]], Vector]
 """Function that returns the values of a call over the same rows, from a cache or computed by the callable."""
@@ -167,7 +166,7 @@ _NULL_BY_ZERO = ("try_divide", "try_mod")
 
 
 def _applied(call: Call, args: list[Vector]) -> Vector:
-    args = [characters.readable(arg) for arg in args] if characters.takes_characters(call) else args
+    args = [texts.readable(arg) for arg in args] if texts.takes_characters(call) else args
     if call.name in _NULL_BY_ZERO:
         args = [args[0], _null_at_zero(args[1])]
     if call.name in _LEFT_FIRST or call.name in _RIGHT_FIRST:
@@ -205,7 +204,7 @@ def _tried(args: list[Vector], call: Call) -> Vector:
 
     A text that is unsupported here keeps the error NOT_READ.
     """
-    args = [characters.readable(args[0])] if characters.takes_characters(call) else args
+    args = [texts.readable(args[0])] if texts.takes_characters(call) else args
     vector = kernel("cast")(call, [args[0].values])
     values = _blanked(vector.values, vector.raised).values
     unread = None if vector.raised is None else code(NOT_READ, vector.raised == ERRORS.index(NOT_READ))

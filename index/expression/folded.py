@@ -12,8 +12,7 @@ from tailbit.base.lazy import lazy
 from tailbit.base.wording import with_article
 from tailbit.index.functions.tree import CONDITIONAL, Call, Expression, Ref, columns_in
 from tailbit.index.keys import posting_type_of
-from tailbit.index.values.literals import BOOLEAN, VOID, Literal
-from tailbit.index.values.refusals import NotRead, Unsupported, mismatch
+from tailbit.index.values.literals import BOOLEAN, VOID, Literal, NotRead, Unsupported, mismatch
 from tailbit.tables.model import DataType
 from tailbit.tables.schema import presence_of
 

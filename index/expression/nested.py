@@ -24,9 +24,10 @@ from tailbit.index.values.literals import (
     TIMES,
     WHOLE,
     Literal,
+    NotRead,
+    mismatch,
     range_of,
 )
-from tailbit.index.values.refusals import NotRead, mismatch
 from tailbit.tables.model import Column, DataType
 
 NESTED = ("array", "map", "struct", "variant")

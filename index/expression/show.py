@@ -10,9 +10,9 @@ from tailbit.index.values.literals import STRING, WHOLE, Literal
 from tailbit.tables.date_text import date_texts
 
 if TYPE_CHECKING:
-    from tailbit.index.functions.texts import json_paths
+    from tailbit.index.functions import json_paths
 else:
-    json_paths = lazy("tailbit.index.functions.texts.json_paths")
+    json_paths = lazy("tailbit.index.functions.json_paths")
 
 _INFIX = frozenset("+ - * / % div & | ^ = <> < <= > >= <=> like rlike and or".split())
 _LONGEST = 400

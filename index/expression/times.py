@@ -11,8 +11,17 @@ from tailbit.index.expression.folded import call
 from tailbit.index.functions.dates import UNITS
 from tailbit.index.functions.formats import PARSED, QUOTE, WRITTEN
 from tailbit.index.functions.tree import Expression
-from tailbit.index.values.literals import DATE, INTEGER, LONG, STRING, TIMESTAMP, WHOLE, Literal
-from tailbit.index.values.refusals import NotRead, mismatch
+from tailbit.index.values.literals import (
+    DATE,
+    INTEGER,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    WHOLE,
+    Literal,
+    NotRead,
+    mismatch,
+)
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import DataType
 

@@ -12,14 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from tailbit.base.arrays import Longs, Mask
-from tailbit.index.functions.decimals.casting import (
-    cast_decimal,
-    rounded_decimal,
-    whole_as_decimal,
-)
-from tailbit.index.functions.decimals.exact import half_up
-from tailbit.index.functions.reading import read, usual
-from tailbit.index.functions.seconds import across_1970, is_since_1970
+from tailbit.index.functions.decimals import cast_decimal, half_up, rounded_decimal, whole_as_decimal
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import (
     NOT_READ,
@@ -28,20 +21,20 @@ from tailbit.index.functions.vectors import (
     array_of,
     by_parts,
     code,
+    first_of,
     nulls_of,
     numbers,
     per_distinct,
     within,
 )
 from tailbit.index.values import casts
-from tailbit.index.values.literals import FLOATING, TIMES, WHOLE, Literal
-from tailbit.index.values.refusals import SparkRaises, Unsupported, mismatch
+from tailbit.index.values.literals import FLOATING, TIMES, WHOLE, Literal, SparkRaises, Unsupported, mismatch
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array
 from tailbit.tables.date_text import DAY_US, date_texts
 from tailbit.tables.model import DataType
 from tailbit.tables.schema import arrow_type
-from tailbit.tables.zones.times import offsets_of_instants, offsets_of_local, offsets_of_starts
+from tailbit.tables.zones.times import fixed_offset, offsets_of_instants, offsets_of_local, offsets_of_starts
 
 _FROM: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(WHOLE, (*WHOLE, *FLOATING, "decimal", "string", "boolean", "timestamp")),
@@ -266,3 +259,75 @@ def _round_float(value: float, digits: int) -> float:
         return value
     wide = Context(prec=800, Emin=-2000, Emax=2000)
     return float(Decimal(repr(value)).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP, wide)) + 0.0
+
+
+_DIGITS = {"byte": 2, "short": 4, "integer": 9, "long": 18}
+"""Numbers of digits that always fit in a type."""
+_DAY = r"(?:[1-9]\d{3}|0[1-9]\d{2}|00[1-9]\d|000[1-9])-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])"
+_TIME = r"(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,6})?"
+
+
+def usual(to: DataType, zone: str) -> str | None:
+    """Return a pattern of texts that Arrow casts to a type as Spark does; None if there is none."""
+    if to.name in _DIGITS:
+        return rf"^-?\d{{1,{_DIGITS[to.name]}}}$"
+    if to.name in ("float", "double"):
+        return r"^-?\d{1,15}(?:\.\d{1,15})?$"
+    if to.name == "decimal":
+        return (
+            rf"^-?\d{{1,{to.precision - to.scale}}}{_behind(to.scale)}$" if to.precision > to.scale else None
+        )
+    if to.name == "date":
+        return rf"^{_DAY}$"
+    if to.name == "timestamp_ntz" or (to.name == "timestamp" and fixed_offset(zone) == 0):
+        return rf"^{_DAY}[ T]{_TIME}$"
+    return None
+
+
+def _behind(scale: int) -> str:
+    return rf"(?:\.\d{{1,{scale}}})?" if scale else ""
+
+
+def read(texts: pa.Array, to: DataType) -> Vector:
+    """Cast texts that match the pattern of `usual` to a type."""
+    target = arrow_type(to, str(to))
+    if pa.types.is_timestamp(target):
+        return Vector(pc.cast(pc.cast(texts, pa.timestamp("us")), target))
+    return Vector(pc.cast(texts, target))
+
+
+_SECOND = 1_000_000
+
+
+def is_since_1970(from_: DataType, to: DataType) -> bool:
+    """Return whether a cast converts an instant to seconds, or seconds to an instant."""
+    numeric = (*WHOLE, *FLOATING)
+    return (from_.name == "timestamp" and to.name in numeric) or (
+        from_.name in numeric and to.name == "timestamp"
+    )
+
+
+def across_1970(values: pa.Array, from_: DataType, to: DataType) -> Vector:
+    """Cast instants to whole or exact seconds, or seconds to instants.
+
+    Source: Spark 4.2, Cast.timestampToLong; longToTimestamp, which clamps to 64 bits;
+    DoubleExactNumeric.toLong, which accepts up to 2**63.
+    """
+    null, data = nulls_of(values), numbers(values)
+    if from_.name == "timestamp" and to.name in WHOLE:
+        return within(data // _SECOND, null, to, "CAST_OVERFLOW")
+    if from_.name == "timestamp":
+        return Vector(array_of(data / float(_SECOND), null, to))
+    if from_.name in WHOLE:
+        most = ((1 << 63) - 1) // _SECOND
+        held = np.clip(data.astype(np.int64), -most - 1, most + 1)
+        ends = np.where(held > 0, (1 << 63) - 1, -(1 << 63))
+        return Vector(array_of(np.where(np.abs(held) > most, ends, held * _SECOND), null, to))
+    with np.errstate(invalid="ignore", over="ignore"):
+        micros = data.astype(np.float64) * _SECOND
+    odd, beyond = ~np.isfinite(data), ~(np.abs(micros) <= 2.0**63)
+    most = micros == 2.0**63
+    kept = np.where(odd | beyond | most, 0.0, micros).astype(np.int64)
+    kept[most] = (1 << 63) - 1
+    raised = first_of([code("CAST_INVALID_INPUT", odd & ~null), code("CAST_OVERFLOW", beyond & ~null)])
+    return Vector(array_of(kept, null, to), raised)

@@ -16,20 +16,24 @@ import pyarrow as pa
 from tailbit.base.arrays import Longs
 from tailbit.index.functions.casting import cast_time
 from tailbit.index.functions.dates import NAMES, OF_DATE, civil, days_from, local
-from tailbit.index.functions.texts.pieced import Piece, digits, named, side_by_side, texts_of_pieces
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import (
     NOT_READ,
     Codes,
+    Piece,
     Raised,
     Vector,
     array_of,
     by_parts,
     code,
+    digits,
     first_of,
+    named,
     nulls_of,
     numbers,
     per_distinct,
+    side_by_side,
+    texts_of_pieces,
 )
 from tailbit.index.values.literals import STRING
 from tailbit.tables import compute as pc

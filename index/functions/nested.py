@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from tailbit.base.arrays import Longs, Mask
-from tailbit.index.functions.comparing import ordered
+from tailbit.index.functions.operators import ordered
 from tailbit.index.functions.tree import Call, Expression
 from tailbit.index.functions.vectors import (
     NOT_READ,

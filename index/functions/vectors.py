@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tailbit.base.arrays import Mask
+from tailbit.base.arrays import Longs, Mask
 from tailbit.index.functions.tree import Call
 from tailbit.index.values.literals import WHOLE, Literal, range_of
 from tailbit.tables import compute as pc
@@ -290,3 +290,133 @@ def _each(apply: Callable[..., Any], columns: Sequence[Sequence[Any]]) -> tuple[
             raised[n] = error.code
             values.append(None)
     return values, raised
+
+
+Bytes = npt.NDArray[np.uint8]
+MOST_BYTES = (1 << 31) - 1
+"""Most bytes of texts in one array, whose offsets have 32 bits."""
+
+
+def bytes_of(texts: pa.Array) -> tuple[Longs, Bytes]:
+    """Return the offsets (first begin, then each end) and the bytes of texts. Cost: the bytes are a view.
+
+    >>> places, data = bytes_of(pa.array(["ab", "", "c"]))
+    >>> places.tolist(), data.tobytes()
+    ([0, 2, 2, 3], b'abc')
+    """
+    _, places, data = texts.buffers()
+    if not len(texts) or places is None:
+        return np.zeros(len(texts) + 1, np.int64), np.zeros(0, np.uint8)
+    ends = np.frombuffer(places, np.int32, len(texts) + 1, 4 * texts.offset).astype(np.int64)
+    held = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
+    return ends - ends[0], held[ends[0] : ends[-1]]
+
+
+def texts_of(places: npt.NDArray[np.integer], data: Bytes, null: Mask, type_: Any = None) -> pa.Array:
+    """Return texts from offsets and bytes, NULL where `null`; `type_` is string by default.
+
+    Raises:
+        OverflowError: the bytes are more than an array holds.
+    """
+    if len(data) > MOST_BYTES:
+        raise OverflowError(f"{len(data)} bytes of texts in one array")
+    valid = pa.py_buffer(np.packbits(~null, bitorder="little")) if null.any() else None
+    buffers = [valid, pa.py_buffer(places.astype(np.int32)), pa.py_buffer(np.ascontiguousarray(data))]
+    return pa.Array.from_buffers(type_ or pa.string(), len(null), buffers)
+
+
+def _hex_table(form: bytes) -> npt.NDArray[np.uint16]:
+    return np.frombuffer(b"".join(form % n for n in range(256)), np.uint16)
+
+
+HEX_OF_BYTE = _hex_table(b"%02X")
+"""The two hexadecimal digits of each byte, as a 16-bit word in memory order."""
+_LOWER_HEX_OF_BYTE = _hex_table(b"%02x")
+
+
+def hex_of_bytes(values: pa.Array, capitals: bool = True) -> pa.Array:
+    """Return the bytes of texts or binary values as hexadecimal text."""
+    places, data = bytes_of(values)
+    table = HEX_OF_BYTE if capitals else _LOWER_HEX_OF_BYTE
+    return texts_of(2 * places, table[data].view(np.uint8), nulls_of(values))
+
+
+def bytes_replaced(texts: pa.Array, by: Sequence[int | None]) -> pa.Array:
+    """Replace each byte b of each text by the byte `by[b]`; remove the byte if `by[b]` is None.
+
+    `by`: 256 entries.
+    """
+    places, data = bytes_of(texts)
+    changed = np.array([b or 0 for b in by], np.uint8)[data]
+    if None in by:
+        kept = np.array([b is not None for b in by])[data]
+        before = np.zeros(len(data) + 1, np.int64)
+        np.cumsum(kept, out=before[1:])
+        places, changed = before[places], changed[kept]
+    return texts_of(places, changed, nulls_of(texts))
+
+
+Piece = tuple[Bytes, Mask | None]
+"""A table with a row of bytes per text, and the mask of the bytes that belong to the text; None for all."""
+
+
+def digits(numbers: Longs, least: int, most: int) -> Piece:
+    """Return numbers (not negative) in `most` digits; leading zeros are kept up to `least` digits.
+
+    >>> table, kept = digits(np.array([7, 12, 345]), 2, 3)
+    >>> [row[there].tobytes() for row, there in zip(table, kept, strict=True)]
+    [b'07', b'12', b'345']
+    """
+    table = np.empty((len(numbers), most), np.uint8)
+    rest = numbers
+    for column in range(most - 1, -1, -1):
+        table[:, column] = rest % 10 + ord("0")
+        rest = rest // 10
+    if least == most:
+        return table, None
+    kept = np.ones(table.shape, np.bool_)
+    for column in range(most - least):
+        kept[:, column] = numbers >= 10 ** (most - 1 - column)
+    return table, kept
+
+
+def named(names: Sequence[str], at: Longs) -> Piece:
+    """Return the name at each index of a list."""
+    encoded = [name.encode() for name in names]
+    width = max(map(len, encoded))
+    table = np.frombuffer(b"".join(name.ljust(width) for name in encoded), np.uint8).reshape(
+        len(names), width
+    )
+    if all(len(name) == width for name in encoded):
+        return table.take(at, axis=0), None
+    kept = np.arange(width) < np.array([[len(name)] for name in encoded])
+    return table.take(at, axis=0), kept.take(at, axis=0)
+
+
+def hexadecimal(numbers: Longs) -> Piece:
+    """Return the 64 bits of numbers as hexadecimal text without leading zeros."""
+    table = HEX_OF_BYTE[numbers.astype(">i8").view(np.uint8)].view(np.uint8).reshape(len(numbers), 16)
+    kept = np.logical_or.accumulate(table != ord("0"), axis=1)
+    kept[:, -1] = True
+    return table, kept
+
+
+def side_by_side(pieces: Sequence[Piece]) -> Piece:
+    """Concatenate the pieces of each text."""
+    table = np.concatenate([table for table, _ in pieces], axis=1)
+    if all(kept is None for _, kept in pieces):
+        return table, None
+    masks = [np.ones(table.shape, np.bool_) if kept is None else kept for table, kept in pieces]
+    return table, np.concatenate(masks, axis=1)
+
+
+def texts_of_pieces(pieces: Sequence[Piece], null: Mask) -> pa.Array:
+    """Concatenate the pieces of each text to a text; NULL where `null`. No pieces give empty texts."""
+    if not pieces:
+        return texts_of(np.zeros(len(null) + 1, np.int64), np.zeros(0, np.uint8), null)
+    table, kept = side_by_side(pieces) if len(pieces) > 1 else pieces[0]
+    if kept is None:
+        return texts_of(np.arange(len(null) + 1) * table.shape[1], table.reshape(-1), null)
+    places = np.zeros(len(null) + 1, np.int64)
+    np.cumsum(kept.sum(axis=1), out=places[1:])
+    return texts_of(places, table[kept], null)

@@ -18,20 +18,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
+from itertools import product
 from typing import NamedTuple
 
 from tailbit.index.expression.evaluate import evaluate
 from tailbit.index.expression.indexed_term import IndexedTerm
 from tailbit.index.functions.tree import Expression, columns_in
 from tailbit.index.functions.vectors import canonical, from_canonical
-from tailbit.index.implication import beginnings
-from tailbit.index.implication.least import NotRising, Number, domain_of, edge_days
-from tailbit.index.implication.monotonic import course
-from tailbit.index.ordered import float_at, ordered_int
+from tailbit.index.implication import monotonic
+from tailbit.index.implication.monotonic import NotRising, Number, course, domain_of, edge_days
+from tailbit.index.ordered import Value, float_at, ordered_int
+from tailbit.index.predicate.tree import Leaf
 from tailbit.index.predicate.value_sets import Interval, Span, ValueSet
+from tailbit.index.values.literals import FLOATING, range_of
 from tailbit.tables.date_text import DAY_US
-from tailbit.tables.model import Column
+from tailbit.tables.model import Column, DataType
 from tailbit.tables.zones.times import changes_between
 
 MOST_SPANS = 1000
@@ -58,8 +60,8 @@ def image(term: IndexedTerm, arguments: ValueSet) -> Image:
 
 def _image(term: IndexedTerm, column: Column, spans: Sequence[Span], arguments: ValueSet) -> Image:
     if column.type.name == "string":
-        characters = beginnings.beginning(term.expression)
-        parts = [beginnings.image(characters, span) for span in spans]
+        characters = monotonic.prefix_length(term.expression)
+        parts = [monotonic.prefix_image(characters, span) for span in spans]
         sure, possible = ([part[n] for part in parts] for n in (0, 1))
         return ValueSet.of(sure, nulls=arguments.nulls), ValueSet.of(possible, nulls=arguments.nulls)
     return _function(_Same(term)).image(spans, arguments)
@@ -259,3 +261,76 @@ def _at_edges(edges: _Edges, arguments: ValueSet, sure: ValueSet, possible: Valu
         sure.intersect(others).union(ValueSet.points(whole)),
         possible.intersect(others).union(ValueSet.points(touched)),
     )
+
+
+MOST_VALUES = 4096
+"""Limit of the values, or combinations of values, for which a term is evaluated."""
+
+
+def few_values(values: ValueSet, type_: DataType, most: int = MOST_VALUES) -> list[Value | None] | None:
+    """Return the values of a set that a column of a type may hold, NULL last; None if they may exceed `most`.
+
+    0.0 is listed with -0.0: they are equal, but some functions tell them apart.
+    """
+    if type_.fields:
+        return None
+    listed: list[Value | None]
+    bounds = range_of(type_)
+    if type_.name == "boolean":
+        listed = [truth for truth in (False, True) if values.contains(truth)]
+    elif bounds is not None:
+        listed = []
+        for span in values.spans():
+            whole = _whole_numbers(span, *bounds)
+            if len(listed) + whole.stop - whole.start > most:
+                return None
+            listed += whole
+    else:
+        if values.complement or len(values.intervals) > most or not all(map(is_point, values.spans())):
+            return None
+        listed = [interval.lo for interval in values.intervals]
+        if type_.name in FLOATING and 0.0 in listed:
+            listed += [0.0, -0.0]
+    return [*listed, None] if values.nulls else listed
+
+
+def _whole_numbers(span: Span, low: int, high: int) -> range:
+    """Return the whole numbers of a span that lie between `low` and `high`, both included."""
+    (end, first, behind), (last_end, last, closed) = span
+    start = low if end else max(low, int(first) + behind)
+    return range(start, (high + 1 if last_end else min(high + 1, int(last) + closed)))
+
+
+def is_point(span: Span) -> bool:
+    """Return whether a span holds one value."""
+    (end, first, behind), (last_end, last, closed) = span
+    return end == last_end == 0 and first == last and not behind and closed == 1
+
+
+def pinned(leaves: Sequence[Leaf], term: IndexedTerm, *, raising_is_any: bool = False) -> Leaf | None:
+    """Return the condition on a term that leaves, all TRUE, imply; None if they leave a column many values.
+
+    Values for which the term raises are left out; with `raising_is_any` the term may be anything there, so
+    that one such value implies nothing. Cost: one evaluation over the combinations of the values.
+    """
+    if term.type.fields:
+        return None
+    columns, listed, room = columns_in(term.expression), list[list[Value | None]](), MOST_VALUES
+    for column in columns:
+        sets = [leaf.true for leaf in leaves if leaf.column.id == column.id]
+        values = few_values(reduce(ValueSet.intersect, sets), column.type, room) if sets else None
+        if values is None:
+            return None
+        listed.append(values)
+        room //= max(len(values), 1)
+    rows = list(product(*listed))
+    arrays = {c.id: from_canonical([row[n] for row in rows], c.type) for n, c in enumerate(columns)}
+    vector = evaluate(term.expression, arrays, len(rows))
+    if raising_is_any and vector.failed.any():
+        return None
+    outcomes = canonical(vector.values, term.type)
+    kept = [value for value, failed in zip(outcomes, vector.failed.tolist(), strict=True) if not failed]
+    true = ValueSet.points((value for value in kept if value is not None), nulls=None in kept)
+    read = {column.id for column in columns}
+    text = " AND ".join(dict.fromkeys(leaf.text for leaf in leaves if leaf.column.id in read))
+    return Leaf(term, true, true.inverse(), text)

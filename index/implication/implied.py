@@ -17,21 +17,19 @@ Worked example:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
-from typing import Generic, TypeVar
+from functools import lru_cache, reduce
+from typing import Generic, NamedTuple, TypeVar
 
 from tailbit.base.dataclass import dataclass
 from tailbit.index.expression.indexed_term import IndexedTerm
 from tailbit.index.expression.unvarying import is_unvarying
 from tailbit.index.functions.tree import Ref, columns_in
-from tailbit.index.implication.images import Image, image
-from tailbit.index.implication.least import NotRising
-from tailbit.index.implication.pinned import few_values, pinned
-from tailbit.index.implication.rising import truth_of
-from tailbit.index.implication.substituted import over_term
-from tailbit.index.predicate.tree import And, Constant, Leaf, Node, Or, all_of, any_of
+from tailbit.index.implication.images import MOST_VALUES, Image, few_values, image, is_point, pinned
+from tailbit.index.implication.monotonic import NotRising
+from tailbit.index.implication.rising import over_term, truth_of
+from tailbit.index.ordered import Value
+from tailbit.index.predicate.tree import And, Constant, Leaf, Node, Or, all_of, any_of, columns_of
 from tailbit.index.predicate.value_sets import NOTHING, NULL, VALUES, ValueSet
-from tailbit.index.predicate.walks import columns_of
 from tailbit.index.values.literals import BOOLEAN
 from tailbit.tables.model import Column
 
@@ -211,3 +209,75 @@ def _of_truth(term: IndexedTerm, arguments: ValueSet) -> Image:
 def _has_value(values: ValueSet, column: Column) -> bool:
     """Return whether a column may hold a value of a set."""
     return few_values(values, column.type, 0) != []
+
+
+@dataclass(frozen=True, slots=True)
+class TuplePrefix:
+    """Values that a conjunction admits for the first parts of a composite key.
+
+    `points`: the values of each of the first parts, NULL as None. `last`: the values of the part behind them;
+    None if that part is not restricted. `served`: the conjuncts that the values come from. `exact`: whether
+    the served conjuncts are TRUE for every row with these values; otherwise some of the rows are rechecked.
+    """
+
+    points: tuple[tuple[Value | None, ...], ...]
+    last: ValueSet | None
+    served: tuple[Node, ...]
+    exact: bool
+
+
+def tuple_prefix(conjuncts: Sequence[Node], terms: Sequence[Column]) -> TuplePrefix | None:
+    """Return the values that conjuncts admit for the first parts of a composite key; None if unrestricted.
+
+    Every conjunct that restricts a part of the prefix is served. The listed values have at most `MOST_VALUES`
+    combinations; a part with more values is the last.
+    """
+    parts = [_said(conjuncts, term) for term in terms]
+    points: list[tuple[Value | None, ...]] = []
+    room, last = MOST_VALUES, None
+    used: list[_Said] = []
+    for at, (term, part) in enumerate(zip(terms, parts, strict=True)):
+        used.append(part)
+        followed = at + 1 < len(parts) and parts[at + 1].values is not None
+        listed = None if part.values is None else _listed(part.values, term, room, followed)
+        if listed is None:
+            last = part.values
+            break
+        points.append(listed)
+        room //= max(len(listed), 1)
+    served = {id(node): node for part in used for node in part.nodes}
+    exact = {id(node) for part in used for node in part.exact}
+    if not served:
+        return None
+    return TuplePrefix(tuple(points), last, tuple(served.values()), exact == served.keys())
+
+
+class _Said(NamedTuple):
+    """Values of a part (None: all), the conjuncts that restrict it, and those that restrict nothing else."""
+
+    values: ValueSet | None
+    nodes: list[Node]
+    exact: list[Node]
+
+
+def _said(conjuncts: Sequence[Node], term: Column) -> _Said:
+    known = [(node, said) for node in conjuncts if (said := _leaf(node, term)) is not None]
+    values = reduce(ValueSet.intersect, [leaf.true for _, (leaf, _) in known]) if known else None
+    return _Said(values, [node for node, _ in known], [node for node, (_, exact) in known if exact])
+
+
+def _leaf(node: Node, term: Column) -> tuple[Leaf, bool] | None:
+    """Return the leaf on a part that a conjunct implies, and whether both are equivalent; None if no leaf."""
+    if not isinstance(term, IndexedTerm):
+        return (node, True) if isinstance(node, Leaf) and node.column.id == term.id else None
+    said = implied(node, term)
+    if said is None or not isinstance(said.maybe, Leaf):
+        return None
+    return said.maybe, said.exact
+
+
+def _listed(values: ValueSet, term: Column, most: int, followed: bool) -> tuple[Value | None, ...] | None:
+    """Return the values of a set, NULL last; None if they are many, or a range that needs no list."""
+    needed = followed or all(map(is_point, values.spans()))
+    listed = few_values(values, term.type, most if needed else 1)
+    return None if listed is None else tuple(dict.fromkeys(listed))

@@ -23,8 +23,7 @@ from tailbit.index.model import (
     key_type_of_column,
     new_id,
 )
-from tailbit.index.predicate.tree import Leaf, Node, Or
-from tailbit.index.predicate.walks import columns_of
+from tailbit.index.predicate.tree import Leaf, Node, Or, columns_of
 from tailbit.index.sql.bind import bind
 from tailbit.index.sql.ddl.statements import CreateIndex, RebuildIndex, WrittenExpression
 from tailbit.index.sql.terms import expression_of, meanings_of, refuse_present, term_of, with_old_names

@@ -8,7 +8,7 @@ from dataclasses import replace
 from tailbit.base.wording import quoted
 from tailbit.index.maintenance.definitions import BY_PARTITION, WITHIN
 from tailbit.index.model import COUNTS_REASON, DEFERRED, REPLACES, Definition, TermColumn
-from tailbit.index.sql.ddl.script import Scripted
+from tailbit.index.sql.ddl.parser import Scripted
 from tailbit.index.sql.ddl.statements import (
     EVERY,
     CreateIndex,

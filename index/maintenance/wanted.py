@@ -13,9 +13,8 @@ import pyarrow as pa
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import ColumnTypeError, PredicateError, UnknownColumnError
 from tailbit.index.model import Definition
-from tailbit.index.predicate.tree import Node
+from tailbit.index.predicate.tree import Node, columns_of
 from tailbit.index.predicate.truth import judged
-from tailbit.index.predicate.walks import columns_of
 from tailbit.index.sql.bind import bind
 from tailbit.index.sql.terms import indexed_columns_of, with_old_names
 from tailbit.tables.model import Column

@@ -7,15 +7,15 @@ sure, others only possible.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from itertools import product
 
 import numpy as np
 import pyarrow as pa
 
 from tailbit.base.dataclass import dataclass
-from tailbit.base.lazy import lazy
 from tailbit.index.keys import (
     MAX_KEY,
     KeyRange,
@@ -29,12 +29,18 @@ from tailbit.index.keys import (
 )
 from tailbit.index.ordered import SIGN, Value
 from tailbit.index.predicate.value_sets import Interval, ValueSet
+from tailbit.index.tuple_keys import (
+    BEHIND,
+    END,
+    NULL_PART,
+    PART,
+    escaped,
+    join_part,
+    part_width,
+    types_of,
+    unescaped,
+)
 from tailbit.tables.arrow import arrow_array
-
-if TYPE_CHECKING:
-    from tailbit.index.predicate import tuple_sets
-else:
-    tuple_sets = lazy("tailbit.index.predicate.tuple_sets")
 
 _HASHES = b"\xff" * 17
 """Greater than any hash that follows a prefix."""
@@ -80,7 +86,7 @@ def key_ranges(values: ValueSet, current: str, stored: str) -> KeyRanges:
 
 def _ranges(values: ValueSet, current: str, stored: str) -> KeyRanges:
     if part_types(current) is not None:
-        ranges, truncated = tuple_sets.stored_keys(values, current)
+        ranges, truncated = stored_keys(values, current)
         return KeyRanges.of(ranges, truncated)
     if stored == current and (points := _points(values, stored)) is not None:
         return points
@@ -169,3 +175,177 @@ def _floor(bound: Value, factor: int) -> tuple[int, bool]:
         return (-_BEYOND if bound < 0 else _BEYOND), False
     quotient = Fraction(bound) / factor
     return math.floor(quotient), quotient.denominator == 1
+
+
+_MOST = 1 << 12
+"""Limit of the combinations of values that a set of tuples lists."""
+
+_EVERY = ValueSet((Interval(None, False, None, False),))
+"""Every value but NULL, as an interval."""
+
+_TEXT_END = re.compile(rb"\x00(?!\xff)")
+_ESCAPED_HASHES = b"\xff" * 33
+"""Greater than what follows the first bytes of a truncated part: a hash of 16 bytes, escaped or not."""
+
+
+def tuple_set(conditions: Sequence[ValueSet], key_type: str) -> tuple[ValueSet, int]:
+    """Return the tuples whose first parts lie in some value sets, and how many of the sets are used.
+
+    A set is not used if it follows a set with ranges, or too many combinations of values.
+    """
+    listed: list[list[bytes]] = []
+    used, combinations = len(conditions), 1
+    for place, values in enumerate(conditions[:-1]):
+        points = _listed_parts(values, place, key_type)
+        combinations *= len(points or ())
+        if points is None or combinations > _MOST:
+            used = place + 1
+            break
+        listed.append(points)
+    firsts = [b"".join(parts) for parts in product(*listed)]
+    last = list(_intervals(conditions[used - 1], used - 1, key_type))
+    if used > 1 and len(firsts) * len(last) > _MOST:
+        return tuple_set(conditions[: used - 1], key_type)
+    return ValueSet.of(_behind(first, interval) for first in firsts for interval in last), used
+
+
+def _listed_parts(values: ValueSet, place: int, key_type: str) -> list[bytes] | None:
+    """Return the bytes of a part for each value of a set; None if the set does not list its values."""
+    type_ = types_of(key_type)[place]
+    ends = [(_whole(i.lo, type_), _whole(i.hi, type_)) for i in values.intervals]
+    if values.complement or any(low is None or low != high for low, high in ends):
+        return None
+    keys = [low for low, _ in ends] + [None] * values.nulls
+    return [join_part(key, place, key_type) for key in keys]
+
+
+def _whole(value: Value | None, key_type: str) -> bytes | None:
+    """Return the key of a value, never truncated."""
+    return value if value is None or isinstance(value, bytes) else encode_value(value, key_type)
+
+
+def _intervals(values: ValueSet, place: int, key_type: str) -> Iterator[Interval]:
+    """Yield the intervals of the bytes from a part to the end of the tuple, for the values of a set."""
+    types = types_of(key_type)
+    type_, last = types[place], place + 1 == len(types)
+    for interval in (values.intersect(_EVERY) if values.complement else values).intervals:
+        low, high = _whole(interval.lo, type_), _whole(interval.hi, type_)
+        first = PART if low is None else join_part(low, place, key_type)
+        end = BEHIND if high is None else join_part(high, place, key_type)
+        from_first, to_end = low is None or interval.lo_closed, high is not None and interval.hi_closed
+        if not last:
+            first, from_first = first if from_first else first + BEHIND, True
+            end, to_end = end + BEHIND if to_end else end, False
+        yield Interval(first, from_first, end, to_end)
+    if values.nulls:
+        yield Interval(NULL_PART, True, NULL_PART if last else PART, last)
+
+
+def _behind(first: bytes, interval: Interval) -> Interval:
+    """Return an interval with `first` put before the bytes of both bounds."""
+    assert isinstance(interval.lo, bytes)
+    assert isinstance(interval.hi, bytes)
+    return Interval(first + interval.lo, interval.lo_closed, first + interval.hi, interval.hi_closed)
+
+
+def stored_keys(values: ValueSet, key_type: str) -> tuple[list[KeyRange], list[KeyRange]]:
+    """Return the keys that a segment has for the intervals of a set: those surely and those possibly inside.
+
+    A value is possibly inside if a part of its key is truncated. Complement and NULL are left to the caller.
+    """
+    sure: list[KeyRange] = []
+    maybe: list[KeyRange] = []
+    for interval in values.intervals:
+        assert isinstance(interval.lo, bytes)
+        assert isinstance(interval.hi, bytes)
+        bounds = interval.lo, interval.lo_closed, interval.hi, interval.hi_closed
+        _add_tuples(bounds, types_of(key_type), 0, sure, maybe)
+    return sure, maybe
+
+
+_Bounds = tuple[bytes, bool, bytes, bool]
+
+
+def _add_tuples(
+    bounds: _Bounds, types: Sequence[str], begin: int, sure: list[KeyRange], maybe: list[KeyRange]
+) -> None:
+    """Add the stored keys of an interval.
+
+    `begin`: the number of leading bytes of both bounds that are already as stored.
+    """
+    low, low_closed, high, high_closed = bounds
+    if max(len(low), len(high)) <= MAX_KEY:
+        sure.append(bounds)
+        return
+    first, last = _long_part(low, types, begin), _long_part(high, types, begin)
+    if first is not None and first == last:
+        # All tuples in the interval have this part, and share its stored key with some others.
+        key = first.stored(types)
+        bounds = key + low[first.end :], low_closed, key + high[last.end :], high_closed
+        _add_tuples(bounds, types, len(key), maybe, maybe)
+        return
+    if first is not None:
+        maybe.append(first.truncated)
+        low, low_closed = first.cut + _ESCAPED_HASHES, False
+    if last is not None:
+        if first is None or first.truncated != last.truncated:
+            maybe.append(last.truncated)
+        high, from_there, _, _ = last.truncated
+        high_closed = not from_there
+    if low < high or (low == high and low_closed and high_closed):
+        sure.append((low, low_closed, high, high_closed))
+
+
+@dataclass(frozen=True)
+class _LongPart:
+    """The first part of a tuple's bytes that is stored truncated.
+
+    `before`: the bytes before the part. `value`: the whole value of the part. `end`: where the next part
+    begins. `place`: the number of the part, from 0. `last`: whether no other part follows.
+    """
+
+    before: bytes
+    value: bytes
+    end: int
+    place: int
+    last: bool
+
+    @property
+    def cut(self) -> bytes:
+        """Return the bytes that begin the key of this value, and of each value with the same first bytes."""
+        return self.before + PART + (self.value[:MAX_KEY] if self.last else escaped(self.value[:MAX_KEY]))
+
+    @property
+    def truncated(self) -> _Bounds:
+        """Return the range of truncated keys that begin with `cut`; the key of exactly `cut` lies below."""
+        low = (self.cut, False) if self.last else (self.cut + END + BEHIND, True)
+        return (*low, self.cut + _ESCAPED_HASHES, False)
+
+    def stored(self, types: Sequence[str]) -> bytes:
+        """Return the bytes up to the end of this part as keys store them."""
+        key = encode_value(self.value, types[self.place])
+        return self.before + PART + (key if self.last else escaped(key) + END)
+
+
+def _long_part(bound: bytes, types: Sequence[str], begin: int) -> _LongPart | None:
+    """Return the first part behind `begin` bytes that is stored truncated, if there is one."""
+    at = 0
+    for place, type_ in enumerate(types):
+        mark, last = bound[at : at + 1], place + 1 == len(types)
+        at += 1
+        if mark != PART:
+            if mark == NULL_PART:
+                continue
+            return None
+        if not is_textual(type_):
+            at += part_width(type_)
+            continue
+        ending = None if last else _TEXT_END.search(bound, at)
+        if ending is None and not last:
+            return None
+        end = len(bound) if ending is None else ending.end()
+        value = bound[at:] if ending is None else unescaped(bound[at : ending.start()])
+        if at > begin and len(value) > MAX_KEY:
+            return _LongPart(bound[: at - 1], value, end, place, last)
+        at = end
+    return None

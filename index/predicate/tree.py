@@ -8,19 +8,30 @@ condition by making its leaves two-valued.
 
 IS NULL asks where its condition is TRUE and where it is FALSE, so it holds the condition twice. The tree is
 therefore a graph: each node is negated and made two-valued once, and a part that occurs twice is one object.
-Whoever walks a graph visits each object once (`tailbit.index.predicate.walks`).
+Whoever walks a graph visits each object once (`tailbit.index.predicate.tree`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import field
+from typing import TYPE_CHECKING
 
 from tailbit.base.dataclass import dataclass
+from tailbit.base.lazy import lazy
+from tailbit.index.ordered import Value
 from tailbit.index.predicate.computed import Computed
 from tailbit.index.predicate.key_ranges import KeyRanges, key_ranges
-from tailbit.index.predicate.value_sets import NULL, Interval, ValueSet
+from tailbit.index.predicate.value_sets import NULL, VALUES, Interval, ValueSet, beyond_prefix
 from tailbit.tables.model import Column, DataType
+from tailbit.tables.schema import presence_of
+
+if TYPE_CHECKING:
+    from tailbit.index.functions import patterns
+else:
+    patterns = lazy("tailbit.index.functions.patterns")
+
 
 __all__ = [
     "And",
@@ -254,3 +265,117 @@ def _cut(text: str) -> str:
 
 def _nested(text: str) -> str:
     return f"({text})" if " AND " in text or " OR " in text else text
+
+
+def columns_of(node: Node) -> tuple[Column, ...]:
+    """Return the columns a predicate reads, each once, in order of appearance; cached per node."""
+    if not isinstance(node, (And, Or)):
+        return _columns(node)
+    if node.forms.columns is None:
+        node.forms.columns = _columns(node)
+    return node.forms.columns
+
+
+def _columns(node: Node) -> tuple[Column, ...]:
+    columns: dict[str, Column] = {}
+    for leaf in nodes_of(node):
+        if isinstance(leaf, Leaf):
+            columns.setdefault(leaf.column.id, leaf.column)
+        elif isinstance(leaf, Compare):
+            columns.setdefault(leaf.left.id, leaf.left)
+            columns.setdefault(leaf.right.id, leaf.right)
+        elif isinstance(leaf, Computed):
+            columns.update({c.id: c for c in leaf.columns if c.id not in columns})
+    return tuple(columns.values())
+
+
+def shared_in(node: Node) -> frozenset[int]:
+    """Return the identities of the ANDs and ORs below a node that have several parents; cached per node."""
+    if not isinstance(node, (And, Or)):
+        return frozenset()
+    if node.forms.shared is None:
+        parents = Counter(
+            id(child)
+            for parent in nodes_of(node)
+            if isinstance(parent, (And, Or))
+            for child in parent.children
+            if isinstance(child, (And, Or))
+        )
+        node.forms.shared = frozenset(child for child, count in parents.items() if count > 1)
+    return node.forms.shared
+
+
+def depth_of(node: Node, known: dict[int, int] | None = None) -> int:
+    """Return the number of levels of AND and OR, which bounds the recursion depth of walks."""
+    known = {} if known is None else known
+    if isinstance(node, (And, Or)) and id(node) not in known:
+        known[id(node)] = 1 + max([depth_of(child, known) for child in node.children])
+    return known.get(id(node), 0)
+
+
+def nodes_of(node: Node) -> Iterable[Node]:
+    """Yield all nodes, each object once, in order of appearance."""
+    seen: set[int] = set()
+    rest = [node]
+    while rest:
+        at = rest.pop()
+        if id(at) in seen:
+            continue
+        seen.add(id(at))
+        yield at
+        if isinstance(at, (And, Or)):
+            rest.extend(reversed(at.children))
+
+
+Truth = tuple[ValueSet, ValueSet]
+"""Values where a condition is TRUE, and values where it is FALSE."""
+
+COMPARED: dict[str, Callable[[Value, Value, bool], Interval]] = {
+    "=": lambda a, b, c: Interval(a, c, b, c),
+    "<>": lambda a, b, c: Interval(a, c, b, c),
+    "<=>": lambda a, b, c: Interval(a, c, b, c),
+    "<": lambda a, _, __: Interval(None, False, a, False),
+    "<=": lambda a, _, __: Interval(None, False, a, True),
+    ">": lambda a, _, __: Interval(a, False, None, False),
+    ">=": lambda a, _, __: Interval(a, True, None, False),
+}
+"""By operator, the interval of the values for which the comparison is TRUE; for `<>`, of the equal values."""
+
+
+def leaf_of(column: Column, truth: Truth, text: str) -> Leaf | Constant:
+    """Return a comparison with constants as a leaf; the constant NULL if both of its sets are empty."""
+    true, false = truth
+    empty = ValueSet()
+    return Constant(None) if true == empty == false else Leaf(column, true, false, text)
+
+
+def leaf_of_truth(column: Column) -> Leaf:
+    """Return a boolean column as a condition."""
+    return Leaf(column, ValueSet.points([True]), ValueSet.points([False]), column.label)
+
+
+def leaf_of_null(column: Column) -> Leaf:
+    """Return IS NULL of a column."""
+    return Leaf(presence_of(column), NULL, NULL.inverse(), f"{column.label} IS NULL")
+
+
+def leaf_of_like(column: Column, pattern: str, escape: str, text: str) -> Leaf | None:
+    """Return LIKE as a range of texts; None if the pattern has other wildcards than a trailing %."""
+    true = texts_like(pattern, escape)
+    return None if true is None else Leaf(column, true, true.others(), text)
+
+
+def texts_like(pattern: str, escape: str) -> ValueSet | None:
+    """Return the texts that a pattern matches; None if it has other wildcards than a trailing %."""
+    prefix = patterns.like_prefix(pattern, escape)
+    if prefix is None:
+        return None
+    start, wildcard = prefix[0].encode(), prefix[1]
+    return texts_from(start) if wildcard else ValueSet.points([start])
+
+
+def texts_from(start: bytes) -> ValueSet:
+    """Return the texts that begin with `start`; all texts if `start` is empty."""
+    if not start:
+        return VALUES
+    return ValueSet.of([Interval(start, True, beyond_prefix(start), False)])

@@ -55,7 +55,7 @@ class Prepared:
     """Forms derived from intervals, cached so that many files and chunks share their cost.
 
     `spans`: the intervals as cuts; `gaps`: the spans between them. `rows`: by key type, the form that
-    `tailbit.index.predicate.membership` searches. `keys`: by current and stored key type, the key ranges
+    `tailbit.index.predicate.truth` searches. `keys`: by current and stored key type, the key ranges
     (`tailbit.index.predicate.key_ranges`).
     """
 

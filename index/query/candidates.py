@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tailbit.index.predicate.file_truth import FileTruths
+from tailbit.index.predicate.pruning import FileTruths
 from tailbit.index.query.selection import Selection
 
 

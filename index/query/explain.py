@@ -14,9 +14,8 @@ from pyroaring import BitMap
 from tailbit.index.evaluation.evaluate import evaluate
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.postings.encoding import encoding_of
-from tailbit.index.predicate.file_truth import first_ruled_out
-from tailbit.index.predicate.tree import And, Compare, Constant, Node, Or
-from tailbit.index.predicate.walks import columns_of
+from tailbit.index.predicate.pruning import first_ruled_out
+from tailbit.index.predicate.tree import And, Compare, Constant, Node, Or, columns_of
 from tailbit.index.query.reasons import Reason, reason_of_scan, reasons_of_recheck
 from tailbit.index.query.selection import FileHits, HitSource, Selection
 from tailbit.index.query.served import all_serving, served

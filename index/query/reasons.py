@@ -12,8 +12,7 @@ import numpy as np
 
 from tailbit.index.evaluation.evaluate import evaluate
 from tailbit.index.evaluation.row_space import SpaceView
-from tailbit.index.predicate.tree import And, Compare, Computed, Constant, Leaf, Node, Or
-from tailbit.index.predicate.walks import nodes_of
+from tailbit.index.predicate.tree import And, Compare, Computed, Constant, Leaf, Node, Or, nodes_of
 from tailbit.index.query.selection import Selection
 from tailbit.index.query.served import ids_serving
 

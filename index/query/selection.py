@@ -41,11 +41,11 @@ from tailbit.tables.storage import Storage
 
 if TYPE_CHECKING:
     from tailbit.index.evaluation import side_by_side
-    from tailbit.index.predicate import file_truth
+    from tailbit.index.predicate import pruning
     from tailbit.index.scanning.scan import Scan
     from tailbit.tables.parquet.rows import Positions
 else:
-    file_truth = lazy("tailbit.index.predicate.file_truth")
+    pruning = lazy("tailbit.index.predicate.pruning")
     side_by_side = lazy("tailbit.index.evaluation.side_by_side")
 
 
@@ -198,7 +198,7 @@ class Selection:
         whole, rest = space.split_whole(bounds.maybe - bounds.sure)
         left = [Scan(self.snapshot.files[n], self.node, self.coverage.hidden_of(n)) for n in whole]
         left += [Scan(slice_, self.node, None, among) for slice_, among in self.by_slice(space, rest)]
-        truths = file_truth.FileTruths(self.pruning, [search.slice_ for search in left])
+        truths = pruning.FileTruths(self.pruning, [search.slice_ for search in left])
         for order, search in enumerate(left):
             if truths.can_match[order]:
                 yield replace(search, node=truths.narrowed(order))
@@ -210,7 +210,7 @@ class Selection:
 
         known, scans, whole = list[FileHits](), list[Scan](), list[tuple[FileSlice, BitMap | None]]()
         numbers = self.to_scan
-        truths = file_truth.FileTruths(self.pruning, self.snapshot.files.at(numbers))
+        truths = pruning.FileTruths(self.pruning, self.snapshot.files.at(numbers))
         for order, number in enumerate(numbers):
             slice_ = truths.slices[order].of_any_size()
             if not truths.can_match[order]:

@@ -8,8 +8,7 @@ from typing import Any
 from tailbit.base.errors import CorruptIndexError
 from tailbit.index.evaluation.choice import choose
 from tailbit.index.evaluation.row_space import SpaceView
-from tailbit.index.predicate.tree import And, Constant, Node, Or
-from tailbit.index.predicate.walks import columns_of, nodes_of
+from tailbit.index.predicate.tree import And, Constant, Node, Or, columns_of, nodes_of
 from tailbit.index.query.selection import Selection
 
 

@@ -29,13 +29,12 @@ from tailbit.tables.parquet.condition import AllOf, AnyOf, Condition, Floats, Nu
 from tailbit.tables.schema import arrow_type
 
 if TYPE_CHECKING:
-    from tailbit.index.functions.texts import at_once, patterns
-    from tailbit.index.predicate import membership, truth
+    from tailbit.index.functions import patterns, texts
+    from tailbit.index.predicate import truth
 else:
     truth = lazy("tailbit.index.predicate.truth")
-    membership = lazy("tailbit.index.predicate.membership")
-    patterns = lazy("tailbit.index.functions.texts.patterns")
-    at_once = lazy("tailbit.index.functions.texts.at_once")
+    patterns = lazy("tailbit.index.functions.patterns")
+    texts = lazy("tailbit.index.functions.texts")
 
 _MOST_TESTS = 32
 """Limit of tests in one condition; each test assembles a column."""
@@ -127,7 +126,7 @@ def _test_of_leaf(leaf: Leaf) -> Test:
 
 
 def _of_leaf(leaf: Leaf, values: pa.Array) -> Mask:
-    return membership.in_values(values, leaf.true, leaf.column.type)
+    return truth.in_values(values, leaf.true, leaf.column.type)
 
 
 def _stored(leaf: Leaf) -> Numbers | Floats | Texts | None:
@@ -147,7 +146,7 @@ def _stored(leaf: Leaf) -> Numbers | Floats | Texts | None:
         return Texts([(i.lo, i.lo_closed, i.hi, i.hi_closed) for i in intervals])  # type: ignore[misc]
     if scale_of(key_type) is not None:
         return Numbers(_whole(intervals)) if type_.precision <= WORD_DIGITS else None
-    ends = list(zip(*(places.tolist() for places in membership.ends_of(leaf.true, type_)), strict=True))
+    ends = list(zip(*(places.tolist() for places in truth.ends_of(leaf.true, type_)), strict=True))
     return _floats(ends) if key_type == "double" else Numbers(ends)
 
 
@@ -200,7 +199,7 @@ def _part(call: Expression, column: Column) -> Part | None:
         return None
     if not isinstance(call.args[0], Ref) or column.type.name != "string" or column.type.char_length:
         return None
-    text = at_once.constant_text(call, 1)
+    text = texts.constant_text(call, 1)
     if text is None:
         return None
     if call.name in _SEARCHES:

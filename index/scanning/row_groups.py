@@ -8,8 +8,7 @@ import numpy as np
 
 from tailbit.base.arrays import Mask
 from tailbit.base.lazy import lazy
-from tailbit.index.predicate.pruning import Pruning
-from tailbit.index.predicate.statistics import ColumnBounds
+from tailbit.index.predicate.pruning import ColumnBounds, Pruning
 from tailbit.index.predicate.tree import Computed, Leaf, Node
 from tailbit.tables.model import FileSlice
 from tailbit.tables.parquet.bloom import MOST_VALUES

@@ -18,8 +18,7 @@ from pyroaring import BitMap
 
 from tailbit.base.dataclass import dataclass
 from tailbit.base.lazy import lazy
-from tailbit.index.predicate.tree import Constant, Node
-from tailbit.index.predicate.walks import columns_of
+from tailbit.index.predicate.tree import Constant, Node, columns_of
 from tailbit.index.scanning.conditions import condition_of
 from tailbit.index.scanning.row_groups import can_match
 from tailbit.tables.ahead import in_order

@@ -5,25 +5,37 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from tailbit.base.errors import UnknownColumnError
 from tailbit.base.lazy import lazy
-from tailbit.index.expression.build import Builder
+from tailbit.index.expression.build import BARE, Builder
 from tailbit.index.expression.folded import asked_twice, is_null, is_null_alone
 from tailbit.index.expression.nested import NESTED, NESTED_FUNCTIONS, OVER_ELEMENTS
 from tailbit.index.functions.tree import Expression, Ref
-from tailbit.index.sql.interval_reader import IntervalReader
-from tailbit.index.sql.nested_reader import NestedReader
 from tailbit.index.sql.operands import OperandReader, bare
-from tailbit.index.sql.pieces import PieceReader
+from tailbit.index.sql.syntax.tokens import TYPED
 from tailbit.index.sql.syntax.tree import Tree, left, right
-from tailbit.index.sql.syntax.words import TYPED
-from tailbit.index.values.literals import BOOLEAN, STRING, VOID, Literal
-from tailbit.index.values.refusals import SparkRaises, mismatch
+from tailbit.index.values.coercion import MIRRORED
+from tailbit.index.values.literals import (
+    BOOLEAN,
+    LONG,
+    STRING,
+    VOID,
+    WHOLE,
+    Literal,
+    NotRead,
+    SparkRaises,
+    mismatch,
+)
 
 if TYPE_CHECKING:
-    from tailbit.index.expression import calls, shapes
+    from tailbit.index.expression import calls, nested, times
+    from tailbit.index.values import datetimes
 else:
-    shapes = lazy("tailbit.index.expression.shapes")
     calls = lazy("tailbit.index.expression.calls")
+    nested = lazy("tailbit.index.expression.nested")
+    times = lazy("tailbit.index.expression.times")
+    datetimes = lazy("tailbit.index.values.datetimes")
+
 
 _SHIFTS = ("<<", ">>", ">>>")
 
@@ -138,7 +150,7 @@ class ExpressionReader:
 
     def _trim(self, e: Tree) -> Expression:
         characters = None if e.second is None else self._arg(e.second)
-        return shapes.strip(self.builder, e.text.lower(), self._arg(left(e)), characters)
+        return calls.strip(self.builder, e.text.lower(), self._arg(left(e)), characters)
 
     def _case(self, e: Tree) -> Expression:
         pairs, subject = [], None if e.first is None else self._arg(e.first)
@@ -242,3 +254,163 @@ def chain(e: Tree) -> Iterator[Tree]:
             rest += reversed(inner.items)
         else:
             yield whole
+
+
+_ASKED = {"size": 0, "cardinality": 0, "array_size": 0, "element_at": 1}
+"""Functions that may be applied to split(...), with the number of further arguments."""
+
+
+class PieceReader:
+    """Reader of functions of split(...); `arg` reads an operand."""
+
+    def __init__(self, builder: Builder, arg: Callable[[Tree], Expression]) -> None:
+        self.builder, self.arg = builder, arg
+
+    def asked(self, name: str, e: Tree) -> Expression | None:
+        """Convert a function of split(...) to an expression; None for other functions."""
+        split = self._split(e.items[0]) if name in _ASKED and e.items else None
+        if split is None:
+            return None
+        more = [self.arg(arg) for arg in e.items[1:]]
+        if len(more) != _ASKED[name]:
+            raise NotRead(f"{name} takes {1 + _ASKED[name]} arguments, not {1 + len(more)}")
+        if not more:
+            return calls.pieces(self.builder, split)
+        return calls.piece(self.builder, split, more[0], "INVALID_ARRAY_INDEX_IN_ELEMENT_AT")
+
+    def element(self, e: Tree) -> Expression | None:
+        """Return the expression of split(...)[n]; None for other nodes."""
+        split = self._split(left(e))
+        return None if split is None else calls.piece(self.builder, split, self.arg(right(e)))
+
+    def _split(self, e: Tree) -> list[Expression] | None:
+        """Return the arguments of split; None for other nodes."""
+        if e.kind != "call" or e.text.lower() != "split":
+            return None
+        return [self.arg(arg) for arg in e.items]
+
+
+class NestedReader:
+    """Reader of names and of parts of arrays, maps and structs; `read` reads any expression.
+
+    `elements`: the element variables of the lambdas around an expression, the innermost last.
+    """
+
+    def __init__(self, operands: OperandReader, builder: Builder, read: Callable[[Tree], Expression]) -> None:
+        self.operands, self.builder, self.read = operands, builder, read
+        self.elements: list[Ref] = []
+
+    def named(self, e: Tree) -> Expression:
+        """Return the lambda element or column that a name means, or the part of it that the name leads to.
+
+        A name such as `current_date` that no column has is the present moment.
+        """
+        if e.first is not None:
+            return self._inside(self.read(e.first), e.names)
+        for element in reversed(self.elements):
+            if element.column.name[0].lower() == e.names[0].lower():
+                return self._inside(element, e.names[1:])
+        try:
+            column, rest = self.operands.column(e)
+        except UnknownColumnError:
+            if len(e.names) > 1 or e.names[0].lower() not in BARE:
+                raise
+            return calls.function(self.builder, e.names[0].lower(), [])
+        return self._inside(Ref(column), rest)
+
+    def _inside(self, value: Expression, names: Sequence[str]) -> Expression:
+        for name in names:
+            value = nested.extracted(self.builder, value, Literal(STRING, name.encode(), True))
+        return value
+
+    def element(self, e: Tree) -> Expression:
+        """Return `value[key]`."""
+        return nested.extracted(self.builder, self.read(left(e)), self.read(right(e)))
+
+    def over_elements(self, name: str, e: Tree) -> Expression:
+        """Return `exists(array, x -> condition)` or `forall`."""
+        if len(e.items) != 2 or e.items[1].kind != "lambda":
+            hint = f"Write {name}(a, x -> x > 1)."
+            raise NotRead(f"{name} takes an array and a condition on its elements", hint)
+        condition = e.items[1]
+        if len(condition.names) != 1:
+            reason = f"{name} takes a condition on one element (INVALID_LAMBDA_FUNCTION_CALL in Spark)"
+            raise NotRead(reason, f"Write {name}(a, x -> x > 1).")
+        array = self.read(e.items[0])
+        element = nested.variable(condition.names[0], len(self.elements), nested.element_of(name, array))
+        self.elements.append(element)
+        try:
+            body = self.read(left(condition))
+        finally:
+            self.elements.pop()
+        return nested.over_elements(self.builder, name, array, element, body)
+
+
+_MOVED, _BETWEEN = ("dateadd", "date_add", "timestampadd"), ("datediff", "date_diff", "timestampdiff")
+_WITH_UNIT = 3
+"""Number of arguments of these functions with a leading unit: `dateadd(DAY, 7, dt)`."""
+
+
+class IntervalReader:
+    """Reader of operators with an interval on one side; `arg` reads an operand."""
+
+    def __init__(self, operands: OperandReader, builder: Builder, arg: Callable[[Tree], Expression]) -> None:
+        self.operands, self.builder, self.arg = operands, builder, arg
+
+    def moved(self, op: str, e: Tree) -> Expression | None:
+        """Return a date or time plus or minus an interval; None if there is no interval."""
+        if op not in "+-":
+            return None
+        if (span := self.operands.interval(right(e))) is not None:
+            span = span if op == "+" else span.negative()
+            return times.later(self.builder, self.arg(left(e)), span.unit, span.count)
+        if op == "+" and (span := self.operands.interval(left(e))) is not None:
+            return times.later(self.builder, self.arg(right(e)), span.unit, span.count)
+        return None
+
+    def compares(self, e: Tree) -> bool:
+        """Return whether a comparison compares a difference with an interval."""
+        sides = bare(left(e)), bare(right(e))
+        return any(
+            side.text == "-" and side.kind == "arithmetic" and self.operands.interval(other) is not None
+            for side, other in (sides, sides[::-1])
+        )
+
+    def compared(self, e: Tree) -> Expression:
+        """Compare a difference of two times with an interval."""
+        subtraction, span, op = bare(left(e)), self.operands.interval(right(e)), e.text
+        if span is None:
+            subtraction, span, op = bare(right(e)), self.operands.interval(left(e)), MIRRORED.get(op, op)
+        assert span is not None
+        apart = times.difference(self.builder, self.arg(left(subtraction)), self.arg(right(subtraction)))
+        if span.micros is None:
+            reason = "a difference of times does not compare with an INTERVAL of months"
+            raise NotRead(mismatch(reason, "BINARY_OP_DIFF_TYPES"), "Write it in days.")
+        wanted = Literal(LONG, span.micros)
+        return self.builder.compare(op, apart, wanted)
+
+    def takes_unit(self, name: str, e: Tree) -> bool:
+        """Return whether a call starts with a unit of time, as `dateadd(DAY, 7, dt)` does."""
+        counted = len(e.items) == _WITH_UNIT or name.startswith("timestamp")
+        return counted and name in (*_MOVED, *_BETWEEN)
+
+    def by_unit(self, name: str, e: Tree) -> Expression:
+        """Return a time moved by a number of units, or the whole units between two times.
+
+        Source: Spark 4.2, TimestampAdd and TimestampDiff.
+        """
+        if len(e.items) != _WITH_UNIT:
+            raise NotRead(f"{name} takes {_WITH_UNIT} arguments, not {len(e.items)}")
+        unit, first, second = e.items
+        word = unit.names[0].upper() if unit.kind == "column" and len(unit.names) == 1 else ""
+        if datetimes.length_of(word, 1) is None or (word == "DAYOFYEAR" and name in _BETWEEN):
+            hint = "Units: YEAR, QUARTER, MONTH, WEEK, DAY, HOUR, MINUTE, SECOND, MILLISECOND, MICROSECOND."
+            self.operands.refuse(f"{name} takes a unit of time first", unit, hint)
+        if name in _BETWEEN:
+            return times.units_between(self.builder, word, self.arg(first), self.arg(second))
+        count, value = self.arg(first), self.arg(second)
+        if not isinstance(count, Literal) or count.type.name not in WHOLE or not isinstance(count.value, int):
+            self.operands.refuse(f"{name} takes a constant number of units", first)
+        length = datetimes.length_of(word, count.value)
+        assert length is not None
+        return times.later_by_unit(self.builder, value, length.unit, length.count)

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 from tailbit.base.errors import ColumnTypeError, PredicateError, UnknownColumnError
 from tailbit.base.lazy import lazy
+from tailbit.index.expression.build import may_ask_for_present, micros_now
 from tailbit.index.expression.indexed_term import IndexedTerm, indexed_term
-from tailbit.index.expression.present import may_ask_for_present, micros_now
 from tailbit.index.expression.show import show
 from tailbit.index.functions.tree import Call, Expression, Ref, columns_in, key_of
 from tailbit.index.model import Definition
-from tailbit.index.sql.conditions import DEEPEST
+from tailbit.index.sql.bind import DEEPEST
 from tailbit.index.sql.refusals import refuse
 from tailbit.index.sql.syntax.parser import FLATTEN
 from tailbit.index.sql.terms import expression_of, indexed_columns_of, value_type
@@ -28,9 +28,9 @@ from tailbit.tables.schema import SameSchema, Schema
 
 if TYPE_CHECKING:
     from tailbit.index.expression import evaluate as evaluation
-    from tailbit.index.implication import substituted
+    from tailbit.index.implication import rising
 else:
-    substituted = lazy("tailbit.index.implication.substituted")
+    rising = lazy("tailbit.index.implication.rising")
     evaluation = lazy("tailbit.index.expression.evaluate")
 
 _NAME = re.compile(r"(?:[\w\s.]|`(?:[^`]|``)*`)*")
@@ -103,5 +103,5 @@ def with_definition(column: Column, definitions: Iterable[Definition], schema: S
         return column
     alone = [d for d in definitions if len(d.terms) == 1 and not d.is_of_column]
     terms = [term for term in indexed_columns_of(alone, schema) if isinstance(term, IndexedTerm)]
-    held = substituted.term_of(column.expression, terms)
+    held = rising.term_of(column.expression, terms)
     return column if held is None else indexed_term(held.id, column.label, column.expression)

@@ -12,15 +12,14 @@ from tailbit.index.model import key_type_of_column
 from tailbit.index.sql.refusals import INSTEAD, cast_instead, of_name, placed, refuse
 from tailbit.index.sql.syntax.tree import Tree, WrittenConstant, left, right
 from tailbit.index.values import literals
-from tailbit.index.values.literals import Literal
-from tailbit.index.values.refusals import NotRead
+from tailbit.index.values.literals import Literal, NotRead
 from tailbit.tables.model import Column, DataType
 from tailbit.tables.schema import PRESENCE, Schema, arrow_type
 
 if TYPE_CHECKING:
-    from tailbit.index.sql import spans
+    from tailbit.index.values import datetimes
 else:
-    spans = lazy("tailbit.index.sql.spans")
+    datetimes = lazy("tailbit.index.values.datetimes")
 
 Operand = Column | Literal
 
@@ -161,7 +160,7 @@ class OperandReader:
             number = literals.number(constant.text, constant.negative)
         return Literal(number.type, number.value) if constant.plus else number
 
-    def interval(self, node: Tree) -> spans.Span | None:
+    def interval(self, node: Tree) -> datetimes.Span | None:
         """Return the interval constant of an operand, in parentheses or not; None for other operands.
 
         Raises:
@@ -171,7 +170,7 @@ class OperandReader:
         if constant is None or constant.kind != "interval":
             return None
         with self.refusing(node, INSTEAD["INTERVAL"]):
-            return spans.span(constant.text)
+            return datetimes.span(constant.text)
 
     def cast_to(self, node: Tree) -> DataType:
         """Return the target type of a cast; `node`: of kind cast."""

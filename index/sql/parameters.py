@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 from tailbit.base.wording import counted, did_you_mean
 from tailbit.index.sql.refusals import refuse
-from tailbit.index.sql.syntax.tokens import Token, tokens_of
-from tailbit.index.sql.syntax.words import COMPARISONS
+from tailbit.index.sql.syntax.tokens import COMPARISONS, Token, tokens_of
 
 _SIGNS_BEFORE = COMPARISONS | frozenset("+ - * / % & | ^ || ( , [ ! ~".split())
 _WORDS_BEFORE = frozenset(

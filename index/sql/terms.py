@@ -13,8 +13,8 @@ from functools import lru_cache
 
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import ColumnTypeError, PredicateError, UnknownColumnError
+from tailbit.index.expression.build import BARE, PRESENT
 from tailbit.index.expression.indexed_term import IndexedTerm, indexed_term, indexed_tuple
-from tailbit.index.expression.present import BARE, PRESENT
 from tailbit.index.functions.tree import Expression, Ref, columns_in, key_of, spelled
 from tailbit.index.keys import key_type_of
 from tailbit.index.model import Definition, Term, TermColumn

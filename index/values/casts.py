@@ -16,16 +16,23 @@ from tailbit.base.lazy import lazy
 from tailbit.base.wording import with_article
 from tailbit.index.ordered import Value
 from tailbit.index.values.literals import (
+    DATE,
     DOUBLE,
     FLOATING,
     NUMERIC,
+    TIMESTAMP,
     WHOLE,
     Constants,
     Literal,
+    Unsupported,
+    cut,
+    malformed,
     nearest_float32,
+    out_of_range,
     range_of,
+    refused,
+    unread,
 )
-from tailbit.index.values.refusals import Unsupported, cut, malformed, out_of_range, refused, unread
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import DataType
 from tailbit.tables.zones.times import to_instant, to_local
@@ -34,6 +41,7 @@ if TYPE_CHECKING:
     from tailbit.index.values import datetimes
 else:
     datetimes = lazy("tailbit.index.values.datetimes")
+
 
 _INTEGER = r"([+-]?)(\d+)"
 _FLOAT = r"([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,6})?)[dDfF]?"
@@ -321,3 +329,42 @@ _CASTS: dict[str, Callable[[Literal, DataType, str], Value]] = {
     "timestamp": _to_timestamp,
     "timestamp_ntz": _to_timestamp_ntz,
 }
+
+
+CAST_TO_INSTANTS = ("timestamp_ntz", "date")
+"""Types that Spark casts to TIMESTAMP in the session's time zone."""
+
+
+def as_given(instant: Literal, type_: DataType, zone: str) -> Literal | None:
+    """Return the local time or day to compare a value with in place of an instant; None if Spark casts.
+
+    Spark casts the value if the cast of the constant does not round-trip: for the second of two instants with
+    one local time, or an instant within a day.
+    """
+    try:
+        given = cast(instant, type_, zone)
+        back = cast(given, TIMESTAMP, zone)
+    except Unsupported:
+        return None
+    return given if instant.value is not None and back.value == instant.value else None
+
+
+def by_day(op: str, day: Literal, zone: str) -> list[tuple[str, Literal]] | None:
+    """Return the TIMESTAMP comparisons equal to `CAST(time AS DATE) op day`; None if Spark casts."""
+    if not isinstance(day.value, int) or op not in _BY_DAY:
+        return None
+    try:
+        days = {0: day, 1: Literal(DATE, day.value + 1)}
+        return [(sign, cast(days[more], TIMESTAMP, zone)) for sign, more in _BY_DAY[op]]
+    except Unsupported:
+        return None
+
+
+_BY_DAY = {
+    "=": ((">=", 0), ("<", 1)),
+    "<": (("<", 0),),
+    "<=": (("<", 1),),
+    ">": ((">=", 1),),
+    ">=": ((">=", 0),),
+}
+"""Comparisons with the first instant of the day (0) or of the next one (1), all of which must be TRUE."""

@@ -20,8 +20,8 @@ from tailbit.index.values.literals import (
     WHOLE,
     Literal,
     decimal_type,
+    mismatch,
 )
-from tailbit.index.values.refusals import mismatch
 from tailbit.tables.model import DataType
 
 _ORDER = [*WHOLE]

@@ -24,7 +24,7 @@ from pydantic import (
 from tailbit.arguments.moments import known_zone
 from tailbit.base.errors import StatementError, UsageError
 from tailbit.index.maintenance.sweep import KEPT_S
-from tailbit.index.sql.ddl.script import parse_script
+from tailbit.index.sql.ddl.parser import parse_script
 from tailbit.index.sql.ddl.statements import CreateIndex
 from tailbit.streaming.settings import StreamSettings, milliseconds
 from tailbit.tables.cache import size_of

@@ -15,7 +15,7 @@ from tailbit.base.errors import StatementError, TailbitError
 from tailbit.index.maintenance.definitions import find
 from tailbit.index.maintenance.statements import statements_of
 from tailbit.index.model import Settings
-from tailbit.index.sql.ddl.script import Scripted, parse_script, script_of
+from tailbit.index.sql.ddl.parser import Scripted, parse_script, script_of
 from tailbit.index.sql.ddl.statements import TableReference
 from tailbit.tables.storage import SMALL, Storage
 from tailbit.tables.table import Table

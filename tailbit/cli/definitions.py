@@ -161,7 +161,7 @@ def _create_from(table: str, file: str, index: str | None, *, as_json: bool) -> 
     """Create the indexes of a file of statements that a table lacks; print those that it names."""
     from tailbit.cli.building import builds_shown
     from tailbit.index.maintenance.statements import named_as
-    from tailbit.index.sql.ddl.script import parse_script
+    from tailbit.index.sql.ddl.parser import parse_script
     from tailbit.index.sql.ddl.statements import TableReference
     from tailbit.upkeep.statements import table_for
 

@@ -119,7 +119,7 @@ def sql(
         TailbitError: as of `tailbit.sql`; what Spark refuses is raised as Spark raises it.
     """
     from tailbit.arguments.values import text
-    from tailbit.index.sql.ddl.other_statements import is_about_index
+    from tailbit.index.sql.ddl.refusals import is_about_index
 
     if not is_about_index(text("statement", statement)):
         return spark.sql(statement)

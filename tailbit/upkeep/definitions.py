@@ -22,7 +22,7 @@ from tailbit.index.store.table import MetadataTable
 if TYPE_CHECKING:
     from tailbit.checkpoints.builds import Builds
     from tailbit.index.model import Definition
-    from tailbit.index.sql.ddl.script import Scripted
+    from tailbit.index.sql.ddl.parser import Scripted
     from tailbit.index.sql.ddl.statements import CreateIndex, RebuildIndex
     from tailbit.tables.schema import Schema
     from tailbit.upkeep import description
@@ -104,7 +104,7 @@ class DefinedTable(Handle):
     def _script(self) -> str:
         """Return the statements that create the indexes of the table again."""
         from tailbit.index.maintenance.statements import statements_of
-        from tailbit.index.sql.ddl.script import script_of
+        from tailbit.index.sql.ddl.parser import script_of
         from tailbit.index.sql.ddl.statements import TableReference
 
         definitions = self._needed().state.settings.definitions

@@ -16,7 +16,7 @@ from support.profiles import PROOF
 from support.spark_cells import JudgedRows
 from tailbit.errors import PredicateError
 from tailbit.index.expression.evaluate import evaluate
-from tailbit.index.functions.texts.at_once import cased
+from tailbit.index.functions.texts import cased
 from tailbit.index.functions.tree import Call
 from tailbit.index.functions.vectors import ERRORS, Vector
 from tailbit.index.sql.expressions import ExpressionReader

@@ -8,7 +8,7 @@ from support.implications import TERMS, ZONES, Cases, arrays, contradiction, ter
 from support.profiles import FACTOR, SEED
 from tailbit.index.functions.tree import columns_in
 from tailbit.index.implication.implied import implied
-from tailbit.index.predicate.walks import columns_of
+from tailbit.index.predicate.tree import columns_of
 
 ROWS = 64
 

@@ -20,7 +20,7 @@ from support.predicates import POOLS, random_predicates
 from support.truth import matches
 from tailbit.index.keys import encode_array, key_type_of, widen_keys
 from tailbit.index.ordered import Value
-from tailbit.index.predicate.file_truth import FileTruths
+from tailbit.index.predicate.pruning import FileTruths
 from tailbit.index.predicate.tree import (
     And,
     Compare,

@@ -15,13 +15,10 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from tailbit.index.expression.evaluate import evaluate
-from tailbit.index.functions import formats
-from tailbit.index.functions.texts import digests, groups
-from tailbit.index.functions.texts.buffers import bytes_of, texts_of
+from tailbit.index.functions import digests, formats, groups
 from tailbit.index.functions.tree import Call, Expression, Ref
-from tailbit.index.functions.vectors import ERRORS, Vector, per_distinct
-from tailbit.index.values.literals import BINARY, LONG, STRING, Literal
-from tailbit.index.values.refusals import NotRead
+from tailbit.index.functions.vectors import ERRORS, Vector, bytes_of, per_distinct, texts_of
+from tailbit.index.values.literals import BINARY, LONG, STRING, Literal, NotRead
 from tailbit.tables.model import Column, DataType
 
 INTEGER = DataType("integer")

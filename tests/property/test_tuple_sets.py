@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from support.tuples import encode_tuples
 from tailbit.index.keys import KeyRange, encode_value, is_truncated, part_types
-from tailbit.index.predicate.key_ranges import key_ranges
-from tailbit.index.predicate.tuple_sets import tuple_set
+from tailbit.index.predicate.key_ranges import key_ranges, tuple_set
 from tailbit.index.predicate.value_sets import Interval, ValueSet
 from tailbit.index.tuple_keys import join_part, join_parts, split_parts, truncated
 

@@ -19,7 +19,7 @@ from pydantic import BaseModel
 
 from support.docstrings import escaped
 from tailbit.cli.running import run
-from tailbit.index.sql.ddl.kind_names import KINDS
+from tailbit.index.sql.ddl.statements import KINDS
 from tailbit.spark.source import OPTIONS
 from tailbit.streaming import start
 from tailbit.streaming.config.model import Application, Defaults, IndexEntry, TableEntry

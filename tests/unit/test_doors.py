@@ -44,7 +44,7 @@ SPEAKS = {
     "tailbit/base/errors.py": "DeletionVectorError, the HiddenRowsError of Delta",
     "tailbit/vacuumed.py": "names VACUUM as an example",
     "index/sql/generated.py": "the protocol in which generated columns are described",
-    "index/sql/ddl/other_statements.py": "statements of Spark that are refused",
+    "index/sql/ddl/refusals.py": "statements of Spark that are refused",
     "index/sql/ddl/pieces.py": "delta.`path` is how Spark's SQL names a path",
     "index/kinds/kind.py": "the index's own table",
     "index/parquet/index_file.py": "the same",

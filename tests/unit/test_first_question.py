@@ -24,13 +24,8 @@ NEVER = {
     *("pyarrow.compute", "pyarrow.parquet", "pyarrow.fs", "pyarrow.dataset", "zoneinfo"),
     # What reads and builds expressions that are not a column beside a constant, and what evaluates them.
     *(f"tailbit.index.{room}" for room in ("expression.evaluate", "expression.calls", "expression.times")),
-    *(
-        f"tailbit.index.functions.{name}"
-        for name in ("table", "vectors", "casting", "dates", "texts.at_once")
-    ),
+    *(f"tailbit.index.functions.{name}" for name in ("table", "vectors", "casting", "dates", "texts")),
     *("tailbit.index.evaluation.computed", "tailbit.index.predicate.truth"),
-    *("tailbit.index.expression.shapes", "tailbit.index.sql.comparing.char_padding"),
-    "tailbit.index.sql.comparing.constant_comparisons",
     # What writes an index, and what only large questions need.
     *("tailbit.index.kinds.merging", "tailbit.index.postings.written"),
     *(f"tailbit.index.roaring.{name}" for name in ("collected", "decode", "bitmaps")),
@@ -123,8 +118,8 @@ def test_a_function_imports_its_own_kernels_alone(table: str) -> None:
     where = "upper(v) = 'V1'"
     printed, modules = imported(f"import tailbit; print(tailbit.open({table!r}).where({where!r}).count())")
     assert printed == "429"
-    assert "tailbit.index.functions.texts.at_once" in modules
-    others = ("spans", "arithmetic", "nested", "texts.each", "texts.hashing", "texts.digests")
+    assert "tailbit.index.functions.texts" in modules
+    others = ("nested", "digests")
     assert sorted({f"tailbit.index.functions.{name}" for name in others} & modules) == []
 
 
@@ -135,7 +130,7 @@ SCANNED = [("f < 100", "100"), ("f = 7", "1"), ("f = 7 OR v = 'v1'", "430")]
 def test_a_first_scan_imports_no_functions_and_no_executor(table: str, where: str, answer: str) -> None:
     printed, modules = imported(f"import tailbit; print(tailbit.open({table!r}).where({where!r}).count())")
     assert printed == answer
-    others = {f"tailbit.index.functions.{name}" for name in ("casting", "dates", "texts.patterns", "vectors")}
+    others = {f"tailbit.index.functions.{name}" for name in ("casting", "dates", "patterns", "vectors")}
     assert sorted({*others, "logging", "concurrent.futures", "polars"} & modules) == []
 
 

@@ -18,7 +18,7 @@ from tailbit.api import IndexedTable
 from tailbit.arguments.conditions import Condition
 from tailbit.cli.main import COMMANDS, SUBCOMMANDS
 from tailbit.cli.running import run
-from tailbit.index.sql.ddl.kind_names import KINDS
+from tailbit.index.sql.ddl.statements import KINDS
 from tailbit.spark.source import OPTIONS
 from tailbit.streaming import start
 from tailbit.streaming.config.model import Application, Defaults, IndexEntry, TableEntry

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import tailbit.spark
-from tailbit.index.functions.sessions import DEPENDS_ON
+from tailbit.index.expression.unvarying import DEPENDS_ON
 from tailbit.spark.answering.letters import difference
 
 PAGE = Path(__file__).parents[2] / "docs" / "spark.md"

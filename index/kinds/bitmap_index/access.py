@@ -14,8 +14,7 @@ from tailbit.index.evaluation.row_space import Access, SpaceView
 from tailbit.index.expression.indexed_term import IndexedTerm
 from tailbit.index.implication.implied import implied, implies
 from tailbit.index.model import Definition
-from tailbit.index.predicate.tree import Node
-from tailbit.index.predicate.walks import columns_of
+from tailbit.index.predicate.tree import Node, columns_of
 
 
 @dataclass(frozen=True)

@@ -17,14 +17,12 @@ from tailbit.index.evaluation.choice import Choice
 from tailbit.index.evaluation.evaluate import Evaluation
 from tailbit.index.evaluation.row_space import Access, SpaceView
 from tailbit.index.expression.indexed_term import IndexedTuple
-from tailbit.index.implication.implied import Asked
-from tailbit.index.implication.prefix import TuplePrefix, tuple_prefix
+from tailbit.index.implication.implied import Asked, TuplePrefix, tuple_prefix
 from tailbit.index.keys import key_type_of
 from tailbit.index.model import Definition
-from tailbit.index.predicate.tree import And, Leaf, Node, all_of
-from tailbit.index.predicate.tuple_sets import tuple_set
+from tailbit.index.predicate.key_ranges import tuple_set
+from tailbit.index.predicate.tree import And, Leaf, Node, all_of, columns_of
 from tailbit.index.predicate.value_sets import ValueSet
-from tailbit.index.predicate.walks import columns_of
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from tailbit.index.kinds.column_stats.rows import united
 from tailbit.index.kinds.rows import reading
 from tailbit.index.ordered import ordered_int
 from tailbit.index.parquet.index_file import open_index_file
-from tailbit.index.predicate.statistics import ColumnBounds
+from tailbit.index.predicate.pruning import ColumnBounds
 from tailbit.index.predicate.value_sets import Rank
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, numpy_of

@@ -19,11 +19,16 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from tailbit.index.sql.refusals import OTHER_TABLE, refuse
-from tailbit.index.sql.syntax.lists import Listed
 from tailbit.index.sql.syntax.primary import PrimaryParser
-from tailbit.index.sql.syntax.tokens import tokens_of
-from tailbit.index.sql.syntax.tree import Tree
-from tailbit.index.sql.syntax.words import BEHIND_A_VALUE, COMPARISONS, LIKE, ends_a_value, is_asked_for
+from tailbit.index.sql.syntax.tokens import (
+    BEHIND_A_VALUE,
+    COMPARISONS,
+    LIKE,
+    ends_a_value,
+    is_asked_for,
+    tokens_of,
+)
+from tailbit.index.sql.syntax.tree import Listed, Tree
 
 FLATTEN = "Flatten it: AND and OR take any number of conditions, IN any list."
 

@@ -6,21 +6,28 @@ Source: Spark 4.2, SqlBaseParser.g4, `primaryExpression`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import NoReturn
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NoReturn
 
-from tailbit.index.sql.refusals import OTHER_TABLE, cast_instead, refuse
-from tailbit.index.sql.syntax.intervals import interval_at
-from tailbit.index.sql.syntax.tokens import Token
-from tailbit.index.sql.syntax.tree import Tree, WrittenConstant
-from tailbit.index.sql.syntax.words import (
+from tailbit.base.lazy import lazy
+from tailbit.index.sql.refusals import INSTEAD, OTHER_TABLE, cast_instead, refuse
+from tailbit.index.sql.syntax.tokens import (
     CONSTANTS,
     ENDS,
     LIKE,
     LIKE_FUNCTIONS,
     NO_FUNCTIONS,
     TYPED,
+    Token,
     ends_a_value,
 )
+from tailbit.index.sql.syntax.tree import Tree, WrittenConstant
+
+if TYPE_CHECKING:
+    from tailbit.index.values import datetimes
+else:
+    datetimes = lazy("tailbit.index.values.datetimes")
+
 
 _WORDS_BETWEEN = {"SUBSTRING": ("FROM", "FOR"), "SUBSTR": ("FROM", "FOR"), "POSITION": ("IN",)}
 """By function, the words that may stand between its arguments in place of commas."""
@@ -387,3 +394,40 @@ class PrimaryParser(ABC):
         source = self.value()
         self.needs_sign(")")
         return Tree("trim", start, self.last_end, source, characters, text=side)
+
+
+def interval_at(text: str, tokens: Sequence[Token], at: int) -> tuple[str, int] | None:
+    """Return the text of the interval at a word INTERVAL and how many tokens it takes; None for a column.
+
+        INTERVAL '1' DAY -2 HOURS       "1 DAY -2 HOURS", 6
+        INTERVAL '1 day 2 hours'        "1 day 2 hours", 2
+        interval - 1                    None: a column beside an operator
+
+    Raises:
+        PredicateError: the interval is written in an unsupported form.
+    """
+    parts: list[str] = []
+    place = at + 1
+    while (part := _part_at(tokens, place)) is not None:
+        written, place = part
+        parts.append(written)
+    if not parts and tokens[place].kind == "string":
+        parts, place = [tokens[place].text], place + 1
+    elif not parts and (ends_a_value(tokens, place) or tokens[place].kind == "sign"):
+        return None
+    goes_on = tokens[place].kind in ("string", "number") or tokens[place].text == "TO"
+    if not parts or goes_on:
+        refuse(text, "such an INTERVAL is not read", tokens[at].start, INSTEAD["INTERVAL"])
+    return " ".join(parts), place - at
+
+
+def _part_at(tokens: Sequence[Token], at: int) -> tuple[str, int] | None:
+    """Return a number with its unit as text, and the index of the next token; None if there is none."""
+    signed = tokens[at].kind == "sign" and tokens[at].text in ("-", "+")
+    sign, at = (tokens[at].text, at + 1) if signed else ("", at)
+    if tokens[at].kind not in ("number", "string"):
+        return None
+    unit = tokens[at + 1]
+    if unit.kind != "word" or unit.text not in datetimes.UNITS:
+        return None
+    return f"{sign}{tokens[at].text} {unit.text}", at + 2

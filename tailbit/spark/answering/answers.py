@@ -14,7 +14,7 @@ import pyarrow as pa
 from tailbit.api import IndexedTable
 from tailbit.base.errors import PredicateError, SchemaError
 from tailbit.index.model import Definition, Standing
-from tailbit.index.predicate.walks import columns_of
+from tailbit.index.predicate.tree import columns_of
 from tailbit.index.query.candidates import candidate_numbers
 from tailbit.index.sql.bind import bind
 from tailbit.index.sql.terms import every_column

@@ -16,7 +16,7 @@ import tailbit
 from support.tables import index_of
 from tailbit.base.errors import IndexNameTakenError, UsageError
 from tailbit.cli.main import cli
-from tailbit.index.sql.ddl.script import parse_script
+from tailbit.index.sql.ddl.parser import parse_script
 from tailbit.index.store.table import MetadataTable
 from tailbit.upkeep.statements import table_for
 

@@ -11,7 +11,7 @@ import tailbit
 from support.tables import index_of
 from support.tuples import define_tuples
 from tailbit.index.evaluation.choice import choose
-from tailbit.index.predicate.walks import columns_of
+from tailbit.index.predicate.tree import columns_of
 
 
 def chosen(path: str, condition: str) -> set[str]:

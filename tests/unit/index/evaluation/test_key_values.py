@@ -14,7 +14,7 @@ from support.tables import index_of
 from tailbit.index.evaluation import key_values
 from tailbit.index.evaluation.key_values import KeyValues
 from tailbit.index.expression.evaluate import evaluate
-from tailbit.index.functions.texts import pieces
+from tailbit.index.functions import groups
 from tailbit.index.functions.tree import Call, Expression, Ref
 from tailbit.index.functions.vectors import Raised, Vector, per_distinct
 from tailbit.index.values.literals import STRING, Literal
@@ -53,13 +53,13 @@ def test_a_function_is_computed_once_for_conditions_with_other_constants(
     deltalake.write_deltalake(path, pa.table({"s": TEXTS}))
     index_of(path, ["s"])
     called: list[int] = []
-    part_of = pieces.part_of
+    part_of = groups.part_of
 
     def counted(call: Call, args: list[pa.Array]) -> Vector:
         called.append(1)
         return part_of(call, args)
 
-    monkeypatch.setattr(pieces, "part_of", counted)
+    monkeypatch.setattr(groups, "part_of", counted)
     table = tailbit.open(path)
     counts = [table.where(f"split_part(s, '-', 2) = '{n}'").count() for n in range(8)]
     assert counts == [143, 143, 143, 143, 143, 143, 142, 0]

@@ -9,8 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tailbit.index.functions import casting
-from tailbit.index.functions.texts import at_once
+from tailbit.index.functions import casting, texts
 from tailbit.index.functions.vectors import Vector, per_distinct
 from tailbit.index.values.literals import DOUBLE, STRING, decimal_type
 from tailbit.tables.model import DataType
@@ -96,10 +95,10 @@ def test_texts_are_cut_as_one_by_one(position: int) -> None:
     given = some_texts(random.Random(position), 500)
     for count in (-1, 0, 1, 2, 6, (1 << 31) - 1):
         expected = [
-            None if t is None else at_once._substring(t.encode(), position, count).decode()
+            None if t is None else texts._substring(t.encode(), position, count).decode()
             for t in given.to_pylist()
         ]
-        assert at_once._sliced(given, position, count).values.to_pylist() == expected
+        assert texts._sliced(given, position, count).values.to_pylist() == expected
 
 
 @pytest.mark.parametrize("digits", [-2, 0, 1, 2, 5, 15, 22, 25])

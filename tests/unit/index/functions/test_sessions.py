@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tailbit.index.functions.sessions import CASES, DEPENDS_ON, LOCALE, RELEASE, ZONE
+from tailbit.index.expression.unvarying import CASES, DEPENDS_ON, LOCALE, RELEASE, ZONE
 from tailbit.index.functions.table import FUNCTIONS, KERNELS
 from tailbit.index.functions.tree import CONDITIONAL, LAMBDAS
 

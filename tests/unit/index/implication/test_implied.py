@@ -11,9 +11,8 @@ import pytest
 from support.implications import SCHEMA, shown, term
 from tailbit.index.expression.indexed_term import indexed_term
 from tailbit.index.functions.tree import Call, Ref
-from tailbit.index.implication.implied import implied
-from tailbit.index.implication.prefix import tuple_prefix
-from tailbit.index.implication.substituted import substituted, term_of
+from tailbit.index.implication.implied import implied, tuple_prefix
+from tailbit.index.implication.rising import substituted, term_of
 from tailbit.index.predicate.tree import And, Node
 from tailbit.index.sql.bind import bind
 from tailbit.tables.model import Column, DataType

@@ -15,7 +15,7 @@ from tailbit.index.predicate.computed import Computed
 from tailbit.index.predicate.tree import Constant, Interval, Leaf, Node, is_null, negate
 from tailbit.index.predicate.truth import judged
 from tailbit.index.sql import bind as binding
-from tailbit.index.sql import conditions as reading
+from tailbit.index.sql import bind as reading
 from tailbit.index.sql.bind import bind
 from tailbit.tables.date_text import DAY_US
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tailbit.index.predicate import truth
-from tailbit.index.predicate.file_truth import FileTruths, first_ruled_out
+from tailbit.index.predicate.pruning import FileTruths, first_ruled_out
 from tailbit.index.sql.bind import bind
 from tailbit.tables.delta.schema import parse_schema
 from tailbit.tables.delta.statistics import DeltaStatistics

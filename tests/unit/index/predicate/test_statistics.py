@@ -8,7 +8,7 @@ import random
 import numpy as np
 import pytest
 
-from tailbit.index.predicate.statistics import ColumnBounds
+from tailbit.index.predicate.pruning import ColumnBounds
 from tailbit.index.predicate.tree import Leaf
 from tailbit.index.sql.bind import bind
 from tailbit.tables.delta.schema import parse_schema

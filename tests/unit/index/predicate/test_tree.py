@@ -21,13 +21,13 @@ from tailbit.index.predicate.tree import (
     ValueSet,
     all_of,
     any_of,
+    columns_of,
     is_null,
     is_true,
     key_ranges,
     negate,
 )
 from tailbit.index.predicate.value_sets import NULL
-from tailbit.index.predicate.walks import columns_of
 from tailbit.tables.model import Column, DataType
 
 INTEGER = DataType("integer")

@@ -12,7 +12,7 @@ import pytest
 from support.truth import matches
 from tailbit.errors import MalformedLogError
 from tailbit.index.predicate import truth
-from tailbit.index.predicate.file_truth import FileTruths
+from tailbit.index.predicate.pruning import FileTruths
 from tailbit.index.predicate.tree import negate
 from tailbit.index.predicate.truth import partition_value_matches
 from tailbit.index.predicate.value_sets import ValueSet, closed, meets

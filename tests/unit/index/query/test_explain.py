@@ -12,7 +12,7 @@ from deltalake import write_deltalake
 
 import tailbit
 from support.tables import LONG, half_built, index_of, with_vectors
-from tailbit.index.predicate import file_truth
+from tailbit.index.predicate import pruning
 
 
 def rows(first: int, p: str) -> pa.Table:
@@ -135,13 +135,13 @@ def test_an_explanation_asks_the_log_for_all_files_at_once(
     path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[int] = []
-    before = file_truth.FileTruths.__init__
+    before = pruning.FileTruths.__init__
 
     def counted(self: Any, node: Any, slices: Any) -> None:
         asked.append(len(slices))
         before(self, node, slices)
 
-    monkeypatch.setattr(file_truth.FileTruths, "__init__", counted)
+    monkeypatch.setattr(pruning.FileTruths, "__init__", counted)
     conditions = " OR ".join(f"(k = {100 + n} AND v = 'v{n}')" for n in range(40))
     explained_files = tailbit.open(path).where(conditions).explain()["files"]
     assert [f["reason"] for f in explained_files] == ["pruned_by_statistics"] * 3

@@ -9,8 +9,7 @@ import pyarrow as pa
 import pytest
 
 from support.function_cells import schema
-from tailbit.index.predicate.tree import Node
-from tailbit.index.predicate.walks import columns_of
+from tailbit.index.predicate.tree import Node, columns_of
 from tailbit.index.scanning.conditions import condition_of
 from tailbit.index.sql.bind import bind
 from tailbit.tables.delta.schema import parse_schema

@@ -12,11 +12,10 @@ import pytest
 from tailbit import errors
 from tailbit.errors import TailbitError
 from tailbit.index.sql import operands, refusals
-from tailbit.index.sql.ddl import other_statements
 from tailbit.index.sql.ddl import refusals as ddl_refusals
 from tailbit.index.sql.syntax import hints, tokens
 
-MODULES = (refusals, operands, other_statements, ddl_refusals, hints, tokens, errors)
+MODULES = (refusals, operands, ddl_refusals, hints, tokens, errors)
 
 
 def texts(value: Any) -> Iterator[str]:

@@ -12,10 +12,9 @@ from tailbit.errors import PredicateError
 from tailbit.index.predicate.tree import Leaf
 from tailbit.index.predicate.value_sets import ValueSet
 from tailbit.index.sql.bind import bind
-from tailbit.index.sql.syntax.lists import Listed
 from tailbit.index.sql.syntax.parser import Parser, parse_predicate
 from tailbit.index.sql.syntax.tokens import tokens_of
-from tailbit.index.sql.syntax.tree import Tree
+from tailbit.index.sql.syntax.tree import Listed, Tree
 from tailbit.tables.delta.schema import parse_schema
 
 TYPES = {

@@ -9,7 +9,7 @@ import pytest
 
 import tailbit
 from support.tables import index_of, three_commits
-from tailbit.index.sql.ddl.script import parse_script
+from tailbit.index.sql.ddl.parser import parse_script
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.many.remembered import Remembered
 from tailbit.tables import open_table

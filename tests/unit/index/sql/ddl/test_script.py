@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tailbit.errors import StatementError
-from tailbit.index.sql.ddl.script import parse_script, script_of
+from tailbit.index.sql.ddl.parser import parse_script, script_of
 
 
 def test_semicolons_in_texts_names_and_comments_end_no_statement() -> None:

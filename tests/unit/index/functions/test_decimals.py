@@ -8,8 +8,8 @@ from decimal import Context, Decimal
 import pyarrow as pa
 import pytest
 
-from tailbit.index.expression.types import decimal_result
-from tailbit.index.functions.decimals import exact, small
+from tailbit.index.expression.build import decimal_result
+from tailbit.index.functions import decimals
 from tailbit.index.functions.table import kernel
 from tailbit.index.functions.tree import Call, Ref
 from tailbit.index.functions.vectors import Vector, nulls_of
@@ -43,7 +43,7 @@ def same(call: Call, args: list[pa.Array], monkeypatch: pytest.MonkeyPatch) -> N
     """What the vectors give is what Python's integers give."""
     quick: Vector = kernel(call.name)(call, list(args))
     with monkeypatch.context() as without:
-        without.setattr(small, "small", lambda _: None)
+        without.setattr(decimals, "small", lambda _: None)
         exact = kernel(call.name)(call, list(args))
     quick.values.validate(full=True)
     assert quick.values.to_pylist() == exact.values.to_pylist(), call.key
@@ -84,10 +84,10 @@ def test_rows_computed_some_at_a_time_have_the_values_and_errors_of_all_computed
         length = min(len(a), len(b))
         call = Call(op, (column("a", left), column("b", right)), decimal(38, 6))
         args = [a.slice(0, length), b.slice(0, length)]
-        whole = exact.decimal(call, args, nulls_of(*args))
+        whole = decimals.decimal(call, args, nulls_of(*args))
         with monkeypatch.context() as few:
-            few.setattr(exact, "_CHUNK", 4)
-            some = exact.decimal(call, args, nulls_of(*args))
+            few.setattr(decimals, "_CHUNK", 4)
+            some = decimals.decimal(call, args, nulls_of(*args))
         some.values.validate(full=True)
         assert some.values.equals(whole.values)
         assert some.failed.tolist() == whole.failed.tolist()

@@ -15,23 +15,27 @@ from tailbit.base.lazy import lazy
 from tailbit.base.wording import with_article
 from tailbit.index.keys import is_textual, key_type_of, scale_of
 from tailbit.index.ordered import Value, first_reached
-from tailbit.index.predicate.leaves import COMPARED, Truth
-from tailbit.index.predicate.value_sets import NOTHING, NULL, VALUES, Interval, ValueSet
-from tailbit.index.values.casts import cast, cast_all, round_half_up
-from tailbit.index.values.coercion import compared_type, is_rounded, membership_type, not_of_one_type, rounded
-from tailbit.index.values.literals import WHOLE, Constants, Literal, range_of
-from tailbit.index.values.refusals import NotRead, SparkRaises, mismatch
-from tailbit.index.values.unwrapping import CAST_TO_INSTANTS, as_given
+from tailbit.index.predicate.tree import COMPARED, Truth
+from tailbit.index.predicate.value_sets import NOTHING, NULL, VALUES, Interval, ValueSet, beyond_prefix
+from tailbit.index.values.casts import CAST_TO_INSTANTS, as_given, cast, cast_all, round_half_up
+from tailbit.index.values.coercion import (
+    MIRRORED,
+    compared_type,
+    is_rounded,
+    membership_type,
+    not_of_one_type,
+    rounded,
+)
+from tailbit.index.values.literals import WHOLE, Constants, Literal, NotRead, SparkRaises, mismatch, range_of
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import Column, DataType
 from tailbit.tables.zones.times import fixed_offset
 
 if TYPE_CHECKING:
-    from tailbit.index.sql.comparing import char_padding
     from tailbit.index.values import datetimes
 else:
-    char_padding = lazy("tailbit.index.sql.comparing.char_padding")
     datetimes = lazy("tailbit.index.values.datetimes")
+
 
 NEVER: Truth = (NOTHING, NOTHING)
 """NULL for every value."""
@@ -89,7 +93,7 @@ def comparison(type_: DataType, op: str, literal: Literal, zone: str) -> Truth:
     target = _constant(literal, common, type_, zone)
     assert target is not None
     if type_.char_length and isinstance(target, bytes) and common.name == "string":
-        true = char_padding.where_compared(type_.char_length, op, target.decode())
+        true = where_compared(type_.char_length, op, target.decode())
     else:
         true = ValueSet.of(_intervals(domain, op, target), complement=op == "<>")
     if op == "<=>":
@@ -169,7 +173,7 @@ def _in_padded(length: int, present: Sequence[Value], whole: bool) -> ValueSet:
     if not whole:
         hint = "Write NULL without a cast, or x = a OR x = b."
         raise Incomparable("a NULL cast to STRING in a list makes Spark lose constants of the list", hint)
-    return char_padding.where_in(length, [value.decode() for value in present if isinstance(value, bytes)])
+    return where_in(length, [value.decode() for value in present if isinstance(value, bytes)])
 
 
 class _Domain:
@@ -240,3 +244,122 @@ def _intervals(domain: _Domain, op: str, target: Value) -> list[Interval]:
     if (high is not None and high < domain.low) or (low is not None and low > domain.high):
         return []
     return [Interval(low, low is not None, high, high is not None)]
+
+
+def compared_constants(left: Literal, op: str, right: Literal, zone: str) -> bool | None:
+    """Evaluate `left op right`; `op` is one of = <> < <= > >= <=>.
+
+    Raises:
+        Incomparable: the types do not compare.
+        ValueError: a malformed constant.
+    """
+    if is_rounded(left.type, op, right):
+        return _by_sets(left, op, right, zone)
+    if is_rounded(right.type, MIRRORED[op], left):
+        return _by_sets(right, MIRRORED[op], left, zone)
+    common = compared_type(left, right)
+    if common is None:
+        reason = f"{left.type.sql} does not compare with {right.type.sql}"
+        raise Incomparable(mismatch(reason, "BINARY_OP_DIFF_TYPES"))
+    a, b = cast(left, common, zone).value, cast(right, common, zone).value
+    if a is None or b is None:
+        return (a is None and b is None) if op == "<=>" else None
+    equal = ValueSet.points([b]).contains(a)
+    below = ValueSet.of([Interval(None, False, b, False)]).contains(a)
+    return {
+        "=": equal,
+        "<=>": equal,
+        "<>": not equal,
+        "<": below,
+        "<=": below or equal,
+        ">": not below and not equal,
+        ">=": not below,
+    }[op]
+
+
+def _by_sets(value: Literal, op: str, literal: Literal, zone: str) -> bool | None:
+    """Compare a constant as if it were a value of a column of its type."""
+    true, false = comparison(value.type, op, literal, zone)
+    return True if true.contains(value.value) else False if false.contains(value.value) else None
+
+
+def constant_in(subject: Literal, listed: Sequence[Constants], zone: str) -> bool | None:
+    """Evaluate `subject IN (listed)`; all constants are cast to one type before any comparison.
+
+    Every constant is cast, also after an equal constant or with a NULL in the list, where Spark stops early:
+    a malformed constant is refused there, too.
+
+    Raises:
+        Incomparable: the constants have no common type.
+        ValueError: a malformed constant.
+    """
+    common = membership_type([subject.type, *(constants.type for constants in listed)])
+    if common is None:
+        raise Incomparable(not_of_one_type(subject.type.sql, [constants.type for constants in listed]))
+    value = cast(subject, common, zone).value
+    values = [item for constants in listed for item in cast_all(constants, common, zone)]
+    if value is None:
+        return None
+    if ValueSet.points(known for known in values if known is not None).contains(value):
+        return True
+    return None if None in values else False
+
+
+_MOST_BLANKS = 1000
+"""Limit of blanks and control characters beyond n in a constant: each needs a value of its own in the set."""
+
+
+def where_compared(length: int, op: str, text: str, width: int = 0) -> ValueSet:
+    """Return the values of a CHAR(`length`) column for which `column op text` is TRUE.
+
+    `width`: pad the constant to this length, that of the longest constant of an IN list.
+
+    Raises:
+        ValueError: the constant has too many blanks beyond `length` characters.
+    """
+    target = text.ljust(max(length, len(text), width))
+    shorter = _shorter(target, length)
+    equal = _equal(target, length).union(ValueSet.points(p.encode() for p, same in shorter if same))
+    below = ValueSet.of([Interval(None, False, target.encode(), False)])
+    below = below.intersect(ValueSet.points((p.encode() for p, _ in shorter), complement=True))
+    return {
+        "=": equal,
+        "<=>": equal,
+        "<>": equal.others(),
+        "<": below,
+        "<=": below.union(equal),
+        ">": below.union(equal).others(),
+        ">=": below.others(),
+    }[op]
+
+
+def where_in(length: int, texts: Sequence[str]) -> ValueSet:
+    """Return the values of a CHAR(`length`) column for which `column IN (texts)` is TRUE.
+
+    All texts are padded to the length of the longest.
+
+    Raises:
+        ValueError: a text has too many blanks beyond `length` characters.
+    """
+    width = max(map(len, texts), default=0)
+    return ValueSet.union_of([where_compared(length, "=", text, width) for text in texts])
+
+
+def _equal(target: str, length: int) -> ValueSet:
+    """Return the values that equal the constant once they are cut to its length."""
+    data = target.encode()
+    if len(target) == length:
+        return ValueSet.points([data])
+    return ValueSet.of([Interval(data, True, beyond_prefix(data), False)])
+
+
+def _shorter(target: str, length: int) -> list[tuple[str, bool]]:
+    """Return the prefixes of the constant that are smaller as bytes, but not once padded with spaces.
+
+    Each prefix comes with whether the padded prefix equals the constant.
+    """
+    at = [k for k in range(length, len(target)) if target[k] <= " "]
+    if len(at) > _MOST_BLANKS:
+        raise ValueError(f"CHAR is not compared with a constant of more than {_MOST_BLANKS} blanks")
+    filled = ((target[:k], " " * (len(target) - k), target[k:]) for k in at)
+    return [(start, blanks == rest) for start, blanks, rest in filled if blanks >= rest]

@@ -1,1 +1,0 @@
-"""Comparisons with constants, as sets of a column's own values or as one truth for all rows."""
