@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -13,14 +11,11 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 import tailbit
-from support.tables import DAMAGES, index_files, index_of, rows, three_commits, with_vectors
+from support.tables import DAMAGES, index_files, index_of, rows, three_commits
 from tailbit.errors import (
     CorruptIndexError,
     ForeignIndexError,
     NoIndexError,
-    NotATableError,
-    PredicateError,
-    UnknownColumnError,
     UsageError,
     VersionNotFoundError,
 )
@@ -30,12 +25,6 @@ from tailbit.upkeep.status import status_of
 @pytest.fixture
 def path(table_path: str) -> str:
     return three_commits(table_path)
-
-
-def test_what_is_no_table_is_refused(tmp_path: Path) -> None:
-    for bad in (tmp_path / "nothing", tmp_path):
-        with pytest.raises(NotATableError):
-            tailbit.open(str(bad))
 
 
 def test_an_index_that_was_named_must_be_there_and_be_one(path: str, tmp_path: Path) -> None:
@@ -164,15 +153,6 @@ def test_an_index_repaired_is_taken_up_again(path: str) -> None:
     assert (answer.count(), answer.files_scanned, answer.damaged) == (10, 0, [])
 
 
-def test_every_version_is_answered_for(path: str) -> None:
-    drive = index_of(path, ["v"])
-    DeltaTable(path).delete("k < 10")
-    drive.drain()
-    opened = tailbit.open(path)
-    assert [opened.where("v = 'v1'", version=v).count() for v in range(4)] == [3, 7, 10, 7]
-    assert {opened.where("v = 'v1'", version=v).files_scanned for v in range(4)} == {0}
-
-
 def test_a_version_that_is_gone_or_not_yet_there_is_refused_by_name(path: str) -> None:
     opened = tailbit.open(path)
     for version in (3, -1, 10**9):
@@ -192,51 +172,9 @@ def test_an_unknown_time_zone_is_refused_by_name(path: str) -> None:
             tailbit.open(path).where("k = 1", zone=zone)
 
 
-def test_the_version_at_a_time_is_the_last_one_committed_by_then(path: str) -> None:
-    for version in range(3):
-        moment = 1_000_000_000 + 100 * version
-        os.utime(Path(path, "_delta_log", f"{version:020d}.json"), (moment, moment))
-    opened = tailbit.open(path)
-
-    def version_at(seconds: float) -> int:
-        text = datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc).isoformat()
-        return opened.where(as_of=text).version
-
-    assert [version_at(s) for s in (1e9, 1e9 + 99.9, 1e9 + 100, 1e9 + 200)] == [0, 0, 1, 2]
-    for outside in (1e9 - 1, 1e9 + 300):
-        with pytest.raises(VersionNotFoundError):
-            version_at(outside)
-    with pytest.raises(UsageError, match="both"):
-        opened.where(version=1, as_of="2026-01-01")
-
-
-def test_errors_of_a_predicate_say_where_and_what(path: str) -> None:
-    opened = tailbit.open(path)
-    with pytest.raises(PredicateError, match=r"k = = 1.*(character|position|column|line)"):
-        opened.where("k = = 1")
-    with pytest.raises(UnknownColumnError, match=r"no column kk in the table .nearest: k."):
-        opened.where("kk = 1")
-    with pytest.raises(PredicateError):
-        opened.where("")
-
-
 def test_a_question_without_news_looks_at_the_index_once(path: str) -> None:
     index_of(path, ["v"])
     opened = tailbit.open(path)
     first = opened.where("v = 'v1'")
     assert opened.where("v = 'v2'")._selection.coverage is first._selection.coverage
     assert opened.where("v = 'v2'", version=1)._selection.coverage is not first._selection.coverage
-
-
-def test_deletion_vectors_are_right_at_every_version(tmp_path: Path) -> None:
-    path = str(tmp_path / "t")
-    builder = with_vectors(path)
-    for hidden in ([0, 4, 9], [4], []):
-        vector = builder.inline_vector(hidden) if hidden else None
-        builder.commit(builder.hide("f0.parquet", vector))
-    opened = tailbit.open(path)
-    expected = [0, 10, 20, 18, 17, 19, 20]
-    assert [opened.where(version=v).count() for v in range(7)] == expected
-    assert [opened.where("k >= 0 OR v = 'v1'", version=v).count() for v in range(7)] == expected
-    index_of(path)
-    assert [tailbit.open(path).where("v IS NOT NULL", version=v).count() for v in range(7)] == expected

@@ -113,21 +113,6 @@ def test_every_answer_of_a_shared_handle_is_that_of_its_version(tmp_path: Path) 
     asked_by_threads(ask, change)
 
 
-def test_one_answer_asked_by_many_threads_gives_each_the_same(tmp_path: Path) -> None:
-    path = str(tmp_path / "t")
-    table = Changing(path)
-    for _ in range(12):
-        table.step()
-    index_of(path, ["v"])
-    opened = tailbit.open(path)
-    wanted = table.counts[-1]
-    for _ in range(20):
-        answer = opened.where("v = 'x'")
-        with ThreadPoolExecutor(THREADS) as pool:
-            counts = list(pool.map(lambda n, a=answer: a.count() if n % 2 else len(a.read()), range(8)))
-        assert counts == [wanted[0]] * 8
-
-
 def test_a_head_found_by_two_threads_at_once_is_not_passed(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     builder = DeltaBuilder(path).create(pa.schema([("v", pa.string())]))

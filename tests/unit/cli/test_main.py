@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 import os
 import re
 import signal
@@ -21,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
-from deltalake import DeltaTable, write_deltalake
+from deltalake import write_deltalake
 
 import tailbit
 from support.delta_builder import DeltaBuilder
@@ -302,10 +301,6 @@ def test_a_column_read_alone_keeps_its_own_name(dotted: str) -> None:
     assert tailbit.open(dotted).where().read().column_names == ["s", "s.a", "`s.a`", "s.b", "count"]
 
 
-def test_one_column_under_two_spellings_is_read_once(dotted: str) -> None:
-    assert tailbit.open(dotted).where().read(["count", "COUNT"]).to_pylist() == [{"count": 6}]
-
-
 def test_facets_of_a_column_named_count_have_two_names_in_their_header(dotted: str) -> None:
     assert said("facets", dotted, "count").splitlines() == ["`count`\tcount", "6\t1"]
 
@@ -528,13 +523,6 @@ def in_process(arguments: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> tup
     return int(end.value.code or 0), sys.stderr.getvalue()
 
 
-def test_the_position_of_a_mistake_in_a_predicate_is_shown(
-    table: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _, text = in_process(["count", table, "v = 'v1' AND k ! 3"], monkeypatch)
-    assert any(word in text for word in ("character", "position", "column 1", "line"))
-
-
 def test_a_found_problem_is_status_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = str(tmp_path / "t")
     write_deltalake(path, pa.table({"k": [1, 2]}))
@@ -736,23 +724,6 @@ def opened_by_its_reader(pipe: Path, reader: subprocess.Popen[str]) -> int:
 
     wait_until(opened, lambda: None if reader.poll() is None else reader.communicate()[1])
     return ends[0]
-
-
-def test_nan_is_the_only_float_that_is_not_itself() -> None:
-    from tailbit.outputs.plain_values import json_value
-
-    assert json_value([math.nan, math.inf, {"a": -math.inf}, 1.5]) == [
-        "NaN",
-        "Infinity",
-        {"a": "-Infinity"},
-        1.5,
-    ]
-
-
-def test_a_table_with_an_open_end_is_read_at_a_version(table: str) -> None:
-    assert DeltaTable(table).version() == 2
-    assert said("count", table, "--version", "0") == "10\n"
-    assert said("read", table, "k = 1", "--version", "0", "--format", "json") == '{"k": 1, "v": "v1"}\n'
 
 
 @pytest.mark.parametrize(

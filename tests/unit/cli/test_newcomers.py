@@ -14,15 +14,7 @@ from tailbit.errors import TailbitError
 MISTAKES = {
     ("carier = 'UA'",): "nearest: carrier",
     ("flight = 'abc'",): "A number stands without quotes",
-    ("carrier = UA",): "write it in single quotes: 'UA'",
     ("carrier", "=", "UA"): "A condition stands in quotes",
-    ("count(*) > 5",): "tailbit count TABLE",
-    ("sum(dep_delay) > 5",): "tailbit summary TABLE COLUMN",
-    ("SELECT * FROM flights WHERE carrier = 'UA'",): "tailbit read TABLE",
-    ("WHERE carrier = 'UA'",): "Leave the word WHERE out",
-    ("flight",): "Compare it with something",
-    ("flight = 1 AND",): "Write what belongs behind AND",
-    ("flight = 1;",): "Leave it out: flight = 1",
     ("--version", "99"): "Ask for a version between",
     ("--colums", "x"): "No such option",
 }

@@ -61,19 +61,6 @@ def space(number: int) -> str:
     return f"{number:032x}"
 
 
-def test_eight_row_spaces_become_one_that_says_the_same(tmp_path: Path) -> None:
-    index = new_index(str(tmp_path))
-    for i in range(8):
-        add_space(index, space(i), {f"a{i}": [b"x", None, b"y"], f"b{i}": [b"y", b"%d" % i]})
-    before = said(index)
-    assert len(index.state.spaces) == 8
-    assert merge_all(index) == 1
-    assert len(index.state.spaces) == 1
-    for found in (index, MetadataTable.open(str(tmp_path))):
-        assert said(found) == before
-        assert len(found.state.files_of(FILES)) <= 2
-
-
 def test_seven_files_of_a_class_are_left_alone(tmp_path: Path) -> None:
     index = new_index(str(tmp_path))
     for i in range(7):

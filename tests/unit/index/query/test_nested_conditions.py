@@ -45,45 +45,6 @@ def ids(path: str, where: str) -> Any:
     return found
 
 
-@pytest.mark.parametrize(
-    ("where", "expected"),
-    [
-        ("array_contains(tags, 'x')", [0, 3]),
-        ("NOT array_contains(tags, 'x')", [1]),
-        ("array_contains(tags, 'x') IS NULL", [2, 4]),
-        ("arrays_overlap(tags, array('y', 'a'))", [0, 4]),
-        ("size(tags) = 2 AND id > 0", [3, 4]),
-        ("m['k'] = 'v' OR m.z = 'q'", [0, 4]),
-        ("m['k'] IS NULL", [1, 2, 3, 4]),
-        ("exists(ns, x -> x > 3 AND x < 9)", [1]),
-        ("forall(ns, n -> n > 0)", [0, 1, 4]),
-        ("get(items, 0).price > 1", [0, 4]),
-        ("array_contains(items.price, 9)", [4]),
-        ("exists(items, i -> i.price IS NULL)", [1]),
-        ("id = 0 AND tags[1] = 'y'", [0]),
-        ("tags IS NULL", [2]),
-    ],
-)
-def test_conditions_on_arrays_and_maps_select_the_rows_where_they_are_true(
-    path: str, where: str, expected: list[int]
-) -> None:
-    assert ids(path, where) == expected
-
-
-@pytest.mark.parametrize(
-    ("where", "error"),
-    [
-        ("tags[0] = 'x'", "INVALID_ARRAY_INDEX"),
-        ("element_at(tags, 2) = 'x'", "INVALID_ARRAY_INDEX_IN_ELEMENT_AT"),
-        ("element_at(tags, 0) = 'x'", "INVALID_INDEX_OF_ZERO"),
-    ],
-)
-def test_an_element_that_is_not_there_raises_what_spark_raises(path: str, where: str, error: str) -> None:
-    with pytest.raises(EvaluationError) as raised:
-        tailbit.open(path).where(where).count()
-    assert raised.value.fields["error"] == error
-
-
 def test_an_element_that_raises_counts_only_up_to_the_one_that_decides(path: str) -> None:
     assert ids(path, "exists(array(id, 0), x -> x = 0 OR 1 / x > 2) AND id < 2") == [0, 1]
     with pytest.raises(EvaluationError):

@@ -176,10 +176,10 @@ def test_an_answer_that_waits_for_its_index_keeps_no_other_waiting(table_path: s
         assert segment.asked.wait(HANG_S)
         asked = second.submit(quick.hits)
         try:
-            assert len(asked.result(20)) == 2
+            assert len(asked.result(HANG_S)) == 2
         finally:
             segment.go_on.set()
-        assert len(begun.result(60)) == 2
+        assert len(begun.result(HANG_S)) == 2
 
 
 def test_what_one_thread_finds_gone_changes_nothing_that_another_has_found(table_path: str) -> None:
@@ -194,11 +194,11 @@ def test_what_one_thread_finds_gone_changes_nothing_that_another_has_found(table
         late = first.submit(found.hits)
         assert segment.asked.wait(HANG_S)
         try:
-            rows = second.submit(lambda: [hit.positions.tolist() for hit in found.hits()]).result(20)
+            rows = second.submit(lambda: [hit.positions.tolist() for hit in found.hits()]).result(HANG_S)
             for file in index_files(table_path, "bitmap_index"):
                 file.unlink()
             POSTINGS.clear()
         finally:
             segment.go_on.set()
-        assert [hit.positions.tolist() for hit in late.result(60)] == rows == [[0, 2], [0, 3]]
+        assert [hit.positions.tolist() for hit in late.result(HANG_S)] == rows == [[0, 2], [0, 3]]
         assert found.count() == 4

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import datetime
-import math
 import os
 import shutil
 from collections.abc import Iterable
@@ -86,22 +85,6 @@ def test_the_same_task_run_twice_says_the_same(built: Built, table: DeltaBuilder
     assert [f.rows for f in run_task(task).files] == [f.rows for f in run_task(task).files]
 
 
-def test_hidden_rows_are_posted_and_not_counted(built: Built, table: DeltaBuilder) -> None:
-    add = table.data_file(rows(90), "d")
-    add["add"]["deletionVector"] = table.inline_vector([0, 4, 29])
-    table.commit([add])
-    built.run()
-    built.check()
-
-
-def test_a_deletion_vector_that_grows_takes_counts_away(built: Built, table: DeltaBuilder) -> None:
-    for hidden in ([1], [1, 2, 3], list(range(30))):
-        hide(table, "a", hidden)
-        result = built.run()
-        assert kinds(result.files) == ["value_counts", "hidden_rows"]
-        built.check()
-
-
 def test_rows_that_come_back_are_counted_again(built: Built, table: DeltaBuilder) -> None:
     hide(table, "a", range(20))
     built.run()
@@ -184,15 +167,6 @@ def test_only_files_that_stay_are_cached_when_their_rows_are_counted(
     assert cached == ["a"]
 
 
-def test_values_of_a_vacuumed_file_come_from_its_postings(built: Built, table: DeltaBuilder) -> None:
-    hide(table, "b", [5, 6])
-    built.run()
-    table.commit([table.remove("b")])
-    delete(table, "b")
-    built.run()
-    built.check()
-
-
 def test_hidden_rows_of_a_file_that_is_gone_are_counted_by_its_postings(
     built: Built, table: DeltaBuilder
 ) -> None:
@@ -237,34 +211,11 @@ def test_a_column_indexed_later_joins_the_row_space_of_its_files(table: DeltaBui
     assert len(MetadataTable.open(built.index).state.segments_of(str(first[0].space))) == 2
 
 
-def test_a_column_that_a_file_lacks_is_null_in_every_row(table: DeltaBuilder, tmp_path: Path) -> None:
-    table.commit([table.data_file(rows(0).select(["k"]), "a"), table.data_file(rows(30), "b")])
-    built = Built(table.path, str(tmp_path / "i"), ["v"])
-    built.run()
-    built.check()
-    assert len(built.found().postings["a", "v", None]) == 30
-
-
 def test_a_file_without_rows_is_recorded_and_never_done_again(table: DeltaBuilder, tmp_path: Path) -> None:
     table.commit([table.data_file(rows(0, 0), "a")])
     built = Built(table.path, str(tmp_path / "i"), ["k"])
     assert built.run().files == ()
     assert built.task().works == ()
-
-
-def test_a_partition_column_is_posted_for_every_row(tmp_path: Path) -> None:
-    schema = SCHEMA.append(pa.field("p", pa.int32()))
-    table = DeltaBuilder(str(tmp_path / "t")).create(schema, ["p"], features=["deletionVectors"])
-    adds = [table.data_file(rows(0), "a", {"p": "5"}), table.data_file(rows(30), "b", {"p": None})]
-    table.commit(adds)
-    built = Built(table.path, str(tmp_path / "i"), ["p", "k"])
-    built.run()
-    built.check()
-    hide(table, "a", range(10))
-    table.commit([table.remove("b")])
-    delete(table, "b")
-    built.run()
-    built.check()
 
 
 def test_rows_of_a_dropped_column_leave_its_counts_with_their_file(built: Built, table: DeltaBuilder) -> None:
@@ -314,15 +265,6 @@ def test_the_same_files_in_another_lineage_keep_their_postings(built: Built) -> 
     assert result.files == ()
     assert [r.lineage for r in result.records] == [2, 2, 2]
     built.check()
-
-
-def test_nan_and_zeros_are_one_key_each(tmp_path: Path) -> None:
-    table = DeltaBuilder(str(tmp_path / "t")).create(pa.schema([("x", pa.float64())]))
-    table.commit([table.data_file(pa.table({"x": [0.0, -0.0, math.nan, None, -math.nan]}), "a")])
-    built = Built(table.path, str(tmp_path / "i"), ["x"])
-    built.run()
-    built.check()
-    assert sorted(len(bits) for bits in built.found().postings.values()) == [1, 2, 2]
 
 
 @pytest.mark.parametrize("groups", [1000, 70_000, 200_000])
@@ -400,25 +342,6 @@ def test_postings_that_another_writer_has_moved_are_a_conflict(built: Built, tab
     _move(built, "b" * 32)
     with pytest.raises(CommitConflictError):
         run_task(stale)
-    built.run()
-    built.check()
-
-
-@pytest.mark.parametrize("way", ["to a partition column", "to a stored column"])
-def test_what_was_counted_in_a_column_is_taken_back_when_it_changes_its_place(
-    tmp_path: Path, way: str
-) -> None:
-    """An overwrite makes `v` a partition column, or a partition column one that data files hold."""
-    stored, parted = rows(0), {"v": "p"}
-    table = DeltaBuilder(str(tmp_path / "t"))
-    shapes = [((), stored, None), (("v",), stored.select(["k"]), parted)]
-    (before, old, was), (after, new, is_) = shapes if way == "to a partition column" else reversed(shapes)
-    table.create(SCHEMA, before)
-    table.commit([table.data_file(old, "old", was)])
-    built = Built(table.path, str(tmp_path / "i"), ["k", "v"])
-    built.run()
-    metadata = {"metaData": table.metadata_action(SCHEMA, after)}
-    table.commit([metadata, table.remove("old"), table.data_file(new, "new", is_)])
     built.run()
     built.check()
 

@@ -16,8 +16,6 @@ import tailbit
 from support.column_stats import definition
 from support.delta_builder import DeltaBuilder
 from support.drive import Drive
-from support.scans import candidates
-from support.tables import flipped_pages, index_files
 from tailbit.index.maintenance.alter import alter
 from tailbit.index.store.table import MetadataTable
 
@@ -131,11 +129,6 @@ def asked(tmp_path: Path) -> Asked:
     return Asked(tmp_path)
 
 
-@pytest.mark.parametrize("condition", CONDITIONS)
-def test_a_question_by_statistics_has_the_answer_of_a_scan(asked: Asked, condition: str) -> None:
-    assert tailbit.open(asked.path).where(condition).count() == asked.expected(condition)
-
-
 @pytest.mark.parametrize(
     ("condition", "files"),
     [("k = 35", 2), ("k > 10000", 0), ("s > 'éé'", 0), ("n.a = 3", 1), ("k < 15 AND d > 0.70", 0)],
@@ -162,24 +155,6 @@ def test_hidden_rows_are_no_part_of_row_groups_that_match_as_a_whole(tmp_path: P
             found = tailbit.open(asked.path).where(condition).count()
             assert found == asked.expected(condition), (state, condition)
         Drive(asked.path, asked.index).drain()
-
-
-def test_files_that_the_index_does_not_have_yet_are_scanned(asked: Asked) -> None:
-    asked.append(8)
-    for condition in CONDITIONS:
-        assert tailbit.open(asked.path).where(condition).count() == asked.expected(condition), condition
-    assert tailbit.open(asked.path).where("k = 15").files_scanned <= 3
-
-
-def test_candidates_are_the_files_that_statistics_admit(asked: Asked) -> None:
-    found = {slice_.path for slice_ in candidates(tailbit.open(asked.path).where("k = 35")._selection)}
-    assert found <= {"f2.parquet", "f3.parquet"}
-
-
-def test_damaged_statistics_cost_time_and_no_rows(asked: Asked) -> None:
-    flipped_pages(index_files(asked.path, "column_stats")[0])
-    for condition in CONDITIONS:
-        assert tailbit.open(asked.path).where(condition).count() == asked.expected(condition), condition
 
 
 @pytest.mark.parametrize("column", ["k", "d", "n.a", "s", "f"])
@@ -255,51 +230,6 @@ def test_an_index_of_all_columns_is_made_by_a_star_and_names_what_served(asked: 
     made = opened.create_index("every", "*", kind="column_stats")
     assert (made.kind, made.terms, made.state) == ("column_stats", ("*",), "complete")
     assert tailbit.open(asked.path).where("k > 10000").files_scanned == 0
-
-
-def mapped(name: str, type_: str, number: int) -> dict[str, Any]:
-    """The JSON of a column that a table maps by id."""
-    ids = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": f"col-{number}"}
-    return {"name": name, "type": type_, "nullable": True, "metadata": ids}
-
-
-@pytest.mark.parametrize("mode", ["id", "name"])
-def test_statistics_follow_a_column_that_is_renamed_and_widened(tmp_path: Path, mode: str) -> None:
-    """Files of the mode `id` have other names than the log, and their fields in another order."""
-    builder = DeltaBuilder(str(tmp_path / "t"))
-    fields = [mapped("id", "long", 1), mapped("k", "integer", 2)]
-    configuration = {"delta.columnMapping.mode": mode, "delta.columnMapping.maxColumnId": "2"}
-    features = ["columnMapping", "typeWidening"]
-    schema = {"type": "struct", "fields": fields}
-    builder.create(schema, configuration=configuration, features=features)
-
-    def append(number: int, type_: pa.DataType) -> None:
-        names = ("a", "b") if mode == "id" else ("col-2", "col-1")
-        in_file = [
-            pa.field(name, of, metadata={"PARQUET:field_id": str(at)})
-            for name, of, at in zip(names, (type_, pa.int64()), (2, 1), strict=True)
-        ]
-        columns = [pa.array([10 * number, 10 * number + 5, None], type_), pa.array([1, 2, 3])]
-        table = pa.table(columns, schema=pa.schema(in_file))
-        builder.commit([builder.data_file(table, f"f{number}.parquet", stats=False)])
-
-    for number in range(3):
-        append(number, pa.int32())
-    index = str(tmp_path / "t" / "_tailbit")
-    Drive(builder.path, index, ["id"]).drain()
-    tailbit.open(builder.path).create_index("stats", "k", kind="column_stats")
-    assert tailbit.open(builder.path).where("k = 15").files_scanned == 1
-    later = {"type": "struct", "fields": [fields[0], mapped("wide", "long", 2)]}
-    builder.commit([{"metaData": builder.metadata_action(later, configuration=configuration)}])
-    append(3, pa.int64())
-    Drive(builder.path, index).drain()
-    opened = tailbit.open(builder.path)
-    for condition, count, files in [("wide = 15", 1, 1), ("wide > 30", 1, 1), ("wide > 99", 0, 0)]:
-        answer = opened.where(condition)
-        assert (answer.count(), answer.files_scanned) == (count, files), condition
-    assert (opened.where().min("wide"), opened.where().max("wide")) == (0, 35)
-    assert opened.where("wide IS NULL").count() == 4
-    assert opened.verify().problems == []
 
 
 def test_statistics_of_nulls_alone_are_verified_beside_those_of_values(tmp_path: Path) -> None:

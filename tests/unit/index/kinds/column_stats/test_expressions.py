@@ -91,12 +91,6 @@ def judged(tmp_path: Path) -> Judged:
     return judged
 
 
-@pytest.mark.parametrize("condition", CONDITIONS)
-def test_a_condition_has_the_answer_of_a_scan(judged: Judged, condition: str) -> None:
-    counted, expected = judged.count(condition)
-    assert counted == expected
-
-
 def test_files_and_row_groups_that_cannot_match_are_not_read(judged: Judged) -> None:
     table = tailbit.open(judged.path)
     assert table.where("k % 5 = 9").files_scanned == 0
