@@ -25,6 +25,7 @@ from tailbit.index.postings.directory import Directory, Place
 from tailbit.index.postings.layout import NUMBER, ROWS, UUID, GroupSize
 from tailbit.index.postings.paged_forms import with_keys
 from tailbit.index.postings.row_group import RowGroup
+from tailbit.index.roaring.decode import bytes_of
 from tailbit.tables.ahead import in_order, shared_out
 from tailbit.tables.arrow import numpy_of
 from tailbit.tables.cache import Cache, share
@@ -154,12 +155,16 @@ class Segment:
         """Return (row group, low, high) where a row group may hold any of the sorted `keys[low:high]`."""
         spans = list[tuple[int, int, int]]()
         every = range(len(keys))
+        codes, ends = bytes_of(keys)
+        data, offsets = codes.data, ends.data
+
+        def key(number: int) -> bytes:
+            return bytes(data[offsets[number] : offsets[number + 1]])
+
         for place in self._places(column)[0]:
             if place.low is not None:
-                low = bisect_left(
-                    every, place.low, spans[-1][2] if spans else 0, key=lambda i: keys[i].as_py()
-                )
-                high = bisect_right(every, place.high or b"", low, key=lambda i: keys[i].as_py())
+                low = bisect_left(every, place.low, spans[-1][2] if spans else 0, key=key)
+                high = bisect_right(every, place.high or b"", low, key=key)
                 spans.append((place.number, low, high))
         return [(number, low, high) for number, low, high in spans if low < high]
 

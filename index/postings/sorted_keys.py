@@ -64,6 +64,13 @@ class Wanted:
         """Return keys as sixteen bytes, and which of them are UUIDs."""
         return sixteen_of(self.codes)
 
+    @once
+    def matrix(self) -> Matrix | None:
+        """Return keys as rows of bytes; None if their lengths differ."""
+        lengths = _lengths(self.codes)
+        alike = len(lengths) > 0 and lengths.min() == lengths.max()
+        return _matrix(self.codes, int(lengths[0]), False) if alike else None
+
     def pages(self, form: Form, lows: pa.Array, low: int, high: int) -> Longs:
         """Return for the keys `[low, high)` the page that may hold each, ascending; some keys have none.
 
@@ -168,24 +175,33 @@ class _Texts(NamedTuple):
 
     def of(self, wanted: Wanted, low: int, high: int) -> tuple[Longs, Ordered]:
         """Return the indices of those wanted keys that may be among the keys, and the keys as these are."""
-        codes = wanted.codes.slice(low, high - low)
-        lengths = _lengths(codes)
-        fit = (lengths >= self.least) & (lengths <= self.most)
-        if not fit.all():
-            codes = pc.filter(codes, arrow_array(fit))
-        bytes_ = _matrix(codes, self.most, self.varies)
-        same = (bytes_[:, ~self.kept] == self.shared).all(axis=1)
-        return low + np.flatnonzero(fit)[same], _ordered(bytes_[same], self.kept)
+        owners, bytes_ = np.arange(low, high), wanted.matrix
+        if bytes_ is None or self.varies or bytes_.shape[1] != self.most:
+            codes = wanted.codes.slice(low, high - low)
+            lengths = _lengths(codes)
+            fit = (lengths >= self.least) & (lengths <= self.most)
+            if not fit.all():
+                codes, owners = pc.filter(codes, arrow_array(fit)), owners[fit]
+            bytes_ = _matrix(codes, self.most, self.varies)
+        else:
+            bytes_ = bytes_[low:high]
+        if not self.kept.all():
+            same = (bytes_[:, ~self.kept] == self.shared).all(axis=1)
+            owners, bytes_ = owners[same], bytes_[same]
+        return owners, _ordered(bytes_, self.kept)
 
 
 class _Filter(NamedTuple):
-    """A Bloom filter of one hash: most keys that are not there are told apart without a search.
+    """What makes searches of many keys cheap: a Bloom filter of one hash, and every sixteenth key.
 
-    Most lookups ask in several segments for keys that are in one. `bits`: packed, eight and more to a key.
+    Most lookups ask in several segments for keys that are in one: most keys that are not there are told apart
+    without a search. `bits`: packed, eight and more to a key. `steps`: so few keys that a search among them
+    stays in the processor's cache; the four halvings that are left are done for all wanted keys at once.
     """
 
     bits: npt.NDArray[np.uint8]
     shift: np.uint64
+    steps: Ordered
 
     @classmethod
     def of(cls, values: Ordered) -> _Filter:
@@ -194,16 +210,24 @@ class _Filter(NamedTuple):
         shift = np.uint64(64 - width)
         set_ = np.zeros(1 << width, dtype=np.bool_)
         set_[_hashes(values) >> shift] = True
-        return cls(np.packbits(set_, bitorder="little"), shift)
+        return cls(np.packbits(set_, bitorder="little"), shift, values[:: 1 << _HALVINGS].copy())
 
     def pass_(self, values: Ordered) -> Longs:
         """Return the indices of those of some keys that may be there."""
-        at = _hashes(values) >> self.shift
-        bits = self.bits[at >> np.uint64(3)] >> (at & np.uint64(7)).astype(np.uint8)
-        return np.flatnonzero(bits & np.uint8(1))
+        numbers = (_hashes(values) >> self.shift).view(np.int64)
+        bits = self.bits.take(numbers >> 3) >> (numbers & 7).astype(np.uint8)
+        return np.flatnonzero((bits & np.uint8(1)).view(np.bool_))
+
+    def search(self, values: Ordered, keys: Ordered) -> Longs:
+        """Return for each of some keys the row of the last value that is not larger, or 0."""
+        rows: Longs = np.maximum(np.searchsorted(self.steps, keys, side="right") - 1, 0) << _HALVINGS
+        for step in (1 << halving for halving in reversed(range(_HALVINGS))):
+            rows += (values.take(rows + step, mode="clip") <= keys) * step
+        return np.minimum(rows, len(values) - 1, out=rows)
 
 
 _BITS_A_KEY = 8
+_HALVINGS = 4
 _MANY = 1 << 12
 """Keys among which a search costs more than a filter."""
 
@@ -279,7 +303,7 @@ class SortedKeys(NamedTuple):
         arrays = [
             array
             for part in self.parts
-            for array in (part.values, part.rows, None if part.filter is None else part.filter.bits)
+            for array in (part.values, part.rows, *(() if part.filter is None else part.filter))
         ]
         return sum(array.nbytes for array in arrays if array is not None)
 
@@ -288,10 +312,12 @@ def _found(part: _Part, wanted: Wanted, low: int, high: int) -> tuple[Longs, Lon
     owners, values = part.form.of(wanted, low, high)
     if not len(part.values) or not len(owners):
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    if part.filter is not None:
+    if part.filter is None:
+        at = np.minimum(np.searchsorted(part.values, values), len(part.values) - 1)
+    else:
         likely = part.filter.pass_(values)
         owners, values = owners[likely], values[likely]
-    at = np.minimum(np.searchsorted(part.values, values), len(part.values) - 1)
+        at = part.filter.search(part.values, values)
     there = np.flatnonzero(part.values[at] == values)
     return owners[there], at[there] if part.rows is None else part.rows[at[there]].astype(np.int64)
 

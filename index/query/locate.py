@@ -318,7 +318,7 @@ def _ordered(places: Sequence[Places], ranks: Longs, absent: Longs) -> tuple[Lon
 
     `ranks`: the rank of each file of the snapshot, from 1 on.
 
-    Cost: a number is sorted for each row; rows of a file mostly come in order, as a merge sort takes them.
+    Cost: a number is sorted for each row, by sixteen bits at a time: rows of a key in a file come in order.
     """
     many = [len(rows.keys) for rows in places]
     most = [[int(numbers.max(initial=0)) for numbers in (rows.keys, rows.positions)] for rows in places]
@@ -341,7 +341,11 @@ def _ordered(places: Sequence[Places], ranks: Longs, absent: Longs) -> tuple[Lon
         some |= rows.positions
         end += count
     np.left_shift(absent, of_files + of_positions, out=numbers[end:])
-    numbers.sort(kind="stable")
+    if len(numbers) >= _MANY:
+        for shift in range(of_positions, of_positions + of_files + of_keys, _DIGIT):
+            numbers = numbers[np.argsort((numbers >> shift).astype(np.uint16), kind="stable")]
+    if (numbers[1:] < numbers[:-1]).any():
+        numbers.sort(kind="stable")
     positions = numbers & ((1 << of_positions) - 1)
     numbers >>= of_positions
     files = numbers & ((1 << of_files) - 1)
@@ -358,6 +362,9 @@ def _ordered_apart(places: Sequence[Places], ranks: Longs, absent: Longs) -> tup
     order = np.lexsort((positions, files, keys))
     return keys[order], files[order], positions[order]
 
+
+_MANY, _DIGIT = 1 << 11, 16
+"""From `_MANY` rows on, sorts by 16 bits at a time, which count, take less time than one of whole numbers."""
 
 _LONG_BITS = 63
 """Bits of a number in an int64 that is not negative."""

@@ -15,13 +15,13 @@ from tailbit.base.arrays import Longs, Mask
 from tailbit.index.evaluation import costs
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.postings.key_table import Placed
-from tailbit.index.postings.paged.lookup import decoding, placed
+from tailbit.index.postings.paged.lookup import decoding, holds_tables, placed
 from tailbit.index.postings.segment import Segment
 from tailbit.index.postings.sorted_keys import Wanted
 from tailbit.tables.ahead import in_order
 
 _MANY = 64
-"""Keys that are worth a thread for each segment."""
+"""Keys that are worth a thread for each segment, unless their tables are cached."""
 
 
 class Places(NamedTuple):
@@ -46,7 +46,8 @@ def places_of(
         CorruptIndexError: a segment is damaged.
     """
     lookups = [partial(_placed, segment, id_, keys) for segment in segments]
-    parts = list(in_order(lookups)) if len(keys.codes) > _MANY else [found(True) for found in lookups]
+    light = len(keys.codes) <= _MANY or all(holds_tables(segment, id_, keys) for segment in segments)
+    parts = [found(True) for found in lookups] if light else list(in_order(lookups))
     owners = np.concatenate([np.zeros(0, dtype=np.int64), *(owners for owners, _ in parts)])
     at = np.concatenate([np.zeros(0, dtype=np.int64), *(at for _, at in parts)])
     return visible_rows(space, numbers[owners], at)

@@ -196,6 +196,12 @@ def _parts(
         yield from in_order(partial(found, span) for span in whole)
 
 
+def holds_tables(segment: Segment, column: str, keys: Wanted) -> bool:
+    """Return whether keys are few, and the tables of all row groups that may hold some are cached."""
+    spans = _spans(segment, column, keys)
+    return len(keys.codes) < _FEW and all(_holds_table(segment, span.number) for span in spans)
+
+
 def _holds_table(segment: Segment, number: int) -> bool:
     """Return whether the table of a row group is cached."""
     return POSTINGS.held((f"{segment.name}#keys", number)) is not None

@@ -362,15 +362,16 @@ def test_single_days_and_times_of_numpy_are_keys_in_a_list_as_in_an_array(tmp_pa
         assert table.locate(keys, on="at")["position"].to_pylist() == [0]
 
 
+@pytest.mark.parametrize("count", [500, 5000])
 @pytest.mark.parametrize("farthest", [1 << 20, 1 << 31])
 def test_rows_are_ordered_by_key_file_and_position_whether_or_not_a_number_holds_all_three(
-    farthest: int,
+    farthest: int, count: int
 ) -> None:
     rng = np.random.default_rng(7)
-    keys, absent = rng.integers(0, 1 << 24, 500), np.array([3, 1 << 24])
+    keys, absent = rng.integers(0, 1 << 24, count), np.array([3, 1 << 24])
     ranks = rng.permutation(np.arange(1, (1 << 17) + 1))
     places = [
-        Places(chosen, rng.integers(0, len(ranks), 250), rng.integers(0, farthest, 250))
+        Places(chosen, rng.integers(0, len(ranks), count // 2), rng.integers(0, farthest, count // 2))
         for chosen in np.split(keys, 2)
     ]
     found = np.column_stack(_ordered(places, ranks, absent)).tolist()
