@@ -256,14 +256,6 @@ def test_a_session_that_has_stopped_reads_as_without_the_rule(accelerated: Accel
     assert accelerated.last() != before
 
 
-def test_a_kept_dataframe_reads_its_version_again(accelerated: Acceleration, table: str) -> None:
-    frame = accelerated._spark.table(TABLE).where("k = 'k321'")
-    first = sorted(row.id for row in frame.collect())
-    assert first == sorted(row.id for row in frame.collect()) == [321, 721, 1121]
-    assert frame.count() == 3
-    assert [scan.served for scan in accelerated.last()] == ["files"]
-
-
 @pytest.mark.parametrize(
     "wrong", [{"serve": ["columns"]}, {"tables": ["/a,b"]}, {"tables": "/a"}, {"budget_ms": "soon"}]
 )

@@ -118,25 +118,6 @@ def test_two_scans_of_a_table_are_both_of_the_version_that_delta_pins(
     assert [scan.served for scan in both(accelerated, plan, table)] == ["counts", "counts"]
 
 
-def test_rows_at_any_lag_are_those_of_the_version_of_the_query(
-    accelerated: Acceleration, spark: Any, tmp_path: Any
-) -> None:
-    path = str(tmp_path / "lag")
-    spark.range(200).selectExpr("id", "id % 50 k").repartition(4).write.format("delta").save(path)
-    index_of(path, ["k"])
-    statement = "SELECT id, k FROM {t} WHERE k = 7"
-    assert [scan.served for scan in both(accelerated, statement, path)] == ["rows"]
-    spark.sql(f"UPDATE delta.`{path}` SET k = 7 WHERE id = 1")
-    (scan,) = both(accelerated, statement, path)
-    assert (scan.no_rows, scan.version) == ("not-covered", 1)
-    index_of(path)
-    accelerated._entry.forget()
-    assert [scan.served for scan in both(accelerated, statement, path)] == ["rows"]
-    assert [
-        scan.served for scan in both(accelerated, "SELECT id FROM {t} VERSION AS OF 0 WHERE k = 7", path)
-    ] == ["rows"]
-
-
 def test_what_writes_reads_as_without_the_early_rule(
     accelerated: Acceleration, spark: Any, table: str
 ) -> None:

@@ -350,24 +350,6 @@ def test_a_column_that_becomes_a_partition_column_and_back_is_counted_right(
     assert tailbit.open(path, index=index).verify().problems == []
 
 
-def test_restore_brings_files_back(table: str, index: str) -> None:
-    drive = Drive(table, index, ["v"])
-    drive.drain()
-    DeltaTable(table).delete("k < 15")
-    drive.drain()
-    DeltaTable(table).restore(2)
-    drive.drain()
-    checked(table, index)
-
-
-def test_compaction_moves_the_rows_to_the_new_file(table: str, index: str) -> None:
-    drive = Drive(table, index, ["v"])
-    drive.drain()
-    DeltaTable(table).optimize.compact()
-    drive.drain()
-    checked(table, index)
-
-
 def test_two_indexers_at_once_record_everything_once(table: str, index: str) -> None:
     one, two = Drive(table, index, ["v"], NO_WAIT), Drive(table, index)
     one.step()
@@ -539,11 +521,3 @@ def test_an_empty_table_is_covered_too(tmp_path: Path, index: str) -> None:
     write_deltalake(path, rows(0), mode="append")
     drive.drain()
     checked(path, index)
-
-
-def test_a_commit_that_changes_no_file_is_covered(table: str, index: str) -> None:
-    drive = Drive(table, index, ["v"])
-    drive.drain()
-    DeltaTable(table).alter.set_table_properties({"delta.logRetentionDuration": "interval 40 days"})
-    drive.drain()
-    checked(table, index)

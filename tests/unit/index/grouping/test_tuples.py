@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
@@ -78,18 +77,6 @@ def test_facets_of_any_parts_come_from_the_counts_of_tuples(still: str, columns:
     assert ways(still, columns) == {"recorded counts"}
 
 
-def test_distinct_combinations_and_cross_tabs_come_from_the_counts_of_tuples(still: str) -> None:
-    expected = counted(still, ["a", "s"])
-    answer = tailbit.open(still).where()
-    assert answer.count_distinct("a", "s") == sum(None not in pair for pair in expected)
-    assert answer.count_distinct("a") == len({a for a, _ in expected} - {None})
-    cross = answer.crosstab("s", "a")
-    cells = {
-        (a, s): int(cross.counts[i, j]) for i, s in enumerate(cross.rows) for j, a in enumerate(cross.columns)
-    }
-    assert {pair: rows for pair, rows in cells.items() if rows} == expected
-
-
 def test_a_condition_or_an_index_that_lags_is_answered_by_other_methods(table: str) -> None:
     assert "recorded counts" not in ways(table, ["a", "s"], "s = 'x'")
     write_deltalake(table, some_rows(3), mode="append")
@@ -98,19 +85,6 @@ def test_a_condition_or_an_index_that_lags_is_answered_by_other_methods(table: s
     index_of(table)
     assert ways(table, ["a", "s"]) == {"recorded counts"}
     assert dict(tailbit.open(table).where().facets("a", "s")) == counted(table, ["a", "s"])
-
-
-CONDITIONS = ["s = 'x'", "a = 1", "a IS NULL OR s <> 'x'", "p = 'north' AND d = 0", "s LIKE 'y%'"]
-
-
-@pytest.mark.parametrize("where", CONDITIONS)
-@pytest.mark.parametrize("columns", [["a"], ["d", "a"], ["p", "d", "s"]], ids=",".join)
-def test_matching_rows_are_grouped_by_the_parts_of_tuples(still: str, columns: list[str], where: str) -> None:
-    rows = DeltaTable(still).to_pyarrow_table()  # noqa: F841  DuckDB finds it by its name
-    listed = ", ".join(columns)
-    expected = duckdb.sql(f"SELECT {listed}, count(*) FROM rows WHERE {where} GROUP BY {listed}").fetchall()
-    facets = tailbit.open(still).where(where).facets(*columns)
-    assert dict(facets) == {(row[:-1] if len(columns) > 1 else row[0]): row[-1] for row in expected}
 
 
 @pytest.mark.parametrize("way", [CountingWay.CODES, CountingWay.INTERSECTIONS])

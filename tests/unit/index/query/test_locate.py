@@ -25,7 +25,6 @@ from support.tables import (
     flipped_pages,
     index_files,
     index_of,
-    with_vectors,
 )
 from tailbit.cli.main import cli
 from tailbit.cli.questions.locate import keys_of_file
@@ -107,17 +106,6 @@ def test_a_tuple_that_an_index_has_the_keys_of_needs_no_data(
     for name in ("a.parquet", "b.parquet"):
         Path(table_path, name).unlink()
     assert places(flights.locate([("UA", 8)], on=["carrier", "flight"])) == [("UA", 8, "b.parquet", 3)]
-
-
-def test_an_older_version_has_the_rows_of_that_version(flights: tailbit.IndexedTable) -> None:
-    assert places(flights.locate([3], on="flight", version=1)) == [(3, "a.parquet", 2)]
-    assert places(flights.locate([5], on="flight", version=1)) == [(5, None, None)]
-
-
-def test_hidden_rows_are_not_located(table_path: str) -> None:
-    with_vectors(table_path, ("k",))
-    found = tailbit.open(table_path).locate([0, 1, 4, 11], on="k")
-    assert [path for _, path, _ in places(found)] == [None, "f0.parquet", None, "f1.parquet"]
 
 
 @pytest.mark.parametrize("scanned", [False, True])

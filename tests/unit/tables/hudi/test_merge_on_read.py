@@ -23,7 +23,6 @@ from support.hudi_logs import (
     avro_block,
     log_block,
     positions,
-    rollback_block,
 )
 from support.hudi_made import GROUP, SCHEMA, Blocks, Made, deletions, rows, updates
 from tailbit.errors import (
@@ -63,18 +62,6 @@ def test_a_log_block_changes_the_base_file_and_the_blocks_of_the_same_rows_alone
     assert changed == [own[0], own[1], own[2] | {logs[0]}, own[3] | {logs[1]}]
 
 
-@pytest.mark.parametrize("version", [6, 8, 9])
-def test_rows_are_merged_by_their_ordering_values(version: int, tmp_path: Path) -> None:
-    made = Made(tmp_path, version)
-    made.write(updates([0, 7], 4))
-    made.write(updates([1], 5))
-    made.write(deletions(("2", 4), ("3", None), ("7", 4)))
-    made.write(updates([3], 1, "Pune"))
-    assert made.cities() == {0: "Oslo", 1: "Lima", 2: "Oslo", 3: "Oslo", 4: "Oslo"}
-    made.write(updates([3], 6, "Pune"))
-    assert made.cities()[3] == "Pune"
-
-
 @pytest.mark.supports_hudi("MERGE_ON_READ", "deletions by several ordering columns that are all 0", "refused")
 def test_rows_are_deleted_by_the_values_of_several_ordering_columns(tmp_path: Path) -> None:
     made = Made(tmp_path, **{"hoodie.table.ordering.fields": "ts,key"})
@@ -83,14 +70,6 @@ def test_rows_are_deleted_by_the_values_of_several_ordering_columns(tmp_path: Pa
     made.write(updates([0, 1, 3], 5, "Pune"))
     assert made.cities() == {0: "Pune", 2: "Oslo", 3: "Pune", 4: "Oslo"}
     refused(made, deletions(("4", (0, 0))), "deletions whose ordering values are all 0")
-
-
-def test_the_later_row_wins_by_commit_time(tmp_path: Path) -> None:
-    made = Made(tmp_path, **{"hoodie.record.merge.mode": "COMMIT_TIME_ORDERING"})
-    made.write(updates([0], 1))
-    made.write(deletions(("1", 9), ("0", 0)))
-    made.write(updates([1], 2, "Pune"))
-    assert made.cities() == {1: "Pune", 2: "Oslo", 3: "Oslo", 4: "Oslo"}
 
 
 @pytest.mark.supports_hudi(
@@ -338,20 +317,6 @@ def test_positions_of_another_base_file_are_not_used(tmp_path: Path) -> None:
     more = {BASE_INSTANT: "20240101000000000", POSITIONS: positions([3])}
     made.write(updates([0], 6, more=more))
     assert made.cities() == {0: "Lima", 1: "Oslo", 2: "Oslo", 3: "Oslo", 4: "Oslo"}
-
-
-def test_a_rollback_block_takes_the_blocks_of_an_instant_back(tmp_path: Path) -> None:
-    made = Made(tmp_path, 6)
-    taken: list[str] = []
-
-    def noted(instant: str) -> Sequence[bytes]:
-        taken.append(instant)
-        return updates([0], 6)(instant)
-
-    made.write(noted)
-    assert made.cities()[0] == "Lima"
-    made.write(lambda instant: [rollback_block(instant, taken[0])])
-    assert made.cities()[0] == "Oslo"
 
 
 def test_of_two_log_files_of_one_instant_and_number_the_instant_names_the_right_one(tmp_path: Path) -> None:

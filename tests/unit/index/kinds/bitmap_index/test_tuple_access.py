@@ -31,25 +31,6 @@ def some_rows(seed: int, many: int = 200) -> pa.Table:
     )
 
 
-CONDITIONS = {
-    "a": ["a = 1", "a IN (1, 3)", "a IS NULL", "a > 1", "a <> 2", "a BETWEEN 1 AND 2"],
-    "s": ["s = 'x'", "s IN ('x', '')", "s LIKE 'x%'", f"s = '{LONG}'", "s > 'X'", "s IS NULL", "s <> 'x'"],
-    "lower": ["lower(s) = 'x'", "lower(s) IN ('x', 'xy')", "lower(s) < 'y'", "s = 'X'"],
-    "d": ["d = DATE '2024-01-01'", "d >= DATE '2024-01-02'", "d IS NULL"],
-    "v": ["v = 0", "v > 0", "v IS NOT NULL", "v IN (1.5, 2)"],
-    "p": ["p = 'north'", "p IS NULL", "p IN ('north', 'south')", "p <> 'south'"],
-}
-
-
-def random_condition(rng: random.Random) -> str:
-    listed = [rng.choice(CONDITIONS[name]) for name in rng.sample(list(CONDITIONS), rng.randint(1, 4))]
-    text = " AND ".join(listed)
-    if rng.random() < 0.3:
-        other = " AND ".join(rng.choice(CONDITIONS[name]) for name in rng.sample(list(CONDITIONS), 2))
-        text = f"({text}) OR ({other})"
-    return f"NOT ({text})" if rng.random() < 0.15 else text
-
-
 def judged(path: str, *conditions: str) -> list[int]:
     """Count the rows of each condition with DuckDB, on what deltalake reads."""
     rows = DeltaTable(path).to_pyarrow_table()  # noqa: F841  DuckDB finds it by its name
@@ -77,14 +58,6 @@ def table(request: pytest.FixtureRequest, table_path: str) -> str:
         define_tuples(table_path, "d", "v", "s")
         write_deltalake(table_path, some_rows(3), mode="append")
     return table_path
-
-
-def test_random_conditions_on_parts_of_tuples_are_counted_as_duckdb_counts_them(table: str) -> None:
-    rng = random.Random(7)
-    opened = tailbit.open(table)
-    conditions = [random_condition(rng) for _ in range(150)]
-    for condition, count in zip(conditions, judged(table, *conditions), strict=True):
-        assert opened.where(condition).count() == count, condition
 
 
 SERVED = [
