@@ -25,7 +25,7 @@ from typing import NamedTuple
 from tailbit.base.errors import CorruptIndexError
 from tailbit.index.evaluation.key_spans import reading
 from tailbit.index.evaluation.row_space import Access, SpaceView
-from tailbit.index.predicate.tree import And, Compare, Computed, Constant, Leaf, Node, Or
+from tailbit.index.predicate.tree import And, Computed, Constant, Leaf, Node, Or
 
 
 class Bounding(NamedTuple):
@@ -157,7 +157,7 @@ class _Choosing:
         """Return whether the postings of a condition's own column decide for each row whether it is TRUE."""
         if isinstance(node, Constant):
             return True
-        column = None if isinstance(node, (And, Or, Compare)) else node.column
+        column = None if isinstance(node, (And, Or)) else node.column
         if column is None:
             return False
         return column.partition or (bool(self.space.serving(column)) and self._says_all(column.id))

@@ -35,7 +35,6 @@ from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.keys import posting_type_of
 from tailbit.index.predicate.tree import (
     And,
-    Compare,
     Computed,
     Constant,
     Leaf,
@@ -98,7 +97,7 @@ class Evaluation:
             return known
         if isinstance(node, Constant):
             return Bounds.exactly(self.space.visible if node.value is True else EMPTY)
-        if isinstance(node, Compare) or node.column is None:
+        if node.column is None:
             return Bounds.between(EMPTY, self.space.visible)
         if node.column.partition:
             sure, open_ = self.space.where_partition(node), self.space.raising_partition(node)

@@ -24,7 +24,6 @@ from tailbit.index.ordered import Value
 from tailbit.index.predicate.computed import IS_FALSE, IS_TRUE, Computed, TruthValue, TruthValues
 from tailbit.index.predicate.tree import (
     COMPARED,
-    Compare,
     Interval,
     Leaf,
     Node,
@@ -32,7 +31,6 @@ from tailbit.index.predicate.tree import (
     all_of,
     any_of,
     leaf_of,
-    negate,
     texts_from,
     texts_like,
 )
@@ -252,17 +250,49 @@ def _with_terms(e: Call, terms: Mapping[str, Ref], known: dict[int, Expression])
     return replace(e, args=args, null_as=null_as)
 
 
-def over_term(node: Computed | Compare, term: IndexedTerm) -> Node | None:
+def over_term(node: Computed, term: IndexedTerm) -> Node | None:
     """Return the condition with the term as its only column; None if the condition reads other columns."""
-    if isinstance(node, Compare):
-        return _of_comparison(node, term)
-    expression = substituted(node.expression, [term])
+    held, inverted = _as_held(node.expression, term)
+    expression = substituted(held, [term])
     if [column.id for column in columns_in(expression)] != [term.id]:
         return None
+    true, false = (_inverse(node.true), _inverse(node.false)) if inverted else (node.true, node.false)
     truth = None if _may_raise(expression, node) else truth_of(expression)
     if truth is None:
-        return Computed(expression, node.text, node.true, node.false)
-    return Leaf(term, _where(node.true, truth), _where(node.false, truth), node.text)
+        return Computed(expression, node.text, true, false)
+    return Leaf(term, _where(true, truth), _where(false, truth), node.text)
+
+
+def _as_held(condition: Expression, term: IndexedTerm) -> tuple[Expression, bool]:
+    """Return a comparison as the term holds it, with its sides swapped or its outcome inverted.
+
+    Also return whether the outcome is inverted. A condition that the term does not hold is returned as it is.
+    """
+    asked, held = _without_not(condition), _without_not(term.expression)
+    inverted = asked[1] != held[1]
+    if isinstance(asked[0], Call) and asked[0].name in MIRRORED and len(asked[0].args) == 2:
+        name, sides = asked[0].name, asked[0].args
+        same = [(name, sides, inverted), (MIRRORED[name], sides[::-1], inverted)]
+        same += [(_OPPOSITE[op], args, not inverted) for op, args, _ in same if op in _OPPOSITE]
+        for op, args, other in same:
+            if Call(op, args, BOOLEAN).key == key_of(held[0]):
+                return term.expression, other
+    return condition, False
+
+
+_OPPOSITE = {"<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+
+
+def _without_not(condition: Expression) -> tuple[Expression, bool]:
+    negated = False
+    while isinstance(condition, Call) and condition.name == "not":
+        condition, negated = condition.args[0], not negated
+    return condition, negated
+
+
+def _inverse(outcomes: TruthValues) -> TruthValues:
+    swapped = {TruthValue.TRUE: TruthValue.FALSE, TruthValue.FALSE: TruthValue.TRUE}
+    return frozenset(swapped.get(outcome, outcome) for outcome in outcomes)
 
 
 def _may_raise(expression: Expression, node: Computed) -> bool:
@@ -282,34 +312,3 @@ def _where(outcomes: TruthValues, truth: Truth) -> ValueSet:
         return true if outcomes == IS_TRUE else false
     sets = {TruthValue.TRUE: true, TruthValue.FALSE: false, TruthValue.NULL: true.union(false).inverse()}
     return ValueSet.union_of([sets[outcome] for outcome in outcomes])
-
-
-def _of_comparison(node: Compare, term: IndexedTerm) -> Node | None:
-    """Return a comparison of two columns as a condition on a term that is this comparison, or NOT of it."""
-    held, negated = term.expression, False
-    while isinstance(held, Call) and held.name == "not":
-        held, negated = held.args[0], not negated
-    if not isinstance(held, Call) or held.name not in MIRRORED or len(held.args) != 2:
-        return None
-    sides = [_column(arg, node) for arg in held.args]
-    column_ids = [node.left.id, node.right.id]
-    if sides not in (column_ids, column_ids[::-1]):
-        return None
-    true = ValueSet.points([not negated])
-    condition = Leaf(
-        term, true, ValueSet.points([negated]), f"{node.left.label} {node.op} {node.right.label}"
-    )
-    compared = Compare(
-        node.left, held.name if sides == column_ids else MIRRORED[held.name], node.right, node.common
-    )
-    if compared.op == node.op:
-        return condition
-    return negate(condition) if negate(compared) == node else None
-
-
-def _column(side: Expression, node: Compare) -> str:
-    """Return the id of the column on one side; empty if the side is not compared in the type of the node."""
-    if side.type != node.common:
-        return ""
-    inner = side.args[0] if isinstance(side, Call) and side.name == "cast" else side
-    return "" if not isinstance(inner, Ref) or inner.column.type.char_length else inner.column.id

@@ -24,7 +24,7 @@ from tailbit.index.ordered import Value
 from tailbit.index.predicate.computed import Computed
 from tailbit.index.predicate.key_ranges import KeyRanges, key_ranges
 from tailbit.index.predicate.value_sets import NULL, VALUES, Interval, ValueSet, beyond_prefix
-from tailbit.tables.model import Column, DataType
+from tailbit.tables.model import Column
 from tailbit.tables.schema import presence_of
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ else:
 
 __all__ = [
     "And",
-    "Compare",
     "Computed",
     "Constant",
     "Interval",
@@ -98,33 +97,7 @@ class Constant:
     value: bool | None
 
 
-@dataclass(frozen=True, slots=True)
-class Compare:
-    """Row-by-row comparison of two columns: `op` is = <> < <= > >= <=> or IS DISTINCT FROM.
-
-    `common`: the type in which both sides are compared.
-    """
-
-    left: Column
-    op: str
-    right: Column
-    common: DataType
-    forms: Forms = field(default_factory=Forms, compare=False, repr=False)
-
-
-Node = And | Or | Leaf | Constant | Compare | Computed
-
-_NEGATED = {
-    "=": "<>",
-    "<>": "=",
-    "<": ">=",
-    ">=": "<",
-    ">": "<=",
-    "<=": ">",
-    "<=>": "IS DISTINCT FROM",
-    "IS DISTINCT FROM": "<=>",
-}
-_TWO_VALUED = ("<=>", "IS DISTINCT FROM")
+Node = And | Or | Leaf | Constant | Computed
 
 
 def negate(node: Node) -> Node:
@@ -137,16 +110,14 @@ def negate(node: Node) -> Node:
         return node.negated()
     if node.forms.negated is None:
         negated = node.forms.negated = _negated(node)
-        if isinstance(negated, (And, Or, Compare)):
+        if isinstance(negated, (And, Or)):
             negated.forms.negated = negated.forms.negated or node
         if node.forms.true is node:
             _never_null(negated)
     return node.forms.negated
 
 
-def _negated(node: And | Or | Compare) -> Node:
-    if isinstance(node, Compare):
-        return Compare(node.left, _NEGATED[node.op], node.right, node.common)
+def _negated(node: And | Or) -> Node:
     inverted = any_of if isinstance(node, And) else all_of
     return inverted(negate(child) for child in node.children)
 
@@ -164,11 +135,7 @@ def is_true(node: Node) -> Node:
     return node.forms.true
 
 
-def _made_true(node: And | Or | Compare) -> Node:
-    if isinstance(node, Compare):
-        if node.op in _TWO_VALUED:
-            return node
-        return all_of([node, *(negate(_null_leaf(column)) for column in (node.left, node.right))])
+def _made_true(node: And | Or) -> Node:
     same = all_of if isinstance(node, And) else any_of
     return same(is_true(child) for child in node.children)
 
@@ -191,7 +158,7 @@ def is_null(node: Node) -> Node:
 
 def _never_null(node: Node) -> Node:
     """Mark a node as two-valued, and return it."""
-    if isinstance(node, (And, Or, Compare)):
+    if isinstance(node, (And, Or)):
         node.forms.true = node
     return node
 
@@ -212,10 +179,6 @@ def any_of(children: Iterable[Node]) -> Node:
         return Constant(True)
     kept = [p for p in parts if p != Constant(False)]
     return (kept[0] if len(kept) == 1 else Or(tuple(kept))) if kept else Constant(False)
-
-
-def _null_leaf(column: Column) -> Leaf:
-    return Leaf(column, NULL, NULL.inverse(), f"{column.label} IS NULL")
 
 
 def _flat(children: Iterable[Node], kind: type[And] | type[Or]) -> Iterable[Node]:
@@ -281,9 +244,6 @@ def _columns(node: Node) -> tuple[Column, ...]:
     for leaf in nodes_of(node):
         if isinstance(leaf, Leaf):
             columns.setdefault(leaf.column.id, leaf.column)
-        elif isinstance(leaf, Compare):
-            columns.setdefault(leaf.left.id, leaf.left)
-            columns.setdefault(leaf.right.id, leaf.right)
         elif isinstance(leaf, Computed):
             columns.update({c.id: c for c in leaf.columns if c.id not in columns})
     return tuple(columns.values())

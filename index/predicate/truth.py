@@ -19,7 +19,7 @@ from tailbit.base.errors import EvaluationError
 from tailbit.index.keys import decimal_words, encode_array, encode_value, is_textual, key_type_of, scale_of
 from tailbit.index.ordered import Value, ordered_int, ordered_ints
 from tailbit.index.predicate.computed import Computed, error_of, judge
-from tailbit.index.predicate.tree import And, Compare, Constant, Leaf, Node, Or, nodes_of, shared_in
+from tailbit.index.predicate.tree import And, Constant, Leaf, Node, Or, nodes_of, shared_in
 from tailbit.index.predicate.value_sets import Interval, ValueSet
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, arrow_scalar, decoded, filled, in_one, numpy_of
@@ -187,11 +187,9 @@ class _Rows:
             return self._computed(node)
         return self._mask(node), None
 
-    def _mask(self, node: Leaf | Compare | Constant) -> Mask:
+    def _mask(self, node: Leaf | Constant) -> Mask:
         if isinstance(node, Constant):
             return np.full(self.table.num_rows, node.value is True)
-        if isinstance(node, Compare):
-            return compare_columns(self.array(node.left), self.array(node.right), node)
         return self._leaf(node)
 
     def _computed(self, node: Computed) -> Judgement:
@@ -469,40 +467,3 @@ def _between(values: pa.Array, ends: Ends) -> Mask:
 def true_mask(truths: pa.Array) -> Mask:
     """Return where a comparison is TRUE; unknown counts as not TRUE."""
     return numpy_of(filled(truths, False))
-
-
-def compare_columns(left: pa.Array, right: pa.Array, node: Compare) -> Mask:
-    """Return the mask of the rows where a comparison of two columns is TRUE."""
-    op, wanted = node.op, key_type_of(node.common)
-    left, right = _equally_long(left, node.left, node.right), _equally_long(right, node.right, node.left)
-    a, b = _keys(left, wanted), _keys(right, wanted)
-    same = pc.equal(a, b)
-    if op in ("<=>", "IS DISTINCT FROM"):
-        both_null = pc.and_(pc.is_null(a), pc.is_null(b))
-        alike = true_mask(pc.or_(both_null, filled(same, False)))
-        return alike if op == "<=>" else ~alike
-    if op == "=":
-        return true_mask(same)
-    compare = {"<>": pc.not_equal, "<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal}
-    return true_mask(compare[op](a, b))
-
-
-def _equally_long(values: pa.Array, column: Column, other: Column) -> pa.Array:
-    """Pad or cut the values of a CHAR column to the length of the longer CHAR column compared with it."""
-    length, wanted = column.type.char_length, other.type.char_length
-    if not 0 < length < wanted:
-        return values
-    return pc.utf8_rpad(pc.utf8_slice_codeunits(values, 0, wanted), wanted, " ")
-
-
-def _keys(values: pa.Array, wanted: str) -> pa.Array:
-    """Encode one side as bytes in the order of the common type; text is not truncated."""
-    if is_textual(wanted):
-        return pc.cast(values, pa.binary())
-    if wanted == "double":
-        values = pc.cast(values, pa.float64(), safe=False)
-    elif (scale := scale_of(wanted)) is not None:
-        if pa.types.is_integer(values.type):
-            values = pc.cast(pc.cast(values, pa.int64()), pa.decimal128(19, 0))
-        values = pc.cast(values, pa.decimal128(38, scale))
-    return encode_array(values, wanted)

@@ -15,7 +15,7 @@ from tailbit.index.evaluation.evaluate import evaluate
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.postings.encoding import encoding_of
 from tailbit.index.predicate.pruning import first_ruled_out
-from tailbit.index.predicate.tree import And, Compare, Constant, Node, Or, columns_of
+from tailbit.index.predicate.tree import And, Constant, Node, Or, columns_of
 from tailbit.index.query.reasons import Reason, reason_of_scan, reasons_of_recheck
 from tailbit.index.query.selection import FileHits, HitSource, Selection
 from tailbit.index.query.served import all_serving, served
@@ -259,8 +259,6 @@ def _texts(node: Node) -> Iterator[str]:
             yield from _nested(child)
     elif isinstance(node, Constant):
         yield "NULL" if node.value is None else str(node.value).upper()
-    elif isinstance(node, Compare):
-        yield f"{node.left.label} {node.op} {node.right.label}"
     else:
         yield node.text
 

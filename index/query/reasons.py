@@ -12,7 +12,7 @@ import numpy as np
 
 from tailbit.index.evaluation.evaluate import evaluate
 from tailbit.index.evaluation.row_space import SpaceView
-from tailbit.index.predicate.tree import And, Compare, Computed, Constant, Leaf, Node, Or, nodes_of
+from tailbit.index.predicate.tree import And, Computed, Constant, Leaf, Node, Or, nodes_of
 from tailbit.index.query.selection import Selection
 from tailbit.index.query.served import ids_serving
 
@@ -47,11 +47,8 @@ class Reason(enum.Enum):
     LONG_VALUES = "long_values"
     """Keys hold only the beginning of long values: rows that have such values are read."""
 
-    COLUMNS_COMPARED = "columns_compared"
-    """Two columns are compared, which no posting tells: rows that it decides are read."""
-
     COMPUTED = "computed"
-    """A condition is computed from several columns, or has no answer for some key: such rows are read."""
+    """A condition is on several columns, or has no answer for some key: such rows are read."""
 
     NO_INDEX = "no_index"
     """There is no index, or none that vouches for this history of the table: the file is read."""
@@ -97,9 +94,7 @@ def reasons_of_recheck(selection: Selection, space: SpaceView) -> dict[int, tupl
     return reasons
 
 
-def _reason(node: Leaf | Compare | Computed, space: SpaceView, order: int) -> Reason:
-    if isinstance(node, Compare):
-        return Reason.COLUMNS_COMPARED
+def _reason(node: Leaf | Computed, space: SpaceView, order: int) -> Reason:
     posted = space.column_sets[int(space.posted[order])]
     if (serving := set(ids_serving(node, space))) and (node.column is None or node.column.id not in serving):
         return Reason.BOUNDED if serving & posted else Reason.COLUMN_NOT_POSTED

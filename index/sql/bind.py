@@ -20,7 +20,6 @@ from tailbit.index.expression.folded import is_null as null_of
 from tailbit.index.expression.show import show
 from tailbit.index.functions.tree import Call, Expression, Ref, columns_in
 from tailbit.index.predicate.tree import (
-    Compare,
     Constant,
     Node,
     all_of,
@@ -34,9 +33,9 @@ from tailbit.index.predicate.tree import (
     leaf_of_truth,
     negate,
 )
-from tailbit.index.sql.comparisons import Incomparable, comparable_type, comparison, membership
+from tailbit.index.sql.comparisons import Incomparable, comparison, membership
 from tailbit.index.sql.expressions import ExpressionReader, chain, connective_of, patterns_of
-from tailbit.index.sql.operands import Operand, OperandReader, bare
+from tailbit.index.sql.operands import OperandReader, bare
 from tailbit.index.sql.refusals import refuse
 from tailbit.index.sql.syntax.parser import FLATTEN, parse_predicate
 from tailbit.index.sql.syntax.tree import Alike, Listed, Tree, left, right
@@ -52,7 +51,6 @@ from tailbit.index.values.literals import (
     mismatch,
     numbers,
 )
-from tailbit.tables.model import Column
 from tailbit.tables.schema import SameSchema, Schema
 from tailbit.tables.zones.times import check_zone
 
@@ -183,31 +181,30 @@ class ConditionReader:
         """
         why: Incomparable | None = None
         with self.operands.refusing(e):
-            if not isinstance(a, Call) and not isinstance(b, Call):
+            if not isinstance(a, Call) and not isinstance(b, Call) and Literal in (type(a), type(b)):
                 try:
-                    return self._compare(_operand(a), op, _operand(b), padded)
+                    return self._compare(a, op, b, padded)
                 except Incomparable as wrong:
                     why = wrong
             try:
                 for side in (a, b):
                     self.expressions.checked(side, e)
+                a, b = self.expressions.padded(a, b), self.expressions.padded(b, a)
                 return self.condition(self.expressions.builder.compare(op, a, b), e)
             except NotRead as wrong:
                 raise why or wrong from wrong
 
-    def _compare(self, a: Operand, op: str, b: Operand, padded: bool) -> Node:
-        """Convert a comparison of columns and constants."""
-        if isinstance(a, Column):
-            if isinstance(b, Column):
-                common = comparable_type(self.operands.comparable(a), self.operands.comparable(b))
-                return Compare(a, op, b, common)
-            type_ = self.operands.comparable(a).type
-            type_ = type_ if padded else replace(type_, char_length=0)
-            return leaf_of(a, comparison(type_, op, b, self.zone), f"{a.label} {op} {show(b)}")
-        if isinstance(b, Column):
-            truth = comparison(self.operands.comparable(b).type, MIRRORED[op], a, self.zone)
-            return leaf_of(b, truth, f"{b.label} {MIRRORED[op]} {show(a)}")
-        return Constant(comparisons.compared_constants(a, op, b, self.zone))
+    def _compare(self, a: Literal | Ref, op: str, b: Literal | Ref, padded: bool) -> Node:
+        """Convert a comparison with a constant."""
+        if isinstance(b, Ref):
+            a, op, b = b, MIRRORED[op], a
+        assert isinstance(b, Literal)
+        if isinstance(a, Literal):
+            return Constant(comparisons.compared_constants(a, op, b, self.zone))
+        type_ = self.operands.comparable(a.column).type
+        type_ = type_ if padded else replace(type_, char_length=0)
+        text = f"{a.column.label} {op} {show(b)}"
+        return leaf_of(a.column, comparison(type_, op, b, self.zone), text)
 
     def between(self, e: Tree) -> Node:
         """Convert BETWEEN into two comparisons, each with its own coercion.
@@ -287,11 +284,6 @@ class ConditionReader:
 
 def _negated(e: Tree, node: Node) -> Node:
     return negate(node) if e.negated else node
-
-
-def _operand(side: Expression) -> Operand:
-    assert not isinstance(side, Call)
-    return side.column if isinstance(side, Ref) else side
 
 
 class ConstantLists:

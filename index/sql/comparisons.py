@@ -28,7 +28,7 @@ from tailbit.index.values.coercion import (
 )
 from tailbit.index.values.literals import WHOLE, Constants, Literal, NotRead, SparkRaises, mismatch, range_of
 from tailbit.tables.date_text import DAY_US
-from tailbit.tables.model import Column, DataType
+from tailbit.tables.model import DataType
 from tailbit.tables.zones.times import fixed_offset
 
 if TYPE_CHECKING:
@@ -43,28 +43,6 @@ NEVER: Truth = (NOTHING, NOTHING)
 
 class Incomparable(NotRead):
     """A comparison that Spark refuses, or that is unsupported here."""
-
-
-def comparable_type(left: Column, right: Column) -> DataType:
-    """Return the type in which Spark compares two columns, if rows can be compared in it exactly.
-
-    Raises:
-        Incomparable: Spark does not compare the columns, or only through a cast that is unsupported here.
-    """
-    common = compared_type(left.type, right.type)
-    if common is None:
-        reason = f"columns of types {left.type.sql} and {right.type.sql} do not compare"
-        raise Incomparable(mismatch(reason, "BINARY_OP_DIFF_TYPES"))
-    for side in (left, right):
-        key_type, wanted = key_type_of(side.type), key_type_of(common)
-        plain = (key_type, wanted) == ("integer", "double")
-        scale, wide = 0 if key_type == "integer" else scale_of(key_type), scale_of(wanted)
-        digits = side.type.precision - side.type.scale if scale else 19
-        rescaled = scale is not None and wide is not None and scale <= wide and digits + wide <= 38
-        textual = is_textual(key_type) and is_textual(wanted)
-        if key_type != wanted and not plain and not rescaled and not textual:
-            raise Incomparable(f"Spark would cast column {side.label} from {side.type.sql} to {common.sql}")
-    return common
 
 
 def comparison(type_: DataType, op: str, literal: Literal, zone: str) -> Truth:

@@ -17,6 +17,7 @@ from tailbit.index.sql.syntax.tree import Tree, left, right
 from tailbit.index.values.coercion import MIRRORED
 from tailbit.index.values.literals import (
     BOOLEAN,
+    INTEGER,
     LONG,
     STRING,
     VOID,
@@ -211,6 +212,14 @@ class ExpressionReader:
                 e,
                 "Write rtrim(column).",
             )
+
+    def padded(self, side: Expression, other: Expression) -> Expression:
+        """Pad or cut a CHAR column to the length of the longer CHAR column compared with it."""
+        length, longer = (s.column.type.char_length if isinstance(s, Ref) else 0 for s in (side, other))
+        if not 0 < length < longer:
+            return side
+        filling = [Literal(INTEGER, longer, True), Literal(STRING, b" ", True)]
+        return calls.function(self.builder, "rpad", [side, *filling])
 
     def like(self, e: Tree) -> Expression:
         """Convert LIKE, ILIKE or RLIKE, with ESCAPE, ANY, ALL and NOT."""

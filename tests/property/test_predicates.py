@@ -23,7 +23,6 @@ from tailbit.index.ordered import Value
 from tailbit.index.predicate.pruning import FileTruths
 from tailbit.index.predicate.tree import (
     And,
-    Compare,
     Constant,
     Interval,
     KeyRanges,
@@ -202,7 +201,6 @@ def by_keys(node: Node, keys: dict[str, list[bytes | None]]) -> tuple[Any, Any]:
         return fold.reduce([p[0] for p in parts]), fold.reduce([p[1] for p in parts])
     if isinstance(node, Constant):
         return (np.full(len(TABLE), node.value is True),) * 2
-    assert not isinstance(node, Compare)
     assert isinstance(node, Leaf)
     key_type = key_type_of(node.column.type)
     sure, maybe = selected(node.true, key_ranges(node.true, key_type, key_type), keys[node.column.id])

@@ -66,7 +66,7 @@ INDEXED = [
     ("w = 99", Reason.PRUNED_BY_STATISTICS, "w = 99 (statistics)"),
     ("w <> 2", Reason.COLUMN_NOT_INDEXED, "w <> 2"),
     (f"v = '{LONG}'", Reason.LONG_VALUES, None),
-    ("w = k", Reason.COLUMNS_COMPARED, "w = k"),
+    ("w = k", Reason.COMPUTED, "w = k"),
     ("w + k > 2", Reason.COMPUTED, None),
 ]
 
