@@ -67,12 +67,7 @@ class Builder:
         self.now = now
 
     def cast(self, value: Expression, to: DataType, tried: bool = False) -> Expression:
-        """Build a CAST, or a TRY_CAST if `tried`; the result of a constant no longer counts as written.
-
-        Raises:
-            NotRead: an unsupported cast.
-            ValueError: a malformed constant.
-        """
+        """Build a CAST, or a TRY_CAST if `tried`; the result of a constant no longer counts as written."""
         if value.type == to:
             return referred(value)
         if isinstance(value, Literal) and not casting.is_since_1970(value.type, to):
@@ -95,11 +90,7 @@ class Builder:
             raise
 
     def implicit(self, value: Expression, to: DataType, taker: str) -> Expression:
-        """Cast an argument to the type that function `taker` takes, if Spark casts implicitly.
-
-        Raises:
-            NotRead: Spark does not cast the argument, or the cast is not exact here.
-        """
+        """Cast an argument to the type that function `taker` takes, if Spark casts implicitly."""
         from_, name = value.type, to.name
         numeric = from_.name in NUMERIC and name in NUMERIC
         times = from_.name in TIMES and name in TIMES
@@ -191,11 +182,7 @@ class Builder:
         return call(op, args, type_)
 
     def operands(self, op: str, left: Expression, right: Expression) -> tuple[Sequence[Expression], DataType]:
-        """Cast the operands of a numeric operator, and return them with the result type.
-
-        Raises:
-            NotRead: Spark refuses the operands, or they are unsupported here.
-        """
+        """Cast the operands of a numeric operator, and return them with the result type."""
         left, right = self._number(left, right, op), self._number(right, left, op)
         kinds = (left.type.name, right.type.name)
         if op in BITWISE and not set(kinds) <= set(WHOLE):

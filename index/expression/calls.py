@@ -325,11 +325,7 @@ def _constant(arg: Expression, name: str) -> str:
 
 
 def function(b: Builder, name: str, args: Sequence[Expression]) -> Expression:
-    """Build the call of a function by its Spark name.
-
-    Raises:
-        NotRead: the function is unknown or unsupported; the error says what to write, or names similar ones.
-    """
+    """Build the call of a function by its Spark name."""
     check_known(name)
     if name in FUNCTIONS:
         return _plain(b, name, FUNCTIONS[name], args)
@@ -342,11 +338,7 @@ def function(b: Builder, name: str, args: Sequence[Expression]) -> Expression:
 
 
 def check_known(name: str) -> None:
-    """Raise unless a function is supported.
-
-    Raises:
-        NotRead: the function is not supported; the error says what to write, or names similar ones.
-    """
+    """Raise unless a function is supported."""
     if name in FUNCTIONS or name in CAST_FUNCTIONS or name in SHAPED:
         return
     if name in _INSTEAD:

@@ -135,8 +135,7 @@ def referred(value: Expression) -> Expression:
 def asked_twice(value: Expression) -> Expression:
     """Return the first operand of BETWEEN or nullif, which Spark compares twice under an internal name.
 
-    Raises:
-        Unsupported: a word such as 'epoch', which Spark reads as a time only in plain constants.
+    A word such as 'epoch' is refused: Spark reads it as a time only in plain constants.
     """
     if isinstance(value, Literal) and isinstance(value.value, bytes) and value.type.name == "string":
         word = datetimes.special_word(value.value.decode())

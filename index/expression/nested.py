@@ -55,11 +55,7 @@ def over_elements(b: Builder, name: str, array: Expression, element: Ref, body: 
 
 
 def element_of(name: str, value: Expression) -> DataType:
-    """Return the element type of an array.
-
-    Raises:
-        NotRead: the value is no array.
-    """
+    """Return the element type of an array."""
     if value.type.name != "array":
         error = "NULL_TYPE" if value.type.name == "void" else "UNEXPECTED_INPUT_TYPE"
         raise wrong_type(name, "an array", value, "Name a column of arrays, or write array(1, 2).", error)

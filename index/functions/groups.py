@@ -40,11 +40,7 @@ _DOLLAR = r"(?:(?=\r\n\Z)|(?<!\r)(?=\n\Z)|(?=[\r\x85\u2028\u2029]\Z)|\Z)"
 
 @lru_cache(maxsize=256)
 def groups_of(pattern: str) -> re.Pattern[str]:
-    """Translate a Java pattern to one of Python.
-
-    Raises:
-        NotRead: the pattern may match differently in Python.
-    """
+    """Translate a Java pattern to one of Python."""
     return re.compile(python_regex(_Groups(pattern).read(), _DOLLAR))
 
 
@@ -189,11 +185,7 @@ _REFERENCE = re.compile(r"\\(.)|\$([0-9])(?![0-9])|([^\\$]+)", re.DOTALL)
 
 
 def replacement(text: str, groups: int) -> Sequence[str | int]:
-    """Split a replacement into texts and group numbers.
-
-    Raises:
-        NotRead: a `$` or backslash stands before something other than a group or a character.
-    """
+    """Split a replacement into texts and group numbers."""
     parts: list[str | int] = []
     at = 0
     while at < len(text):

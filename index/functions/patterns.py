@@ -89,11 +89,7 @@ _QUANTIFIER = re.compile(r"[*+?]|\{\d{1,3}(?:,\d{0,3})?\}", re.ASCII)
 
 
 def like_tokens(pattern: str, escape: str) -> list[tuple[str, bool]]:
-    """Split a pattern of LIKE into (character, whether it is a wildcard).
-
-    Raises:
-        NotRead: the escape stands before something other than a wildcard or itself, or at the end.
-    """
+    """Split a pattern of LIKE into (character, whether it is a wildcard)."""
     out: list[tuple[str, bool]] = []
     at = 0
     while at < len(pattern):
@@ -156,11 +152,7 @@ def _quoted(char: str) -> str:
 
 @lru_cache(maxsize=256)
 def java_regex(pattern: str) -> str:
-    """Translate a pattern of RLIKE to an RE2 pattern that is found in the same texts; see `END`.
-
-    Raises:
-        NotRead: the two engines may differ on the pattern.
-    """
+    """Translate a pattern of RLIKE to an RE2 pattern that is found in the same texts; see `END`."""
     return JavaRegex(pattern).read()
 
 

@@ -231,11 +231,7 @@ def _replace(text: bytes, old: bytes, new: bytes = b"") -> bytes:
 
 
 def check_pattern(name: str, pattern: str, escape: str) -> None:
-    """Check that a pattern is supported.
-
-    Raises:
-        NotRead: the pattern is not supported.
-    """
+    """Check that a pattern is supported."""
     try:
         regex = java_regex(pattern) if name == "rlike" else like_regex(pattern, escape)
         pc.match_substring_regex(arrow_array([""]), regex)

@@ -148,11 +148,7 @@ def canonical(values: pa.Array, type_: DataType) -> list[Any]:
 
 
 def from_canonical(values: Sequence[Any], type_: DataType) -> pa.Array:
-    """Convert canonical Python values to an Arrow array of a logical type.
-
-    Raises:
-        OverflowError: a number beyond the type.
-    """
+    """Convert canonical Python values to an Arrow array of a logical type."""
     target = arrow_type(type_, str(type_))
     if pa.types.is_date32(target):
         return pc.cast(arrow_array(values, pa.int32()), target)
@@ -313,11 +309,7 @@ def bytes_of(texts: pa.Array) -> tuple[Longs, Bytes]:
 
 
 def texts_of(places: npt.NDArray[np.integer], data: Bytes, null: Mask, type_: Any = None) -> pa.Array:
-    """Return texts from offsets and bytes, NULL where `null`; `type_` is string by default.
-
-    Raises:
-        OverflowError: the bytes are more than an array holds.
-    """
+    """Return texts from offsets and bytes, NULL where `null`; `type_` is string by default."""
     if len(data) > MOST_BYTES:
         raise OverflowError(f"{len(data)} bytes of texts in one array")
     valid = pa.py_buffer(np.packbits(~null, bitorder="little")) if null.any() else None

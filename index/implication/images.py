@@ -44,11 +44,7 @@ Image = tuple[ValueSet, ValueSet]
 
 
 def image(term: IndexedTerm, arguments: ValueSet) -> Image:
-    """Return the values of a term for a set of its only column's values.
-
-    Raises:
-        NotRising: the term is not known to rise with one column.
-    """
+    """Return the values of a term for a set of its only column's values."""
     columns = columns_in(term.expression)
     if len(columns) != 1:
         raise NotRising

@@ -45,11 +45,7 @@ class NotRising(Exception):
 
 
 def domain_of(type_: DataType) -> tuple[Number, Number]:
-    """Return the least and greatest value of a type; NaN, which is greater, is left out.
-
-    Raises:
-        NotRising: the type is unsupported here.
-    """
+    """Return the least and greatest value of a type; NaN, which is greater, is left out."""
     bounds = range_of(type_)
     if bounds is None and type_.name != "double":
         raise NotRising
@@ -60,9 +56,6 @@ def least(e: Expression, y: Number) -> Number:
     """Return the least value of the only column for which a function is `y` or more.
 
     The value may be beyond the range of the column's type.
-
-    Raises:
-        NotRising: the function is not known to be monotonic.
     """
     while isinstance(e, Call):
         step = _STEPS_DOWN.get(e.name)
@@ -75,11 +68,7 @@ def least(e: Expression, y: Number) -> Number:
 
 
 def argument(call: Call) -> Expression:
-    """Return the argument with which a call rises.
-
-    Raises:
-        NotRising: the call is not known to be monotonic.
-    """
+    """Return the argument with which a call rises."""
     step = _STEPS_DOWN.get(call.name)
     if step is None:
         raise NotRising
@@ -87,11 +76,7 @@ def argument(call: Call) -> Expression:
 
 
 def ends(e: Expression, y: Number) -> tuple[End, End]:
-    """Return the least arguments for which a function is `y` or more, and for which it is more than `y`.
-
-    Raises:
-        NotRising: the function is not known to be monotonic, or no value is above `y`.
-    """
+    """Return the least arguments for which a function is `y` or more, and for which it is more than `y`."""
     if isinstance(y, float) and not math.isfinite(y):
         raise NotRising
     above = y + 1 if isinstance(y, int) else math.nextafter(y, math.inf)
@@ -241,11 +226,7 @@ class Course(NamedTuple):
 
 
 def course(expression: Expression) -> Course:
-    """Return whether a function rises or falls with its only column, and the zone whose clock changes matter.
-
-    Raises:
-        NotRising: the function is not known to rise or fall.
-    """
+    """Return whether a function rises with its only column, and the zone whose clock changes matter."""
     rising, zone, at = True, "", expression
     while isinstance(at, Call):
         if _is_cut_in_zone(at):
@@ -326,11 +307,7 @@ _EXACT: Mapping[str, Callable[[Call], tuple[bool, Expression]]] = {
 
 
 def prefix_length(e: Expression) -> int:
-    """Return the number of leading characters that an expression takes from its only column.
-
-    Raises:
-        NotRising: the expression is no prefix of a column, or an empty prefix.
-    """
+    """Return the number of leading characters that an expression takes from its only column."""
     if not isinstance(e, Call) or not isinstance(e.args[0], Ref):
         raise NotRising
     numbers = [arg.value for arg in e.args[1:] if isinstance(arg, Literal)]
@@ -347,9 +324,6 @@ def prefix_ends(characters: int, text: bytes) -> tuple[End, End]:
     """Return the least value with a prefix of at least `text`, and the least with a prefix above `text`.
 
     `characters`: the length of a prefix. An end is a value, and whether the value itself is excluded.
-
-    Raises:
-        NotRising: `text` is not UTF-8.
     """
     try:
         written = text.decode()

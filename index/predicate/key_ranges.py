@@ -74,9 +74,6 @@ def key_ranges(values: ValueSet, current: str, stored: str) -> KeyRanges:
         values: canonical values of key type `current`.
         current: the column's key type today.
         stored: the key type of the segment, the same or one that widens to `current`.
-
-    Raises:
-        ColumnTypeError: `stored` does not widen to `current`.
     """
     known: KeyRanges | None = values.prepared.keys.get((current, stored))
     if known is None:

@@ -50,11 +50,7 @@ def judged(node: Node, table: pa.Table, partition: Mapping[str, str | None]) -> 
 def raise_error(
     node: Node, row: pa.Table, partition: Mapping[str, str | None], file: str, position: int
 ) -> NoReturn:
-    """Raise the error that a condition raises for the only row of a table.
-
-    Raises:
-        EvaluationError: always.
-    """
+    """Raise the error that a condition raises for the only row of a table."""
     rows = _Rows(row, partition, frozenset())
     for part in nodes_of(node):
         if isinstance(part, Computed) and (error := error_of(part, rows.arrays(part))) is not None:
@@ -262,20 +258,12 @@ class _Rows:
 
 
 def partition_value_matches(leaf: Leaf, text: str | None) -> bool:
-    """Return whether a condition on a partition column is TRUE for a file whose partition text is `text`.
-
-    Raises:
-        MalformedLogError: the text is no value of the column's type.
-    """
+    """Return whether a condition on a partition column is TRUE for a file whose partition text is `text`."""
     return bool(partition_values_match(leaf, [text])[0][0])
 
 
 def partition_values_match(node: Leaf | Computed, texts: Sequence[str | None]) -> tuple[Mask, Mask]:
-    """Return, per partition text, whether a condition is TRUE, and whether it raises; all in one evaluation.
-
-    Raises:
-        MalformedLogError: a text is no value of the column's type.
-    """
+    """Return, per partition text, whether a condition is TRUE, and whether it raises."""
     if not texts:
         return np.zeros(0, dtype=np.bool_), np.zeros(0, dtype=np.bool_)
     assert node.column is not None
@@ -283,11 +271,7 @@ def partition_values_match(node: Leaf | Computed, texts: Sequence[str | None]) -
 
 
 def partition_values(column: Column, texts: Sequence[str | None]) -> pa.Array:
-    """Parse texts of a partition column, at least one, into values.
-
-    Raises:
-        MalformedLogError: a text is no value of the column's type.
-    """
+    """Parse texts of a partition column, at least one, into values."""
     return pa.concat_arrays([partition_array(column, text, 1) for text in texts])
 
 

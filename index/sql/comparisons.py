@@ -46,12 +46,7 @@ class Incomparable(NotRead):
 
 
 def comparison(type_: DataType, op: str, literal: Literal, zone: str) -> Truth:
-    """Return the values where `column op literal` is TRUE and those where it is FALSE.
-
-    Raises:
-        Incomparable: the types do not compare, or only by casting the column in a way that changes its order.
-        ValueError: the literal is malformed for the column's type.
-    """
+    """Return the values where `column op literal` is TRUE and those where it is FALSE."""
     if is_rounded(type_, op, literal):
         whole = rounded(op, literal)
         if isinstance(whole, Literal):
@@ -83,10 +78,6 @@ def membership(type_: DataType, listed: Sequence[Constants], zone: str) -> Truth
     """Return the values where `column IN (listed)` is TRUE and FALSE; `listed`: the constants by type.
 
     With NULL in the list, IN is never FALSE.
-
-    Raises:
-        Incomparable: the types do not compare, or only by casting the column in a way that changes its order.
-        ValueError: a literal is malformed for the column's type.
     """
     common = membership_type([type_, *(constants.type for constants in listed)])
     if common is None:
@@ -112,11 +103,7 @@ def _any_of(domain: _Domain, values: Iterable[Value]) -> ValueSet:
 
 
 def _cast(constants: Constants, common: DataType, type_: DataType, zone: str) -> Sequence[Value | None]:
-    """Return constants in the type in which a column is compared with them; an error names the column's type.
-
-    Raises:
-        ValueError: a constant is malformed for the column's type.
-    """
+    """Return constants in the type in which a column is compared with them."""
     try:
         return cast_all(constants, common, zone)
     except ValueError:
@@ -125,11 +112,7 @@ def _cast(constants: Constants, common: DataType, type_: DataType, zone: str) ->
 
 
 def _constant(literal: Literal, common: DataType, type_: DataType, zone: str) -> Value | None:
-    """Return a constant in the type in which it is compared with a column; an error names the column's type.
-
-    Raises:
-        ValueError: the literal is malformed for the column's type.
-    """
+    """Return a constant in the type it is compared in; an error names the column's type."""
     try:
         return cast(literal, common, zone).value
     except SparkRaises as wrong:
@@ -143,10 +126,6 @@ def _in_padded(length: int, present: Sequence[Value], whole: bool) -> ValueSet:
     """Return the CHAR(`length`) values for which IN a list of strings is TRUE, padded as Spark pads them.
 
     `present`: the strings that are not NULL; `whole`: whether these are all.
-
-    Raises:
-        Incomparable: the list has a NULL that is cast to STRING.
-        ValueError: a string has too many blanks beyond `length` characters.
     """
     if not whole:
         hint = "Write NULL without a cast, or x = a OR x = b."
@@ -225,12 +204,7 @@ def _intervals(domain: _Domain, op: str, target: Value) -> list[Interval]:
 
 
 def compared_constants(left: Literal, op: str, right: Literal, zone: str) -> bool | None:
-    """Evaluate `left op right`; `op` is one of = <> < <= > >= <=>.
-
-    Raises:
-        Incomparable: the types do not compare.
-        ValueError: a malformed constant.
-    """
+    """Evaluate `left op right`; `op` is one of = <> < <= > >= <=>."""
     if is_rounded(left.type, op, right):
         return _by_sets(left, op, right, zone)
     if is_rounded(right.type, MIRRORED[op], left):
@@ -266,10 +240,6 @@ def constant_in(subject: Literal, listed: Sequence[Constants], zone: str) -> boo
 
     Every constant is cast, also after an equal constant or with a NULL in the list, where Spark stops early:
     a malformed constant is refused there, too.
-
-    Raises:
-        Incomparable: the constants have no common type.
-        ValueError: a malformed constant.
     """
     common = membership_type([subject.type, *(constants.type for constants in listed)])
     if common is None:
@@ -291,9 +261,6 @@ def where_compared(length: int, op: str, text: str, width: int = 0) -> ValueSet:
     """Return the values of a CHAR(`length`) column for which `column op text` is TRUE.
 
     `width`: pad the constant to this length, that of the longest constant of an IN list.
-
-    Raises:
-        ValueError: the constant has too many blanks beyond `length` characters.
     """
     target = text.ljust(max(length, len(text), width))
     shorter = _shorter(target, length)
@@ -315,9 +282,6 @@ def where_in(length: int, texts: Sequence[str]) -> ValueSet:
     """Return the values of a CHAR(`length`) column for which `column IN (texts)` is TRUE.
 
     All texts are padded to the length of the longest.
-
-    Raises:
-        ValueError: a text has too many blanks beyond `length` characters.
     """
     width = max(map(len, texts), default=0)
     return ValueSet.union_of([where_compared(length, "=", text, width) for text in texts])

@@ -73,12 +73,7 @@ class ExpressionReader:
         }
 
     def read(self, e: Tree) -> Expression:
-        """Convert a parsed node to an expression, with constants folded.
-
-        Raises:
-            PredicateError: the construct is unsupported; the error names it and its place.
-            UnknownColumnError: no such column.
-        """
+        """Convert a parsed node to an expression, with constants folded."""
         reader = self.kinds.get(e.kind)
         if reader is None:
             return self._operand(e)
@@ -94,12 +89,7 @@ class ExpressionReader:
         return operand if isinstance(operand, Literal) else Ref(operand)
 
     def checked(self, expression: Expression, e: Tree) -> Expression:
-        """Return the expression if its values can be computed with.
-
-        Raises:
-            ColumnTypeError: the values of the column cannot be computed with.
-            PredicateError: the value is an array, a map, a struct or a variant.
-        """
+        """Return the expression if its values can be computed with."""
         if isinstance(expression, Ref):
             self.operands.comparable(expression.column)
         elif expression.type.name in NESTED:

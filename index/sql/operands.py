@@ -63,11 +63,7 @@ class OperandReader:
 
     @contextmanager
     def refusing(self, at: Tree, hint: str | None = None) -> Iterator[None]:
-        """Turn errors about an unsupported or invalid expression into a PredicateError with its place.
-
-        Raises:
-            PredicateError: with the reason, the place, and what to write instead, by default `hint`.
-        """
+        """Turn errors about an unsupported or invalid expression into a PredicateError with its place."""
         try:
             yield
         except NotRead as wrong:
@@ -76,12 +72,7 @@ class OperandReader:
             self.refuse(str(wrong), at, hint)
 
     def read(self, node: Tree) -> Operand:
-        """Return a column or a typed constant.
-
-        Raises:
-            PredicateError: the node is neither; names the construct.
-            UnknownColumnError: no such column.
-        """
+        """Return a column or a typed constant."""
         if node.kind == "parenthesis":
             return self.read(left(node))
         if node.kind == "column":
@@ -98,9 +89,6 @@ class OperandReader:
         """Return the column of a name, and the parts of the name that lead into its values.
 
         The table's own name may qualify a column name. A struct with the table's name takes precedence.
-
-        Raises:
-            UnknownColumnError: no such column; says where the name stands, and which column may be meant.
         """
         try:
             return self.schema.reach(node.names)
@@ -114,11 +102,7 @@ class OperandReader:
             raise UnknownColumnError(**{**fields, **details}) from None
 
     def comparable(self, column: Column) -> Column:
-        """Return the column if its values can be compared.
-
-        Raises:
-            ColumnTypeError: the values cannot be compared.
-        """
+        """Return the column if its values can be compared."""
         name, fields = column.type.name, {"column": column.label, "type": column.type.sql}
         if name in _ASKED_FOR:
             hint = "Such a value is not compared as a whole: ask for what it holds."
@@ -131,11 +115,7 @@ class OperandReader:
         return column
 
     def asked_for_parts(self, column: Column) -> Column:
-        """Return the column if it, or a part of its values, can be read.
-
-        Raises:
-            ColumnTypeError: the values, or those inside, cannot be decoded or compared.
-        """
+        """Return the column if it, or a part of its values, can be read."""
         if column.type.name == PRESENCE:
             return column
         if column.type.name in ("array", "map", "struct"):
@@ -161,11 +141,7 @@ class OperandReader:
         return Literal(number.type, number.value) if constant.plus else number
 
     def interval(self, node: Tree) -> datetimes.Span | None:
-        """Return the interval constant of an operand, in parentheses or not; None for other operands.
-
-        Raises:
-            PredicateError: the interval is written in an unsupported form.
-        """
+        """Return the interval constant of an operand, in parentheses or not; None for other operands."""
         constant = bare(node).constant
         if constant is None or constant.kind != "interval":
             return None

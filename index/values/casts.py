@@ -69,9 +69,6 @@ def cast(literal: Literal, to: DataType, zone: str) -> Literal:
     """Cast a constant to another type.
 
     Spark reads some words as dates and times in constants only. Source: Spark 4.2, SpecialDatetimeValues.
-
-    Raises:
-        ValueError: malformed, out of range, or an unsupported cast; the message says which.
     """
     word = (
         datetimes.special_word(_text(literal) or "")
@@ -86,11 +83,7 @@ def cast(literal: Literal, to: DataType, zone: str) -> Literal:
 
 
 def cast_all(constants: Constants, to: DataType, zone: str) -> Sequence[Value | None]:
-    """Cast constants of one type to another type, each as `cast` does.
-
-    Raises:
-        ValueError: one is malformed, out of range, or an unsupported cast.
-    """
+    """Cast constants of one type to another type, each as `cast` does."""
     from_, values = constants
     scale = 0 if from_.name in WHOLE else from_.scale if from_.name == "decimal" else None
     limits = range_of(to) if to.name in WHOLE or to.name == "decimal" else None
@@ -106,11 +99,7 @@ def cast_all(constants: Constants, to: DataType, zone: str) -> Sequence[Value | 
 
 
 def cast_value(literal: Literal, to: DataType, zone: str) -> Literal:
-    """Cast the value of a row to another type.
-
-    Raises:
-        ValueError: malformed, out of range, or an unsupported cast; the message says which.
-    """
+    """Cast the value of a row to another type."""
     if literal.value is None or literal.type == to:
         return Literal(to, literal.value)
     cast_to = _CASTS.get(to.name)

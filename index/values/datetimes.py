@@ -39,11 +39,7 @@ def trimmed(text: str) -> str:
 
 
 def parse_date(text: str) -> int:
-    """Parse a date into days since 1970.
-
-    Raises:
-        ValueError: not a date.
-    """
+    """Parse a date into days since 1970."""
     match = _DATE.fullmatch(trimmed(text))
     if match is None:
         raise ValueError(text)
@@ -52,11 +48,7 @@ def parse_date(text: str) -> int:
 
 
 def parse_timestamp(text: str, zone: str | None) -> int:
-    """Parse a timestamp into microseconds since 1970; `zone` is the default zone, None: zones are ignored.
-
-    Raises:
-        ValueError: not a timestamp.
-    """
+    """Parse a timestamp into microseconds since 1970; `zone` is the default zone, None: zones are ignored."""
     match = _TIMESTAMP.fullmatch(trimmed(text))
     if match is None:
         raise ValueError(text)
@@ -140,11 +132,7 @@ def length_of(unit: str, count: int) -> Span | None:
 
 
 def span(text: str) -> Span:
-    """Parse a length of time written as numbers of units, such as "1 DAY 6 HOURS".
-
-    Raises:
-        ValueError: the text is no such length, mixes months with other units, or is too long.
-    """
+    """Parse a length of time written as numbers of units, such as "1 DAY 6 HOURS"."""
     if not _WHOLE.fullmatch(text):
         raise ValueError(f"an INTERVAL of {text!r} is not read")
     parts = [(int(count), name.upper().removesuffix("S")) for count, name in _PART.findall(text)]

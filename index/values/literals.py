@@ -119,9 +119,6 @@ def number(text: str, negative: bool = False) -> Literal:
     """Parse a number of Spark's grammar, written without a sign, into a literal.
 
     `negative`: a minus sign stands before the text; the literal is then the negative number.
-
-    Raises:
-        ValueError: not a number of Spark's grammar, or out of the range of its type.
     """
     match = _NUMBER.fullmatch(text)
     if match is None:
@@ -147,9 +144,6 @@ def numbers(texts: Sequence[str], negative: bool = False) -> list[Constants]:
     """Parse numbers of Spark's grammar, written without signs, by their types.
 
     `negative`: a minus sign stands before each.
-
-    Raises:
-        ValueError: one is not a number of Spark's grammar, or out of the range of its type.
 
     >>> numbers(["1", "30"])[0].values, numbers(["0.50"], negative=True)[0].values
     ([1, 30], [-50])
@@ -237,11 +231,7 @@ def _odd(value: np.float32) -> int:
 
 
 def string(raw: str) -> str:
-    """Parse a string literal, quotes included; `''` inside stands for one quote.
-
-    Raises:
-        ValueError: the quotes do not match.
-    """
+    """Parse a string literal, quotes included; `''` inside stands for one quote."""
     is_raw = raw[0] in "rR"
     body = raw[1:] if is_raw else raw
     quote, inner = body[0], body[1:-1]
@@ -269,11 +259,7 @@ def _joined(text: str) -> str:
 
 
 def hexadecimal(raw: str) -> bytes:
-    """Parse X'..'; an odd number of digits gets a leading zero.
-
-    Raises:
-        ValueError: a character is not a hexadecimal digit.
-    """
+    """Parse X'..'; an odd number of digits gets a leading zero."""
     digits = raw[2:-1]
     if raw[:1] not in "xX" or not re.fullmatch(r"[0-9a-fA-F]*", digits):
         raise ValueError(f"{raw} is not a hexadecimal literal (INVALID_TYPED_LITERAL in Spark); write X'1F'")

@@ -262,11 +262,7 @@ _PLACED = "Write the expression itself: USING bitmap (date_trunc('hour', ts))."
 def applied(
     text: str, column: WrittenExpression, options: Properties
 ) -> tuple[WrittenExpression, Properties]:
-    """Return the call that the options of a statement name, and the options that are left.
-
-    Raises:
-        StatementError: there is no such function, or one of its options is missing or wrong.
-    """
+    """Return the call that the options of a statement name, and the options that are left."""
     named = next((options[key] for key in FUNCTION if key in options), None)
     if named is None:
         return column, options

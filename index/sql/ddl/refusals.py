@@ -109,11 +109,7 @@ def is_about_index(text: str) -> bool:
 
 
 def refuse_other(text: str, tokens: Sequence[Token]) -> None:
-    """Raise if a statement is about something else than indexes.
-
-    Raises:
-        StatementError: it is a question, a write or a statement about another object; says what to do.
-    """
+    """Raise if a statement is about something else than indexes."""
     first = tokens[0]
     if first.kind != "word":
         return

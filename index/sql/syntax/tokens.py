@@ -63,9 +63,6 @@ def tokens_of(text: str) -> list[Token]:
     """Return the tokens of a text, the last one of kind end; comments and blanks are left out.
 
     Cost: linear in the length of the text.
-
-    Raises:
-        PredicateError: a quote or comment is not closed, or a character begins no token of Spark's.
     """
     if variable := _VARIABLE.search(text):
         hint = "Spark puts a setting in its place. For the characters themselves write '$' '{x}'."
