@@ -16,6 +16,7 @@ from pyspark.errors import PySparkException
 import tailbit
 import tailbit.spark
 from support.tables import index_of
+from support.waiting import HANG_S
 from tailbit.base.faults import Fault
 from tailbit.errors import ColumnTypeError, StaleIndexError, UsageError
 from tailbit.spark.writing import deletion, upsert
@@ -98,7 +99,7 @@ def test_an_index_that_lags_more_than_allowed_is_waited_for_or_refused(spark: An
     assert DeltaTable(path).version() == before
     later = threading.Timer(0.5, index_of, (path,))
     later.start()
-    done = tailbit.spark.upsert(path, row, "id", spark=spark, wait=60)
+    done = tailbit.spark.upsert(path, row, "id", spark=spark, wait=HANG_S)
     later.join()
     assert (done.by, done.updated, done.inserted) == ("index", 1, 1)
     assert tailbit.spark.delete(path, [29], "id", spark=spark, max_staleness=3600).rows == 1

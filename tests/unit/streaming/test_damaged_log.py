@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -33,10 +34,10 @@ def newest(path: str) -> Path:
 
 
 def started(
-    path: str, told: list[str], sure_s: float, stop: threading.Event | None = None
+    path: str, tell: Callable[[str], None], sure_s: float, stop: threading.Event | None = None
 ) -> Prepared | None:
     """What `run` does before Spark is asked for anything."""
-    return prepare(path, None, None, None, "0 seconds", None, stop, told.append, sure_s)
+    return prepare(path, None, None, None, "0 seconds", None, stop, tell, sure_s)
 
 
 def test_a_run_waits_for_a_newest_commit_of_the_index_that_a_writer_is_in_the_middle_of(
@@ -44,10 +45,12 @@ def test_a_run_waits_for_a_newest_commit_of_the_index_that_a_writer_is_in_the_mi
 ) -> None:
     whole, told = newest.read_bytes(), list[str]()
     newest.write_bytes(b"")
-    finished = threading.Timer(0.2, newest.write_bytes, [whole])
-    finished.start()
-    prepared = started(path, told, SURE_S)
-    finished.join()
+
+    def tell(line: str) -> None:
+        told.append(line)
+        newest.write_bytes(whole)
+
+    prepared = started(path, tell, SURE_S)
     assert prepared is not None
     assert prepared.index.state.ledger is not None
     assert ["cannot be read" in line and "tried again in 0.5 s" in line for line in told] == [True]
@@ -57,7 +60,7 @@ def test_a_run_waits_for_a_newest_commit_of_the_index_that_a_writer_is_in_the_mi
 def test_a_run_makes_an_index_anew_whose_log_stays_damaged(path: str, newest: Path, size: int) -> None:
     newest.write_bytes(newest.read_bytes()[:size])
     told = list[str]()
-    assert started(path, told, 0.3) is not None
+    assert started(path, told.append, 0.3) is not None
     assert ["mended" in line for line in told] == [False, True]
     Drive(path, f"{path}/_tailbit").drain()
     opened = tailbit.open(path)
@@ -70,7 +73,7 @@ def test_a_run_leaves_a_log_alone_while_another_indexer_is_at_work(path: str, ne
     heartbeat.acquire()
     newest.write_bytes(b"")
     with pytest.raises(IndexerRunningError):
-        started(path, [], 0.0)
+        started(path, [].append, 0.0)
     heartbeat.release()
     assert newest.read_bytes() == b""
 
@@ -80,8 +83,12 @@ def test_a_run_that_is_stopped_while_it_waits_ends_without_a_word_and_changes_no
 ) -> None:
     newest.write_bytes(b"")
     stop, told = threading.Event(), list[str]()
-    threading.Timer(0.2, stop.set).start()
-    assert started(path, told, SURE_S, stop) is None
+
+    def tell(line: str) -> None:
+        told.append(line)
+        stop.set()
+
+    assert started(path, tell, SURE_S, stop) is None
     assert (len(told), newest.read_bytes()) == (1, b"")
 
 

@@ -19,6 +19,7 @@ from support.hudi import unpack
 from support.hudi_builder import BaseFile, HudiBuilder
 from support.hudi_states import CHANGES
 from support.hudi_timeline import Instant
+from support.waiting import HANG_S
 from tailbit.tables.model import Fingerprint
 from tailbit.tables.open import open_table
 
@@ -112,7 +113,9 @@ def test_a_past_that_changed_besides_proves_nothing(tmp_path: Path) -> None:
     assert not open_table(str(table.path)).took_back(known)
 
 
-def test_a_rollback_that_has_deleted_the_instant_and_not_completed_yet_is_awaited(tmp_path: Path) -> None:
+def test_a_rollback_that_has_deleted_the_instant_and_not_completed_yet_is_awaited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     table = Taken(tmp_path, 9)
     builder, (instant, files) = table.builder, table.updates[-1]
     known = open_table(str(table.path)).fingerprint(open_table(str(table.path)).head())
@@ -120,6 +123,7 @@ def test_a_rollback_that_has_deleted_the_instant_and_not_completed_yet_is_awaite
     requested = builder.timeline.request("rollback")
     metadata = builder.undo(instant.requested, "commit", files)
     assert not open_table(str(table.path)).took_back(known), "it has not completed after a while"
+    monkeypatch.setattr("tailbit.tables.hudi.table._PATIENCE_S", HANG_S)
     completes = threading.Timer(0.2, builder.timeline.complete, (requested, "rollback", metadata))
     completes.start()
     assert open_table(str(table.path)).took_back(known)
