@@ -1,6 +1,7 @@
 """A batch: one range of the source log becomes one commit of the index.
 
-The range is two offsets; the work follows from the recorded state.
+The range is two offsets; the work follows from the recorded state. A table that a stream keeps indexed is its
+planner, its batches, and the threads beside them.
 """
 
 from __future__ import annotations
@@ -12,30 +13,30 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import PurePath
 
+from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import CorruptIndexError
 from tailbit.base.faults import Fault, fault_point
 from tailbit.checkpoints.builds import Build, build_text, lag_of_build
 from tailbit.checkpoints.claim import Claim
 from tailbit.checkpoints.lag import Backlog, Lag
-from tailbit.checkpoints.ledger import Origin
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.checkpoints.offset import Offset
+from tailbit.checkpoints.recovery import Origin
 from tailbit.index.maintenance.build_extent import Extent, extent_of_records
 from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.plan import TaskLimits, weight
 from tailbit.index.write.run import run_task
 from tailbit.index.write.work import BuildTask, TaskResult
-from tailbit.streaming.executors import Executor, Sum
-from tailbit.streaming.filling.fill_thread import FillThread
-from tailbit.streaming.filling.filler import Filler
-from tailbit.streaming.filling.spaces_at_work import SpacesAtWork
+from tailbit.streaming.executors import Executor, Sum, beside
+from tailbit.streaming.filler import Filler, FillThread, SpacesAtWork
 from tailbit.streaming.indexer import BatchOutcome, Indexer
 from tailbit.streaming.merging import Merger
 from tailbit.streaming.metrics import Progress, describe, names_of
+from tailbit.streaming.planner import Planner
 from tailbit.streaming.settings import StreamSettings
 from tailbit.streaming.upkeep.memory import FREED
 from tailbit.streaming.upkeep.mending import Mender, Tell, tell_nobody
-from tailbit.streaming.workers import beside
+from tailbit.streaming.upkeep.sweeping import Upkeep
 from tailbit.tables.model import Version
 from tailbit.tables.storage import NO_OPTIONS, one_look
 from tailbit.tables.table import Table
@@ -293,3 +294,42 @@ def _added(build: Build, result: TaskResult) -> TaskResult:
     """Return the result of a task, and add its files to the record of a build."""
     build.add(extent_of_records(result.records))
     return result
+
+
+@dataclass(frozen=True)
+class TableAtWork:
+    """A table with its index, which this process has claimed. Used by one thread at a time, besides its own.
+
+    Whoever holds the claim renews it. `filling`, `upkeep`: the threads beside the batches, not started.
+    """
+
+    planner: Planner
+    batch: Batch
+    filling: FillThread
+    upkeep: Upkeep
+
+    def look(self, start: Offset | None) -> Offset:
+        """Return the end of the next batch after `start`; the first offset of the table if that is None.
+
+        Raises:
+            TailbitError: table or index cannot be read.
+        """
+        with self.batch.turn:
+            return self.planner.initial() if start is None else self.planner.next(start)
+
+    def work(self, start: Offset, end: Offset, batch_id: int) -> int:
+        """Index a range of the log; return the number of bytes read.
+
+        Raises:
+            TailbitError: the range could not be indexed.
+        """
+        return self.batch.index_range(start, end, batch_id)
+
+    def stop(self, merge_s: float) -> bool:
+        """Stop the threads beside the batches; safe to call twice.
+
+        A merge at work is waited for, `merge_s` seconds at most; return whether it mended damage.
+        """
+        self.filling.stop()
+        self.upkeep.stop()
+        return self.batch.merger.finish(merge_s)

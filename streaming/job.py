@@ -16,28 +16,98 @@ from tailbit.base.errors import IndexerRunningError, RequirementError, TailbitEr
 from tailbit.checkpoints.builds import Builds
 from tailbit.checkpoints.claim import Claim
 from tailbit.checkpoints.liveness import Liveness
-from tailbit.streaming.java.requirements import check_requirements
-from tailbit.streaming.java.session import Session, build_session, is_submitted, on_one_machine
+from tailbit.streaming.java.session import (
+    Session,
+    build_session,
+    check_requirements,
+    is_submitted,
+    on_one_machine,
+)
 from tailbit.streaming.life.cluster import addresses, await_master, check_master
-from tailbit.streaming.life.processes import end_stopped
 from tailbit.streaming.life.watchdog import Supervision, Watchdog
-from tailbit.streaming.query.attend import Run, run_to_its_end
-from tailbit.streaming.query.caught_up import caught_up
 from tailbit.streaming.query.command import started_spark, supervised
-from tailbit.streaming.query.in_process import index_in_process
 from tailbit.streaming.query.launch import Job, Path, launch, prepare
-from tailbit.streaming.query.running import Running
+from tailbit.streaming.query.run import Run, caught_up, index_in_process, run_to_its_end
 from tailbit.streaming.query.sampler import Sampler
-from tailbit.streaming.query.up_to_date import UpToDate
+from tailbit.streaming.query.stream import UpToDate
 from tailbit.streaming.settings import DEFAULT_MASTER, DEFAULT_TRIGGER
 from tailbit.streaming.upkeep.mending import Tell, tell_nobody
-from tailbit.streaming.upkeep.unreadable import retry_now
+from tailbit.streaming.upkeep.sweeping import retry_now
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
     from tailbit.streaming.batch import OnProgress
+    from tailbit.streaming.query.launch import Job
+
+
+class Running:
+    """The jobs by the run id of their query, and why those that ended did; safe to share between threads.
+
+    Invariant: at every moment either the job of a query is registered or its failure is known. The run id is
+    the key, since a query that is restarted from a Spark checkpoint keeps its query id.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._closing = threading.RLock()
+        self._closed: set[str] = set()
+        self._jobs: dict[str, Job] = {}
+        self._failures: dict[str, TailbitError] = {}
+
+    def add(self, run: str, job: Job) -> None:
+        """Register a started job."""
+        with self._lock:
+            self._jobs[run] = job
+
+    def jobs(self) -> list[tuple[str, Job]]:
+        """Return the jobs that are not closed yet, with their run ids."""
+        with self._lock:
+            return list(self._jobs.items())
+
+    def end(self, run: str) -> None:
+        """Close a job that has ended, or wait until another caller has closed it.
+
+        The reason of its end is kept.
+        """
+        with self._lock:
+            job = self._jobs.get(run)
+        if job is not None:
+            self._close(run, job, job.failure())
+
+    def give_up(self, run: str) -> None:
+        """Close a job whose Spark is gone: the reason for the end of its query can no longer be known."""
+        with self._lock:
+            job = self._jobs.get(run)
+        if job is not None:
+            self._close(run, job, None)
+
+    def _close(self, run: str, job: Job, failure: TailbitError | None) -> None:
+        with self._lock:
+            if failure is not None:
+                self._failures.setdefault(run, failure)
+        with self._closing:
+            with self._lock:
+                is_closed = run in self._closed
+                self._closed.add(run)
+            if is_closed:
+                return
+            try:
+                job.close()
+            finally:
+                with self._lock:
+                    self._jobs.pop(run, None)
+
+    def failure_of(self, run: str) -> TailbitError | None:
+        """Return the named error that ended a query; None while the query runs or if it ended well."""
+        with self._lock:
+            job = None if run in self._closed else self._jobs.get(run)
+        failure = None if job is None else job.failure()
+        with self._lock:
+            # If another thread closed the job meanwhile, it recorded the failure before.
+            return self._failures.get(run, failure)
+
 
 _RUNNING = Running()
 """Queries started by this process by `start`."""
@@ -177,7 +247,6 @@ def _index(run: Run, watchdog: Watchdog, in_process: bool) -> None:
             run_to_its_end(run, spark)
     finally:
         run.heartbeat.release()
-        end_stopped()
 
 
 def _spark(run: Run) -> AbstractContextManager[SparkSession]:

@@ -17,7 +17,7 @@ from tailbit.index.kinds.merging import MergeGroup
 from tailbit.index.maintenance.merge import MergePlan, merge_due, run_merge
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming.executors import Executor
-from tailbit.streaming.filling.spaces_at_work import SpacesAtWork
+from tailbit.streaming.filler import SpacesAtWork
 from tailbit.streaming.upkeep.memory import FREED
 from tailbit.streaming.upkeep.mending import Mender
 from tailbit.tables.table import Table

@@ -1,8 +1,11 @@
-"""Settings of a stream: limits of a batch, the pace of polling, lengths of time as text."""
+"""Settings of a stream: limits of a batch, pace of polling, lengths of time as text, folders of this user."""
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Mapping
+from pathlib import Path
 
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import UsageError
@@ -54,3 +57,21 @@ def _unit(word: str) -> int | None:
     if word.startswith(("milli", "ms")):
         return 1
     return _UNITS.get(word) or _UNITS.get(word[:1] if word.startswith(("min", "hour")) else "")
+
+
+def user_cache(environment: Mapping[str, str]) -> Path:
+    """Return the cache folder of this user, which may not exist yet.
+
+    Source: XDG Base Directory Specification.
+    """
+    home = environment.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return Path(home, "tailbit")
+
+
+def own_state(environment: Mapping[str, str] = os.environ) -> Path:
+    """Return the folder of an indexer's progress: the first of `$STATE_DIRECTORY`, else `user_cache`.
+
+    Source: systemd.exec(5), StateDirectory=; several folders are joined by colons.
+    """
+    given = environment.get("STATE_DIRECTORY", "").partition(":")[0]
+    return Path(given) if given else user_cache(environment)

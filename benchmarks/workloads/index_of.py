@@ -7,8 +7,8 @@ import shutil
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from tailbit.checkpoints.ledger import Origin
 from tailbit.checkpoints.offset import log_start, snapshot_start
+from tailbit.checkpoints.recovery import Origin
 from tailbit.errors import IndexFormatError
 from tailbit.index.maintenance.create import indexed_columns, open_or_create
 from tailbit.index.maintenance.definitions import define

@@ -1,4 +1,4 @@
-"""The registration of tailbit's data sources in a Spark session; an error names a jar that prevents it."""
+"""Data sources are registered with Spark, and rows collected; errors name what stands in the way."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tailbit.base.errors import RequirementError
 
 if TYPE_CHECKING:
     from py4j.protocol import Py4JJavaError
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, Row, SparkSession
     from pyspark.sql.datasource import DataSource
 
 
@@ -57,3 +57,18 @@ def innermost_cause(failed: Py4JJavaError) -> str:
     while cause.getCause() is not None:
         cause = cause.getCause()
     return str(cause.toString()).splitlines()[0]
+
+
+def collected(frame: DataFrame) -> list[Row]:
+    """Return the rows of a frame, as `frame.collect()` does.
+
+    Raises:
+        ConnectionError: Java ended after it had computed the rows and before Python could fetch them.
+            pyspark 4.2 raises an UnboundLocalError there, since `_load_from_socket` closes a socket that
+            was never opened.
+    """
+    try:
+        rows: list[Row] = frame.collect()
+        return rows
+    except UnboundLocalError as failed:
+        raise ConnectionError("Java ended before the rows of a job were fetched") from failed

@@ -1,14 +1,11 @@
-"""The processes started by a run (Java, planner, workers): their CPU time, and how they are killed.
-
-The processes are read from `/proc`, on a system without it from `ps`. Stopped processes are killed too:
-SIGKILL is the one signal that they obey.
-"""
+"""The processes below a run: their CPU time, by which they are seen to be at work, and their end."""
 
 from __future__ import annotations
 
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -140,3 +137,36 @@ def _seconds(clock: str) -> float:
     for part in rest.split(":"):
         total = total * 60 + float(part)
     return total + 86400 * int(days or 0)
+
+
+WINDOW_S = 5.0
+"""Seconds over which the growth of CPU time counts at most: what was done or not done before says nothing."""
+
+EVERY_S = 1.0
+"""Seconds between two looks at the CPU time."""
+
+BUSY = 0.02
+"""Least part of a core that a Python process at work takes, over a few seconds."""
+
+
+class Rate:
+    """A check whether a sum of CPU seconds grows by more than `part` of a core, over a second or more."""
+
+    def __init__(self, part: float) -> None:
+        self._part = part
+        self._from, self._at = 0.0, time.monotonic()
+
+    def is_busy(self, cpu: float) -> bool:
+        """Return whether the sum, now `cpu`, grew that fast since the growth was last counted anew.
+
+        It is counted anew after each call that returns True, after `WINDOW_S`, and once the sum shrinks, as
+        it does when processes end.
+        """
+        now = time.monotonic()
+        if cpu < self._from:
+            self._from, self._at = cpu, now
+            return False
+        busy = cpu - self._from > self._part * max(now - self._at, EVERY_S)
+        if busy or now - self._at > WINDOW_S:
+            self._from, self._at = cpu, now
+        return busy

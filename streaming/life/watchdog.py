@@ -1,5 +1,6 @@
-"""The watchdog ends a run that gives no sign of life for its limit, or does not end when asked to.
+"""The end of a run: asked for by a signal, or forced by the watchdog.
 
+The watchdog ends a run that gives no sign of life for its limit, or does not end when asked to.
 The watchdog never asks Java or a store for anything, so it cannot hang with them. A run that hangs prints one
 line with what is known and ends with status 75, which tells a supervisor to restart it.
 """
@@ -7,11 +8,14 @@ line with what is known and ends with status 75, which tells a supervisor to res
 from __future__ import annotations
 
 import os
+import signal
+import socket
 import sys
 import threading
 import time
-from collections.abc import Callable
-from types import TracebackType
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from types import FrameType, TracebackType
 
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import HungError, NotDrainedError, TailbitError
@@ -19,6 +23,61 @@ from tailbit.checkpoints.liveness import Liveness, OnLife
 from tailbit.checkpoints.signs import length
 from tailbit.streaming.life.processes import Process, below_this, end, java_of
 from tailbit.streaming.upkeep.mending import Tell, tell_nobody
+
+_STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+@contextmanager
+def signals(reload: threading.Event | None = None) -> Iterator[threading.Event]:
+    """Yield an event that SIGTERM, SIGINT and SIGHUP set while the block runs.
+
+    `reload`: an event that SIGHUP sets instead. A signal that is ignored when the block begins, as SIGHUP is
+    under nohup, stays ignored unless it sets `reload`. In another thread than the main one, no signal sets an
+    event.
+    """
+    stop = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    events = dict.fromkeys(_STOPPING, stop) | ({} if reload is None else {signal.SIGHUP: reload})
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        events[signal.Signals(number)].set()
+
+    ignored = [n for n in events if events[n] is stop and signal.getsignal(n) is signal.SIG_IGN]
+    before = {number: signal.signal(number, ask) for number in events if number not in ignored}
+    try:
+        with _woken(events):
+            yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _woken(events: Mapping[signal.Signals, threading.Event]) -> Iterator[None]:
+    """Set the event of a signal even while the main thread is in a call that does not return.
+
+    Python runs a signal handler only in the main thread and between two instructions. But the byte that a
+    signal writes to the wake-up descriptor arrives at once.
+    """
+    ours, pythons = socket.socketpair()
+    pythons.setblocking(False)
+
+    def wake() -> None:
+        while received := ours.recv(64):
+            for number, event in events.items():
+                if number in received:
+                    event.set()
+
+    threading.Thread(target=wake, name="tailbit-signals", daemon=True).start()
+    before = signal.set_wakeup_fd(pythons.fileno(), warn_on_full_buffer=False)
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(before)
+        pythons.close()
+
 
 STALL_S = 60.0
 """Default limit: a run that gives no sign of life for this many seconds hangs."""

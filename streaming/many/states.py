@@ -22,9 +22,9 @@ from tailbit.base.errors import (
 )
 from tailbit.streaming.config.model import Config, TableEntry
 from tailbit.streaming.query.failures import in_short
-from tailbit.streaming.seen.table_state import TableState
+from tailbit.streaming.seen.view import TableState
+from tailbit.streaming.settings import own_state
 from tailbit.streaming.upkeep.patience import is_transient
-from tailbit.streaming.user_cache import own_state
 from tailbit.tables.storage import SMALL, Storage, StorageOptions, open_storage
 
 STATES = "tables.json"

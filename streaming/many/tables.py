@@ -23,26 +23,22 @@ from tailbit.checkpoints.liveness import IDLE
 from tailbit.checkpoints.offset import Offset
 from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.config.read import changed, real_place
+from tailbit.streaming.executors import beside, processes_at_work
 from tailbit.streaming.life.crew import Crew, Job, each
-from tailbit.streaming.life.rate import EVERY_S
+from tailbit.streaming.life.processes import EVERY_S
 from tailbit.streaming.many.followed import Followed, Shared
-from tailbit.streaming.many.member import Member, TableLife
+from tailbit.streaming.many.member import Member, TableLife, end_hung_beside, give_up_stuck, tell_behind
 from tailbit.streaming.many.states import Standing
-from tailbit.streaming.many.trouble import end_hung_beside, give_up_stuck, tell_behind
 from tailbit.streaming.metrics import Progress
 from tailbit.streaming.query.sampler import Sampled
-from tailbit.streaming.query.stream import Ranges, Row, row_of
-from tailbit.streaming.query.up_to_date import Standing as Shown
-from tailbit.streaming.seen.table_state import TableState
-from tailbit.streaming.workers import beside, processes_at_work
+from tailbit.streaming.query.stream import ANSWER_S, Ranges, Row, row_of
+from tailbit.streaming.query.stream import Standing as Shown
+from tailbit.streaming.seen.view import TableState
 from tailbit.tables.model import Version, after
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming import StreamingQuery
-
-ANSWER_S = 1.0
-"""Most seconds until the planner process is answered, so that it is seen to be alive."""
 
 TOGETHER_S = 0.2
 """Most seconds that a batch of the query waits for its tables' parts; a longer part goes on beside the query.

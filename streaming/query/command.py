@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,9 +12,7 @@ from tailbit.base.errors import NotDrainedError
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.streaming.java.session import Session, master_told
 from tailbit.streaming.life.processes import end_stopped
-from tailbit.streaming.life.signals import signals
-from tailbit.streaming.life.turns import take_short_turns
-from tailbit.streaming.life.watchdog import Supervision, Watchdog
+from tailbit.streaming.life.watchdog import Supervision, Watchdog, signals
 from tailbit.streaming.query.failures import spark_errors_named
 from tailbit.streaming.upkeep.memory import take_from_the_system
 from tailbit.streaming.upkeep.mending import Tell
@@ -76,3 +75,12 @@ def started_spark(
             life.sign("stopping Spark")
     finally:
         end_stopped()
+
+
+TURN_S = 0.0005
+"""Longest turn of a thread that computes while others wait, in seconds."""
+
+
+def take_short_turns() -> None:
+    """Let the threads of this process take turns of `TURN_S`, unless they are shorter already."""
+    sys.setswitchinterval(min(sys.getswitchinterval(), TURN_S))

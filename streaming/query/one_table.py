@@ -16,20 +16,16 @@ from typing import TYPE_CHECKING, Any
 from tailbit.base.errors import TailbitError
 from tailbit.checkpoints.liveness import IDLE, Liveness
 from tailbit.checkpoints.offset import Offset
+from tailbit.streaming.batch import TableAtWork
 from tailbit.streaming.metrics import describe
 from tailbit.streaming.planner import versions_between
 from tailbit.streaming.query.sampler import Sampled
-from tailbit.streaming.query.stream import Ranges, Row, row_of
-from tailbit.streaming.query.up_to_date import Standing
-from tailbit.streaming.table_at_work import TableAtWork
+from tailbit.streaming.query.stream import ANSWER_S, Ranges, Row, Standing, row_of
 from tailbit.tables.table import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming import StreamingQuery
-
-ANSWER_S = 1.0
-"""Most seconds until the planner process is answered, so that it is seen to be alive."""
 
 FRESH_S, FRESH_LOOK_S = 10.0, 0.01
 """For so long after a commit the next one is looked for so often: writers that commit often are followed."""

@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import TailbitError
-from tailbit.streaming.java.collecting import collected
-from tailbit.streaming.java.sources import register
+from tailbit.streaming.java.sources import collected, register
 from tailbit.streaming.query.failures import query_failed, spark_errors_named
 from tailbit.streaming.query.planner_socket import PlannerSocket
-from tailbit.streaming.query.stream import Stream, ranges_of
-from tailbit.streaming.query.up_to_date import UpToDate
+from tailbit.streaming.query.stream import Stream, UpToDate, ranges_of
 from tailbit.streaming.upkeep import spark_checkpoint
 from tailbit.streaming.upkeep.mending import Tell
 

@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from tailbit.index.maintenance import merge
 from tailbit.index.write import run
-from tailbit.streaming.java.collecting import collected
+from tailbit.streaming.java.sources import collected
 from tailbit.streaming.query import source
-from tailbit.streaming.query.up_to_date import WARM_UP
+from tailbit.streaming.query.stream import WARM_UP
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

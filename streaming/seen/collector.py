@@ -14,8 +14,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from tailbit.base.dataclass import dataclass
-from tailbit.streaming.seen.table_state import TableState
-from tailbit.streaming.seen.view import Account, View
+from tailbit.streaming.seen.view import Account, TableState, View
 
 _Value = Callable[[Account], Any]
 

@@ -16,8 +16,7 @@ from urllib.parse import parse_qs
 from tailbit.base.visible import visible
 from tailbit.base.wording import counted, size_text
 from tailbit.checkpoints.builds import build_text
-from tailbit.streaming.seen.table_state import TableState
-from tailbit.streaming.seen.view import Account, View
+from tailbit.streaming.seen.view import Account, TableState, View
 
 REFRESH_S = 5
 """Seconds between two requests of a page that is open."""

@@ -13,6 +13,7 @@ from contextlib import suppress
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.request import OpenerDirector, ProxyHandler, build_opener
 
 import orjson
 
@@ -209,3 +210,8 @@ class SeenApplication:
 
 def _why(address: str, refused: OSError) -> str:
     return f"{address}: {refused.strerror or refused}"
+
+
+def direct() -> OpenerDirector:
+    """Return an opener of URLs that takes no notice of the proxies that the environment names."""
+    return build_opener(ProxyHandler({}))

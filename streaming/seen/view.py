@@ -1,15 +1,37 @@
-"""What is seen of an application: whether it is at work or stands by, its signs of life, its tables."""
+"""What is seen of an application: whether it is at work or stands by, signs of life, states of its tables."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
+from enum import Enum
 from typing import Any
 
 from tailbit.base.dataclass import dataclass
 from tailbit.checkpoints.liveness import Liveness
-from tailbit.streaming.seen.table_state import TableState
+
+
+class TableState(str, Enum):
+    """What an application does for one table."""
+
+    WAITING = "waiting"
+    """The table is not there yet, another application keeps its index, or it has not been opened yet."""
+    BUILDING = "building"
+    """The first snapshot is being indexed."""
+    FOLLOWING = "following"
+    """Every commit that was seen is indexed, or is being indexed within the lag contract."""
+    BEHIND = "behind"
+    """A commit waits for longer than the lag contract allows."""
+    STUCK = "stuck"
+    """A request to the table's store, or work on the table, gives no sign of life; it may still go on."""
+    RETRYING = "retrying"
+    """The last attempt failed; it is tried again after a pause, without end."""
+    PAUSED = "paused"
+    """The configuration pauses the table."""
+    REFUSED = "refused"
+    """Only a person can help; the table is tried again when the configuration is read again."""
+
 
 Account = Mapping[str, Any]
 """What is known of a table: `Member.account`."""

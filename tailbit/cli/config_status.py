@@ -20,9 +20,8 @@ from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.config.read import read_config
 from tailbit.streaming.life.crew import each
 from tailbit.streaming.many.states import lease_place, located, states_of
-from tailbit.streaming.seen.asking import direct
-from tailbit.streaming.seen.server import addresses
-from tailbit.streaming.seen.table_state import TableState
+from tailbit.streaming.seen.server import addresses, direct
+from tailbit.streaming.seen.view import TableState
 from tailbit.tables.storage import Storage
 from tailbit.upkeep.status import is_within, status_of
 

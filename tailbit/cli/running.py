@@ -17,14 +17,14 @@ from tailbit.streaming.settings import DEFAULT_MASTER, DEFAULT_TRIGGER
 if TYPE_CHECKING:
     from tailbit.streaming import job
     from tailbit.streaming.batch import OnProgress
-    from tailbit.streaming.java import requirements
+    from tailbit.streaming.java import session
     from tailbit.streaming.life.service_manager import ServiceManager
     from tailbit.streaming.metrics import Progress
     from tailbit.streaming.upkeep import memory
 else:
     job = lazy("tailbit.streaming.job")
     memory = lazy("tailbit.streaming.upkeep.memory")
-    requirements = lazy("tailbit.streaming.java.requirements")
+    session = lazy("tailbit.streaming.java.session")
 
 
 @click.command()
@@ -99,7 +99,7 @@ def run(
     if table is None:
         raise click.UsageError("name a table, or a configuration: --config FILE")
     if not of_one["once"] or of_one["master"] is not None:
-        requirements.check_requirements()
+        session.check_requirements()
     return job.run(
         table,
         columns=columns_of_run(table, index, columns, queries, as_json=as_json),
@@ -133,8 +133,8 @@ def _run_config(file: str, stall_limit: str, *, quiet: bool, as_json: bool) -> i
 
     if not _is_given("stall_limit"):
         stall_limit = f"{read_config(file).config.application.stall_limit or 'off'}"
-    requirements.check_requirements()
-    from tailbit.streaming.many.run import run_config
+    session.check_requirements()
+    from tailbit.streaming.many.application import run_config
 
     return run_config(file, **_reporting(stall_limit, quiet=quiet, as_json=as_json))
 

@@ -16,15 +16,13 @@ import orjson
 
 from tailbit.base.errors import ConfigError, TailbitError
 from tailbit.base.wording import counted
-from tailbit.streaming.config.check import TOGETHER, look_at
-from tailbit.streaming.config.jars import check_jars
+from tailbit.streaming.config.check import TOGETHER, check_jars, look_at
 from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.config.read import ReadConfig, read_config
 from tailbit.streaming.life.crew import each
 from tailbit.streaming.many.states import checkpoint_of, lease_place, located, states_of
-from tailbit.streaming.seen.asking import direct
 from tailbit.streaming.seen.page import POLICY
-from tailbit.streaming.seen.server import OFF
+from tailbit.streaming.seen.server import OFF, direct
 from tailbit.tables.storage import StorageOptions
 from tailbit.upkeep.doctor import of_place, of_table
 from tailbit.upkeep.finding import Finding, State

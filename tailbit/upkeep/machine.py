@@ -14,9 +14,15 @@ from contextlib import suppress
 from pathlib import Path
 
 from tailbit.base.errors import RequirementError
-from tailbit.streaming.java.requirements import check_requirements, installed, release
-from tailbit.streaming.java.session import check_java, java_binary, java_version
-from tailbit.streaming.user_cache import own_state
+from tailbit.streaming.java.session import (
+    check_java,
+    check_requirements,
+    installed,
+    java_binary,
+    java_version,
+    release,
+)
+from tailbit.streaming.settings import own_state
 from tailbit.upkeep.finding import Finding, State, judged
 
 MEMORY = 2 << 30

@@ -11,7 +11,7 @@ from tailbit.base.errors import CorruptIndexError, IndexerRunningError
 from tailbit.base.faults import Fault, fault_point
 from tailbit.checkpoints.builds import Build, Builds
 from tailbit.checkpoints.claim import Claim
-from tailbit.checkpoints.ledger import Origin
+from tailbit.checkpoints.recovery import Origin
 from tailbit.index.kinds.kind import Problem
 from tailbit.index.kinds.schemas import KINDS, Kinds
 from tailbit.index.maintenance.build_extent import extent_of_records

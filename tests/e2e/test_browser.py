@@ -22,8 +22,7 @@ from tailbit.errors import StorageError, UnsupportedFeatureError
 from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.many.member import Member, TableLife
 from tailbit.streaming.seen.server import Pages
-from tailbit.streaming.seen.table_state import TableState
-from tailbit.streaming.seen.view import View
+from tailbit.streaming.seen.view import TableState, View
 
 pytestmark = pytest.mark.skipif(
     installed() is None, reason="no browser: neither Chromium nor Chrome is installed"

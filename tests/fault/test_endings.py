@@ -24,8 +24,8 @@ _NOT_MOUNTED = 77
 _IMPATIENT = """
 import sys
 from tailbit.cli.entry import main
-from tailbit.streaming.query import attend
-attend.WAIT_S = 8.0
+from tailbit.streaming.query import run as query_run
+query_run.WAIT_S = 8.0
 main()
 """
 

@@ -132,7 +132,7 @@ def test_a_query_whose_java_is_gone_ends_with_a_stream_error_and_can_be_started_
 JAVA_ENDS_BEFORE_THE_ROWS_ARE_FETCHED = """
 import os, signal, sys
 from pyspark.sql import SparkSession
-from tailbit.streaming.java.collecting import collected
+from tailbit.streaming.java.sources import collected
 
 spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
 java = spark._jvm.java.lang.ProcessHandle.current().pid()

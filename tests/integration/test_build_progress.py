@@ -15,13 +15,13 @@ from support.waiting import HANG_S, wait_until
 from tailbit.checkpoints.builds import Build, Builds
 from tailbit.checkpoints.claim import Claim
 from tailbit.index.maintenance.build_extent import Extent
+from tailbit.streaming.executors import SparkExecutor, on_workers
 from tailbit.streaming.query.launch import launch, prepare
 from tailbit.streaming.settings import DEFAULT_TRIGGER
-from tailbit.streaming.workers import on_workers, sum_of_tasks
 
 
 def test_a_sum_of_tasks_moves_before_the_last_of_them_has_ended(spark: Any, tmp_path: Path) -> None:
-    ended, total = tmp_path / "may end", sum_of_tasks(spark, Extent())
+    ended, total = tmp_path / "may end", SparkExecutor(spark).sum_of_tasks(Extent())
 
     def run(number: int) -> int:
         deadline = time.monotonic() + HANG_S

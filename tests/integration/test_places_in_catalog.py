@@ -9,7 +9,7 @@ import pytest
 
 from support.tables import three_commits
 from tailbit.errors import NotATableError
-from tailbit.streaming.many.catalog import place_in_catalog
+from tailbit.streaming.many.application import place_in_catalog
 
 
 def test_a_table_is_found_by_its_name_in_the_catalog(spark: Any, tmp_path: Path) -> None:

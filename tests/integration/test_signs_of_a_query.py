@@ -14,9 +14,9 @@ import pytest
 
 from support.waiting import HANG_S, wait_until
 from tailbit.checkpoints.liveness import Liveness
+from tailbit.streaming.executors import on_workers, processes_at_work
 from tailbit.streaming.life.processes import sees_cpu_time
 from tailbit.streaming.query.sampler import Sampled, Sampler
-from tailbit.streaming.workers import on_workers, processes_at_work
 
 pytestmark = [
     pytest.mark.spark,

@@ -26,8 +26,8 @@ from tailbit.index.store.table import MetadataTable
 from tailbit.streaming import start
 from tailbit.streaming.job import _RUNNING as running_queries
 from tailbit.streaming.job import failure_of
-from tailbit.streaming.query.attend import attend
 from tailbit.streaming.query.launch import launch, prepare
+from tailbit.streaming.query.run import attend
 from tailbit.streaming.settings import DEFAULT_TRIGGER
 from tailbit.tables.storage import LocalStorage
 from tailbit.upkeep.status import status_of

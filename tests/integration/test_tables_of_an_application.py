@@ -29,11 +29,11 @@ from tailbit.checkpoints.liveness import Liveness
 from tailbit.checkpoints.signs import NAME, Beat, read_heartbeat
 from tailbit.errors import ClusterError
 from tailbit.streaming.config.model import TableEntry
+from tailbit.streaming.executors import beside, on_workers, processes_at_work
 from tailbit.streaming.life.crew import Crew
 from tailbit.streaming.many.followed import Followed, Shared
 from tailbit.streaming.many.tables import Tables
 from tailbit.streaming.query.stream import ranges_of
-from tailbit.streaming.workers import beside, on_workers, processes_at_work
 from tailbit.tables.storage import open_storage
 
 pytestmark = pytest.mark.spark

@@ -6,17 +6,16 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from tailbit.checkpoints.ledger import Origin
 from tailbit.checkpoints.offset import Offset
+from tailbit.checkpoints.recovery import Origin
 from tailbit.errors import CorruptIndexError, IndexFormatError, IndexLogError, NoIndexError
 from tailbit.index.maintenance.create import indexed_columns
 from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.plan import TaskLimits
 from tailbit.index.write.run import run_task
 from tailbit.index.write.work import BuildTask, TaskResult
-from tailbit.streaming.building import RunTasks
-from tailbit.streaming.filling.filler import Filler
-from tailbit.streaming.indexer import BatchOutcome, Indexer
+from tailbit.streaming.filler import Filler
+from tailbit.streaming.indexer import BatchOutcome, Indexer, RunTasks
 from tailbit.streaming.opening import open_index
 from tailbit.streaming.planner import Planner
 from tailbit.streaming.settings import StreamSettings

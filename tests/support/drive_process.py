@@ -14,8 +14,8 @@ from pathlib import Path
 
 from support.drive import Drive
 from support.fuzzer.definitions import RandomDefinition, name_only
-from tailbit.checkpoints.ledger import Origin
 from tailbit.checkpoints.offset import Offset, snapshot_start
+from tailbit.checkpoints.recovery import Origin
 from tailbit.index.kinds.files.kind import FILES
 from tailbit.index.maintenance.definitions import find
 from tailbit.index.maintenance.merge import merge_due, run_merge

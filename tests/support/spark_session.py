@@ -11,7 +11,7 @@ from typing import Any
 from support.profiles import PROOF
 from support.shared_classes import use_archive
 from tailbit.streaming.java.gateway import QUICK_COMPILER
-from tailbit.streaming.java.workers import variables_of_workers
+from tailbit.streaming.java.session import variables_of_workers
 
 SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",

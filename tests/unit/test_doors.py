@@ -20,7 +20,7 @@ OF_DELTA = re.compile(
 )
 
 SPEAKS = {
-    "streaming/config/jars.py": "refuses jars of Delta of another Spark",
+    "streaming/config/check.py": "refuses jars of Delta of another Spark",
     "tailbit/answer.py": "to_delta, which writes for readers of Delta",
     "tailbit/outputs/__init__.py": "the same",
     "tailbit/outputs/delta_view.py": "the same",

@@ -13,8 +13,7 @@ from tailbit.cli import statuses
 from tailbit.cli.main import SUBCOMMANDS, cli
 from tailbit.streaming.seen.collector import ApplicationCollector
 from tailbit.streaming.seen.server import PAGES
-from tailbit.streaming.seen.table_state import TableState
-from tailbit.streaming.seen.view import View
+from tailbit.streaming.seen.view import TableState, View
 
 PAGE = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
 DOCS = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md", ROOT / "deploy" / "README.md"]

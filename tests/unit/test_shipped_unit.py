@@ -18,7 +18,7 @@ from tailbit.errors import UnusableStorageError
 from tailbit.streaming.life.service_manager import STALLS, START_S
 from tailbit.streaming.life.watchdog import STALL_S
 from tailbit.streaming.query.launch import make_checkpoint_folder
-from tailbit.streaming.user_cache import own_state
+from tailbit.streaming.settings import own_state
 
 if TYPE_CHECKING:
     from support.s3_server import Server

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from tailbit.base.dataclass import dataclass
 from tailbit.spark.answering.request import Declined, Request
-from tailbit.streaming.user_cache import user_cache
+from tailbit.streaming.settings import user_cache
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.rows import Positions, pages_of_rows
 from tailbit.tables.storage import Storage

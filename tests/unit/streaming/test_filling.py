@@ -23,8 +23,7 @@ from tailbit.index.model import BITMAP, DEFERRED, REPLACES, Definition, LedgerSt
 from tailbit.index.sql.terms import term_of
 from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.work import BuildTask, TaskResult
-from tailbit.streaming.filling.fill_thread import FillThread
-from tailbit.streaming.filling.filler import _Stand
+from tailbit.streaming.filler import FillThread, _Stand
 from tailbit.streaming.settings import StreamSettings
 from tailbit.tables import open_table
 from tailbit.upkeep.repairs import build_again

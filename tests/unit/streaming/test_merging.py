@@ -18,9 +18,9 @@ from tailbit.errors import CorruptIndexError
 from tailbit.index.maintenance.merge import merge_due, run_merge
 from tailbit.index.store.table import MetadataTable
 from tailbit.streaming import merging
-from tailbit.streaming.filling.spaces_at_work import SpacesAtWork
+from tailbit.streaming.executors import by_pickles
+from tailbit.streaming.filler import SpacesAtWork
 from tailbit.streaming.merging import Merger
-from tailbit.streaming.workers import by_pickles
 from tailbit.tables import open_table
 
 

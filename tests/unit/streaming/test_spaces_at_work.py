@@ -18,9 +18,8 @@ from support.tables import index_of
 from tailbit.index.maintenance.merge import merge_due
 from tailbit.index.write.plan import TaskLimits
 from tailbit.index.write.work import BuildTask, TaskResult
-from tailbit.streaming.building import RunTasks
-from tailbit.streaming.filling.filler import Filler
-from tailbit.streaming.filling.spaces_at_work import SpacesAtWork
+from tailbit.streaming.filler import Filler, SpacesAtWork
+from tailbit.streaming.indexer import RunTasks
 from tailbit.streaming.merging import Merger
 
 

@@ -18,9 +18,9 @@ from tailbit.errors import (
     UnusableStorageError,
     VersionNotFoundError,
 )
-from tailbit.streaming.many import job
+from tailbit.streaming.many import application
 from tailbit.streaming.many.states import LONGEST_S, Standing, state_after, states_of
-from tailbit.streaming.seen.table_state import TableState
+from tailbit.streaming.seen.view import TableState
 from tailbit.tables.storage import open_storage
 
 
@@ -79,9 +79,9 @@ def test_states_that_could_not_be_written_are_written_at_the_next_chance(tmp_pat
         standings=lambda: [("orders", "refused", "no")],
     )
     place = open_storage(str(tmp_path / "lease"))
-    before = job._write_states(tables, place, "")  # type: ignore[arg-type]
+    before = application._write_states(tables, place, "")  # type: ignore[arg-type]
     assert (before, states_of(place)) == ("", {})
     place.make_root()
-    after = job._write_states(tables, place, before)  # type: ignore[arg-type]
+    after = application._write_states(tables, place, before)  # type: ignore[arg-type]
     assert after
     assert states_of(place)["orders"]["state"] == "refused"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tailbit.streaming.config.jars import check_jars
+from tailbit.streaming.config.check import check_jars
 from tailbit.streaming.config.read import checked
 
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tailbit.streaming.java.quiet import is_sparks_own
+from tailbit.streaming.java.gateway import is_sparks_own
 
 PY4J = "/x/site-packages/py4j/java_gateway.py"
 THREADING = "/usr/lib/python3.11/threading.py"
@@ -37,7 +37,7 @@ def test_what_py4j_logs_of_a_java_that_is_gone_is_not_told_and_all_else_is() -> 
 
 _LOGGED = """
 import logging, threading
-from tailbit.streaming.java.quiet import hush_python
+from tailbit.streaming.java.gateway import hush_python
 hush_python()
 code = "def call():\\n    try: raise EOFError\\n    except EOFError: logging.exception('py4j lost it')\\n"
 spark = {"logging": logging}

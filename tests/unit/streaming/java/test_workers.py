@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tailbit.streaming.java.workers import variables_of_workers
+from tailbit.streaming.java.session import variables_of_workers
 
 pyspark = pytest.importorskip("pyspark")
 

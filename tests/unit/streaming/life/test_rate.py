@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tailbit.streaming.life import rate
-from tailbit.streaming.life.rate import BUSY, WINDOW_S, Rate
+from tailbit.streaming.life import processes
+from tailbit.streaming.life.processes import BUSY, WINDOW_S, Rate
 
 
 class Clock:
@@ -18,7 +18,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr(rate, "time", made)
+    monkeypatch.setattr(processes, "time", made)
     return made
 
 

@@ -21,8 +21,7 @@ from tailbit.checkpoints.liveness import IDLE, Liveness
 from tailbit.errors import HungError, NotDrainedError, TailbitError
 from tailbit.index.write.plan import TaskLimits
 from tailbit.index.write.work import BuildTask, TaskResult
-from tailbit.streaming.filling.fill_thread import FillThread
-from tailbit.streaming.filling.filler import Filler
+from tailbit.streaming.filler import Filler, FillThread
 from tailbit.streaming.life import watchdog
 from tailbit.streaming.life.processes import below_this
 from tailbit.streaming.life.watchdog import DRAIN_S, GRACE_S, LAST_ACT_S, Supervision, Watchdog

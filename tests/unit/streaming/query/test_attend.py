@@ -11,9 +11,9 @@ from pyspark.errors import PySparkException
 from support.tables import three_commits
 from tailbit.checkpoints.claim import Claim
 from tailbit.errors import CorruptIndexError, NoIndexError, NotATableError, StreamError
-from tailbit.streaming.query import attend
-from tailbit.streaming.query.attend import Run, as_vanished
+from tailbit.streaming.query import run as query_run
 from tailbit.streaming.query.launch import Prepared, prepare
+from tailbit.streaming.query.run import Run, as_vanished
 
 MISSING = CorruptIndexError(file="kind=ledger/x.parquet", reason="it is missing")
 OTHER = StreamError(reason="no", checkpoint="c")
@@ -59,7 +59,7 @@ def test_what_spark_refuses_by_its_own_name_when_a_query_is_started_ends_by_ours
     def refuse(*_: object) -> None:
         raise refused
 
-    monkeypatch.setattr(attend, "launch", refuse)
+    monkeypatch.setattr(query_run, "launch", refuse)
     run = Run(prepared, Claim(prepared.index.storage), True, threading.Event())
     with pytest.raises(StreamError, match="already active"):
-        attend.run_to_its_end(run, None)  # type: ignore[arg-type]
+        query_run.run_to_its_end(run, None)  # type: ignore[arg-type]

@@ -14,8 +14,8 @@ from deltalake import DeltaTable, write_deltalake
 
 import tailbit
 from support.tables import half_built, index_of, rows, three_commits
-from tailbit.streaming.query.caught_up import caught_up
 from tailbit.streaming.query.launch import Prepared, prepare
+from tailbit.streaming.query.run import caught_up
 
 
 @pytest.fixture

@@ -24,10 +24,9 @@ from tailbit.checkpoints.claim import Claim
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.errors import DataFileError, IndexerRunningError
 from tailbit.streaming import merging
-from tailbit.streaming.query import in_process
-from tailbit.streaming.query.attend import Run
-from tailbit.streaming.query.in_process import index_in_process
+from tailbit.streaming.query import run as query_run
 from tailbit.streaming.query.launch import prepare
+from tailbit.streaming.query.run import Run, index_in_process
 from tailbit.streaming.query.sampler import Sampled, Sampler
 
 WITHOUT_SPARK = """
@@ -99,14 +98,14 @@ def test_a_run_with_a_master_says_what_is_missing(table: str) -> None:
 
 def test_more_than_little_is_left_to_spark(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
     left = sum(file.stat().st_size for file in Path(table).glob("*.parquet"))
-    monkeypatch.setattr(in_process, "LITTLE_BYTES", left - 1)
+    monkeypatch.setattr(query_run, "LITTLE_BYTES", left - 1)
     run = run_of(table, ["v"])
     assert not index_in_process(run)
     assert (run.prepared.index.state.ledger, run.life.begun) == (None, False)
-    monkeypatch.setattr(in_process, "LITTLE_BYTES", left)
+    monkeypatch.setattr(query_run, "LITTLE_BYTES", left)
     assert index_in_process(run_of(table))
     # Only what is new counts, also of a definition that files lack.
-    monkeypatch.setattr(in_process, "LITTLE_BYTES", left // 2)
+    monkeypatch.setattr(query_run, "LITTLE_BYTES", left // 2)
     write_deltalake(table, rows(30), mode="append")
     assert index_in_process(run_of(table))
     tailbit.open(table).alter(add=["k"])
@@ -220,7 +219,7 @@ def test_a_task_in_a_thread_lives_by_the_cpu_time_that_it_takes(
 ) -> None:
     run, life = run_of(table, ["v"]), Liveness()
     with Sampler(life) as sampler:
-        executor = in_process.ThreadExecutor()
+        executor = query_run.ThreadExecutor()
         sampler.follow(Sampled(threads=lambda: executor.threads))
         executor.run(act, [life, life])
         sampler.follow(None)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from support.waiting import HANG_S
 from tailbit.errors import StreamError, TailbitError
-from tailbit.streaming.query.running import Running
+from tailbit.streaming.job import Running
 
 FAILURE = StreamError(reason="it ended", checkpoint="c")
 

@@ -8,7 +8,7 @@ from tailbit.checkpoints.lag import Lag
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.many.member import Member, TableLife
-from tailbit.streaming.seen.table_state import TableState
+from tailbit.streaming.seen.view import TableState
 
 
 @pytest.fixture

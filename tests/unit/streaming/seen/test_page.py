@@ -18,8 +18,7 @@ from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.many.member import Member, TableLife
 from tailbit.streaming.seen.page import ORDER, status_page
 from tailbit.streaming.seen.server import Pages
-from tailbit.streaming.seen.table_state import TableState
-from tailbit.streaming.seen.view import View
+from tailbit.streaming.seen.view import TableState, View
 from tailbit.tables import open_table
 
 FAILURE = StorageError(path="/lake/<b>orders</b>", operation="read", reason="no answer")

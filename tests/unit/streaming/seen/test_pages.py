@@ -27,8 +27,7 @@ from tailbit.cli.config_status import live_accounts
 from tailbit.streaming.config.model import TableEntry
 from tailbit.streaming.many.member import Member, TableLife
 from tailbit.streaming.seen.server import Pages, SeenApplication
-from tailbit.streaming.seen.table_state import TableState
-from tailbit.streaming.seen.view import View
+from tailbit.streaming.seen.view import TableState, View
 
 DEPLOY = Path(__file__).parents[4] / "deploy"
 RULES = DEPLOY / "prometheus" / "tailbit.rules.yml"

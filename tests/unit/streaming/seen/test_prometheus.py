@@ -20,8 +20,7 @@ from tailbit.checkpoints.lag import Lag
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.streaming.many.member import Member
 from tailbit.streaming.seen.server import Pages
-from tailbit.streaming.seen.table_state import TableState
-from tailbit.streaming.seen.view import View
+from tailbit.streaming.seen.view import TableState, View
 
 RULES = Path(__file__).parents[4] / "deploy" / "prometheus" / "tailbit.rules.yml"
 CONFIG = """

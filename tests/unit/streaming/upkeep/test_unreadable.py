@@ -20,8 +20,8 @@ from support.tables import index_of, rows, three_commits, with_vectors
 from tailbit.errors import DataFileError, MalformedLogError
 from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.work import BuildTask, TaskResult
-from tailbit.streaming.upkeep import unreadable
-from tailbit.streaming.upkeep.unreadable import FIRST_S, Retrier
+from tailbit.streaming.upkeep import sweeping
+from tailbit.streaming.upkeep.sweeping import FIRST_S, Retrier
 from tailbit.tables.delta.actions import parse_deletion_vector
 from tailbit.upkeep.status import status_of
 
@@ -111,7 +111,7 @@ def test_a_file_is_tried_again_after_pauses_that_double_up_to_an_hour(
     drive, _, _ = poisoned
     drive.drain()
     now, tried = [0.0], []
-    monkeypatch.setattr(unreadable, "why_unreadable", lambda *_: tried.append(now[0]) or "bad")
+    monkeypatch.setattr(sweeping, "why_unreadable", lambda *_: tried.append(now[0]) or "bad")
     retrier = Retrier(drive.table, MetadataTable.open(index), lambda: now[0])
     while now[0] < 4 * 3600:
         assert not retrier.look()

@@ -5,42 +5,110 @@ SIGHUP reads the configuration again; a wrong configuration is reported, and the
 
 from __future__ import annotations
 
+import os
 import shutil
 import threading
 from collections.abc import Callable
 from dataclasses import field, replace
 from functools import partial
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 import orjson
 
 from tailbit.base.dataclass import dataclass
-from tailbit.base.errors import ConfigError, TailbitError
+from tailbit.base.errors import ConfigError, NotATableError, TailbitError
+from tailbit.base.wording import counted
 from tailbit.checkpoints.builds import Builds
 from tailbit.checkpoints.claim import Claim, application_lease
 from tailbit.checkpoints.liveness import Liveness
-from tailbit.streaming.config.check import check_tables
-from tailbit.streaming.config.jars import check_jars
+from tailbit.streaming.config.check import check_jars, check_tables
 from tailbit.streaming.config.read import ReadConfig, read_config
+from tailbit.streaming.java.session import Session, build_session, check_requirements, is_submitted
+from tailbit.streaming.java.sources import innermost_cause
+from tailbit.streaming.life.cluster import await_master, check_master
 from tailbit.streaming.life.watchdog import Supervision
-from tailbit.streaming.many.catalog import place_in_catalog
 from tailbit.streaming.many.followed import Shared
 from tailbit.streaming.many.states import STATES, checkpoint_of, lease_place
 from tailbit.streaming.many.tables import Tables
-from tailbit.streaming.query.failures import spark_errors_named
+from tailbit.streaming.query.command import started_spark, supervised
+from tailbit.streaming.query.failures import Restarts, spark_errors_named
 from tailbit.streaming.query.launch import make_checkpoint_folder
 from tailbit.streaming.query.planner_socket import make_folder
 from tailbit.streaming.query.query import start_query
-from tailbit.streaming.query.restarts import Restarts
 from tailbit.streaming.query.sampler import Sampler
+from tailbit.streaming.query.warming import warming_up
 from tailbit.streaming.seen.server import SeenApplication
+from tailbit.streaming.seen.view import View
 from tailbit.streaming.upkeep.mending import Tell, tell_nobody
+from tailbit.streaming.upkeep.patience import WAIT_S
 from tailbit.tables.storage import Storage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tailbit.streaming.batch import OnProgress
+
+
+def run_config(
+    file: str,
+    on_progress: OnProgress | None,
+    tell: Tell,
+    supervision: Supervision | None,
+    builds: Builds | None = None,
+) -> int:
+    """Keep the indexes of all tables of a configuration up to date until SIGTERM or SIGINT: status 0.
+
+    SIGHUP reads the configuration again. A table that fails is told of, and tried again without end.
+    `builds`: gets the records of all builds.
+
+    Raises:
+        ConfigError: the configuration is wrong; nothing was started.
+        HungError: the application gave no sign of life for the limit in `supervision`.
+        NotDrainedError: the application was killed because it did not end in time.
+        TailbitError: another named error ended the application.
+    """
+    check_requirements()
+    life, reload = Liveness("checking the configuration"), threading.Event()
+    supervision = supervision or Supervision()
+    with supervised(file, life, tell, supervision, reload) as (stop, _):
+        run = Running(file, stop, reload, on_progress, tell, life, supervision, builds=builds or Builds())
+        _run(run)
+    return 0
+
+
+def _run(run: Running) -> None:
+    """Check the configuration, show the pages, start Spark, and follow the tables."""
+    read = read_whole(run.file, run.tell, run.life, run.stop)
+    lease, file = lease_place(read.config, run.file).root, os.path.abspath(run.file)
+    view = View(run.life, run.supervision.stall_limit_s, lease=lease, file=file)
+    address = read.config.application.metrics
+    place = f"{run.file}:{read.problems.line(('application', 'metrics'))}"
+    with SeenApplication(address, view, run.supervision.announce, run.tell, place) as seen:
+        _with_spark(replace(run, seen=seen), read)
+
+
+def _with_spark(run: Running, read: ReadConfig) -> None:
+    """Start Spark, and follow the tables."""
+    application, checkpoint = read.config.application, checkpoint_of(read.config, run.file)
+    make_checkpoint_folder(checkpoint)
+    if not is_submitted():
+        check_master(application.master)
+        await_master(application.master, run.stop, run.life, run.tell, WAIT_S)
+    if run.stop.is_set():
+        return
+    tables, announce = counted(len(read.config.table), "table"), run.supervision.announce
+
+    def build() -> Session:
+        return build_session(application.name, application.master, application.ui, dict(application.spark))
+
+    with (
+        Sampler(run.life) as sampler,
+        started_spark(build, tables, checkpoint, application.master, run.life, announce) as spark,
+        warming_up(spark),
+    ):
+        run.life.begun = True
+        keep_indexes(replace(run, sampler=sampler), read, spark)
 
 
 @dataclass(frozen=True)
@@ -261,3 +329,32 @@ def _write_states(tables: Tables, place: Storage, before: str = "") -> str:
         except (TailbitError, OSError):
             return before
     return text
+
+
+_LOCATION = "Location"
+
+
+def place_in_catalog(spark: SparkSession, name: str) -> str:
+    """Return the path or URI of a table by its name in the catalog.
+
+    Raises:
+        NotATableError: the catalog has no such table, or does not say where it is.
+    """
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        rows = spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
+    except (PySparkException, Py4JJavaError) as refused:
+        of_java = isinstance(refused, Py4JJavaError)
+        reason = innermost_cause(refused) if of_java else str(refused).splitlines()[0]
+        raise NotATableError(
+            path=name, kind="table of Spark's catalog", reason=reason, log="a table"
+        ) from refused
+    places = [row.data_type for row in rows if row.col_name == _LOCATION]
+    if not places:
+        raise NotATableError(
+            path=name, kind="table of Spark's catalog", reason="it has no location", log="a table"
+        )
+    place = str(places[-1])
+    return unquote(place.removeprefix("file:").replace("///", "/", 1)) if place.startswith("file:") else place
