@@ -15,8 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from tailbit.arguments.conditions import Condition, condition_text, expression_texts
-from tailbit.arguments.moments import known_zone
-from tailbit.arguments.values import text, whole
+from tailbit.arguments.values import known_zone, text, whole
 from tailbit.base.errors import UsageError
 from tailbit.handle import table_name
 from tailbit.vacuumed import tells_vacuumed
@@ -119,7 +118,7 @@ class Analysis:
         {'carrier': ['UA', 'AA'], 'count': [2, 1], 'max(dep_delay)': [61, -2]}
         """
         from tailbit.outputs.display import Measured
-        from tailbit.outputs.facets import facet_table
+        from tailbit.outputs.frames import facet_table
 
         facets = self.facets(column, *more, sum=sum, min=min, max=max, avg=avg)
         if isinstance(facets, Measured):
@@ -299,7 +298,7 @@ class Analysis:
     def _measured(self, by: list[str | Condition], measures: list[Measure]) -> Measured:
         from tailbit.index.analytics.measures import measured
         from tailbit.outputs.display import Measured
-        from tailbit.outputs.facets import measured_table
+        from tailbit.outputs.frames import measured_table
 
         columns = self._keys(*by)
         keys, counts, by_measure = measured(self._selection, columns, measures, self._recorded)

@@ -299,7 +299,7 @@ class Answer(Analysis):
         >>> flights.where("carrier = 'UA'").reader(["flight"], offset=3).read_all().to_pylist()
         [{'flight': 8}]
         """
-        from tailbit.outputs.arrow import batch_reader
+        from tailbit.outputs.frames import batch_reader
 
         return batch_reader(*self.stream(columns, limit, order_by=order_by, offset=offset))
 

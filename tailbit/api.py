@@ -18,8 +18,7 @@ import pyarrow as pa
 
 from tailbit.answer import Answer
 from tailbit.arguments.conditions import Condition, condition_text
-from tailbit.arguments.moments import known_zone, to_millis
-from tailbit.arguments.values import names, whole
+from tailbit.arguments.values import known_zone, names, to_millis, whole
 from tailbit.base.errors import UsageError
 from tailbit.base.lazy import lazy
 from tailbit.handle import opened, table_name
@@ -37,12 +36,12 @@ from tailbit.upkeep.table import MaintainedTable
 from tailbit.vacuumed import told_rows, vacuumed_told
 
 if TYPE_CHECKING:
-    from tailbit.arguments import parameters
+    from tailbit.arguments import constants
     from tailbit.index.analytics.transitions import Transition
     from tailbit.index.sql import parameters as sql_parameters
 else:
     sql_parameters = lazy("tailbit.index.sql.parameters")
-    parameters = lazy("tailbit.arguments.parameters")
+    constants = lazy("tailbit.arguments.constants")
 
 
 def open_indexed(
@@ -349,7 +348,7 @@ def _condition(where: str | Condition | None, params: Any) -> str | None:
     """Return the text of a condition with its parameters bound; None if every row is requested."""
     if params is None:
         return None if where is None else condition_text("where", where)
-    values = parameters.parameter_texts(params)
+    values = constants.parameter_texts(params)
     if not isinstance(where, str):
         hint = "Give the condition as text with a ? for each value, or no params."
         raise UsageError(reason="params are given, but no text of a condition to fill", hint=hint)

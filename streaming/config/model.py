@@ -21,7 +21,7 @@ from pydantic import (
     model_validator,
 )
 
-from tailbit.arguments.moments import known_zone
+from tailbit.arguments.values import known_zone
 from tailbit.base.errors import StatementError, UsageError
 from tailbit.index.maintenance.sweep import KEPT_S
 from tailbit.index.sql.ddl.parser import parse_script

@@ -10,7 +10,7 @@ import socket
 from collections.abc import MutableMapping
 from contextlib import suppress
 
-from tailbit.base.visible import visible
+from tailbit.base.wording import visible
 
 SOCKET, WATCHDOG_US, WATCHDOG_PID = "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"
 """Environment variables that systemd sets for a service with `Type=notify`."""

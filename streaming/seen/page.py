@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from html import escape
 from urllib.parse import parse_qs
 
-from tailbit.base.visible import visible
-from tailbit.base.wording import counted, size_text
+from tailbit.base.wording import counted, size_text, visible
 from tailbit.checkpoints.builds import build_text
 from tailbit.streaming.seen.view import Account, TableState, View
 

@@ -1,22 +1,31 @@
 """Checks of the arguments of the Python front door; a UsageError names the type that an argument must have.
 
 Equivalents are accepted: numpy's integers, numbers and texts, a pathlib path, any iterable of names. A single
-text is refused as a list of names, although it is a sequence: of letters.
+text is refused as a list of names, although it is a sequence: of letters. Times become milliseconds
+since 1970.
 """
 
 from __future__ import annotations
 
+import datetime
 import operator
 import os
 import re
 from collections.abc import Iterable, Mapping
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tailbit.base.errors import UsageError
+from tailbit.base.lazy import lazy
 from tailbit.base.wording import with_article
+from tailbit.tables.zones.times import same_zone
+
+if TYPE_CHECKING:
+    from tailbit.tables import partition_values
+else:
+    partition_values = lazy("tailbit.tables.partition_values")
 
 
 def wrong_type(name: str, value: Any, expected: str) -> UsageError:
@@ -185,3 +194,42 @@ def function(name: str, value: Any) -> None:
     """
     if not callable(value):
         raise wrong_type(name, value, "a function")
+
+
+def known_zone(name: str, zone: str) -> str:
+    """Check that a time zone exists; return its name, the same name for all zones of one fixed offset.
+
+    Raises:
+        UsageError: there is no such zone, or it is no text.
+    """
+    try:
+        return same_zone(text(name, zone))
+    except ValueError as unknown:
+        raise UsageError(
+            reason=f"there is no time zone {zone!r}", hint="Name it like UTC, +01:00 or Europe/Paris."
+        ) from unknown
+
+
+def to_millis(when: datetime.date | str, zone: str = "UTC") -> int:
+    """Return a time as milliseconds since 1970; text is ISO 8601, a date is its midnight.
+
+    A time without an offset is in `zone`.
+
+    >>> to_millis("1970-01-02"), to_millis("1970-01-01T01:00:00.5+01:00")
+    (86400000, 500)
+
+    Raises:
+        UsageError: the text is not a time, or there is no such zone.
+    """
+    known_zone("zone", zone)
+    if not isinstance(when, (datetime.date, str)):
+        raise wrong_type("as_of", when, "a datetime, a date or text like 2026-01-31T12:00:00")
+    try:
+        if isinstance(when, datetime.datetime) and when.tzinfo is not None:
+            return int(when.timestamp() * 1000)
+        when = when if isinstance(when, str) else when.isoformat()
+        return partition_values.parse_micros(when, zone) // 1000
+    except ValueError as wrong:
+        raise UsageError(
+            reason=f"{when!r} is not a time", hint="Write it like 2026-01-31T12:00:00 or 2026-01-31."
+        ) from wrong

@@ -12,7 +12,7 @@ from __future__ import annotations
 import warnings
 from typing import Any, ClassVar
 
-from tailbit.base.visible import visible, visible_fields
+from tailbit.base.wording import visible, visible_fields
 
 _PUBLIC = "tailbit.errors"
 """The module by which the errors are shown and pickled."""

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tailbit.base.visible import visible
-from tailbit.base.wording import counted
+from tailbit.base.wording import counted, visible
 from tailbit.cli.options import emit, json_option, open_for_question, split_columns, storage_option
 
 if TYPE_CHECKING:

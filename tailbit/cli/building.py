@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from tailbit.base.visible import visible
+from tailbit.base.wording import visible
 from tailbit.checkpoints.builds import SHOWN_S, BuildProgress, Builds, build_text
 from tailbit.cli.render import now_text, write_line
 

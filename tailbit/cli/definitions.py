@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tailbit.base.visible import visible
-from tailbit.base.wording import counted, size_text
+from tailbit.base.wording import counted, size_text, visible
 from tailbit.cli.options import emit, index_option, json_option, open_for_question, storage_options
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ def sql(statement: str, zone: str, index: str | None, as_json: bool) -> None:
     Statements are those of Hudi, Hive and Spark. A table is delta.`path`, a path in quotes, or the name of a
     folder here. With --json, an object a line per index; DROP INDEX prints none.
     """
-    from tailbit.arguments.moments import known_zone
+    from tailbit.arguments.values import known_zone
     from tailbit.index.sql.ddl.parser import parse_statement
     from tailbit.index.sql.ddl.statements import DropIndex, ShowIndexes
     from tailbit.upkeep.statements import run, table_of
@@ -118,7 +117,7 @@ def create(table: str, name: str | None, terms: Sequence[str], file: str | None,
     Several --on make one index of their combinations. Interrupted with Ctrl-C, it keeps what is built:
     questions are right all the while, and `tailbit index rebuild TABLE NAME` goes on.
     """
-    from tailbit.arguments.moments import known_zone
+    from tailbit.arguments.values import known_zone
     from tailbit.index.sql.ddl.statements import CreateIndex, TableReference, WrittenExpression
     from tailbit.upkeep.statements import run, table_of
 

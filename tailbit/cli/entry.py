@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from types import FrameType
 
-from tailbit.cli.statuses import INTERRUPTED
+from tailbit.cli import INTERRUPTED
 
 _RUN, _CONFIG = "run", "--config"
 _THREADS = "OPENBLAS_NUM_THREADS"

@@ -16,18 +16,15 @@ from typing import Any
 import click
 
 from tailbit.base.errors import NotATableError, TailbitError, UsageError
+from tailbit.cli import AGAIN, CONFIGURATION, INTERRUPTED, PROBLEM, WRONG_USE
 from tailbit.cli.advice import advise
+from tailbit.cli.analytics import crosstab, histogram, summary, transitions
 from tailbit.cli.definitions import index_group, sql
-from tailbit.cli.erase import erase
+from tailbit.cli.keys import erase, locate
 from tailbit.cli.options import AnswersOne
-from tailbit.cli.questions.analytics import crosstab, histogram, summary, transitions
-from tailbit.cli.questions.locate import locate
-from tailbit.cli.questions.records import records
-from tailbit.cli.questions.selections import count, explain, facets, positions, read
-from tailbit.cli.questions.views import to_delta
+from tailbit.cli.questions import count, explain, facets, positions, read, records, to_delta
 from tailbit.cli.running import run
 from tailbit.cli.status import status
-from tailbit.cli.statuses import AGAIN, CONFIGURATION, INTERRUPTED, PROBLEM, WRONG_USE
 from tailbit.cli.upkeep import alter, compact, doctor, repair, vacuum, verify
 
 COMMANDS = (

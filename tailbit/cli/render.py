@@ -17,9 +17,8 @@ from typing import Any, BinaryIO, NoReturn, TextIO
 import pyarrow as pa
 
 from tailbit.base.errors import StorageError, UsageError
-from tailbit.base.visible import visible
-from tailbit.base.wording import counted
-from tailbit.outputs.arrow import BATCH_ROWS
+from tailbit.base.wording import counted, visible
+from tailbit.outputs.frames import BATCH_ROWS
 from tailbit.outputs.plain_values import cell, csv_column, plain_rows
 from tailbit.tables.arrow import no_rows
 

@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from tailbit.base.errors import TailbitError
+from tailbit.cli import PROBLEM
 from tailbit.cli.options import config_option, emit, index_option, json_option, only_config, storage_options
-from tailbit.cli.statuses import PROBLEM
 
 
 @click.command()

@@ -7,12 +7,11 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tailbit.base.visible import visible
-from tailbit.base.wording import counted, size_text
+from tailbit.base.wording import counted, size_text, visible
 from tailbit.checkpoints.builds import build_text
+from tailbit.cli import PROBLEM
 from tailbit.cli.options import emit
 from tailbit.cli.render import encoding_text, print_table
-from tailbit.cli.statuses import PROBLEM
 from tailbit.index.store.place import index_path
 
 _WIDTH = 18

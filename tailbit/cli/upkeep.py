@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tailbit.base.visible import visible
-from tailbit.base.wording import counted
+from tailbit.base.wording import counted, visible
+from tailbit.cli import PROBLEM
 from tailbit.cli.options import (
     config_option,
     emit,
@@ -23,12 +23,11 @@ from tailbit.cli.options import (
     split_columns,
     storage_options,
 )
-from tailbit.cli.statuses import PROBLEM
 
 if TYPE_CHECKING:
     from tailbit.index.kinds.kind import Problem
     from tailbit.index.verification.report import DamagedPart, Report
-    from tailbit.upkeep.finding import Finding
+    from tailbit.upkeep.machine import Finding
     from tailbit.upkeep.repairs import Repaired
 
 
@@ -307,7 +306,7 @@ def doctor(table: str | None, config: str | None, index: str | None, start: bool
     do. Nothing is changed; in an object store one small object is written beside the index and deleted again.
     Exit status 1 if a check finds a problem, 0 if there are only warnings.
     """
-    from tailbit.upkeep.finding import State
+    from tailbit.upkeep.machine import State
 
     findings = []
     if config is not None:
@@ -339,7 +338,7 @@ def _findings(table: str | None, config: str | None, index: str | None, start: b
     try:
         from tailbit.upkeep.doctor import of_table, started
     except ImportError as wrong:
-        from tailbit.upkeep.finding import Finding, State
+        from tailbit.upkeep.machine import Finding, State
 
         remedy = "Mend the packages that are named above."
         yield Finding("imports", State.PROBLEM, str(wrong), "packages that can be imported", remedy)
@@ -349,6 +348,6 @@ def _findings(table: str | None, config: str | None, index: str | None, start: b
     if table is not None:
         yield from of_table(table, index, storage_options())
     if config is not None:
-        from tailbit.upkeep.doctor_config import of_config
+        from tailbit.upkeep.doctor import of_config
 
         yield from of_config(config)

@@ -28,13 +28,16 @@ from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import ColumnTypeError, CorruptIndexError, UsageError
 from tailbit.base.once import once
 from tailbit.index.evaluation.row_space import SpaceView, claims
-from tailbit.index.keys import encode_array, is_textual, is_truncated, key_type_of, widen_keys
+from tailbit.index.functions.casting import cast
+from tailbit.index.functions.tree import Call
+from tailbit.index.keys import decode_keys, encode_array, is_textual, is_truncated, key_type_of, widen_keys
 from tailbit.index.postings.segment import Segment
 from tailbit.index.query.selection import Selection
-from tailbit.outputs.value_texts import texts_of_keys
+from tailbit.index.values.literals import FLOATING, Literal
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, filled, numpy_of
-from tailbit.tables.model import Column, FileSlice
+from tailbit.tables.model import Column, DataType, FileSlice
+from tailbit.tables.parquet.decode import float_texts
 from tailbit.tables.parquet.rows import Positions, fetch_files, row_counts, visible_positions
 from tailbit.tables.partition_values import partition_array
 from tailbit.tables.positions import bitmap_of
@@ -286,3 +289,21 @@ def with_rfc92_keys(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatc
         bitmaps = [b64encode(bits).decode() for bits in batch["positions"].to_pylist()]
         arrays = [*batch.columns, keys, arrow_array(bitmaps, pa.string())]
         yield pa.RecordBatch.from_arrays(arrays, schema=KEYED_SCHEMA)
+
+
+_TEXT = DataType("string")
+
+
+def texts_of_keys(keys: pa.BinaryArray, column: Column) -> pa.StringArray:
+    """Return the texts of the values that keys of a column stand for; NULL stays null.
+
+    A key of a text holds all of the text, however long the text is.
+    """
+    key_type = key_type_of(column.type)
+    if is_textual(key_type):
+        return keys.view(pa.string())
+    values = decode_keys(keys, key_type, column.type)
+    if column.type.name in FLOATING:
+        return float_texts(values)
+    call = Call("cast", (Literal(column.type, None),), _TEXT, ("UTC",))
+    return cast(call, [values]).values

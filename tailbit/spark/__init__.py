@@ -85,10 +85,10 @@ def register(spark: SparkSession, storage_options: Mapping[str, str] | None = No
 
     options = StorageOptions.of(texts_by_name("storage_options", storage_options))
     try:
-        from tailbit.spark.fresh import active, plan_each_query_anew
-        from tailbit.spark.functions import register_functions
+        from tailbit.spark.compiled import active, plan_each_query_anew
+        from tailbit.spark.locating import register_functions
+        from tailbit.spark.session import session_zone
         from tailbit.spark.source import source_with
-        from tailbit.spark.zone import session_zone
     except ModuleNotFoundError as missing:
         if (missing.name or "").partition(".")[0] != "pyspark":
             raise

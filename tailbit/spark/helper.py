@@ -12,7 +12,9 @@ it names, and only of a table whose id the index and the log of that version hav
 
 A request of `letters` is of no table: it has a `function` (lower or upper) and, in `letters`, every character
 below `most` that the session gives another case, with that; the reply's `differs` is empty where tailbit has
-the same.
+the same. Which letter is another one's upper or lower case depends on the session's locale, on its setting of
+ICU and on the Unicode of its release. Characters of which tailbit does not know it are read by no index
+either, and count as equal.
 
 A request that cannot be answered from the index alone is declined with a reason, and never ends the process:
 Spark then runs the query as it would without tailbit.
@@ -31,6 +33,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import field
 from typing import Any, BinaryIO, TypeAlias
 
+import pyarrow as pa
+
 from tailbit.api import IndexedTable, open_indexed
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import (
@@ -41,11 +45,15 @@ from tailbit.base.errors import (
     UnsupportedFeatureError,
     VersionNotFoundError,
 )
-from tailbit.spark.answering.answers import check_table, count, files, groups, known_columns, rows
-from tailbit.spark.answering.costs import told_costs
-from tailbit.spark.answering.letters import compared
-from tailbit.spark.answering.request import OF_CONDITIONS, Declined, Request
+from tailbit.index.functions.table import kernel
+from tailbit.index.functions.tree import Call, Ref
+from tailbit.index.functions.vectors import canonical
+from tailbit.index.values.literals import STRING
+from tailbit.spark.answers import check_table, count, files, groups, known_columns, rows
+from tailbit.spark.costs import told_costs
 from tailbit.spark.jar import digest
+from tailbit.spark.request import OF_CONDITIONS, Declined, Request
+from tailbit.tables.model import Column
 
 MOST_TABLES = 64
 """Most tables kept open; the one asked longest ago is closed first."""
@@ -62,6 +70,9 @@ _ERRORS: Mapping[type[Exception], str] = {
     EvaluationError: "raises",
 }
 
+
+_TEXT = Ref(Column(("text",), ("text",), STRING))
+_SURROGATES = range(0xD800, 0xE000)
 
 _Key: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]
 """A root, and the options of its store."""
@@ -202,6 +213,37 @@ def serve(requests: BinaryIO, replies: BinaryIO) -> None:
                 answer(line, time.monotonic())
             else:
                 threads.submit(answer, line, time.monotonic())
+
+
+def compared(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the reply to a request that has the letters of a session.
+
+    Raises:
+        Declined: the request is malformed.
+    """
+    function, letters, most = given.get("function"), given.get("letters"), given.get("most")
+    if function not in ("lower", "upper") or not isinstance(letters, dict) or not isinstance(most, int):
+        raise Declined("malformed", "letters: a function, its letters and their number")
+    reply = {"table": given.get("table"), "version": given.get("version")}
+    return reply | {"differs": difference(function, letters, most)}
+
+
+def difference(function: str, letters: Mapping[str, str], most: int) -> str:
+    """Return a text whose case is another one here than in `letters`, as an example; empty if there is none.
+
+    `letters`: the other case of each character below `most` that has one, and of some texts.
+    """
+    turned = str.lower if function == "lower" else str.upper
+    own = (chr(code) for code in range(most) if code not in _SURROGATES)
+    texts = list(dict.fromkeys([*letters, *(letter for letter in own if turned(letter) != letter)]))
+    call = Call(function, (_TEXT,), STRING)
+    vector = kernel(function)(call, [pa.array(texts, pa.string())])
+    results = canonical(vector.values, STRING)
+    for text, result, unread in zip(texts, results, vector.failed.tolist(), strict=True):
+        there = letters.get(text, text)
+        if not unread and result.decode() != there:
+            return f"{text!a} is {there!a}, not {result.decode()!a}"
+    return ""
 
 
 def main() -> None:

@@ -29,10 +29,9 @@ from tailbit.api import open_indexed
 from tailbit.arguments.values import split_names, wrong_type
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import SchemaError, UsageError
-from tailbit.outputs.arrow import batch_reader
-from tailbit.spark.fresh import active
-from tailbit.spark.plain_errors import told_plainly, without_traceback
-from tailbit.spark.schema import spark_schema
+from tailbit.outputs.frames import batch_reader
+from tailbit.spark.compiled import active
+from tailbit.spark.session import spark_schema, told_plainly, without_traceback
 from tailbit.tables import open_table
 from tailbit.tables.model import Column, FileSlice, Version
 from tailbit.tables.parquet.rows import fetch

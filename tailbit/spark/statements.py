@@ -19,7 +19,7 @@ from pyspark.sql.types import (
 from tailbit.index.sql.ddl.parser import parse_statement
 from tailbit.index.sql.ddl.statements import Statement, TableReference
 from tailbit.spark.locating import location_of
-from tailbit.spark.zone import session_zone
+from tailbit.spark.session import session_zone
 from tailbit.upkeep.statements import as_dict, run, table_of
 
 if TYPE_CHECKING:

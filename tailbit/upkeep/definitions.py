@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tailbit.arguments.moments import known_zone
-from tailbit.arguments.values import flag, function, names, text, texts_by_name
+from tailbit.arguments.values import flag, function, known_zone, names, text, texts_by_name
 from tailbit.base.errors import (
     CorruptIndexError,
     IndexFormatError,

@@ -1,4 +1,4 @@
-"""Checks that a machine has what an indexer needs: the part of `tailbit doctor` without a table."""
+"""What a machine has of that which an indexer needs: the findings of `tailbit doctor` without a table."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
+from enum import Enum
 from pathlib import Path
 
-from tailbit.base.errors import RequirementError
+from tailbit.base.dataclass import dataclass
+from tailbit.base.errors import RequirementError, TailbitError
 from tailbit.streaming.java.session import (
     check_java,
     check_requirements,
@@ -23,7 +25,40 @@ from tailbit.streaming.java.session import (
     release,
 )
 from tailbit.streaming.settings import own_state
-from tailbit.upkeep.finding import Finding, State, judged
+
+
+class State(str, Enum):
+    """Whether a finding keeps an indexer from its work."""
+
+    OK = "ok"
+    WARNING = "warning"
+    """An indexer works, perhaps slowly, or a person should look at it."""
+    PROBLEM = "problem"
+    """An indexer, or questions, fail."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was found of one thing, what is needed, and what to do; both empty if all is well."""
+
+    check: str
+    state: State
+    found: str
+    needed: str = ""
+    remedy: str = ""
+
+    @classmethod
+    def of(cls, check: str, error: TailbitError, needed: str = "") -> Finding:
+        """Return a named error as a finding."""
+        return cls(check, State.PROBLEM, str(error), needed, error.hint)
+
+
+def judged(
+    check: str, found: str, unless: bool, needed: str, remedy: str, state: State = State.PROBLEM
+) -> Finding:
+    """Return a finding: OK if `unless` is True, else in `state`, with what is needed and the remedy."""
+    return Finding(check, State.OK, found) if unless else Finding(check, state, found, needed, remedy)
+
 
 MEMORY = 2 << 30
 """Bytes that Java and a batch take together."""

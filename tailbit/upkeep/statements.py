@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, NoReturn
 
-from tailbit.arguments.moments import known_zone
-from tailbit.arguments.values import path_text, text
+from tailbit.arguments.values import known_zone, path_text, text
 from tailbit.base.errors import NotATableError
 from tailbit.checkpoints.builds import Builds
 from tailbit.handle import opened

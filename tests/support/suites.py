@@ -80,7 +80,9 @@ NIGHTLY = (
         ),
         (
             "tailbit/spark/java",
-            "tailbit/spark/answering",
+            "tailbit/spark/answers.py",
+            "tailbit/spark/costs.py",
+            "tailbit/spark/request.py",
             "tailbit/spark/acceleration.py",
             "tailbit/spark/helper.py",
             "tailbit/spark/__init__.py",

@@ -32,7 +32,7 @@ def test_the_indexes_of_many_tables_stay_open_in_turns(tables: list[str]) -> Non
 
 
 def test_the_handles_of_sql_functions_stay_open_in_turns(tables: list[str]) -> None:
-    functions = pytest.importorskip("tailbit.spark.functions")
+    functions = pytest.importorskip("tailbit.spark.locating")
     first = [functions.opened(path) for path in tables]
     assert all(functions.opened(path) is handle for path, handle in zip(tables, first, strict=True))
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from support.pages import ROOT
+from tailbit import cli as command_line
 from tailbit.checkpoints.liveness import Liveness
-from tailbit.cli import statuses
 from tailbit.cli.main import SUBCOMMANDS, cli
 from tailbit.streaming.seen.collector import ApplicationCollector
 from tailbit.streaming.seen.server import PAGES
@@ -50,7 +50,7 @@ def test_every_metric_stands_there() -> None:
 
 def test_every_exit_status_stands_there() -> None:
     written = {int(row[0]) for row in rows_after("| exit status | meaning |")}
-    known = {value for name, value in vars(statuses).items() if name.isupper()}
+    known = {value for name, value in vars(command_line).items() if name.isupper()}
     assert written == known | {0}
 
 

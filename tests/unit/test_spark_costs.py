@@ -12,8 +12,8 @@ from deltalake import write_deltalake
 
 from support.tables import index_of
 from tailbit.api import open_indexed
-from tailbit.spark.answering import costs
-from tailbit.spark.answering.costs import (
+from tailbit.spark import costs
+from tailbit.spark.costs import (
     MOST_FOOTERS,
     Pages,
     Scan,
@@ -23,7 +23,7 @@ from tailbit.spark.answering.costs import (
     speed,
     told_costs,
 )
-from tailbit.spark.answering.request import Declined, Request
+from tailbit.spark.request import Declined, Request
 
 FILES, ROWS = 70, 10
 MB = 1 << 20

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import tailbit.spark
 from tailbit.index.expression.unvarying import DEPENDS_ON
-from tailbit.spark.answering.letters import difference
+from tailbit.spark.helper import difference
 
 PAGE = Path(__file__).parents[2] / "docs" / "spark.md"
 WORDS = Path(tailbit.spark.__file__).parent / "java" / "Words.java"

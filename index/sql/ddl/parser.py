@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import field
 
-from tailbit.arguments.moments import known_zone
+from tailbit.arguments.values import known_zone
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import PredicateError, StatementError, UsageError
 from tailbit.index.sql.ddl.pieces import FUNCTION, PieceParser, Properties, applied

@@ -24,9 +24,18 @@ from tailbit.base.faults import Fault, fault_point
 from tailbit.base.once import once
 from tailbit.base.wording import quoted
 from tailbit.index.values.given_keys import check_no_null
-from tailbit.spark.writing.places import LocatedRows, packed, places_of_answer, places_of_keys, with_hidden
-from tailbit.spark.writing.target import REPLAYED, Target, column_name, retention_of
-from tailbit.spark.zone import session_zone
+from tailbit.spark.session import session_zone
+from tailbit.spark.writing.target import (
+    REPLAYED,
+    LocatedRows,
+    Target,
+    column_name,
+    packed,
+    places_of_answer,
+    places_of_keys,
+    retention_of,
+    with_hidden,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

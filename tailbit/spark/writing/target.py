@@ -1,31 +1,84 @@
-"""The Delta table of a session that is written to, and when only Delta's own statement may change it."""
+"""The Delta table of a session that is written to, and when only Delta's own statement may change it.
+
+A transaction takes the rows of data files by path and position. Only a session with the settings in
+`SAME_SQL` reads values and conditions as the index does.
+"""
 
 from __future__ import annotations
 
 import datetime
 import os
 import re
+import struct
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
 import pyarrow as pa
+from pyroaring import BitMap
 
+from tailbit.answer import Answer
 from tailbit.api import IndexedTable, open_indexed
 from tailbit.arguments.values import path_text, seconds, texts_by_name, whole
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import NotATableError, UsageError
 from tailbit.base.once import once
 from tailbit.base.wording import quoted
-from tailbit.outputs.spark_settings import SAME_SQL, otherwise_set
 from tailbit.spark.compiled import java_object
+from tailbit.tables import compute as pc
+from tailbit.tables.arrow import arrow_array, numpy_of
 from tailbit.tables.open import folder_of, names_folder
+from tailbit.tables.positions import PORTABLE_MAGIC, bitmap_of
 from tailbit.tables.schema import name_parts
 from tailbit.tables.storage.local import local_name
 
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+SAME_SQL = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+    "spark.sql.ansi.enforceReservedKeywords": "false",
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.parser.quotedRegexColumnNames": "false",
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+    "spark.sql.icu.caseMappings.enabled": "true",
+    "spark.sql.readSideCharPadding": "true",
+    "spark.sql.preserveCharVarcharTypeInfo": "false",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96TimestampConversion": "false",
+    "spark.sql.legacy.timeParserPolicy": "CORRECTED",
+    "spark.sql.legacy.decimal.retainFractionDigitsOnTruncate": "false",
+    "spark.sql.legacy.literal.pickMinimumPrecision": "true",
+    "spark.sql.legacy.exponentLiteralAsDecimal.enabled": "false",
+    "spark.sql.legacy.interval.enabled": "false",
+    "spark.sql.legacy.nullInEmptyListBehavior": "false",
+    "spark.sql.legacy.charVarcharAsString": "false",
+    "spark.sql.legacy.noCharPaddingInPredicate": "false",
+}
+"""Settings under which a condition of Spark means the same as that of an answer, of the same values."""
+
+
+_OWN_LETTERS = frozenset(("az", "el", "hy", "lt", "tr"))
+"""Languages whose upper or lower case of a letter is another one, in Java's String or in ICU."""
+
+
+def otherwise_set(spark: Any, settings: Mapping[str, str]) -> str | None:
+    """Return the first of some settings that a session has otherwise, as name=value; None if none is.
+
+    The language of its JVM counts as a setting where `lower` or `upper` go by it.
+    """
+    for name, value in settings.items():
+        if (given := spark.conf.get(name, value) or value).lower() != value.lower():
+            return f"{name}={given}"
+    language = str(spark._jvm.java.util.Locale.getDefault().getLanguage())
+    return f"user.language={language}" if language in _OWN_LETTERS else None
+
 
 _DEFAULTS = {
     **SAME_SQL,
@@ -271,3 +324,74 @@ def _session_obstacle(spark: SparkSession, changes: Any) -> str | None:
     """Return which setting of a session forbids to answer by the index; None if all are as they must be."""
     otherwise = otherwise_set(spark, _DEFAULTS) or changes.settingThatBegins(_LEGACY)
     return None if otherwise is None else f"the session has {otherwise}"
+
+
+RowsByPath = Mapping[str, BitMap]
+"""Per file, by its path as in the log but decoded, the 0-based physical positions of rows."""
+
+
+def places_of_answer(answer: Answer) -> RowsByPath:
+    """Return where the rows of an answer lie."""
+    return {hit.slice_.path: bitmap_of(hit.positions) for hit in answer._selection.hits()}
+
+
+def places_of_keys(located: pa.Table) -> RowsByPath:
+    """Return where the rows of keys lie; `located`: what `locate` returns, path and position last."""
+    *_, path, position = located.column_names
+    rows = located.select([path, position]).filter(located[path].is_valid())
+    grouped = rows.group_by(path).aggregate([(position, "list")])
+    positions = grouped[f"{position}_list"]
+    return {
+        name: bitmap_of(numpy_of(positions[number].values))
+        for number, name in enumerate(grouped[path].to_pylist())
+    }
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """Rows that a deletion vector hides from a file already, and the identity of the vector."""
+
+    id: str
+    positions: BitMap
+
+
+class LocatedRows(NamedTuple):
+    """Rows of data files, and by the paths of files what is hidden of them already."""
+
+    rows: RowsByPath
+    hidden: Mapping[str, Hidden]
+
+
+def with_hidden(rows: RowsByPath, answer: Answer) -> LocatedRows:
+    """Return rows with what is hidden of their files already, at the version of an answer.
+
+    The index has what it covers; of other files the deletion vector is read.
+    """
+    coverage, files = answer._selection.coverage, answer._selection.snapshot.files
+    numbers = numpy_of(pc.index_in(arrow_array([*rows], pa.string()), files.paths))
+    hidden = {}
+    for path, number in zip(rows, numbers.tolist(), strict=True):
+        positions = coverage.hidden_of(number)
+        if positions:
+            hidden[path] = Hidden(files[number].hidden_id, positions)
+    return LocatedRows(rows, hidden)
+
+
+def packed(rows: RowsByPath, hidden: Mapping[str, Hidden]) -> bytes:
+    """Return what to delete per file, each part behind its length in bytes.
+
+    The parts: the path; a RoaringBitmapArray of one bitmap, the rows; the identity of the deletion vector
+    that the file has, empty if it is not known; the array of the rows that this hides. See the Delta
+    protocol, Deletion Vector Format: a magic number (4 bytes), the number of bitmaps (8), and each behind the
+    upper half of its values (4), all little endian.
+    """
+    none = Hidden("", BitMap())
+    fields = []
+    for path, positions in rows.items():
+        vector = hidden.get(path, none)
+        fields += [path.encode(), _array(positions), vector.id.encode(), _array(vector.positions)]
+    return b"".join(struct.pack(">i", len(content)) + content for content in fields)
+
+
+def _array(positions: BitMap) -> bytes:
+    return struct.pack("<IqI", PORTABLE_MAGIC, 1, 0) + positions.serialize()

@@ -21,9 +21,17 @@ from tailbit.base.errors import StaleIndexError, TailbitError, UsageError
 from tailbit.base.faults import Fault, fault_point
 from tailbit.base.once import once
 from tailbit.base.wording import quoted
-from tailbit.spark.writing.places import LocatedRows, packed, places_of_keys, with_hidden
-from tailbit.spark.writing.target import REPLAYED, Target, column_name, refusals_named
-from tailbit.spark.zone import session_zone
+from tailbit.spark.session import session_zone
+from tailbit.spark.writing.target import (
+    REPLAYED,
+    LocatedRows,
+    Target,
+    column_name,
+    packed,
+    places_of_keys,
+    refusals_named,
+    with_hidden,
+)
 from tailbit.tables.schema import name_parts
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import datetime
 
 import pytest
 
-from tailbit.arguments.moments import to_millis
+from tailbit.arguments.values import to_millis
 from tailbit.errors import UsageError
 
 

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from tailbit.cli.statuses import AGAIN, CONFIGURATION
+from tailbit.cli import AGAIN, CONFIGURATION
 
 _SIGNALLED = """
 import os, signal, sys

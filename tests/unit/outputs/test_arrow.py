@@ -16,7 +16,7 @@ from support.every_feature import CASES, HIDDEN, every_feature
 from support.rows import canonical
 from support.tables import EVERY_TYPE
 from tailbit.errors import DataFileError
-from tailbit.outputs.arrow import BATCH_ROWS, batch_reader
+from tailbit.outputs.frames import BATCH_ROWS, batch_reader
 
 
 def written() -> pa.Table:

@@ -12,7 +12,7 @@ from deltalake import write_deltalake
 
 import tailbit
 from support.tables import EVERY_TYPE, PLAIN_TYPES
-from tailbit.outputs.facets import facet_table
+from tailbit.outputs.frames import facet_table
 
 
 @pytest.fixture(scope="module")

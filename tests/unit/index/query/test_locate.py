@@ -26,8 +26,8 @@ from support.tables import (
     index_files,
     index_of,
 )
+from tailbit.cli.keys import keys_of_file
 from tailbit.cli.main import cli
-from tailbit.cli.questions.locate import keys_of_file
 from tailbit.errors import ColumnTypeError, UnknownColumnError, UsageError
 from tailbit.index.query import locate
 from tailbit.index.query.locate import Keys, _ordered

@@ -35,8 +35,8 @@ from tailbit.streaming.many.states import STATES
 from tailbit.streaming.seen.server import Pages, SeenApplication
 from tailbit.streaming.seen.view import View
 from tailbit.tables.storage import open_storage
-from tailbit.upkeep import doctor_config
-from tailbit.upkeep.finding import Finding, State
+from tailbit.upkeep import doctor
+from tailbit.upkeep.machine import Finding, State
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def test_other_columns_than_those_of_an_index_are_refused_by_a_reload_and_end_no
     check_tables(read)
     (warning,) = map(str, read.problems.warnings)
     assert warning.removeprefix(f"{folder}/") == problem
-    findings = {finding.check: finding for finding in doctor_config.of_config(str(folder / "tailbit.toml"))}
+    findings = {finding.check: finding for finding in doctor.of_config(str(folder / "tailbit.toml"))}
     assert findings["a: configuration"].state is State.WARNING
     assert f"tailbit.toml:3: {said}" in findings["a: configuration"].found
     assert "a: index" in findings
@@ -228,7 +228,7 @@ def test_a_table_to_which_access_is_denied_is_waited_for_since_the_right_may_be_
     found, denied = check_tables(read_config(file))
     assert found.waits == ""
     assert "denies access" in denied.waits
-    findings = {finding.check: finding for finding in doctor_config.of_config(str(file))}
+    findings = {finding.check: finding for finding in doctor.of_config(str(file))}
     (problem,) = [f for check, f in findings.items() if check.startswith("b:") and f.state is State.PROBLEM]
     assert "denies access" in problem.found
 
@@ -300,7 +300,7 @@ def test_a_table_of_the_catalog_is_looked_at_where_the_application_has_found_it(
     account = json.loads(text)
     assert (status, account["id"], account["within_max_lag"]) == (0, "a", True)
     assert account["table"] == str(folder / "a")
-    found = {finding.check: finding for finding in doctor_config.of_config(str(file))}
+    found = {finding.check: finding for finding in doctor.of_config(str(file))}
     assert found["a: index"].state is State.OK
 
 
@@ -442,7 +442,7 @@ def application_findings(
     """What doctor finds of an application with these lines, by the name of the check."""
     file = folder / "tailbit.toml"
     file.write_text("\n".join(("[application]", *lines, tables)))
-    return {finding.check: finding for finding in doctor_config.of_config(str(file))}
+    return {finding.check: finding for finding in doctor.of_config(str(file))}
 
 
 def test_doctor_names_places_a_port_and_jars_that_an_application_cannot_use(folder: Path) -> None:
@@ -525,13 +525,13 @@ def test_status_of_a_configuration_tells_what_the_application_met(folder: Path) 
 def test_doctor_names_a_table_that_does_not_answer_and_looks_at_the_others(
     folder: Path, s3: Proxy, s3_root: str, s3_options: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(doctor_config, "LOOK_S", 1.0)
+    monkeypatch.setattr(doctor, "LOOK_S", 1.0)
     s3.rule = lambda request: Fault.SLOW
     options = "\n".join(f'{name} = "{value}"' for name, value in s3_options.items())
     (folder / "tailbit.toml").write_text(
         f'[[table]]\npath = "a"\n[[table]]\npath = "{s3_root}"\nid = "b"\n[table.storage_options]\n{options}'
     )
-    found = list(doctor_config.of_config(str(folder / "tailbit.toml")))
+    found = list(doctor.of_config(str(folder / "tailbit.toml")))
     told = {finding.check: finding for finding in found}
     assert told["b: table"].state is State.PROBLEM
     assert "no answer within 1 s" in told["b: table"].found

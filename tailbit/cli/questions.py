@@ -1,23 +1,25 @@
-"""The commands that ask: count, facets, read, positions, explain."""
+"""The commands that ask for rows: count, facets, read, positions, explain, to-delta, records."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from tailbit.base.visible import visible
-from tailbit.base.wording import counted
+from tailbit.base.wording import counted, visible
 from tailbit.cli.options import (
     Question,
+    VersionText,
     ask,
     emit,
     format_options,
+    index_option,
     json_option,
     measure_options,
     measures_of,
     only_condition,
+    open_for_question,
     or_dash,
     print_values,
     query_options,
@@ -28,6 +30,8 @@ from tailbit.cli.options import (
 )
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from tailbit.answer import Answer
 
 
@@ -150,7 +154,7 @@ def _facets(answer: Answer, columns: list[str], top: int | None) -> dict[Any, in
 
 
 def _print_facets(columns: list[str], items: list[tuple[Any, int]]) -> None:
-    from tailbit.outputs.facets import facet_header
+    from tailbit.outputs.frames import facet_header
 
     rows = [[*(value if len(columns) > 1 else (value,)), n] for value, n in items]
     print_values(facet_header(columns), rows)
@@ -342,3 +346,93 @@ def _print_step(step: dict[str, Any]) -> None:
         f"facets by {step['way']}: {or_dash(step['rows'])} rows, took {or_dash(step['took_ms'])} ms"
         + (f"; estimated, in ms: {estimates}" if estimates else "")
     )
+
+
+@click.command(cls=Question)
+@click.argument("table")
+@click.argument("path")
+@click.argument("condition", required=False)
+@where_option
+@query_options
+def to_delta(table: str, path: str, condition: str | None, where: str | None, **options: Any) -> None:
+    r"""Write the rows of TABLE where CONDITION is true as a Delta table at PATH that copies no data.
+
+    \b
+    tailbit to-delta orders orders-today
+    tailbit to-delta orders lima "city = 'Lima'" --version 20261126120629298
+
+    The new table names the data files of TABLE, and deletion vectors hide all other rows: Spark and others
+    that read Delta open it, also where TABLE is a Hudi table, which they then read without Hudi. It stays at
+    its version, and can be read until the cleaner of TABLE (VACUUM) deletes data files of that version.
+
+    Refused by name: rows in log blocks of a MERGE_ON_READ table, which are no data files, and columns that a
+    file stores by another type than such readers widen.
+    """
+    answer = ask(table, only_condition(condition, where), options)
+    click.echo(answer.to_delta(path))
+    warn(answer)
+
+
+_SHOWN = 8
+"""Row numbers of a record on the terminal."""
+
+
+@click.command()
+@click.argument("table")
+@click.option("--columns", metavar="A,B", help="Columns of the records.  [default: all with a bitmap index]")
+@click.option("--version", type=VersionText(), help="Answer for this version of the table.")
+@click.option("-o", "--output", metavar="FILE", help="Write a Parquet file instead of to the terminal.")
+@click.option("--keys", type=click.Choice(["rfc92"]), help="Add RFC-92's key, and the bitmap in Base64.")
+@index_option
+def records(
+    table: str,
+    columns: str | None,
+    version: str | None,
+    output: str | None,
+    keys: str | None,
+    index: str | None,
+) -> None:
+    r"""Tell for each column, value and file of TABLE which rows of the file hold the value.
+
+    \b
+    tailbit records orders --columns city
+    tailbit records orders --columns city,part --keys rfc92 -o records.parquet
+
+    This is the view that RFC-92 of Apache Hudi describes, of tables of either format; nothing is written into
+    the table. In the file, `positions` are portable 32-bit Roaring bitmaps of 0-based physical rows, without
+    hidden ones; on the terminal, the first of these rows. With --keys rfc92 there are also `key`,
+    COLUMN$VALUE$PARTITION$FILE_ID, in which a $ of the value stands behind a backslash, and `bitmap`, in
+    Base64; NULL has no key.
+
+    Right at any lag: what the index does not cover is read from just those files.
+    """
+    import pyarrow as pa
+
+    from tailbit.cli.render import write_rows
+    from tailbit.outputs.bitmap_records import KEYED_SCHEMA, SCHEMA, with_rfc92_keys
+
+    opened = open_for_question(table, index)
+    batches = opened.bitmap_records(split_columns(columns), version)
+    schema = SCHEMA
+    if keys is not None:
+        schema, batches = KEYED_SCHEMA, with_rfc92_keys(batches)
+    tables = (pa.Table.from_batches([batch]) for batch in batches)
+    if output is not None:
+        write_rows(schema, tables, "parquet", output)
+        return
+    number = schema.get_field_index("positions")
+    shown = schema.set(number, pa.field("positions", pa.string()))
+    write_rows(shown, _with_row_numbers(tables, shown, number), "table", None)
+
+
+def _with_row_numbers(tables: Iterable[pa.Table], schema: pa.Schema, number: int) -> Iterator[pa.Table]:
+    """Yield records with the first positions as text in place of bitmaps."""
+    import pyarrow as pa
+    from pyroaring import BitMap
+
+    for table in tables:
+        texts = []
+        for bits in map(BitMap.deserialize, table.column(number).to_pylist()):
+            numbers = " ".join(map(str, bits[:_SHOWN]))
+            texts.append(numbers if len(bits) <= _SHOWN else f"{numbers} ...")
+        yield table.set_column(number, schema.field(number), pa.array(texts, pa.string()))

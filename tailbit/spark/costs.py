@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tailbit.base.dataclass import dataclass
-from tailbit.spark.answering.request import Declined, Request
+from tailbit.spark.request import Declined, Request
 from tailbit.streaming.settings import user_cache
 from tailbit.tables.model import Column, FileSlice
 from tailbit.tables.parquet.rows import Positions, pages_of_rows

@@ -18,8 +18,8 @@ from tailbit.index.predicate.tree import columns_of
 from tailbit.index.query.candidates import candidate_numbers
 from tailbit.index.sql.bind import bind
 from tailbit.index.sql.terms import every_column
-from tailbit.spark.answering.costs import UNPACKED, Scan, check_files, check_gain, pages_of
-from tailbit.spark.answering.request import OF_CONDITIONS, Declined, Request
+from tailbit.spark.costs import UNPACKED, Scan, check_files, check_gain, pages_of
+from tailbit.spark.request import OF_CONDITIONS, Declined, Request
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, no_rows
 from tailbit.tables.model import Column

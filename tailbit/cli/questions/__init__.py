@@ -1,1 +1,0 @@
-"""The commands that ask: each hands its arguments to an answer, and prints what it says."""

@@ -1,6 +1,0 @@
-"""Exit statuses other than 0; this module is light, since signals are obeyed before heavy imports."""
-
-PROBLEM, WRONG_USE, AGAIN, CONFIGURATION, INTERRUPTED = 1, 2, 75, 78, 130
-"""`AGAIN` and `CONFIGURATION` are EX_TEMPFAIL and EX_CONFIG of sysexits.h: a supervisor starts `run` again
-after the first; after the second a person must do something.
-"""
