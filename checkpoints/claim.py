@@ -26,6 +26,7 @@ from dataclasses import asdict, replace
 import orjson
 
 from tailbit.base.errors import IndexerRunningError, StorageError, UnusableStorageError
+from tailbit.base.wording import Tell, tell_nobody
 from tailbit.checkpoints.builds import Builds
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.checkpoints.signs import (
@@ -65,8 +66,6 @@ _NEEDS_A_PLACE = (
     "An indexer writes into the index: free space there, make it writable for this user, or give another"
     " place by --index, then start again. Nothing is lost, and questions go on meanwhile."
 )
-
-_Tell = Callable[[str], None]
 
 
 class Claim:
@@ -119,7 +118,7 @@ class Claim:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def acquire(self, stop: threading.Event | None = None, tell: _Tell | None = None) -> None:
+    def acquire(self, stop: threading.Event | None = None, tell: Tell = tell_nobody) -> None:
         """Take the place, and keep it until `release`: a claim with beats by a thread, a mark by `renew`.
 
         An old beat whose process may still be alive is first watched for a change, or until `stop` is set;
@@ -132,7 +131,7 @@ class Claim:
         try:
             if self._is_lease and not self.beat.place:
                 self.beat = replace(self.beat, place=self._id_of_place())
-            self._take(stop or threading.Event(), tell or _tell_nobody)
+            self._take(stop or threading.Event(), tell)
         except StorageError as refused:
             if isinstance(refused, UnusableStorageError):
                 raise nothing_written(self._storage.root, refused) from refused
@@ -148,7 +147,7 @@ class Claim:
     def acquire_when_free(
         self,
         stop: threading.Event,
-        tell: _Tell,
+        tell: Tell,
         standing_by: Callable[[], None],
         could_take_over: Callable[[], None] = lambda: None,
     ) -> bool:
@@ -218,7 +217,7 @@ class Claim:
         beating = self if self._lease is None else self._lease
         beating.beat = replace(beating.beat, batch=batch)
 
-    def _take(self, stop: threading.Event, tell: _Tell) -> None:
+    def _take(self, stop: threading.Event, tell: Tell) -> None:
         current = read_heartbeat(self._storage)
         if current is not None and current.run == self.beat.run:
             self._storage.put(NAME, self._encoded())
@@ -262,12 +261,8 @@ class Claim:
             elif time.monotonic() - since >= LEASE_LIMIT_S:
                 return
 
-    def _judged(self, other: Beat, stop: threading.Event, tell: _Tell) -> Stat | None:
-        """Return the stat of another run's heartbeat file once that run counts as dead; None if it has none.
-
-        Raises:
-            IndexerRunningError: the heartbeat is alive.
-        """
+    def _judged(self, other: Beat, stop: threading.Event, tell: Tell) -> Stat | None:
+        """Return the stat of another run's heartbeat file once that run is dead; None if it has none."""
         file, living = self._storage.stat(NAME), lives(other)
         if file is None or living is False:
             return file
@@ -351,10 +346,6 @@ def index_mark(storage: Storage, lease: Claim, clock: Callable[[], float] = time
 def _now() -> float:
     """Return seconds by a clock that goes on while the machine sleeps, where there is one."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
-
-
-def _tell_nobody(line: str) -> None:
-    """Drop a notice; the default where no callback is given."""
 
 
 def _why_watched(other: Beat, age: float, watch_s: float) -> str:

@@ -16,6 +16,7 @@ from pathlib import PurePath
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import CorruptIndexError
 from tailbit.base.faults import Fault, fault_point
+from tailbit.base.wording import Tell, tell_nobody
 from tailbit.checkpoints.builds import Build, build_text, lag_of_build
 from tailbit.checkpoints.claim import Claim
 from tailbit.checkpoints.lag import Backlog, Lag
@@ -35,7 +36,7 @@ from tailbit.streaming.metrics import Progress, describe, names_of
 from tailbit.streaming.planner import Planner
 from tailbit.streaming.settings import StreamSettings
 from tailbit.streaming.upkeep.memory import FREED
-from tailbit.streaming.upkeep.mending import Mender, Tell, tell_nobody
+from tailbit.streaming.upkeep.mending import Mender
 from tailbit.streaming.upkeep.sweeping import Upkeep
 from tailbit.tables.model import Version
 from tailbit.tables.storage import NO_OPTIONS, one_look
@@ -259,7 +260,6 @@ class Batch:
         return not self.busy and (self._last is None or not self._last.lag.versions)
 
     def _mend_beside(self, damage: CorruptIndexError) -> None:
-        """Mend damage that was met beside the batches."""
         with self.turn:
             self.mender.mend(damage)
 
@@ -285,7 +285,6 @@ class Batch:
         return results
 
     def _alone(self, task: BuildTask) -> TaskResult:
-        """Run a task in this process."""
         self._life.sign()
         return _added(self._build, run_task(task))
 

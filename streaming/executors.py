@@ -177,11 +177,7 @@ def on_workers(
 
 @contextmanager
 def _ended_by(spark: SparkSession, at_work: str) -> Iterator[None]:
-    """Let `end_jobs` end the jobs that this thread starts in the block.
-
-    Raises:
-        ClusterError: a job was cancelled.
-    """
+    """Let `end_jobs` end the jobs that this thread starts in the block."""
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 

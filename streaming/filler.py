@@ -32,6 +32,7 @@ from tailbit.base.errors import (
     VersionNotFoundError,
 )
 from tailbit.base.faults import Fault, fault_point
+from tailbit.base.wording import Tell, tell_nobody
 from tailbit.checkpoints.builds import Build
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.checkpoints.recovery import LogState, Verdict, lineage_holds, uncounted_after
@@ -44,7 +45,6 @@ from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.plan import TaskLimits, plan_work
 from tailbit.index.write.work import BuildTask, Repost, TaskResult
 from tailbit.streaming.indexer import ATTEMPTS, BatchOutcome, Building, RunTasks, template_of
-from tailbit.streaming.upkeep.mending import Tell, tell_nobody
 from tailbit.tables.snapshot import Snapshot
 from tailbit.tables.table import Table
 

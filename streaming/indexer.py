@@ -29,6 +29,7 @@ from tailbit.base.errors import (
     StorageError,
 )
 from tailbit.base.faults import Fault, fault_point
+from tailbit.base.wording import Tell
 from tailbit.checkpoints.builds import Build
 from tailbit.checkpoints.offset import Offset
 from tailbit.checkpoints.recovery import (
@@ -64,7 +65,7 @@ from tailbit.index.write.work import (
     TaskDefinition,
     TaskResult,
 )
-from tailbit.streaming.upkeep.mending import Mender, Tell
+from tailbit.streaming.upkeep.mending import Mender
 from tailbit.tables.model import Changes, FileSlice, Fingerprint, SliceChange, Version, after
 from tailbit.tables.schema import Schema
 from tailbit.tables.storage import decoded, one_look
@@ -365,9 +366,6 @@ class Indexer:
 
         A path that is live twice at the target has the slice of the head, by which a later commit may have
         settled it: the index is then ahead in this file.
-
-        Raises:
-            LiveTwiceError: the path is live twice at the head too.
         """
         fits = (
             record is None

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from tailbit.arguments.values import flag, wrong_type
 from tailbit.base.errors import IndexerRunningError, RequirementError, TailbitError
+from tailbit.base.wording import Tell, tell_nobody
 from tailbit.checkpoints.builds import Builds
 from tailbit.checkpoints.claim import Claim
 from tailbit.checkpoints.liveness import Liveness
@@ -31,7 +32,6 @@ from tailbit.streaming.query.run import Run, caught_up, index_in_process, run_to
 from tailbit.streaming.query.sampler import Sampler
 from tailbit.streaming.query.stream import UpToDate
 from tailbit.streaming.settings import DEFAULT_MASTER, DEFAULT_TRIGGER
-from tailbit.streaming.upkeep.mending import Tell, tell_nobody
 from tailbit.streaming.upkeep.sweeping import retry_now
 
 if TYPE_CHECKING:
@@ -156,12 +156,7 @@ def start(
 
 
 def _check_session(spark: SparkSession) -> None:
-    """Check that a Spark session has a JVM beside this process, which a batch needs.
-
-    Raises:
-        UsageError: the object is something else, such as a session of Spark Connect.
-        RequirementError: pyspark is missing.
-    """
+    """Check that a Spark session has a JVM beside this process, which a batch needs."""
     try:
         from pyspark.sql import SparkSession
     except ImportError:
@@ -250,7 +245,6 @@ def _index(run: Run, watchdog: Watchdog, in_process: bool) -> None:
 
 
 def _spark(run: Run) -> AbstractContextManager[SparkSession]:
-    """Return the Spark session of a run."""
     prepared = run.prepared
 
     def build() -> Session:

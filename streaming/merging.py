@@ -125,7 +125,6 @@ class Merger:
         return portions
 
     def _is_behind(self) -> bool:
-        """Return whether the log has a commit that the index does not cover."""
         ledger = self._index.state.ledger
         return ledger is not None and self._table.head() > ledger.version
 

@@ -22,6 +22,7 @@ from tailbit.base.errors import (
     TailbitError,
     UsageError,
 )
+from tailbit.base.wording import Tell, tell_nobody
 from tailbit.checkpoints.claim import Claim
 from tailbit.index.advice.counts import decided
 from tailbit.index.maintenance.create import open_or_create
@@ -30,7 +31,6 @@ from tailbit.index.model import Definition
 from tailbit.index.repair.damage import why_damaged
 from tailbit.index.store.place import refuse_index_as_table
 from tailbit.index.store.table import MetadataTable
-from tailbit.streaming.upkeep.mending import Tell, tell_nobody
 from tailbit.streaming.upkeep.patience import Patience
 from tailbit.tables.storage import Storage, open_storage
 from tailbit.tables.table import Table
@@ -135,7 +135,6 @@ def _opened(table: Table, path: str, required: Required, must_match: bool) -> Me
 
 
 def _first_definitions(table: Table, path: str, required: Required) -> Sequence[Definition]:
-    """Return the definitions of an index that is made."""
     refuse_index_as_table(table)
     definitions = _decided(table, required)
     if definitions is None:
@@ -152,11 +151,7 @@ def _decided(table: Table, required: Required) -> Sequence[Definition] | None:
 
 
 def _is_readable(storage: Storage, damage: TailbitError) -> bool:
-    """Return whether the records that an error names can be read now, as after a passing error of a store.
-
-    Raises:
-        StorageError: they cannot be read for a reason that says nothing about them.
-    """
+    """Return whether the records that an error names can be read now, as after a passing error of a store."""
     if isinstance(damage, (IndexLogError, IndexFormatError)):
         return False
     return why_damaged(storage, str(damage.fields["file"])) is None
@@ -164,11 +159,7 @@ def _is_readable(storage: Storage, damage: TailbitError) -> bool:
 
 @contextmanager
 def _claimed(storage: Storage, stop: threading.Event) -> Iterator[None]:
-    """Hold the heartbeat of the index in a store, so that no other indexer is at work in the block.
-
-    Raises:
-        IndexerRunningError: another indexer is at work, or `stop` was set while this was unknown.
-    """
+    """Hold the heartbeat of the index in a store, so that no other indexer is at work in the block."""
     heartbeat = Claim(storage)
     heartbeat.acquire(stop)
     try:

@@ -181,7 +181,6 @@ class IndexedTable(MaintainedTable):
         return _with_file_names(located, given.num_columns)
 
     def _located(self, columns: list[str], keys: pa.Table, answer: Answer) -> pa.Table:
-        """Return where the rows of keys lie at the version of an answer."""
         from tailbit.index.model import key_type_of_column
         from tailbit.index.query.locate import Keys
 
@@ -232,7 +231,6 @@ class IndexedTable(MaintainedTable):
         return told_rows(answer, records.batches(record_columns))
 
     def _bitmaps(self) -> frozenset[str]:
-        """Return the ids of the columns that have a bitmap index."""
         state = None if self._index is None else self._index.state
         return frozenset() if state is None else frozenset(d.id for d in state.settings.columns)
 

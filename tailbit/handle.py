@@ -222,10 +222,6 @@ class Handle:
         """Refresh the index; an unreadable index is ignored, and described by `damage`, until it can be read.
 
         A table of which the look has seen less than the index covers is looked at again.
-
-        Raises:
-            ForeignIndexError: the index path holds something else.
-            IndexFormatError: a newer release wrote the index.
         """
         with self._lock, one_look():
             if self._table.storage.remote:
@@ -286,10 +282,6 @@ class Handle:
         """Return whether the ledger's commit is still in the source log, unchanged, or was rolled back there.
 
         If the commit differs (other history) or is no longer there (cleaned up), no file counts as covered.
-
-        Raises:
-            TwoFormatsError: the commit differs, and the folder also holds a table of another format, which
-                the index may belong to.
         """
         with self._lock:
             ledger = self._index.state.ledger if self._index is not None else None

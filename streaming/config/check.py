@@ -147,13 +147,7 @@ class _Passing(Exception):
 
 @contextmanager
 def _noted(problems: list[tuple[Place, str]], keys: Place) -> Iterator[None]:
-    """Add a named error of the block to `problems` under `keys`.
-
-    Raises:
-        IndexFormatError: the index has a newer format.
-        NoIndexError: there is no index, and the entry names neither columns nor indexes.
-        _Passing: the store does not answer, or refuses, now.
-    """
+    """Add a named error of the block to `problems` under `keys`."""
     try:
         yield
     except (NoIndexError, IndexFormatError):
@@ -234,7 +228,6 @@ def _planned_columns(entry: TableEntry, source: Table) -> list[Definition]:
 
 
 def _check_there(source: Table, names: Sequence[str]) -> None:
-    """Check that a table has columns of some names."""
     source.snapshot().schema.resolve_all(names)
 
 
@@ -277,7 +270,6 @@ def _check_columns(
 
 
 def _check_new(entry: IndexEntry, source: Table, made: list[Definition]) -> None:
-    """Define an index by name that is not there; its definition is added to `made`."""
     made.append(define(statement_of(entry, source.root), source.snapshot().schema, entry.zone))
 
 

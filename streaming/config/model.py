@@ -70,7 +70,6 @@ def _address(value: str) -> str:
 
 
 def _some(values: tuple[T, ...]) -> tuple[T, ...]:
-    """Return a list that has at least one entry."""
     if not values:
         raise ValueError("the list is empty")
     return values
@@ -85,7 +84,6 @@ AtLeastOne = Annotated[int, Field(ge=1)]
 
 
 def _zone(value: str) -> str:
-    """Return the name of a time zone."""
     try:
         return known_zone("zone", value)
     except UsageError as unknown:
@@ -169,7 +167,6 @@ class IndexEntry(_Section):
     @model_validator(mode="before")
     @classmethod
     def _by_statement(cls, given: Any) -> Any:
-        """Take an index from its statement."""
         return _from_statement(given) if isinstance(given, str) else given
 
     @field_validator("on", mode="before")

@@ -11,10 +11,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from tailbit.base.errors import ClusterError, UsageError
+from tailbit.base.wording import Tell
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.checkpoints.signs import length
 from tailbit.streaming.java.session import on_one_machine
-from tailbit.streaming.upkeep.mending import Tell
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

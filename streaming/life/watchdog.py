@@ -19,10 +19,10 @@ from types import FrameType, TracebackType
 
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import HungError, NotDrainedError, TailbitError
+from tailbit.base.wording import Tell, tell_nobody
 from tailbit.checkpoints.liveness import Liveness, OnLife
 from tailbit.checkpoints.signs import length
 from tailbit.streaming.life.processes import Process, below_this, end, java_of
-from tailbit.streaming.upkeep.mending import Tell, tell_nobody
 
 _STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 

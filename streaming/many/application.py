@@ -18,7 +18,7 @@ import orjson
 
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import ConfigError, NotATableError, TailbitError
-from tailbit.base.wording import counted
+from tailbit.base.wording import Tell, counted, tell_nobody
 from tailbit.checkpoints.builds import Builds
 from tailbit.checkpoints.claim import Claim, application_lease
 from tailbit.checkpoints.liveness import Liveness
@@ -40,7 +40,6 @@ from tailbit.streaming.query.sampler import Sampler
 from tailbit.streaming.query.warming import warming_up
 from tailbit.streaming.seen.server import SeenApplication
 from tailbit.streaming.seen.view import View
-from tailbit.streaming.upkeep.mending import Tell, tell_nobody
 from tailbit.streaming.upkeep.patience import WAIT_S
 from tailbit.tables.storage import Storage
 
@@ -89,7 +88,6 @@ def _run(run: Running) -> None:
 
 
 def _with_spark(run: Running, read: ReadConfig) -> None:
-    """Start Spark, and follow the tables."""
     application, checkpoint = read.config.application, checkpoint_of(read.config, run.file)
     make_checkpoint_folder(checkpoint)
     if not is_submitted():
@@ -187,11 +185,7 @@ def keep_indexes(run: Running, read: ReadConfig, spark: SparkSession) -> None:
 
 
 def _ask_java(spark: SparkSession, read: ReadConfig, file: str) -> None:
-    """Return once Java answers, without which an application that stands by could take over nothing.
-
-    Raises:
-        StreamError: the Java process is gone.
-    """
+    """Return once Java answers, without which an application that stands by could take over nothing."""
     with spark_errors_named(checkpoint_of(read.config, file), str(spark.sparkContext.master)):
         spark.sparkContext._jsc.sc().isStopped()
 
@@ -245,10 +239,6 @@ def _attended(run: Running, force: _InForce, shared: Shared, tables: Tables, che
     """Run the query until it ends, `stop` is set or the lease is lost, and reload when SIGHUP asks for it.
 
     Return whether the application is over.
-
-    Raises:
-        StreamError: the query ended by itself, or did not start.
-        StorageError: this machine has no place for the folder of the run, or refused to write the checkpoint.
     """
     spark, lease, config = shared.spark, shared.lease, force.read.config
     shown, place = "", lease_place(config, run.file)

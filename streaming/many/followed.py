@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import IndexNameTakenError, NoIndexError, NotATableError, SourceError, TailbitError
+from tailbit.base.wording import Tell
 from tailbit.checkpoints.builds import BuildProgress, lag_of_build
 from tailbit.checkpoints.claim import Claim, index_mark
 from tailbit.checkpoints.lag import Lag
@@ -36,7 +37,6 @@ from tailbit.streaming.many.remembered import Remembered
 from tailbit.streaming.opening import SURE_S, open_index
 from tailbit.streaming.planner import Planner
 from tailbit.streaming.settings import StreamSettings
-from tailbit.streaming.upkeep.mending import Tell
 from tailbit.streaming.upkeep.sweeping import Upkeep, retry_now
 from tailbit.tables import open_table
 from tailbit.tables.storage import Storage, StorageOptions, open_storage
@@ -93,7 +93,6 @@ def differences(entry: TableEntry, table: Table, index: MetadataTable) -> list[s
 
 
 def _first_index(entry: TableEntry, table: Table) -> Definition:
-    """Return the definition of the first named index in a table's entry of the configuration."""
     first = entry.indexes[0]
     return define(statement_of(first, table.root), table.snapshot().schema, first.zone)
 
@@ -343,5 +342,4 @@ class Followed:
 
 
 def _tell_of(id_: str, tell: Tell, line: str) -> None:
-    """Tell a line of one table."""
     tell(f"{id_}: {line}")

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from tailbit.base.dataclass import dataclass
+from tailbit.base.wording import Tell
 from tailbit.checkpoints.lag import Lag
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.checkpoints.offset import Offset
@@ -22,7 +23,6 @@ from tailbit.streaming.many.followed import Followed, Shared
 from tailbit.streaming.many.states import Standing
 from tailbit.streaming.metrics import Progress, names_of
 from tailbit.streaming.seen.view import TableState
-from tailbit.streaming.upkeep.mending import Tell
 from tailbit.tables.model import Version, VersionName
 from tailbit.tables.table import Table
 

@@ -300,7 +300,6 @@ class Tables:
                     self._changed.notify_all()
 
     def _leave(self, member: Member) -> None:
-        """Forget a table that was changed or removed, and has been closed."""
         self._leaving = [left for left in self._leaving if left is not member]
 
     def _opened(self, member: Member) -> Followed:
@@ -328,11 +327,7 @@ class Tables:
         return root
 
     def _take_place(self, member: Member, root: str) -> None:
-        """Note where a table is.
-
-        Raises:
-            UsageError: another table of the configuration is at the same place.
-        """
+        """Note where a table is."""
         real = real_place(root)
         with self._changed:
             others = [m for m in self._members.values() if m is not member]
@@ -392,7 +387,6 @@ class Tables:
             self._shared.tell(f"{member.entry.id}: {state.value}, after {before.value}")
 
     def _do(self, member: Member, start: Offset, end: Offset, batch_id: int) -> None:
-        """Index a table's part of a batch."""
         with self._guarded(member):
             if member.gone:
                 return

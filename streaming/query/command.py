@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from tailbit.base.errors import NotDrainedError
+from tailbit.base.wording import Tell
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.streaming.java.session import Session, master_told
 from tailbit.streaming.life.processes import end_stopped
 from tailbit.streaming.life.watchdog import Supervision, Watchdog, signals
 from tailbit.streaming.query.failures import spark_errors_named
 from tailbit.streaming.upkeep.memory import take_from_the_system
-from tailbit.streaming.upkeep.mending import Tell
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,10 +11,10 @@ from dataclasses import field
 
 from tailbit.base.dataclass import dataclass
 from tailbit.base.errors import StorageError, StreamError, TailbitError
+from tailbit.base.wording import Tell
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.streaming.life.cluster import ended_by_cluster
 from tailbit.streaming.upkeep import spark_checkpoint
-from tailbit.streaming.upkeep.mending import Tell
 from tailbit.streaming.upkeep.patience import LONGEST_S, Patience, lost_worker, refused_write, worth_a_restart
 
 _LOST_TASK = re.compile(r".*Job aborted due to stage failure: .* most recent failure: Lost task [^:]*: ")

@@ -22,6 +22,7 @@ from tailbit.base.errors import (
     TailbitError,
     UnusableStorageError,
 )
+from tailbit.base.wording import Tell, tell_nobody
 from tailbit.checkpoints.claim import Claim
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.index.maintenance.create import indexed_columns
@@ -36,7 +37,6 @@ from tailbit.streaming.query.one_table import OneTable
 from tailbit.streaming.query.query import Query, start_query
 from tailbit.streaming.settings import REMOTE_POLL_MS, StreamSettings, milliseconds, own_state
 from tailbit.streaming.upkeep import spark_checkpoint
-from tailbit.streaming.upkeep.mending import Tell, tell_nobody
 from tailbit.streaming.upkeep.patience import worth_a_restart
 from tailbit.streaming.upkeep.sweeping import Upkeep
 from tailbit.tables import open_table

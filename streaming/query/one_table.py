@@ -98,7 +98,6 @@ class OneTable:
         return start
 
     def _pause_s(self, now: float) -> float:
-        """Return the seconds until the next look for a commit."""
         if self._pace_s or now - self._moved > FRESH_S:
             return max(self._look_s, self._pace_s)
         return min(self._look_s, FRESH_LOOK_S)

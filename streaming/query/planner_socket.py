@@ -88,7 +88,6 @@ class PlannerSocket:
 
 
 def _reply(answer: Answer, question: list[Any]) -> dict[str, Any]:
-    """Return the reply to a question: the answer, or why there is none."""
     try:
         return {"answer": answer(question[0], question[1:])}
     except Exception as error:

@@ -20,6 +20,7 @@ from tailbit.base.errors import (
     StorageError,
     TailbitError,
 )
+from tailbit.base.wording import Tell, tell_nobody
 from tailbit.checkpoints.claim import Claim
 from tailbit.checkpoints.liveness import IDLE, Liveness
 from tailbit.checkpoints.offset import Offset
@@ -35,7 +36,6 @@ from tailbit.streaming.query.failures import Restarts, spark_errors_named
 from tailbit.streaming.query.launch import Job, Prepared, launch, refuse_vanished
 from tailbit.streaming.query.sampler import Sampled, Sampler
 from tailbit.streaming.settings import DEFAULT_MASTER
-from tailbit.streaming.upkeep.mending import Tell, tell_nobody
 from tailbit.streaming.upkeep.patience import WAIT_S, Patience
 
 if TYPE_CHECKING:

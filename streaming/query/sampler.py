@@ -171,5 +171,4 @@ def _stages(spark: SparkSession, run_id: str) -> tuple[list[SparkStageInfo], lis
 
 
 def _at_work(stages: Sequence[SparkStageInfo]) -> bool:
-    """Return whether a task of some stages runs."""
     return any(stage.numActiveTasks for stage in stages)

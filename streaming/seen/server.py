@@ -17,9 +17,9 @@ from urllib.request import OpenerDirector, ProxyHandler, build_opener
 
 import orjson
 
+from tailbit.base.wording import Tell
 from tailbit.streaming.seen.page import POLICY, status_page
 from tailbit.streaming.seen.view import View
-from tailbit.streaming.upkeep.mending import Tell
 
 OFF = "off"
 

@@ -6,22 +6,14 @@ vanished for a moment, or a process out of file handles, looks like damage too.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from tailbit.base.errors import CorruptIndexError, IndexLogError
+from tailbit.base.wording import Tell, tell_nobody
 from tailbit.index.maintenance.start_over import start_over
 from tailbit.index.repair.damage import damage_named, is_of_records, why_damaged
 from tailbit.index.repair.mend import mend
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables import open_table
 from tailbit.tables.table import Table
-
-Tell = Callable[[str], None]
-"""A function that shows one line of notice to the person who runs the indexer."""
-
-
-def tell_nobody(line: str) -> None:
-    """Drop a notice; the default where no callback is given."""
 
 
 class Mender:

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from tailbit.base.errors import CommitConflictError, CorruptIndexError, TailbitError
+from tailbit.base.wording import Tell
 from tailbit.index.kinds.files.kind import FILES
 from tailbit.index.kinds.rows import kind_of
 from tailbit.index.maintenance.new_round import ask_for_round
@@ -24,7 +25,7 @@ from tailbit.index.repair.scrub import Scrubber
 from tailbit.index.sql.terms import indexed_columns_of
 from tailbit.index.store.table import MetadataTable
 from tailbit.index.write.readable import why_unreadable
-from tailbit.streaming.upkeep.mending import Mender, Tell
+from tailbit.streaming.upkeep.mending import Mender
 from tailbit.tables.table import Table
 
 EVERY_S = 60.0

@@ -111,7 +111,6 @@ def _listed(keys: Any) -> list[Any]:
 
 
 def _of_values(keys: Sequence[Any], on: Sequence[str] | None) -> pa.Table:
-    """Return a list of values, tuples or dicts as a table."""
     if keys and all(isinstance(key, Mapping) for key in keys):
         # A field that a key lacks becomes NULL, which is refused later: no key has NULL.
         fields = list(dict.fromkeys(name for key in keys for name in key))

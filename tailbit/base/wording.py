@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
+
+Tell = Callable[[str], None]
+"""A function that shows one line of notice to a person."""
+
+
+def tell_nobody(line: str) -> None:
+    """Drop a notice; the default where no callback is given."""
 
 
 def counted(n: int, noun: str, plural: str | None = None) -> str:

@@ -56,7 +56,6 @@ def advice_of(table: str, queries: Any, seed: int = 0, *, hidden: bool) -> Advic
 
 
 def _lines(queries: Any) -> list[str]:
-    """Return the lines of an open file."""
     from tailbit.base.errors import UsageError
 
     try:
@@ -124,7 +123,6 @@ def print_advice(advice: Advice) -> None:
 
 
 def _gain(proposal: Proposal) -> str:
-    """Return what a proposed index costs and saves."""
     questions = f"{counted(proposal.questions, 'question')}, " if proposal.questions else ""
     return (
         f"{questions}about {proposal.bytes:,} bytes; a question reads {proposal.question_bytes:,} "

@@ -92,7 +92,6 @@ def _late(table: TableEntry) -> dict[str, Any]:
 
 
 def _account(table: TableEntry) -> dict[str, Any]:
-    """Return the status of one table, or why there is none."""
     if table.path is None:
         reason = "no application has found it in its catalog yet, which needs Spark"
         return {"table": table.place, "error": reason}

@@ -60,11 +60,7 @@ def sql(statement: str, zone: str, index: str | None, as_json: bool) -> None:
 
 
 def _standard_input() -> str:
-    """Return what standard input holds.
-
-    Raises:
-        UsageError: standard input is closed, or is no text (click's error class).
-    """
+    """Return what standard input holds."""
     if sys.stdin is None:
         raise click.UsageError("standard input is closed")
     try:
@@ -144,11 +140,7 @@ def create(table: str, name: str | None, terms: Sequence[str], file: str | None,
 
 
 def _only_from(named: Sequence[str | None], given: Mapping[str, Any]) -> None:
-    """Check that nothing is given beside --from that the statements of the file say themselves.
-
-    Raises:
-        UsageError: a name, a term or another option is given (click's error class).
-    """
+    """Check that nothing is given beside --from that the statements of the file say themselves."""
     context = click.get_current_context()
     others = [option for option in given if option not in ("index", "as_json")]
     source = click.core.ParameterSource.COMMANDLINE
@@ -181,11 +173,7 @@ def _create_from(table: str, file: str, index: str | None, *, as_json: bool) -> 
 
 
 def _text_of(file: str) -> str:
-    """Return the text of a file on disk, or of an object in a store by its URL.
-
-    Raises:
-        UsageError: it cannot be read, or is no text.
-    """
+    """Return the text of a file on disk, or of an object in a store by its URL."""
     from tailbit.base.errors import TailbitError, UsageError
     from tailbit.tables.storage import SMALL, StorageOptions, open_storage
 

@@ -271,7 +271,7 @@ def _loading() -> Iterator[None]:
 
 def emit(value: Any) -> None:
     """Print a value as a line of JSON."""
-    from tailbit.outputs.plain_values import json_value
+    from tailbit.outputs.display import json_value
 
     click.echo(json.dumps(json_value(value), ensure_ascii=False))
 
@@ -279,7 +279,7 @@ def emit(value: Any) -> None:
 def print_values(header: Iterable[Any], rows: Iterable[Iterable[Any]]) -> None:
     """Print a table of values of columns, their counts and names."""
     from tailbit.cli.render import print_table
-    from tailbit.outputs.plain_values import cell, json_value
+    from tailbit.outputs.display import cell, json_value
 
     names, *cells = ([cell(json_value(value)) for value in row] for row in (header, *rows))
     print_table(names, cells)

@@ -18,8 +18,8 @@ import pyarrow as pa
 
 from tailbit.base.errors import StorageError, UsageError
 from tailbit.base.wording import counted, visible
+from tailbit.outputs.display import cell, csv_column, plain_rows
 from tailbit.outputs.frames import BATCH_ROWS
-from tailbit.outputs.plain_values import cell, csv_column, plain_rows
 from tailbit.tables.arrow import no_rows
 
 

@@ -117,11 +117,7 @@ def _is_given(name: str) -> bool:
 
 
 def _only_config(given: tuple[Any, ...], index: str | None) -> None:
-    """Check that no option of a single table is given beside a configuration; None: an option not given.
-
-    Raises:
-        UsageError: such an option is given (click's error class).
-    """
+    """Check that no option of a single table is given beside a configuration; None: an option not given."""
     if any(value is not None for value in given):
         raise click.UsageError("of other options, --config takes --stall-limit, --quiet and --json alone")
     only_config([], index)
@@ -141,13 +137,13 @@ def _run_config(file: str, stall_limit: str, *, quiet: bool, as_json: bool) -> i
 
 def _reporting(stall_limit: str, *, quiet: bool, as_json: bool) -> dict[str, Any]:
     """Return keyword arguments of a run: its callbacks (systemd's too), and when the run counts as hung."""
+    from tailbit.base.wording import tell_nobody
     from tailbit.checkpoints.builds import Builds
     from tailbit.cli.building import BuildLines, bars
     from tailbit.cli.render import notice_lines, progress_lines
     from tailbit.streaming.life.service_manager import ServiceManager
     from tailbit.streaming.life.watchdog import Supervision
     from tailbit.streaming.settings import milliseconds
-    from tailbit.streaming.upkeep.mending import tell_nobody
 
     tell = notice_lines(as_json)
     limit_s = 0.0 if stall_limit == "off" else milliseconds(stall_limit) / 1000

@@ -222,9 +222,6 @@ def _posted(column: Column, space: SpaceView) -> Iterator[tuple[bytes | None, Bi
     """Yield the keys of a column and their visible rows in a row space, NULL first.
 
     Left out are rows of files without postings of the column, and rows whose key does not hold the value.
-
-    Raises:
-        CorruptIndexError: a segment is damaged. What has been yielded before is right.
     """
     key_type = key_type_of(column.type)
     segments = space.serving(column)

@@ -156,9 +156,6 @@ def _attached(spark: SparkSession, settings: dict[str, str]) -> Any:
     """Attach the rules to a session; return their Java entry object.
 
     If the helper does not start, the rules log that, and give it as the reason.
-
-    Raises:
-        _Unfit: the release of Spark, or the jar, is another one than this package is for.
     """
     from py4j.protocol import Py4JError
 

@@ -18,8 +18,16 @@ from tailbit.index.predicate.tree import columns_of
 from tailbit.index.query.candidates import candidate_numbers
 from tailbit.index.sql.bind import bind
 from tailbit.index.sql.terms import every_column
-from tailbit.spark.costs import UNPACKED, Scan, check_files, check_gain, pages_of
-from tailbit.spark.request import OF_CONDITIONS, Declined, Request
+from tailbit.spark.request import (
+    OF_CONDITIONS,
+    UNPACKED,
+    Declined,
+    Request,
+    Scan,
+    check_files,
+    check_gain,
+    pages_of,
+)
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, no_rows
 from tailbit.tables.model import Column
@@ -219,11 +227,7 @@ def _sent(table: pa.Table) -> tuple[dict[str, Any], bytes]:
 
 
 def _of_bitmaps(handle: IndexedTable, request: Request) -> list[int]:
-    """Return the numbers of the conjuncts over partition columns and columns that are indexed in every file.
-
-    Raises:
-        Declined: there is no such conjunct, or a file is not covered.
-    """
+    """Return the numbers of the conjuncts over partition columns and columns indexed in every file."""
     selection = _bound(handle, request, None)._selection
     if len(selection.coverage.uncovered):
         raise Declined("not-covered", f"{len(selection.coverage.uncovered)} files")
@@ -242,11 +246,7 @@ def _of_bitmaps(handle: IndexedTable, request: Request) -> list[int]:
 
 
 def _understood(handle: IndexedTable, request: Request) -> list[int]:
-    """Return the numbers of the conjuncts that are understood.
-
-    Raises:
-        Declined: no conjunct is understood.
-    """
+    """Return the numbers of the conjuncts that are understood."""
     schema = _bound(handle, request, None)._selection.schema
     used = [number for number, text in enumerate(request.where) if _refusal(schema, text) is None]
     if not used:
@@ -255,11 +255,7 @@ def _understood(handle: IndexedTable, request: Request) -> list[int]:
 
 
 def _exact(handle: IndexedTable, request: Request) -> Answer:
-    """Return the answer of all conjuncts, for which no data is read.
-
-    Raises:
-        Declined: a conjunct is not understood, or data would be read.
-    """
+    """Return the answer of all conjuncts, for which no data is read."""
     schema = _bound(handle, request, None)._selection.schema
     for text in request.where:
         if refusal := _refusal(schema, text):
@@ -268,11 +264,7 @@ def _exact(handle: IndexedTable, request: Request) -> Answer:
 
 
 def _bitmaps_alone(answer: Answer) -> Answer:
-    """Return the answer, after checking that bitmaps tell each of its rows.
-
-    Raises:
-        Declined: data would be read to find the rows.
-    """
+    """Return the answer, after checking that bitmaps tell each of its rows."""
     for column in columns_of(answer._selection.node):
         _decline_column(column)
     if len(answer._selection.coverage.uncovered):
@@ -334,11 +326,7 @@ def _zoned(column: Column) -> str | None:
 
 
 def _bound(handle: IndexedTable, request: Request, text: str | None, may_lack_index: bool = False) -> Answer:
-    """Return the answer to a condition at the requested version, of the requested table.
-
-    Raises:
-        Declined: the table at the path is another one, or no index serves it.
-    """
+    """Return the answer to a condition at the requested version, of the requested table."""
     answer = handle.where(text, version=request.version)
     if reason := _NO_INDEX.get(handle._standing()):
         if not may_lack_index:

@@ -50,9 +50,8 @@ from tailbit.index.functions.tree import Call, Ref
 from tailbit.index.functions.vectors import canonical
 from tailbit.index.values.literals import STRING
 from tailbit.spark.answers import check_table, count, files, groups, known_columns, rows
-from tailbit.spark.costs import told_costs
 from tailbit.spark.jar import digest
-from tailbit.spark.request import OF_CONDITIONS, Declined, Request
+from tailbit.spark.request import OF_CONDITIONS, Declined, Request, told_costs
 from tailbit.tables.model import Column
 
 MOST_TABLES = 64
@@ -134,11 +133,7 @@ class Helper:
         return {**answer, "table": request.table, "version": request.version}, data
 
     def _opened(self, key: _Key, request: Request, arrived: float) -> IndexedTable:
-        """Return a table that is open; one request opens it, up to its version, and others wait for that.
-
-        Raises:
-            Declined: another request is still opening the table when the driver stops waiting.
-        """
+        """Return a table that is open; one request opens it, up to its version, and others wait for that."""
         end = arrived + request.budget_ms / 1000
         while True:
             with self._lock:
@@ -171,11 +166,7 @@ class Helper:
 
 
 def _first_reply(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return that the process is ready; a jar that names its sources is told what Spark's scans cost here.
-
-    Raises:
-        Declined: the jar is of another release, whose requests mean something else.
-    """
+    """Return that the process is ready; a jar that names its sources is told what Spark's scans cost here."""
     if "sources" not in given:
         return {"ready": True}
     if given["sources"] != digest():

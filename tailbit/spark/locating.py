@@ -307,11 +307,7 @@ def locating_in(zone: str) -> type[Located]:
 
 
 def _constant(name: str, argument: AnalyzeArgument | None) -> Any:
-    """Return the value of a constant argument; None if it is not given.
-
-    Raises:
-        UsageError: the argument depends on a row.
-    """
+    """Return the value of a constant argument; None if it is not given."""
     if argument is None:
         return None
     if argument.isTable or not argument.isConstantExpression:

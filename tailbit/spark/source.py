@@ -225,11 +225,7 @@ def _changed(how: str) -> SchemaError:
 
 
 def _micros(text: str) -> int:
-    """Return the moment that option `now` gives.
-
-    Raises:
-        UsageError: the text is no whole number.
-    """
+    """Return the moment that option `now` gives."""
     try:
         return int(text)
     except ValueError:

@@ -120,9 +120,6 @@ class DefinedTable(Handle):
 
         Return those that the script names. `tell` learns of each that is there by another name. A statement
         that fails ends the rest, and is raised once the indexes of those before it are built.
-
-        Raises:
-            IndexNameTakenError: a name is that of an index of other terms; nothing is created.
         """
         from tailbit.index.maintenance.definitions import begin
         from tailbit.index.sql.ddl.statements import CreateIndex
@@ -151,11 +148,7 @@ class DefinedTable(Handle):
         return [replace(self.describe_index(name), indexer=indexer) for name in names]
 
     def _there(self, script: Sequence[Scripted], schema: Schema) -> dict[str, str]:
-        """Return the names of a script, in lower case, that indexes of the same terms stand for, with theirs.
-
-        Raises:
-            IndexNameTakenError: a name is that of an index of other terms.
-        """
+        """Return the names of a script, in lower case, that the table has by other names, with those."""
         from tailbit.index.maintenance.definitions import alike, define, find
         from tailbit.index.sql.ddl.statements import CreateIndex
 

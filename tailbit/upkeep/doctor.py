@@ -95,7 +95,6 @@ def _pasted(verb: str, path: str, index: str | None) -> str:
 
 
 def _data(table: Table, files: Any) -> Finding:
-    """Read the footer of a data file."""
     if not len(files):
         return Finding("data", State.OK, "the table has no files")
     name = files[0].path

@@ -97,7 +97,6 @@ def _python() -> Finding:
 
 
 def _packages() -> Finding:
-    """Compare the packages that tailbit needs with those that are installed."""
     try:
         required = importlib.metadata.requires("tailbit") or []
     except importlib.metadata.PackageNotFoundError:

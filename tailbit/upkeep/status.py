@@ -136,12 +136,10 @@ def _of_older_format(table: MaintainedTable) -> dict[str, Any]:
 
 
 def _unreadable(table: MaintainedTable, damage: CorruptIndexError) -> dict[str, Any]:
-    """Return the account of an index that cannot be read."""
     return {"state": table.state, "head": table._table.name_of(table._table.head()), **_damaged(damage)}
 
 
 def _damaged(damage: CorruptIndexError) -> dict[str, Any]:
-    """Return the damage, and the command that mends it."""
     return {"damage": str(damage), "remedy": damage.hint}
 
 

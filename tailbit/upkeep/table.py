@@ -277,7 +277,6 @@ def _chosen(
 
 
 def _unreadable(standing: Standing, damage: CorruptIndexError) -> Report:
-    """Return the report on an index that cannot be opened."""
     from tailbit.index.kinds.kind import Problem
     from tailbit.index.verification.report import Report
 

@@ -81,7 +81,6 @@ NIGHTLY = (
         (
             "tailbit/spark/java",
             "tailbit/spark/answers.py",
-            "tailbit/spark/costs.py",
             "tailbit/spark/request.py",
             "tailbit/spark/acceleration.py",
             "tailbit/spark/helper.py",

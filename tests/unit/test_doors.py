@@ -26,7 +26,6 @@ SPEAKS = {
     "tailbit/outputs/delta_view.py": "the same",
     "tailbit/spark/__init__.py": "compares its views with those of Delta",
     "tailbit/spark/acceleration.py": "Spark reads Delta tables, whose scans the index accelerates",
-    "tailbit/spark/costs.py": "the same",
     "tailbit/spark/request.py": "the same",
     "tailbit/spark/compiled.py": "the same",
     "tailbit/spark/locating.py": "names plain SQL on Delta tables in place of functions that are gone",

@@ -12,10 +12,12 @@ from deltalake import write_deltalake
 
 from support.tables import index_of
 from tailbit.api import open_indexed
-from tailbit.spark import costs
-from tailbit.spark.costs import (
+from tailbit.spark import request as requests
+from tailbit.spark.request import (
     MOST_FOOTERS,
+    Declined,
     Pages,
+    Request,
     Scan,
     check_files,
     check_gain,
@@ -23,7 +25,6 @@ from tailbit.spark.costs import (
     speed,
     told_costs,
 )
-from tailbit.spark.request import Declined, Request
 
 FILES, ROWS = 70, 10
 MB = 1 << 20
@@ -45,7 +46,7 @@ def reason(pages: Pages, **fields: Any) -> str | None:
 
 @pytest.fixture(autouse=True)
 def _machine_of_reference(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(costs, "_speeds", [1.0])
+    monkeypatch.setattr(requests, "_speeds", [1.0])
 
 
 def test_pages_of_many_files_are_estimated_by_the_footers_of_few(tmp_path: Path) -> None:
@@ -103,7 +104,7 @@ def test_the_share_of_sparks_time_overrides_the_choice() -> None:
 def test_the_driver_is_told_longer_times_on_a_slower_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     pages, before = Pages(100, 1000, 40 * MB, Scan(100, 9_000_000, 400 * MB)), told_costs()
     estimates = check_gain(pages, request())
-    monkeypatch.setattr(costs, "_speeds", [5.0])
+    monkeypatch.setattr(requests, "_speeds", [5.0])
     assert told_costs() == {name: pytest.approx(5 * cost) for name, cost in before.items()}
     assert check_gain(pages, request())["spark_ms"] == pytest.approx(5 * estimates["spark_ms"], rel=0.01)
 
@@ -132,16 +133,16 @@ def test_the_speed_of_the_machine_is_measured_once_and_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     environment = {"XDG_CACHE_HOME": str(tmp_path)}
-    monkeypatch.setattr(costs, "_speeds", [])
+    monkeypatch.setattr(requests, "_speeds", [])
     measured = speed(environment)
     assert 0.01 < measured < 1000
     kept = tmp_path / "tailbit" / "speed.json"
     assert json.loads(kept.read_text()) == {"speed": measured}
     kept.write_text('{"speed": 3.5}')
-    monkeypatch.setattr(costs, "_speeds", [])
+    monkeypatch.setattr(requests, "_speeds", [])
     assert speed(environment) == 3.5
     kept.write_text("{")
-    monkeypatch.setattr(costs, "_speeds", [])
+    monkeypatch.setattr(requests, "_speeds", [])
     assert speed(environment) != 3.5
     assert json.loads(kept.read_text())["speed"] == speed(environment)
 
@@ -150,5 +151,5 @@ def test_a_machine_without_a_folder_for_it_measures_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "tailbit").touch()
-    monkeypatch.setattr(costs, "_speeds", [])
+    monkeypatch.setattr(requests, "_speeds", [])
     assert speed({"XDG_CACHE_HOME": str(tmp_path)}) > 0

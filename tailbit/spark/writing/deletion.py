@@ -100,7 +100,6 @@ class Deleting:
         return replace(deletion, version=version)
 
     def _committed(self, changes: Any) -> int:
-        """Commit the deletion; return the version."""
         if self.keys is None:
             return int(changes.commitDelete(self._rows._jdf, *self.target.transaction))
         description = f"{', '.join(self.keys[0])} in {self.keys[1].num_rows} keys"
@@ -108,7 +107,6 @@ class Deleting:
 
     @once
     def _rows(self) -> DataFrame:
-        """Return the rows that Spark selects by the condition."""
         assert self.condition is not None
         return self.target.frame.where(self.condition)
 

@@ -33,7 +33,6 @@ from tailbit.tables.positions import PORTABLE_MAGIC, bitmap_of
 from tailbit.tables.schema import name_parts
 from tailbit.tables.storage.local import local_name
 
-
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 

@@ -106,7 +106,6 @@ class Upserting:
         return self._upserted(changes, rows, len(keys), dry)
 
     def _upserted(self, changes: Any, located: LocatedRows, keys: int, dry: bool) -> Upsert:
-        """Hide the rows of the keys and append those of the source."""
         rows, hidden = located
         updated = sum(map(len, rows.values()))
         upsert = Upsert(None, updated, keys - updated, len(rows), "index")
@@ -126,11 +125,7 @@ class Upserting:
         return replace(upsert, version=version)
 
     def _check_columns(self, changes: Any) -> None:
-        """Check that the source has all columns of the table but generated ones, unless some are named.
-
-        Raises:
-            UsageError: the source lacks a column.
-        """
+        """Check that the source has all columns of the table but generated ones, unless some are named."""
         computed = {*changes.generated()}
         lacking = [name for name in self._lacking if name not in computed]
         if lacking and self.set is None:
@@ -141,7 +136,6 @@ class Upserting:
 
     @once
     def _lacking(self) -> list[str]:
-        """Return the columns of the table that the source lacks."""
         given = {name.lower() for name in self.source.columns}
         return [name for name in self.target.frame.columns if name.lower() not in given]
 
@@ -176,11 +170,7 @@ class Upserting:
         return rows.select(*map(quoted, self.on)).toArrow()
 
     def _check_keys(self, keys: pa.Table) -> None:
-        """Check that no key is NULL and none stands twice.
-
-        Raises:
-            UsageError: a key is NULL, or stands twice.
-        """
+        """Check that no key is NULL and none stands twice."""
         for name, column in zip(self.on, keys.columns, strict=True):
             if column.null_count:
                 raise UsageError(
@@ -203,7 +193,6 @@ class Upserting:
         return Upsert(version, updated, inserted, None, "delta", reason)
 
     def _statement(self) -> str:
-        """Return MERGE."""
         same = " AND ".join(_SAME.format(quoted(name)) for name in self.on)
         update, insert = "*", "*"
         if self.set is not None or self._lacking:
@@ -242,11 +231,7 @@ def upsert_of(
 
 
 def _column_of(source: DataFrame, name: str) -> str:
-    """Return a column of the source by its name, which may stand between backticks.
-
-    Raises:
-        UsageError: the source has no such column.
-    """
+    """Return a column of the source by its name, which may stand between backticks."""
     given, path = {column.lower() for column in source.columns}, name_parts(name)
     plain = path[0] if len(path) == 1 and name.lower() not in given else name
     if plain.lower() not in given:
@@ -258,11 +243,7 @@ def _column_of(source: DataFrame, name: str) -> str:
 
 
 def _assignments(source: DataFrame, given: str | Iterable[str] | Mapping[str, str] | None) -> str | None:
-    """Return what follows UPDATE SET: columns, each set to that of the source, or to an expression.
-
-    Raises:
-        UsageError: no column is named, or one that the source lacks; an expression is no text.
-    """
+    """Return what follows UPDATE SET: columns, each set to that of the source, or to an expression."""
     if given is None:
         return None
     if isinstance(given, Mapping):

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from support.delta_builder import DeltaBuilder
 from tailbit.cli.render import write_rows
 from tailbit.errors import UsageError
-from tailbit.outputs.plain_values import cell, json_value, plain_rows, plain_values
+from tailbit.outputs.display import cell, json_value, plain_rows, plain_values
 from tailbit.tables.date_text import date_texts
 
 DATE, TIME, NTZ = pa.date32(), pa.timestamp("us", "UTC"), pa.timestamp("us")

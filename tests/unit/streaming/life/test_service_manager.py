@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tailbit.base.wording import tell_nobody
 from tailbit.checkpoints.liveness import Liveness
 from tailbit.streaming.life.service_manager import ServiceManager
 from tailbit.streaming.life.watchdog import Supervision, Watchdog
-from tailbit.streaming.upkeep.mending import tell_nobody
 
 LIMIT_S = 60.0
 
