@@ -3,63 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from support.odd_parquet import COLUMNS, LAYOUTS, ROWS, TABLE
 from tailbit.errors import DataFileError
 from tailbit.tables.model import Column, DataType, FileSlice
 from tailbit.tables.parquet.assembly import pick
 from tailbit.tables.parquet.data_file import open_layout
 from tailbit.tables.parquet.layout import Pages
-from tailbit.tables.parquet.row_selection import Way
-from tailbit.tables.parquet.rows import fetch, fetch_files
-from tailbit.tables.schema import arrow_type
+from tailbit.tables.parquet.rows import fetch
 from tailbit.tables.storage import LocalStorage
-
-
-@pytest.fixture(params=LAYOUTS)
-def file(request: pytest.FixtureRequest, tmp_path: Path) -> FileSlice:
-    path = tmp_path / "f.parquet"
-    pq.write_table(TABLE, path, **{"row_group_size": 1100, **LAYOUTS[request.param]})
-    return FileSlice("f.parquet", path.stat().st_size, 0, ROWS)
-
-
-def _positions(chosen: str) -> np.ndarray[Any, np.dtype[np.uint64]]:
-    some = {
-        "one": [1234],
-        "both ends": [0, ROWS - 1],
-        "a few": sorted(np.random.default_rng(7).choice(ROWS, 9, replace=False).tolist()),
-        "a run": list(range(1040, 1180)),
-        "every third": list(range(1, ROWS, 3)),
-        "all": list(range(ROWS)),
-    }
-    return np.array(some[chosen], dtype=np.uint64)
-
-
-@pytest.mark.by_thirds
-@pytest.mark.parametrize("way", [None, *Way])
-@pytest.mark.parametrize("chosen", ["one", "both ends", "a few", "a run", "every third", "all"])
-def test_rows_of_any_layout_are_those_that_duckdb_reads(
-    tmp_path: Path, file: FileSlice, chosen: str, way: Way | None
-) -> None:
-    at = _positions(chosen)
-    found = pa.concat_tables(fetch(LocalStorage(str(tmp_path)), file, COLUMNS, at, way))
-    wanted = pa.table({"p": at.astype(np.int64)})  # noqa: F841
-    con = duckdb.connect()
-    con.execute("SET TimeZone = 'UTC'")
-    named = ", ".join(f'"{name}"' for name in TABLE.column_names)
-    judged = con.sql(
-        f"SELECT {named} FROM read_parquet('{tmp_path}/f.parquet', file_row_number = true) "
-        "WHERE file_row_number IN (SELECT p FROM wanted) ORDER BY file_row_number"
-    )
-    assert found.to_pylist() == judged.to_arrow_table().to_pylist()
-    assert found.schema.types[:-2] == [arrow_type(column.type, column.label) for column in COLUMNS[:-2]]
 
 
 def test_pages_without_a_wanted_row_are_not_decoded(tmp_path: Path) -> None:
@@ -90,20 +46,6 @@ def test_a_file_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
         pq.write_table(pa.table({"k": values}), tmp_path / "f.parquet")
         slice_ = FileSlice("f.parquet", (tmp_path / "f.parquet").stat().st_size, 0, 3)
         assert [t["k"].to_pylist() for t in fetch(storage, slice_, [column], at)] == [[values[1]]]
-
-
-def test_rows_of_many_files_come_in_the_order_of_the_files(tmp_path: Path) -> None:
-    slices = []
-    for number in range(12):
-        name = f"{number:02}.parquet"
-        pq.write_table(pa.table({"k": range(number * 10, number * 10 + 10)}), tmp_path / name)
-        slices.append(FileSlice(name, (tmp_path / name).stat().st_size, 0, 10))
-    at = np.array([0, 9], dtype=np.uint64)
-    column = Column(("k",), ("k",), DataType("long"))
-    tables = fetch_files(LocalStorage(str(tmp_path)), [(slice_, at) for slice_ in slices], [column])
-    assert [k for table in tables for k in table["k"].to_pylist()] == [
-        k for number in range(12) for k in (number * 10, number * 10 + 9)
-    ]
 
 
 def test_pages_are_picked_as_the_example_says() -> None:

@@ -30,6 +30,7 @@ from tailbit.tables.parquet.row_selection import (
     quicker_by_mask,
 )
 from tailbit.tables.parquet.rows import fetch, fetch_files
+from tailbit.tables.schema import arrow_type
 from tailbit.tables.storage import LocalStorage
 
 VALUES = TABLE.to_pydict()
@@ -70,8 +71,9 @@ def test_any_rows_of_any_layout_by_any_way_are_the_rows_that_were_written(
         slice_ = FileSlice("f.parquet", path.stat().st_size, 0, rows)
         wanted = np.array(at, dtype=np.uint64)
         for _ in range(3):
-            found = pa.concat_tables(fetch(LocalStorage(folder), slice_, columns, wanted, way)).to_pydict()
-            assert found == {column.id: [VALUES[column.id][place] for place in at] for column in columns}
+            found = pa.concat_tables(fetch(LocalStorage(folder), slice_, columns, wanted, way))
+            assert found.to_pydict() == {c.id: [VALUES[c.id][place] for place in at] for c in columns}
+            assert all(found.schema.field(c.id).type == arrow_type(c.type, c.label) for c in columns)
 
 
 def _plan(folder: Path, rows: int, at: list[int], **options: Any) -> list[tuple[Way | None, list[int]]]:

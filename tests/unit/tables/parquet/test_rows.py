@@ -37,11 +37,6 @@ def test_hidden_positions_are_left_out() -> None:
     assert without(at(), BitMap([1])).tolist() == []
 
 
-def test_rows_are_fetched_across_row_groups_in_order(tmp_path: Path, slice_: FileSlice) -> None:
-    tables = list(fetch(LocalStorage(str(tmp_path)), slice_, [P, K], at(0, 29, 30, 99)))
-    assert pa.concat_tables(tables).to_pydict() == {"p": [7] * 4, "k": [0, 29, 30, 99]}
-
-
 def test_all_rows_are_fetched_without_positions(tmp_path: Path, slice_: FileSlice) -> None:
     storage = LocalStorage(str(tmp_path))
     assert sum(t.num_rows for t in fetch(storage, slice_, [K], None)) == 100
