@@ -24,6 +24,7 @@ from tailbit.index.functions.dates import STEPS, days_from, first_day
 from tailbit.index.functions.tree import Call, Expression, Ref
 from tailbit.index.ordered import first_reached, float_at, ordered_int
 from tailbit.index.predicate.value_sets import Interval, Span, beyond_prefix
+from tailbit.index.values.casts import rising_cast
 from tailbit.index.values.literals import MAX_DIGITS, NUMERIC, TIMES, WHOLE, Literal, range_of
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import DataType
@@ -105,40 +106,15 @@ def _year(call: Call, y: Number) -> tuple[Number, Expression]:
 
 
 def _cast(call: Call, y: Number) -> tuple[Number, Expression]:
+    """Invert a cast that cannot raise."""
     from_, to = call.args[0].type, call.type
-    if from_.name in (*WHOLE, "decimal") and to.name in (*WHOLE, "decimal"):
-        return _resized(from_, to, int(y)), call.args[0]
-    if from_.name in (*WHOLE, "decimal") and to.name == "double":
-        unit = 10**from_.scale
-        low, high = map(int, domain_of(from_))
-        return first_reached(lambda x: x / unit >= y, low, high), call.args[0]
-    if (from_.name, to.name) == ("timestamp_ntz", "date"):
-        return int(y) * DAY_US, call.args[0]
-    if (from_.name, to.name) == ("timestamp", "date"):
-        return int(y) * DAY_US - _offset(str(call.setting[0])), call.args[0]
-    if {from_.name, to.name} == {"timestamp_ntz", "timestamp"} and _offset(str(call.setting[0])) == 0:
-        return y, call.args[0]
-    raise NotRising
-
-
-def _resized(from_: DataType, to: DataType, y: int) -> int:
-    """Invert a cast between integers and decimals that cannot raise."""
-    most = max(abs(int(end)) for end in domain_of(from_))
-    if from_.scale <= to.scale:
-        unit: int = 10 ** (to.scale - from_.scale)
-        inverse, reached = -(-y // unit), most * unit
-    else:
-        unit = 10 ** (from_.scale - to.scale)
-        inverse = _rounded(y, unit) if to.name == "decimal" else _truncated(y, unit)
-        reached = (most + unit // 2) // unit if to.name == "decimal" else most // unit
-    if reached > max(map(int, domain_of(to))):
+    convert = None if from_.name == "date" else rising_cast(from_, to, str(call.setting[0]))
+    if convert is None or (to.name in ("timestamp", "timestamp_ntz") and convert(0) != 0):
         raise NotRising
-    return inverse
-
-
-def _truncated(y: int, unit: int) -> int:
-    """Invert truncation to whole units, towards zero."""
-    return y * unit if y > 0 else (y - 1) * unit + 1
+    low, high = map(int, domain_of(from_))
+    if to.name in (*WHOLE, "decimal") and max(-convert(low), convert(high)) > domain_of(to)[1]:
+        raise NotRising
+    return first_reached(lambda x: convert(x) >= y, low, high), call.args[0]
 
 
 def _rounded(y: int, unit: int) -> int:

@@ -7,17 +7,16 @@ cast: the result needs no cast, and serves bitmaps, partition values, statistics
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from tailbit.base.lazy import lazy
 from tailbit.base.wording import with_article
-from tailbit.index.keys import is_textual, key_type_of, scale_of
+from tailbit.index.keys import is_textual, key_type_of
 from tailbit.index.ordered import Value, first_reached
 from tailbit.index.predicate.tree import COMPARED, Truth
 from tailbit.index.predicate.value_sets import NOTHING, NULL, VALUES, Interval, ValueSet, beyond_prefix
-from tailbit.index.values.casts import CAST_TO_INSTANTS, as_given, cast, cast_all, round_half_up
+from tailbit.index.values.casts import CAST_TO_INSTANTS, RisingCast, as_given, cast, cast_all, rising_cast
 from tailbit.index.values.coercion import (
     MIRRORED,
     compared_type,
@@ -27,9 +26,7 @@ from tailbit.index.values.coercion import (
     rounded,
 )
 from tailbit.index.values.literals import WHOLE, Constants, Literal, NotRead, SparkRaises, mismatch, range_of
-from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import DataType
-from tailbit.tables.zones.times import fixed_offset
 
 if TYPE_CHECKING:
     from tailbit.index.values import datetimes
@@ -62,13 +59,13 @@ def comparison(type_: DataType, op: str, literal: Literal, zone: str) -> Truth:
         given = as_given(literal, type_, zone)
         if given is not None:
             return comparison(type_, op, given, zone)
-    domain = _Domain(type_, common, zone)
+    convert = _conversion(type_, common, zone)
     target = _constant(literal, common, type_, zone)
     assert target is not None
     if type_.char_length and isinstance(target, bytes) and common.name == "string":
         true = where_compared(type_.char_length, op, target.decode())
     else:
-        true = ValueSet.of(_intervals(domain, op, target), complement=op == "<>")
+        true = ValueSet.of(_intervals(type_, convert, op, target), complement=op == "<>")
     if op == "<=>":
         return true, true.inverse()
     return true, true.others()
@@ -92,14 +89,10 @@ def membership(type_: DataType, listed: Sequence[Constants], zone: str) -> Truth
     if type_.char_length and all(constants.type.name == "string" for constants in listed):
         true = _in_padded(type_.char_length, present, whole)
     else:
-        domain = _Domain(type_, common, zone)
-        true = ValueSet.points(present) if domain.same else _any_of(domain, present)
+        convert = _conversion(type_, common, zone)
+        equal = (interval for value in present for interval in _intervals(type_, convert, "=", value))
+        true = ValueSet.points(present) if convert is None else ValueSet.of(equal)
     return true, (true.others() if whole else NOTHING)
-
-
-def _any_of(domain: _Domain, values: Iterable[Value]) -> ValueSet:
-    """Return the values of a column that are equal to one of some values of the common type."""
-    return ValueSet.of(interval for value in values for interval in _intervals(domain, "=", value))
 
 
 def _cast(constants: Constants, common: DataType, type_: DataType, zone: str) -> Sequence[Value | None]:
@@ -133,74 +126,39 @@ def _in_padded(length: int, present: Sequence[Value], whole: bool) -> ValueSet:
     return where_in(length, [value.decode() for value in present if isinstance(value, bytes)])
 
 
-class _Domain:
-    """The values of a column, and their conversion to the common type.
-
-    `same`: whether values have the same canonical form in both types. Otherwise `convert` maps an integer of
-    the column's domain to a value that compares with the constant, and never changes order.
-    """
-
-    def __init__(self, type_: DataType, common: DataType, zone: str) -> None:
-        kinds = (key_type_of(type_), key_type_of(common))
-        self.same = kinds[0] == kinds[1] or (is_textual(kinds[0]) and is_textual(kinds[1]))
-        self.convert: Callable[[int], Any] = lambda value: value
-        self.low, self.high = range_of(type_) or WHOLE["long"]
-        if not self.same:
-            self.convert = _conversion(type_, common, zone)
-
-
-def _conversion(type_: DataType, common: DataType, zone: str) -> Callable[[int], Any]:
-    source = scale_of(key_type_of(type_)) if type_.name == "decimal" else 0
-    if type_.name in WHOLE or type_.name == "decimal":
-        unit = 10 ** (source or 0)
-        if common.name == "double":
-            return lambda value: value / unit
-        if common.name == "decimal":
-            return _rescaled(source or 0, common.scale)
-    if type_.name == "date" and common.name == "timestamp_ntz":
-        return lambda value: value * DAY_US
-    if type_.name == "date" and common.name == "timestamp":
-        return lambda value: datetimes.start_of_day(value, zone)
+def _conversion(type_: DataType, common: DataType, zone: str) -> RisingCast | None:
+    """Return the cast of a column's values to the type of a comparison; None if it changes no value."""
+    kinds = (key_type_of(type_), key_type_of(common))
+    if kinds[0] == kinds[1] or (is_textual(kinds[0]) and is_textual(kinds[1])):
+        return None
+    convert = rising_cast(type_, common, zone)
+    if convert is not None:
+        return convert
     if type_.name == "timestamp_ntz" and common.name == "timestamp":
-        return _instants(zone)
+        raise Incomparable(
+            f"local times do not keep their order in zone {zone}, where clocks change",
+            "Compare a timestamp_ntz column with TIMESTAMP_NTZ'...'.",
+        )
     hint = f"Write the constant as {type_.sql}, e.g. in quotes." if type_.name == "string" else None
     raise Incomparable(
         f"Spark would cast the column from {type_.sql} to {common.sql}, which changes its order", hint
     )
 
 
-def _rescaled(source: int, scale: int) -> Callable[[int], int]:
-    if source <= scale:
-        factor = 10 ** (scale - source)
-        return lambda value: value * factor
-    return lambda value: round_half_up(Fraction(value, 10 ** (source - scale)))
-
-
-def _instants(zone: str) -> Callable[[int], int]:
-    offset = fixed_offset(zone)
-    if offset is None:
-        raise Incomparable(
-            f"local times do not keep their order in zone {zone}, where clocks change",
-            "Compare a timestamp_ntz column with TIMESTAMP_NTZ'...'.",
-        )
-    return lambda value: value - offset
-
-
-def _intervals(domain: _Domain, op: str, target: Value) -> list[Interval]:
+def _intervals(type_: DataType, convert: RisingCast | None, op: str, target: Value) -> list[Interval]:
     """Return the values for which a comparison with a constant is TRUE; for <>, the equal values."""
-    if domain.same:
+    if convert is None:
         return [COMPARED[op](target, target, True)]
-    ends = domain.low, domain.high
-    first = first_reached(lambda value: domain.convert(value) >= target, *ends)
-    after = first_reached(lambda value: domain.convert(value) > target, *ends)
-    last = after - 1
+    least, greatest = range_of(type_) or WHOLE["long"]
+    first = first_reached(lambda value: convert(value) >= target, least, greatest)
+    after = first_reached(lambda value: convert(value) > target, least, greatest)
     if op in ("=", "<>", "<=>"):
-        return [Interval(first, True, last, True)] if first <= last else []
-    bounds = {"<": (None, first - 1), "<=": (None, last), ">": (after, None), ">=": (first, None)}
-    low, high = bounds[op]
-    if (high is not None and high < domain.low) or (low is not None and low > domain.high):
-        return []
-    return [Interval(low, low is not None, high, high is not None)]
+        return [Interval(first, True, after - 1, True)] if first < after else []
+    if op in ("<", "<="):
+        end = first if op == "<" else after
+        return [Interval(None, False, end - 1, True)] if end > least else []
+    begin = after if op == ">" else first
+    return [Interval(begin, True, None, False)] if begin <= greatest else []
 
 
 def compared_constants(left: Literal, op: str, right: Literal, zone: str) -> bool | None:

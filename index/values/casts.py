@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tailbit.base.lazy import lazy
 from tailbit.base.wording import with_article
@@ -35,7 +35,7 @@ from tailbit.index.values.literals import (
 )
 from tailbit.tables.date_text import DAY_US
 from tailbit.tables.model import DataType
-from tailbit.tables.zones.times import to_instant, to_local
+from tailbit.tables.zones.times import fixed_offset, to_instant, to_local
 
 if TYPE_CHECKING:
     from tailbit.index.values import datetimes
@@ -319,6 +319,39 @@ _CASTS: dict[str, Callable[[Literal, DataType, str], Value]] = {
     "timestamp_ntz": _to_timestamp_ntz,
 }
 
+
+RisingCast = Callable[[int], Any]
+"""A cast, on canonical integers, that never changes the order of values."""
+
+
+def rising_cast(from_: DataType, to: DataType, zone: str) -> RisingCast | None:
+    """Return a cast that never changes the order of values; None for other casts.
+
+    So a comparison of what is cast with a constant holds for a range of the values that are cast.
+    """
+    kinds, unit = (from_.name, to.name), 10 ** max(from_.scale - to.scale, 0)
+    if from_.name in (*WHOLE, "decimal"):
+        if to.name == "double":
+            return lambda value: value / unit
+        if to.name == "decimal":
+            factor = 10 ** max(to.scale - from_.scale, 0)
+            return lambda value: round_half_up(Fraction(value, unit)) if unit > 1 else value * factor
+        return (lambda value: abs(value) // unit * (-1 if value < 0 else 1)) if to.name in WHOLE else None
+    if kinds == ("date", "timestamp_ntz"):
+        return lambda value: value * DAY_US
+    if kinds == ("date", "timestamp"):
+        return lambda value: datetimes.start_of_day(value, zone)
+    if kinds == ("timestamp_ntz", "date"):
+        return lambda value: value // DAY_US
+    offset = fixed_offset(zone)
+    if offset is None or kinds not in _BY_OFFSET:
+        return None
+    shift = _BY_OFFSET[kinds] * offset
+    return lambda value: (value + shift) // DAY_US if to.name == "date" else value + shift
+
+
+_BY_OFFSET = {("timestamp", "date"): 1, ("timestamp", "timestamp_ntz"): 1, ("timestamp_ntz", "timestamp"): -1}
+"""Casts that shift times by the offset of a time zone, and in which direction."""
 
 CAST_TO_INSTANTS = ("timestamp_ntz", "date")
 """Types that Spark casts to TIMESTAMP in the session's time zone."""
