@@ -167,12 +167,11 @@ class Pruning(ABC):
 
     def __init__(self, units: int) -> None:
         self.units = units
-        self._may: dict[int, Mask] = {}
-        self._all: dict[int, Mask] = {}
+        self._truths: dict[tuple[int, bool], Mask] = {}
 
-    @abstractmethod
     def leaf_may(self, leaf: Leaf) -> Mask:
         """Return, per unit, whether a row may make a leaf TRUE; the column is no partition column."""
+        return self.every(True)
 
     def leaf_all(self, leaf: Leaf) -> Mask:
         """Return, per unit, whether all rows surely make a leaf TRUE; by default, for no unit."""
@@ -188,36 +187,59 @@ class Pruning(ABC):
 
     def may(self, node: Node) -> Mask:
         """Return, per unit, whether one of its rows may make a node TRUE; True when in doubt."""
-        if id(node) not in self._may:
-            self._may[id(node)] = self._may_be(node)
-        return self._may[id(node)]
+        return self._truth(node, True)
 
     def all(self, node: Node) -> Mask:
         """Return, per unit, whether all of its rows surely make a node TRUE; False when in doubt."""
-        if id(node) not in self._all:
-            self._all[id(node)] = self._surely(node)
-        return self._all[id(node)]
+        return self._truth(node, False)
 
-    def _may_be(self, node: Node) -> Mask:
+    def _truth(self, node: Node, may: bool) -> Mask:
+        if (id(node), may) not in self._truths:
+            self._truths[id(node), may] = self._judged(node, may)
+        return self._truths[id(node), may]
+
+    def _judged(self, node: Node, may: bool) -> Mask:
         if isinstance(node, (And, Or)):
             join = np.logical_and if isinstance(node, And) else np.logical_or
-            return np.asarray(join.reduce([self.may(child) for child in node.children]), dtype=bool)
+            return np.asarray(join.reduce([self._truth(child, may) for child in node.children]), dtype=bool)
         if isinstance(node, Constant):
             return self.every(node.value is True)
-        if isinstance(node, (Leaf, Computed)) and node.column is not None and node.column.partition:
+        if node.column is not None and node.column.partition:
             true, raises = self.partition(node)
-            return true | raises
-        return self.leaf_may(node) if isinstance(node, Leaf) else self.every(True)
+            return true | raises if may else true
+        if isinstance(node, Leaf):
+            return self.leaf_may(node) if may else self.leaf_all(node)
+        return self.every(may)
 
-    def _surely(self, node: Node) -> Mask:
-        if isinstance(node, (And, Or)):
-            join = np.logical_and if isinstance(node, And) else np.logical_or
-            return np.asarray(join.reduce([self.all(child) for child in node.children]), dtype=bool)
-        if isinstance(node, Constant):
-            return self.every(node.value is True)
-        if isinstance(node, (Leaf, Computed)) and node.column is not None and node.column.partition:
-            return self.partition(node)[0]
-        return self.leaf_all(node) if isinstance(node, Leaf) else self.every(False)
+
+class _PartitionTruths(Pruning):
+    """A predicate judged for some files by their partition values alone."""
+
+    def __init__(self, slices: Sequence[FileSlice]) -> None:
+        super().__init__(len(slices))
+        self.slices = slices
+        self._outcomes: dict[int, tuple[Mask, Mask]] = {}
+        self._distinct: dict[str, tuple[pa.Array, Longs]] = {}
+        """By partition column its distinct values, and which of them each file has."""
+
+    def partition(self, node: Leaf | Computed) -> tuple[Mask, Mask]:
+        """Return, per file, whether a condition on a partition column is TRUE, and whether it raises."""
+        if not self.slices:
+            return self.every(False), self.every(False)
+        assert node.column is not None
+        if id(node) not in self._outcomes:
+            values, places = self._values(node.column)
+            true, raised = values_match(node, values)
+            self._outcomes[id(node)] = true[places], raised[places]
+        return self._outcomes[id(node)]
+
+    def _values(self, column: Column) -> tuple[pa.Array, Longs]:
+        if column.id not in self._distinct:
+            texts = [slice_.partition.get(column.physical[0]) for slice_ in self.slices]
+            number = {text: n for n, text in enumerate(dict.fromkeys(texts))}
+            places = np.array([number[text] for text in texts], dtype=np.int64)
+            self._distinct[column.id] = partition_values(column, list(number)), places
+        return self._distinct[column.id]
 
 
 _MANY = 16
@@ -233,19 +255,17 @@ class FileTruths(Pruning):
     def __init__(self, node: Node, slices: Sequence[FileSlice]) -> None:
         super().__init__(len(slices))
         self.node, self.slices = node, slices
-        self._whole: dict[int, tuple[Mask, Mask]] = {}
-        self._partitions: dict[str, tuple[pa.Array, Longs]] = {}
-        """By partition column its distinct values, and which of them each file has."""
+        self._by_values = _PartitionTruths(slices)
 
     @once
     def all_rows(self) -> Mask:
         """Return, per file, whether partition values alone make the predicate TRUE for every row."""
-        return self._decided(self.node)[0]
+        return self._by_values.all(self.node)
 
     @once
     def no_row(self) -> Mask:
         """Return, per file, whether partition values alone make the predicate TRUE for no row."""
-        return self._decided(self.node)[1]
+        return ~self._by_values.may(self.node)
 
     @once
     def can_match(self) -> Mask:
@@ -257,7 +277,7 @@ class FileTruths(Pruning):
 
         Partition values decide, or with `statistics` partition values and statistics.
         """
-        return ~self.may(part) if statistics else self._decided(part)[1]
+        return ~(self if statistics else self._by_values).may(part)
 
     def narrowed(self, order: int) -> Node:
         """Return the predicate without the alternatives that no row of one file can meet."""
@@ -274,40 +294,6 @@ class FileTruths(Pruning):
             return None
         return np.stack([self.may(child) for child in self.node.children])
 
-    def _decided(self, node: Node) -> tuple[Mask, Mask]:
-        """Return, per file, whether partition values make a node TRUE for all rows, and whether for none."""
-        if id(node) not in self._whole:
-            self._whole[id(node)] = self._decide(node)
-        return self._whole[id(node)]
-
-    def _decide(self, node: Node) -> tuple[Mask, Mask]:
-        if isinstance(node, (And, Or)):
-            parts = [self._decided(child) for child in node.children]
-            true, false = [t for t, _ in parts], [f for _, f in parts]
-            return (_all(true), _any(false)) if isinstance(node, And) else (_any(true), _all(false))
-        if isinstance(node, Constant):
-            holds = self.every(node.value is True)
-            return holds, ~holds
-        if isinstance(node, (Leaf, Computed)) and node.column is not None and node.column.partition:
-            holds, raised = self._by_partition(node, node.column)
-            return holds, ~holds & ~raised
-        unknown = self.every(False)
-        return unknown, unknown
-
-    def _by_partition(self, node: Leaf | Computed, column: Column) -> tuple[Mask, Mask]:
-        """Return, per file, whether a condition on a partition column is TRUE, and whether it raises."""
-        if not self.slices:
-            return np.zeros(0, dtype=bool), np.zeros(0, dtype=bool)
-        if column.id not in self._partitions:
-            texts = [slice_.partition.get(column.physical[0]) for slice_ in self.slices]
-            distinct = list(dict.fromkeys(texts))
-            number = {text: n for n, text in enumerate(distinct)}
-            at = np.array([number[text] for text in texts], dtype=np.int64)
-            self._partitions[column.id] = partition_values(column, distinct), at
-        values, at = self._partitions[column.id]
-        true, raised = values_match(node, values)
-        return true[at], raised[at]
-
     def leaf_may(self, leaf: Leaf) -> Mask:
         """Return, per file, whether the statistics admit a row where a leaf is TRUE."""
         possible = self.every(False)
@@ -316,22 +302,13 @@ class FileTruths(Pruning):
 
     def partition(self, node: Leaf | Computed) -> tuple[Mask, Mask]:
         """Return, per file, whether a condition on a partition column is TRUE, and whether it raises."""
-        true, false = self._decided(node)
-        return true, ~true & ~false
+        return self._by_values.partition(node)
 
     @once
     def _bounds(self) -> dict[str, ColumnBounds]:
         """Return min/max bounds per column for the files that partition pruning kept."""
         left = [self.slices[n] for n in np.flatnonzero(~self.no_row).tolist()]
         return file_bounds(left, [c for c in columns_of(self.node) if not c.partition])
-
-
-def _all(parts: list[Mask]) -> Mask:
-    return np.asarray(np.logical_and.reduce(parts), dtype=bool)
-
-
-def _any(parts: list[Mask]) -> Mask:
-    return np.asarray(np.logical_or.reduce(parts), dtype=bool)
 
 
 def first_ruled_out(parts: Sequence[Node], slices: Sequence[FileSlice]) -> list[tuple[int, bool] | None]:

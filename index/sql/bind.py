@@ -181,7 +181,9 @@ class ConditionReader:
         """
         why: Incomparable | None = None
         with self.operands.refusing(e):
-            if not isinstance(a, Call) and not isinstance(b, Call) and Literal in (type(a), type(b)):
+            if isinstance(a, Literal) and isinstance(b, Ref):
+                a, op, b = b, MIRRORED[op], a
+            if isinstance(a, Ref) and isinstance(b, Literal):
                 try:
                     return self._compare(a, op, b, padded)
                 except Incomparable as wrong:
@@ -194,13 +196,8 @@ class ConditionReader:
             except NotRead as wrong:
                 raise why or wrong from wrong
 
-    def _compare(self, a: Literal | Ref, op: str, b: Literal | Ref, padded: bool) -> Node:
-        """Convert a comparison with a constant."""
-        if isinstance(b, Ref):
-            a, op, b = b, MIRRORED[op], a
-        assert isinstance(b, Literal)
-        if isinstance(a, Literal):
-            return Constant(comparisons.compared_constants(a, op, b, self.zone))
+    def _compare(self, a: Ref, op: str, b: Literal, padded: bool) -> Node:
+        """Convert a comparison of a column with a constant."""
         type_ = self.operands.comparable(a.column).type
         type_ = type_ if padded else replace(type_, char_length=0)
         text = f"{a.column.label} {op} {show(b)}"
@@ -221,15 +218,13 @@ class ConditionReader:
         )
 
     def membership(self, e: Tree) -> Node:
-        """Convert IN: among constants, or of a column and constants, by value sets; else as an expression."""
+        """Convert IN: of a column and constants by value sets, else as an expression."""
         subject = self.expressions.read(left(e))
         assert isinstance(e.items, Listed)
-        listed = None if isinstance(subject, Call) else self.lists.constants(e.items)
-        if listed is None or isinstance(subject, Call):
+        listed = None if not isinstance(subject, Ref) else self.lists.constants(e.items)
+        if listed is None or not isinstance(subject, Ref):
             return self.condition(self.expressions.read(e._replace(negated=False)), e)
         with self.operands.refusing(e):
-            if isinstance(subject, Literal):
-                return Constant(comparisons.constant_in(subject, listed, self.zone))
             column = self.operands.comparable(subject.column)
             try:
                 truth = membership(column.type, listed, self.zone)

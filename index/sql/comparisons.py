@@ -18,7 +18,6 @@ from tailbit.index.predicate.tree import COMPARED, Truth
 from tailbit.index.predicate.value_sets import NOTHING, NULL, VALUES, Interval, ValueSet, beyond_prefix
 from tailbit.index.values.casts import CAST_TO_INSTANTS, RisingCast, as_given, cast, cast_all, rising_cast
 from tailbit.index.values.coercion import (
-    MIRRORED,
     compared_type,
     is_rounded,
     membership_type,
@@ -159,56 +158,6 @@ def _intervals(type_: DataType, convert: RisingCast | None, op: str, target: Val
         return [Interval(None, False, end - 1, True)] if end > least else []
     begin = after if op == ">" else first
     return [Interval(begin, True, None, False)] if begin <= greatest else []
-
-
-def compared_constants(left: Literal, op: str, right: Literal, zone: str) -> bool | None:
-    """Evaluate `left op right`; `op` is one of = <> < <= > >= <=>."""
-    if is_rounded(left.type, op, right):
-        return _by_sets(left, op, right, zone)
-    if is_rounded(right.type, MIRRORED[op], left):
-        return _by_sets(right, MIRRORED[op], left, zone)
-    common = compared_type(left, right)
-    if common is None:
-        reason = f"{left.type.sql} does not compare with {right.type.sql}"
-        raise Incomparable(mismatch(reason, "BINARY_OP_DIFF_TYPES"))
-    a, b = cast(left, common, zone).value, cast(right, common, zone).value
-    if a is None or b is None:
-        return (a is None and b is None) if op == "<=>" else None
-    equal = ValueSet.points([b]).contains(a)
-    below = ValueSet.of([Interval(None, False, b, False)]).contains(a)
-    return {
-        "=": equal,
-        "<=>": equal,
-        "<>": not equal,
-        "<": below,
-        "<=": below or equal,
-        ">": not below and not equal,
-        ">=": not below,
-    }[op]
-
-
-def _by_sets(value: Literal, op: str, literal: Literal, zone: str) -> bool | None:
-    """Compare a constant as if it were a value of a column of its type."""
-    true, false = comparison(value.type, op, literal, zone)
-    return True if true.contains(value.value) else False if false.contains(value.value) else None
-
-
-def constant_in(subject: Literal, listed: Sequence[Constants], zone: str) -> bool | None:
-    """Evaluate `subject IN (listed)`; all constants are cast to one type before any comparison.
-
-    Every constant is cast, also after an equal constant or with a NULL in the list, where Spark stops early:
-    a malformed constant is refused there, too.
-    """
-    common = membership_type([subject.type, *(constants.type for constants in listed)])
-    if common is None:
-        raise Incomparable(not_of_one_type(subject.type.sql, [constants.type for constants in listed]))
-    value = cast(subject, common, zone).value
-    values = [item for constants in listed for item in cast_all(constants, common, zone)]
-    if value is None:
-        return None
-    if ValueSet.points(known for known in values if known is not None).contains(value):
-        return True
-    return None if None in values else False
 
 
 _MOST_BLANKS = 1000
