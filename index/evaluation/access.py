@@ -26,7 +26,9 @@ from tailbit.index.evaluation.key_spans import covering, filter_of, key_cardinal
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.evaluation.stated import count_of_nulls
 from tailbit.index.keys import posting_type_of
-from tailbit.index.predicate.tree import And, Computed, Leaf, Node, key_ranges
+from tailbit.index.predicate.computed import Computed
+from tailbit.index.predicate.key_ranges import key_ranges
+from tailbit.index.predicate.tree import And, Leaf, Node
 
 if TYPE_CHECKING:
     from tailbit.index.evaluation import computed

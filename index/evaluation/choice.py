@@ -25,7 +25,8 @@ from typing import NamedTuple
 from tailbit.base.errors import CorruptIndexError
 from tailbit.index.evaluation.key_spans import reading
 from tailbit.index.evaluation.row_space import Access, SpaceView
-from tailbit.index.predicate.tree import And, Computed, Constant, Leaf, Node, Or
+from tailbit.index.predicate.computed import Computed
+from tailbit.index.predicate.tree import And, Constant, Leaf, Node, Or
 
 
 class Bounding(NamedTuple):

@@ -33,16 +33,9 @@ from tailbit.index.evaluation.choice import Choice, choose
 from tailbit.index.evaluation.key_spans import matching
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.keys import posting_type_of
-from tailbit.index.predicate.tree import (
-    And,
-    Computed,
-    Constant,
-    Leaf,
-    Node,
-    Or,
-    key_ranges,
-    shared_in,
-)
+from tailbit.index.predicate.computed import Computed
+from tailbit.index.predicate.key_ranges import key_ranges
+from tailbit.index.predicate.tree import And, Constant, Leaf, Node, Or, shared_in
 
 if TYPE_CHECKING:
     from tailbit.index.evaluation import computed

@@ -22,8 +22,9 @@ from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.keys import KeyRange, posting_type_of
 from tailbit.index.model import is_of_term
 from tailbit.index.postings.segment import Segment
-from tailbit.index.predicate.key_ranges import KeyRanges
-from tailbit.index.predicate.tree import Computed, Leaf, Node, key_ranges
+from tailbit.index.predicate.computed import Computed
+from tailbit.index.predicate.key_ranges import KeyRanges, key_ranges
+from tailbit.index.predicate.tree import Leaf, Node
 from tailbit.tables.cache import Cache
 from tailbit.tables.model import Column
 from tailbit.tables.positions import BitPositions, positions_in

@@ -38,7 +38,8 @@ from tailbit.index.evaluation.bounds import Bounds, Stated
 from tailbit.index.keys import widens
 from tailbit.index.model import RAISED_KEY, Definition, is_of_term, raised_id
 from tailbit.index.postings.segment import Segment
-from tailbit.index.predicate.tree import Computed, Leaf, Node
+from tailbit.index.predicate.computed import Computed
+from tailbit.index.predicate.tree import Leaf, Node
 from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, numpy_of
 from tailbit.tables.cache import Cache

@@ -13,7 +13,8 @@ from typing import TypeVar
 from tailbit.base.errors import CorruptIndexError
 from tailbit.index.evaluation.row_space import SpaceView
 from tailbit.index.keys import posting_type_of
-from tailbit.index.predicate.tree import Leaf, Node, key_ranges, nodes_of
+from tailbit.index.predicate.key_ranges import key_ranges
+from tailbit.index.predicate.tree import Leaf, Node, nodes_of
 from tailbit.tables.ahead import in_order
 from tailbit.tables.model import Column
 from tailbit.tables.storage import Storage, at_once

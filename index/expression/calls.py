@@ -45,8 +45,7 @@ from tailbit.tables.model import DataType
 Make = Callable[[Builder, Sequence[Expression]], Expression]
 
 
-def absolute(b: Builder, args: Sequence[Expression]) -> Expression:
-    """Build abs."""
+def _absolute(b: Builder, args: Sequence[Expression]) -> Expression:
     if args[0].type.name not in NUMERIC:
         raise no_number("abs", args[0])
     return call("abs", args, args[0].type)
@@ -56,17 +55,16 @@ def _of_void(b: Builder, value: Expression) -> Expression:
     return b.cast(value, DOUBLE) if value.type == VOID else value
 
 
-def whole_constant(arg: Expression, reason: str) -> int:
+def _whole_constant(arg: Expression, reason: str) -> int:
     """Return the integer of a constant argument; `reason`: the error for other arguments."""
     if not isinstance(arg, Literal) or arg.type.name not in WHOLE or not isinstance(arg.value, int):
         raise NotRead(reason)
     return arg.value
 
 
-def rounded(b: Builder, args: Sequence[Expression]) -> Expression:
-    """Build round."""
+def _rounded(b: Builder, args: Sequence[Expression]) -> Expression:
     value = _of_void(b, args[0])
-    digits = whole_constant(args[1], "round takes a constant number of digits") if len(args) > 1 else 0
+    digits = _whole_constant(args[1], "round takes a constant number of digits") if len(args) > 1 else 0
     if value.type.name not in NUMERIC or abs(digits) > 300:
         reason = f"round of {with_article(value.type.sql)} is not read"
         raise NotRead(reason if value.type.name in NUMERIC else of_no_number(reason, value), "CAST it.")
@@ -80,8 +78,7 @@ def rounded(b: Builder, args: Sequence[Expression]) -> Expression:
     return call("round", [value], type_, (digits,))
 
 
-def whole(name: str, b: Builder, args: Sequence[Expression]) -> Expression:
-    """Build floor or ceil."""
+def _whole(name: str, b: Builder, args: Sequence[Expression]) -> Expression:
     value = _of_void(b, args[0])
     if value.type.name not in NUMERIC:
         raise no_number(name, value)
@@ -91,21 +88,19 @@ def whole(name: str, b: Builder, args: Sequence[Expression]) -> Expression:
     return call(name, [value], LONG, (0,))
 
 
-def joined(b: Builder, args: Sequence[Expression]) -> Expression:
-    """Build concat."""
+def _joined(b: Builder, args: Sequence[Expression]) -> Expression:
     if any(arg.type == BINARY for arg in args):
         raise NotRead("concat of binary values is not read")
     texts = [b.implicit(arg, STRING, "concat") for arg in args]
     return texts[0] if len(texts) == 1 else call("concat", texts, STRING)
 
 
-def null_if(b: Builder, args: Sequence[Expression]) -> Expression:
+def _null_if(b: Builder, args: Sequence[Expression]) -> Expression:
     """Build nullif(a, b): NULL if a equals b, else a."""
     return b.case([(b.compare("=", asked_twice(args[0]), args[1]), Literal(args[0].type, None))], args[0])
 
 
-def positive(b: Builder, args: Sequence[Expression]) -> Expression:
-    """Build the unary plus of a number."""
+def _positive(b: Builder, args: Sequence[Expression]) -> Expression:
     value = args[0]
     if value.type.name == "string":
         return b.cast(value, DOUBLE)
@@ -114,7 +109,7 @@ def positive(b: Builder, args: Sequence[Expression]) -> Expression:
     return referred(value)
 
 
-def remainder(b: Builder, args: Sequence[Expression]) -> Expression:
+def _remainder(b: Builder, args: Sequence[Expression]) -> Expression:
     """Build pmod: the remainder of a division, never negative for a positive divisor."""
     given, type_ = b.operands("%", *args)
     if type_.name == "decimal":
@@ -122,7 +117,7 @@ def remainder(b: Builder, args: Sequence[Expression]) -> Expression:
     return call("pmod", given, type_)
 
 
-def tried(name: str, op: str, b: Builder, args: Sequence[Expression]) -> Expression:
+def _tried(name: str, op: str, b: Builder, args: Sequence[Expression]) -> Expression:
     """Build try_add or the like, for numbers."""
     if any(arg.type.name == "string" for arg in args):
         raise NotRead(f"{name} of a string is not read", "TRY_CAST it.")
@@ -132,8 +127,7 @@ def tried(name: str, op: str, b: Builder, args: Sequence[Expression]) -> Express
     return call(name, given, type_)
 
 
-def extreme(name: str, b: Builder, args: Sequence[Expression]) -> Expression:
-    """Build greatest or least."""
+def _extreme(name: str, b: Builder, args: Sequence[Expression]) -> Expression:
     kinds = {arg.type.name for arg in args} - {"void"}
     if "string" in kinds and len(kinds) > 1:
         reason = f"{name} of {', '.join(sorted(kinds))} is not read"
@@ -144,23 +138,21 @@ def extreme(name: str, b: Builder, args: Sequence[Expression]) -> Expression:
     return call(name, same, same[0].type)
 
 
-def text(b: Builder, value: Expression, name: str) -> Expression:
-    """Cast an argument to a text."""
+def _text(b: Builder, value: Expression, name: str) -> Expression:
     if value.type == BINARY:
         raise NotRead(f"{name} of binary values is not read", "CAST them AS STRING.")
     return b.implicit(value, STRING, name)
 
 
-def texts(b: Builder, values: Sequence[Expression], name: str) -> list[Expression]:
-    """Cast arguments to texts."""
-    return [text(b, value, name) for value in values]
+def _texts(b: Builder, values: Sequence[Expression], name: str) -> list[Expression]:
+    return [_text(b, value, name) for value in values]
 
 
-def located(b: Builder, args: Sequence[Expression]) -> Expression:
+def _located(b: Builder, args: Sequence[Expression]) -> Expression:
     """Build locate or position: the searched part comes first, the optional start position last."""
-    part, value = texts(b, args[:2], "locate")
+    part, value = _texts(b, args[:2], "locate")
     first = args[2] if len(args) > 2 else Literal(INTEGER, 1, True)
-    whole_constant(first, "locate takes a constant place to begin at")
+    _whole_constant(first, "locate takes a constant place to begin at")
     return call("locate", [part, value, b.cast(first, INTEGER)], INTEGER)
 
 
@@ -168,28 +160,28 @@ TRIMMED = {"trim": "both", "ltrim": "leading", "rtrim": "trailing"}
 """Trim functions, with the ends of the text that they trim."""
 
 
-def stripped(side: str, b: Builder, args: Sequence[Expression]) -> Expression:
+def _stripped(side: str, b: Builder, args: Sequence[Expression]) -> Expression:
     """Build trim, ltrim or rtrim; the characters to strip may precede the text."""
     return strip(b, side, *reversed(args))
 
 
 def strip(b: Builder, side: str, value: Expression, chars: Expression | None = None) -> Expression:
     """Build TRIM of one end or both."""
-    value = text(b, value, "trim")
+    value = _text(b, value, "trim")
     if chars is None:
         return call(next(name for name, ends in TRIMMED.items() if ends == side), [value], STRING)
-    return call("strip", [value, text(b, chars, "trim")], STRING, (side,))
+    return call("strip", [value, _text(b, chars, "trim")], STRING, (side,))
 
 
 _MOST = 1 << 31
 """More pieces than Spark counts."""
 
 
-def regexp_extracted(b: Builder, args: Sequence[Expression]) -> Expression:
+def _regexp_extracted(b: Builder, args: Sequence[Expression]) -> Expression:
     """Build regexp_extract; the default group is the first."""
-    value, pattern = text(b, args[0], "regexp_extract"), _constant(args[1], "regexp_extract")
+    value, pattern = _text(b, args[0], "regexp_extract"), _constant(args[1], "regexp_extract")
     reason = "regexp_extract takes a constant number of a group"
-    group = whole_constant(args[2], reason) if len(args) > 2 else 1
+    group = _whole_constant(args[2], reason) if len(args) > 2 else 1
     groups = groups_of(pattern).groups
     if not 0 <= group <= groups:
         raise NotRead(
@@ -199,9 +191,8 @@ def regexp_extracted(b: Builder, args: Sequence[Expression]) -> Expression:
     return call("regexp_extract", [value, Literal(STRING, pattern.encode())], STRING, (group,))
 
 
-def replaced(b: Builder, args: Sequence[Expression]) -> Expression:
-    """Build regexp_replace of a constant pattern by a constant text."""
-    value, pattern = text(b, args[0], "regexp_replace"), _constant(args[1], "regexp_replace")
+def _replaced(b: Builder, args: Sequence[Expression]) -> Expression:
+    value, pattern = _text(b, args[0], "regexp_replace"), _constant(args[1], "regexp_replace")
     parts = replacement(_constant(args[2], "regexp_replace"), groups_of(pattern).groups)
     _check_not_empty("regexp_replace", pattern)
     return call("regexp_replace", [value, Literal(STRING, pattern.encode())], STRING, tuple(parts))
@@ -214,7 +205,7 @@ def piece(
 
     `error`: the error that Spark raises if there is no such piece.
     """
-    number = whole_constant(at, "the place of a piece of split is a constant number")
+    number = _whole_constant(at, "the place of a piece of split is a constant number")
     if error != "INVALID_ARRAY_INDEX":
         if number == 0:
             raise NotRead("element_at counts from 1 (INVALID_INDEX_OF_ZERO in Spark)")
@@ -234,37 +225,34 @@ def _split_arguments(b: Builder, args: Sequence[Expression]) -> list[Expression]
         raise NotRead(f"split takes 2 arguments here, not {len(args)}")
     pattern = _constant(args[1], "split")
     _check_not_empty("split", pattern)
-    return [text(b, args[0], "split"), Literal(STRING, pattern.encode())]
+    return [_text(b, args[0], "split"), Literal(STRING, pattern.encode())]
 
 
-def part(b: Builder, args: Sequence[Expression]) -> Expression:
-    """Build split_part."""
-    number = whole_constant(args[2], "split_part takes a constant number of a part")
+def _split_part(b: Builder, args: Sequence[Expression]) -> Expression:
+    number = _whole_constant(args[2], "split_part takes a constant number of a part")
     if number == 0:
         raise NotRead("split_part counts from 1 (INVALID_INDEX_OF_ZERO in Spark)")
     if abs(number) >= _MOST:
         raise NotRead(f"split_part of part {number} is not read (it raises in Spark)")
-    return call("split_part", texts(b, args[:2], "split_part"), STRING, (number,))
+    return call("split_part", _texts(b, args[:2], "split_part"), STRING, (number,))
 
 
-def before_or_behind(b: Builder, args: Sequence[Expression]) -> Expression:
-    """Build substring_index with a constant count."""
+def _before_or_behind(b: Builder, args: Sequence[Expression]) -> Expression:
     reason = "substring_index takes a constant number of places"
-    if abs(whole_constant(args[2], reason)) >= _MOST:
+    if abs(_whole_constant(args[2], reason)) >= _MOST:
         raise NotRead(reason)
-    given = [*texts(b, args[:2], "substring_index"), b.cast(args[2], INTEGER)]
+    given = [*_texts(b, args[:2], "substring_index"), b.cast(args[2], INTEGER)]
     return call("substring_index", given, STRING)
 
 
-def digest(name: str, b: Builder, args: Sequence[Expression]) -> Expression:
+def _digest(name: str, b: Builder, args: Sequence[Expression]) -> Expression:
     """Build md5, sha1 or crc32 of a text's bytes, or of bytes."""
     type_ = LONG if name == "crc32" else STRING
     return call("digest", [_bytes(args[0], name)], type_, (name,))
 
 
-def json_part(b: Builder, args: Sequence[Expression]) -> Expression:
-    """Build get_json_object with a constant path of names and places."""
-    value, path = text(b, args[0], "get_json_object"), args[1]
+def _json_part(b: Builder, args: Sequence[Expression]) -> Expression:
+    value, path = _text(b, args[0], "get_json_object"), args[1]
     if isinstance(path, Literal) and path.value is None:
         return Literal(STRING, None)
     steps = path_of(_constant(path, "get_json_object"))
@@ -274,7 +262,7 @@ def json_part(b: Builder, args: Sequence[Expression]) -> Expression:
     return call("get_json_object", [value], STRING, steps)
 
 
-def decoded(b: Builder, args: Sequence[Expression]) -> Expression:
+def _decoded(b: Builder, args: Sequence[Expression]) -> Expression:
     """Build decode: bytes in a character set or, with more arguments, the value of the first match."""
     if len(args) > 2:
         pairs = zip(args[1::2], args[2::2], strict=False)
@@ -292,7 +280,7 @@ def decoded(b: Builder, args: Sequence[Expression]) -> Expression:
     return call("decode", [value], STRING, (charset,))
 
 
-def sha2(b: Builder, args: Sequence[Expression]) -> Expression:
+def _sha2(b: Builder, args: Sequence[Expression]) -> Expression:
     """Build sha2 of 224, 256, 384 or 512 bits; 0 means 256."""
     bits = args[1].value if isinstance(args[1], Literal) and args[1].type.name in WHOLE else None
     if bits not in (0, 224, 256, 384, 512):
@@ -300,7 +288,7 @@ def sha2(b: Builder, args: Sequence[Expression]) -> Expression:
     return call("digest", [_bytes(args[0], "sha2")], STRING, (f"sha{bits or 256}",))
 
 
-def hexadecimal(b: Builder, args: Sequence[Expression]) -> Expression:
+def _hexadecimal(b: Builder, args: Sequence[Expression]) -> Expression:
     """Build hex of an integer, or of bytes."""
     if args[0].type.name in WHOLE:
         return call("hex", [b.cast(args[0], LONG)], STRING)
@@ -371,7 +359,7 @@ def _taken(b: Builder, name: str, kind: str, arg: Expression) -> Expression:
             raise wrong_type(name, with_article(wanted), arg, "CAST it.")
         return b.cast(arg, wanted)
     if kind == "text":
-        return text(b, arg, name)
+        return _text(b, arg, name)
     if kind == "time":
         return arg if arg.type.name == "timestamp_ntz" else b.implicit(arg, TIMESTAMP, name)
     if kind == "days":
@@ -484,48 +472,48 @@ def extracted(b: Builder, name: str, value: Expression) -> Expression:
 
 
 SHAPED: dict[str, tuple[int, int, Make]] = {
-    "abs": (1, 1, absolute),
-    "round": (1, 2, rounded),
-    "floor": (1, 1, partial(whole, "floor")),
-    **dict.fromkeys(("ceil", "ceiling"), (1, 1, partial(whole, "ceil"))),
+    "abs": (1, 1, _absolute),
+    "round": (1, 2, _rounded),
+    "floor": (1, 1, partial(_whole, "floor")),
+    **dict.fromkeys(("ceil", "ceiling"), (1, 1, partial(_whole, "ceil"))),
     "negative": (1, 1, lambda b, args: b.negative(args[0])),
-    "positive": (1, 1, positive),
+    "positive": (1, 1, _positive),
     "mod": (2, 2, lambda b, args: b.arithmetic("%", args[0], args[1])),
-    "pmod": (2, 2, remainder),
+    "pmod": (2, 2, _remainder),
     **{
-        name: (2, 2, partial(tried, name, op))
+        name: (2, 2, partial(_tried, name, op))
         for name, op in (
             *(("try_add", "+"), ("try_subtract", "-"), ("try_multiply", "*")),
             *(("try_divide", "/"), ("try_mod", "%")),
         )
     },
-    **{name: (2, _ANY, partial(extreme, name)) for name in ("greatest", "least")},
-    "concat": (1, _ANY, joined),
-    "concat_ws": (1, _ANY, lambda b, args: call("concat_ws", texts(b, args, "concat_ws"), STRING)),
-    **dict.fromkeys(("locate", "position"), (2, 3, located)),
+    **{name: (2, _ANY, partial(_extreme, name)) for name in ("greatest", "least")},
+    "concat": (1, _ANY, _joined),
+    "concat_ws": (1, _ANY, lambda b, args: call("concat_ws", _texts(b, args, "concat_ws"), STRING)),
+    **dict.fromkeys(("locate", "position"), (2, 3, _located)),
     "btrim": (1, 2, lambda b, args: strip(b, "both", *args)),
-    **{name: (1, 2, partial(stripped, side)) for name, side in TRIMMED.items()},
+    **{name: (1, 2, partial(_stripped, side)) for name, side in TRIMMED.items()},
     "coalesce": (1, _ANY, Builder.coalesce),
     **dict.fromkeys(("nvl", "ifnull"), (2, 2, Builder.coalesce)),
     "nvl2": (3, 3, lambda b, args: b.case([(b.negate(is_null(args[0])), args[1])], args[2])),
-    "nullif": (2, 2, null_if),
+    "nullif": (2, 2, _null_if),
     "zeroifnull": (1, 1, lambda b, args: b.coalesce([args[0], Literal(INTEGER, 0, True)])),
-    "nullifzero": (1, 1, lambda b, args: null_if(b, [args[0], Literal(INTEGER, 0, True)])),
+    "nullifzero": (1, 1, lambda b, args: _null_if(b, [args[0], Literal(INTEGER, 0, True)])),
     "equal_null": (2, 2, lambda b, args: b.compare("<=>", args[0], args[1])),
     "if": (3, 3, lambda b, args: b.case([(args[0], args[1])], args[2])),
     "isnull": (1, 1, lambda b, args: is_null(args[0])),
     "isnotnull": (1, 1, lambda b, args: b.negate(is_null(args[0]))),
-    "regexp_extract": (2, 3, regexp_extracted),
-    "split_part": (3, 3, part),
-    "get_json_object": (2, 2, json_part),
-    "decode": (2, _ANY, decoded),
-    "substring_index": (3, 3, before_or_behind),
-    **{name: (1, 1, partial(digest, name)) for name in ("md5", "sha1", "crc32")},
-    "sha": (1, 1, partial(digest, "sha1")),
-    "sha2": (2, 2, sha2),
+    "regexp_extract": (2, 3, _regexp_extracted),
+    "split_part": (3, 3, _split_part),
+    "get_json_object": (2, 2, _json_part),
+    "decode": (2, _ANY, _decoded),
+    "substring_index": (3, 3, _before_or_behind),
+    **{name: (1, 1, partial(_digest, name)) for name in ("md5", "sha1", "crc32")},
+    "sha": (1, 1, partial(_digest, "sha1")),
+    "sha2": (2, 2, _sha2),
     "hash": (1, _ANY, lambda _, args: call("hash", args, INTEGER)),
-    "hex": (1, 1, hexadecimal),
-    "regexp_replace": (3, 3, replaced),
+    "hex": (1, 1, _hexadecimal),
+    "regexp_replace": (3, 3, _replaced),
     "like": (2, 2, lambda b, args: b.like(args[0], args[1])),
     **dict.fromkeys(
         ("rlike", "regexp", "regexp_like"), (2, 2, lambda b, args: b.like(args[0], args[1], name="rlike"))

@@ -24,7 +24,6 @@ from tailbit.index.ordered import Value
 from tailbit.index.predicate.computed import IS_FALSE, IS_TRUE, Computed, TruthValue, TruthValues
 from tailbit.index.predicate.tree import (
     COMPARED,
-    Interval,
     Leaf,
     Node,
     Truth,
@@ -34,7 +33,7 @@ from tailbit.index.predicate.tree import (
     texts_from,
     texts_like,
 )
-from tailbit.index.predicate.value_sets import NULL, VALUES, ValueSet
+from tailbit.index.predicate.value_sets import NULL, VALUES, Interval, ValueSet
 from tailbit.index.values.coercion import MIRRORED
 from tailbit.index.values.literals import BOOLEAN, DATE, DOUBLE, FLOAT, Literal
 from tailbit.tables import compute as pc

@@ -22,7 +22,6 @@ from tailbit.base.dataclass import dataclass
 from tailbit.base.lazy import lazy
 from tailbit.index.ordered import Value
 from tailbit.index.predicate.computed import Computed
-from tailbit.index.predicate.key_ranges import KeyRanges, key_ranges
 from tailbit.index.predicate.value_sets import NULL, VALUES, Interval, ValueSet, beyond_prefix
 from tailbit.tables.model import Column
 from tailbit.tables.schema import presence_of
@@ -31,25 +30,6 @@ if TYPE_CHECKING:
     from tailbit.index.functions import patterns
 else:
     patterns = lazy("tailbit.index.functions.patterns")
-
-
-__all__ = [
-    "And",
-    "Computed",
-    "Constant",
-    "Interval",
-    "KeyRanges",
-    "Leaf",
-    "Node",
-    "Or",
-    "ValueSet",
-    "all_of",
-    "any_of",
-    "is_null",
-    "is_true",
-    "key_ranges",
-    "negate",
-]
 
 
 @dataclass(slots=True)

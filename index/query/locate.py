@@ -34,7 +34,8 @@ from tailbit.index.expression.indexed_term import IndexedTuple
 from tailbit.index.functions.vectors import canonical
 from tailbit.index.keys import MAX_KEY, encode_array, is_textual, key_type_of
 from tailbit.index.postings.sorted_keys import Wanted, ascending, taken
-from tailbit.index.predicate.tree import Constant, Leaf, Node, ValueSet, all_of
+from tailbit.index.predicate.tree import Constant, Leaf, Node, all_of
+from tailbit.index.predicate.value_sets import ValueSet
 from tailbit.index.query.hashed_keys import by_hash, rechecked
 from tailbit.index.query.lookup import Places, is_scanned, places_of
 from tailbit.index.query.selection import Selection

@@ -12,7 +12,8 @@ import numpy as np
 
 from tailbit.index.evaluation.evaluate import evaluate
 from tailbit.index.evaluation.row_space import SpaceView
-from tailbit.index.predicate.tree import And, Computed, Constant, Leaf, Node, Or, nodes_of
+from tailbit.index.predicate.computed import Computed
+from tailbit.index.predicate.tree import And, Constant, Leaf, Node, Or, nodes_of
 from tailbit.index.query.selection import Selection
 from tailbit.index.query.served import ids_serving
 

@@ -23,7 +23,8 @@ from tailbit.index.functions.tree import Call, Expression, Ref
 from tailbit.index.keys import is_textual, key_type_of, scale_of
 from tailbit.index.ordered import SIGN, WORD_DIGITS, float_at, ordered_int
 from tailbit.index.predicate.computed import IS_FALSE, IS_TRUE, Computed, judge
-from tailbit.index.predicate.tree import And, Constant, Interval, Leaf, Node, Or, all_of
+from tailbit.index.predicate.tree import And, Constant, Leaf, Node, Or, all_of
+from tailbit.index.predicate.value_sets import Interval
 from tailbit.tables.model import Column
 from tailbit.tables.parquet.condition import AllOf, AnyOf, Condition, Floats, Numbers, Part, Test, Texts
 from tailbit.tables.schema import arrow_type

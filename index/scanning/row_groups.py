@@ -8,8 +8,9 @@ import numpy as np
 
 from tailbit.base.arrays import Mask
 from tailbit.base.lazy import lazy
+from tailbit.index.predicate.computed import Computed
 from tailbit.index.predicate.pruning import ColumnBounds, Pruning
-from tailbit.index.predicate.tree import Computed, Leaf, Node
+from tailbit.index.predicate.tree import Leaf, Node
 from tailbit.tables.model import FileSlice
 from tailbit.tables.parquet.bloom import MOST_VALUES
 from tailbit.tables.parquet.bounds import row_group_bounds

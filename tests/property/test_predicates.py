@@ -20,21 +20,10 @@ from support.predicates import POOLS, random_predicates
 from support.truth import matches
 from tailbit.index.keys import encode_array, key_type_of, widen_keys
 from tailbit.index.ordered import Value
+from tailbit.index.predicate.key_ranges import KeyRanges, key_ranges
 from tailbit.index.predicate.pruning import FileTruths
-from tailbit.index.predicate.tree import (
-    And,
-    Constant,
-    Interval,
-    KeyRanges,
-    Leaf,
-    Node,
-    Or,
-    ValueSet,
-    is_null,
-    is_true,
-    key_ranges,
-    negate,
-)
+from tailbit.index.predicate.tree import And, Constant, Leaf, Node, Or, is_null, is_true, negate
+from tailbit.index.predicate.value_sets import Interval, ValueSet
 from tailbit.index.sql.bind import bind
 from tailbit.tables.delta.schema import parse_schema
 from tailbit.tables.delta.statistics import DeltaStatistics

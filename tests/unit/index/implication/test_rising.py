@@ -12,8 +12,9 @@ import pytest
 from support.function_cells import rows, schema
 from tailbit.errors import PredicateError
 from tailbit.index.predicate.computed import Computed
-from tailbit.index.predicate.tree import Constant, Interval, Leaf, Node, is_null, negate
+from tailbit.index.predicate.tree import Constant, Leaf, Node, is_null, negate
 from tailbit.index.predicate.truth import judged
+from tailbit.index.predicate.value_sets import Interval
 from tailbit.index.sql import bind as binding
 from tailbit.index.sql import bind as reading
 from tailbit.index.sql.bind import bind

@@ -12,22 +12,20 @@ from tailbit.errors import ColumnTypeError
 from tailbit.index.functions.tree import Call, Ref
 from tailbit.index.keys import encode_value
 from tailbit.index.predicate.computed import Computed
+from tailbit.index.predicate.key_ranges import key_ranges
 from tailbit.index.predicate.tree import (
     And,
     Constant,
-    Interval,
     Leaf,
     Or,
-    ValueSet,
     all_of,
     any_of,
     columns_of,
     is_null,
     is_true,
-    key_ranges,
     negate,
 )
-from tailbit.index.predicate.value_sets import NULL
+from tailbit.index.predicate.value_sets import NULL, Interval, ValueSet
 from tailbit.index.values.literals import BOOLEAN
 from tailbit.tables.model import Column, DataType
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from tailbit.errors import ColumnTypeError, PredicateError, UnknownColumnError
-from tailbit.index.predicate.tree import Computed, Constant, Leaf, is_null, negate, nodes_of
+from tailbit.index.predicate.computed import Computed
+from tailbit.index.predicate.tree import Constant, Leaf, is_null, negate, nodes_of
 from tailbit.index.query.explain import render
 from tailbit.index.sql.bind import bind
 from tailbit.index.sql.syntax.parser import parse_predicate

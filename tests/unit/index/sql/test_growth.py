@@ -14,7 +14,8 @@ from support.truth import matches
 from tailbit import col
 from tailbit.index.expression import evaluate as evaluation
 from tailbit.index.functions.tree import Call, Expression
-from tailbit.index.predicate.tree import And, Computed, Or
+from tailbit.index.predicate.computed import Computed
+from tailbit.index.predicate.tree import And, Or
 from tailbit.index.sql.bind import bind
 
 TABLE, SCHEMA = rows(), schema()
