@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Sequence
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,9 @@ from pyroaring import BitMap
 from support.delta_builder import DeltaBuilder
 from support.drive import Drive
 from support.index_records import unchecked_segment
+from tailbit.index.kinds.hidden_rows import HIDDEN_ROWS
 from tailbit.index.kinds.kind import Kind
+from tailbit.index.kinds.value_counts import VALUE_COUNTS
 from tailbit.index.model import IndexFile
 from tailbit.index.postings.postings import Postings, write_segment
 from tailbit.index.postings.segment import Segment
@@ -202,3 +205,34 @@ def rewrite(table: str | Path, kind: Kind[Any], change: Callable[[pa.Table], pa.
     paths = [file.path for file in index.state.files_of(kind)]
     rows = pa.concat_tables([kind.read(index.storage, path) for path in paths])
     index.commit([], [kind.write(index.storage, change(rows))], None, removes=paths)
+
+
+def moved(column: str, key: bytes | None, bits: BitMap) -> BitMap:
+    """Row 11 of `with_vectors` said to be v0, not v2: sums and disjointness stay, the value is wrong."""
+    return {b"v0": bits | BitMap([11]), b"v2": bits - BitMap([11])}.get(key or b"", bits)
+
+
+def _harmed(path: str, kind: str, harm: Callable[[Path], None]) -> None:
+    harm(index_files(path, kind)[0])
+
+
+def _doubled(rows: pa.Table) -> pa.Table:
+    return rows.set_column(rows.column_names.index("delta"), "delta", pa.array([9] * len(rows), pa.int64()))
+
+
+def _other_rows(rows: pa.Table) -> pa.Table:
+    return rows.set_column(2, "bitmap", pa.array([BitMap([1, 2]).serialize()] * len(rows), pa.binary()))
+
+
+WRONG: dict[str, Callable[[str], None]] = {
+    **{
+        f"{kind} {harm.__name__}": partial(_harmed, kind=kind, harm=harm)
+        for kind in ("bitmap_index", "files", "value_counts", "hidden_rows", "ledger")
+        for harm in (gone, flipped_pages)
+    },
+    "postings that overlap": lambda path: tamper(path, lambda c, key, bits: bits | BitMap([3])),
+    "postings of other values": lambda path: tamper(path, lambda c, key, bits: BitMap([19])),
+    "value counts of other rows": lambda path: rewrite(path, VALUE_COUNTS, _doubled),
+    "hidden rows of others": lambda path: rewrite(path, HIDDEN_ROWS, _other_rows),
+}
+"""What makes the index of `with_vectors` wrong."""

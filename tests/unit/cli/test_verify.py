@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from click.testing import CliRunner
-from pyroaring import BitMap
 
 from support.drive import Drive
-from support.tables import flipped_pages, gone, index_files, rewrite, tamper, with_vectors
+from support.tables import WRONG, gone, index_files, with_vectors
 from tailbit.cli.main import cli
-from tailbit.index.kinds.schemas import HIDDEN_ROWS, VALUE_COUNTS
 
 
 @pytest.fixture
@@ -33,33 +29,11 @@ def told(path: str) -> list[str]:
     return [line for line in said("verify", path) if line.startswith("WRONG")]
 
 
-def other_rows(rows: pa.Table) -> pa.Table:
-    bits = BitMap([1, 2]).serialize()
-    return rows.set_column(2, "bitmap", pa.array([bits] * len(rows), pa.binary()))
-
-
-def doubled(rows: pa.Table) -> pa.Table:
-    return rows.set_column(rows.column_names.index("delta"), "delta", pa.array([9] * len(rows), pa.int64()))
-
-
-DAMAGE: dict[str, Callable[[str], None]] = {
-    **{
-        f"{kind} {how.__name__}": (lambda path, kind=kind, how=how: how(index_files(path, kind)[0]))
-        for kind in ("bitmap_index", "files", "value_counts", "hidden_rows", "ledger")
-        for how in (gone, flipped_pages)
-    },
-    "postings that overlap": lambda path: tamper(path, lambda c, key, bits: bits | BitMap([3])),
-    "postings of other values": lambda path: tamper(path, lambda c, key, bits: BitMap([19])),
-    "value counts of other rows": lambda path: rewrite(path, VALUE_COUNTS, doubled),
-    "hidden rows of others": lambda path: rewrite(path, HIDDEN_ROWS, other_rows),
-}
-
-
-@pytest.mark.parametrize("what", DAMAGE)
+@pytest.mark.parametrize("what", WRONG)
 def test_a_damaged_part_of_an_index_is_one_line_with_the_command_that_repairs_it(
     path: str, what: str
 ) -> None:
-    DAMAGE[what](path)
+    WRONG[what](path)
     lines = told(path)
     assert lines
     assert all(line.endswith(f"; do: tailbit repair {shlex.quote(path)}") for line in lines)

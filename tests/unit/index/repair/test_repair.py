@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from click.testing import CliRunner
-from pyroaring import BitMap
 
 import tailbit
 from support.contents import contents_of
 from support.drive import Drive
-from support.tables import flipped_pages, gone, index_files, rewrite, tamper, with_vectors
+from support.tables import WRONG, flipped_pages, gone, index_files, moved, tamper, with_vectors
 from tailbit.checkpoints.claim import Claim
 from tailbit.cli.main import cli
 from tailbit.errors import UnknownColumnError, UsageError
-from tailbit.index.kinds.schemas import HIDDEN_ROWS, VALUE_COUNTS
 from tailbit.index.store.table import MetadataTable
 from tailbit.tables.storage import open_storage
 
@@ -28,31 +24,6 @@ def path(tmp_path: Path) -> str:
     """Two files of ten rows, v0 v1 v2 v0 ..., two rows of the first hidden; indexed."""
     with_vectors(str(tmp_path / "t"))
     return str(tmp_path / "t")
-
-
-def moved(column: str, key: bytes | None, bits: BitMap) -> BitMap:
-    """Row 11 said to be v0, not v2: sums and disjointness stay, the value is wrong."""
-    return {b"v0": bits | BitMap([11]), b"v2": bits - BitMap([11])}.get(key or b"", bits)
-
-
-def doubled(rows: pa.Table) -> pa.Table:
-    return rows.set_column(rows.column_names.index("delta"), "delta", pa.array([9] * len(rows), pa.int64()))
-
-
-def other_rows(rows: pa.Table) -> pa.Table:
-    bits = BitMap([1, 2])
-    return rows.set_column(2, "bitmap", pa.array([bits.serialize()] * len(rows), pa.binary()))
-
-
-WRONG: dict[str, Callable[[str], None]] = {
-    "a segment that is missing": lambda path: gone(index_files(path, "bitmap_index")[0]),
-    "a segment with flipped bits": lambda path: flipped_pages(index_files(path, "bitmap_index")[0]),
-    "postings that are not disjoint": lambda path: tamper(path, lambda c, key, bits: bits | BitMap([3])),
-    "value counts that are not the bits": lambda path: rewrite(path, VALUE_COUNTS, doubled),
-    "hidden rows that are not the source's": lambda path: rewrite(path, HIDDEN_ROWS, other_rows),
-    "records that cannot be read": lambda path: flipped_pages(index_files(path, "files")[0]),
-    "a ledger that is missing": lambda path: gone(index_files(path, "ledger")[0]),
-}
 
 
 @pytest.mark.parametrize("what", WRONG)

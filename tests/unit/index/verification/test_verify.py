@@ -24,6 +24,7 @@ from support.tables import (
     half_built,
     index_files,
     index_of,
+    moved,
     rewrite,
     tamper,
     with_vectors,
@@ -47,11 +48,6 @@ def found(path: str, samples: int = 0) -> list[str]:
     report = tailbit.open(path).verify(samples=samples)
     assert report.sound is not bool(report.problems)
     return [f"{p.where}: {p.found}" for p in report.problems]
-
-
-def moved(column: str, key: bytes | None, bits: BitMap) -> BitMap:
-    """Row 11 said to be v0, not v2: sums and disjointness stay, the value is wrong."""
-    return {b"v0": bits | BitMap([11]), b"v2": bits - BitMap([11])}.get(key or b"", bits)
 
 
 def test_a_sound_index_is_found_sound(path: str) -> None:
