@@ -1,6 +1,10 @@
 """Typed construction of expressions: arguments are cast as Spark casts them, and constants are folded.
 
 Source: Spark 4.2, AnsiTypeCoercion, DecimalPrecision; asked of Spark itself by the tests.
+
+The present moment of a query: `now()`, `current_date` and the like become constants before evaluation.
+
+Source: Spark 4.2, ComputeCurrentTime, LiteralFunctionResolution.
 """
 
 from __future__ import annotations

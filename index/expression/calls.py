@@ -1,4 +1,4 @@
-"""Builders of the calls of functions whose types depend on their arguments, except for dates and times."""
+"""Functions by Spark's names become calls, with their arguments cast; an unknown name is refused."""
 
 from __future__ import annotations
 

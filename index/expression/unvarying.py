@@ -13,6 +13,14 @@ Worked example:
     CAST(s AS DATE)                not: what is a date, and what is NULL instead, differs
     upper(s)                       not: it depends on the locale
     CAST(ts AS DATE)               not: it depends on the time zone; of a TIMESTAMP_NTZ it is unvarying
+
+What else than its arguments decides the value of a function in Spark: settings, zone, locale, release.
+
+Two sessions that differ in one of these may give a function of the same arguments different values, or raise
+where the other one does not. Of the functions here, tailbit evaluates Spark 4.2's with ANSI mode on. Whoever
+takes a value that another session has computed, or answers in the place of one, goes by this table: the
+conditions that generated columns imply, and the conditions of Spark's
+queries that the index answers (`docs/spark.md`).
 """
 
 from __future__ import annotations

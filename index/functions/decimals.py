@@ -1,7 +1,7 @@
-"""Decimals whose digits fit in 64 bits, computed in vectors with the same results as Python's integers.
+"""Arithmetic, casts and rounding of decimals: in vectors where 64 bits hold them, else by Python's integers.
 
-Functions return None if an operand or a result may not fit; `exact` then computes with integers of any size.
-The bounds are those of the present values, not of their types.
+Functions of `Small` return None if an operand or a result may not fit; the results are the same. The bounds
+are those of the present values, not of their types.
 
 Example: 7.00 / 3.00 with 6 digits after the point: 700 // 300 = 2, rest 100; 100 * 10**6 // 300 = 333333,
 rest 100, which is less than half of 300: 2333333.

@@ -1,4 +1,9 @@
-"""Hashes of bytes, and hexadecimal text of bytes and integers."""
+"""Hashes of bytes, and hexadecimal text of bytes and integers.
+
+Spark's hash(): Murmur3 of 32 bits; the hash of earlier arguments is the seed; NULL changes nothing.
+
+Source: Spark 4.2, Murmur3Hash and Murmur3_x86_32, which takes the last bytes of a text one by one.
+"""
 
 from __future__ import annotations
 

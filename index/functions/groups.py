@@ -2,6 +2,9 @@
 
 A pattern is supported if Python finds the same matches by the same rules; `?` is the only quantifier that may
 follow a group. Texts with a character beyond U+FFFF get NOT_READ.
+
+Texts are split at a separator by substring_index, split_part and split(...)[n]. Arrow splits all texts at
+once if the separator is a constant; else each distinct text is split once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Arithmetic as Spark does it in ANSI mode: integers that overflow and divisions by zero raise."""
+"""Arithmetic in ANSI mode, where overflows and divisions by zero raise, and comparisons: NaN is greatest."""
 
 from __future__ import annotations
 

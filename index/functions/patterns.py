@@ -1,6 +1,7 @@
-"""Character classes of Java's patterns: ranges of code points, rewritten for RE2.
+"""LIKE, ILIKE and RLIKE: a pattern becomes an RE2 pattern that matches what Java's does.
 
-Source: java.util.regex.Pattern, `clazz` and `range`.
+A pattern of RLIKE is supported only if both engines are known to agree on it; others are refused. Classes of
+characters become ranges of code points. Source: java.util.regex.Pattern, `clazz` and `range`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Functions of texts, vectorised: a text is a sequence of characters (code points), as in Spark."""
+"""Functions of texts, vectorised: a text is a sequence of characters (code points), as in Spark.
+
+Spark counts characters of invalid UTF-8 by their first bytes, and replaces invalid bytes by U+FFFD when it
+makes a Java string of a text. Results for such texts are unsupported here.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Values of many rows at once: Arrow arrays, and for each row whether it raises instead of having a value."""
+"""Values of many rows at once: Arrow arrays, and for each row whether it raises instead of having a value.
+
+Texts as one buffer of bytes and the offsets where they begin and end, for functions done by numpy.
+
+Bytes of a NULL may have any value: functions change them like others, and the entry stays NULL.
+"""
 
 from __future__ import annotations
 

@@ -12,6 +12,16 @@ Worked example, for `date_trunc('HOUR', ts)`, `year(day)` and `substr(s, 1, 2)`:
 A value is possible if it lies between the values of the first and the last argument of a range, and sure if
 it is not also the value of an argument next to the range. Where clocks go back, a day may begin twice: the
 values at all clock changes nearby are considered, too. The function is NULL only where its argument is NULL.
+
+Columns that a condition pins to few values: a term over these columns then has few values, too.
+
+Worked example, for a term that holds `pmod(hash(k), 64)`:
+
+    k = 7                     term = pmod(hash(7), 64)
+    k IN (1, 2, 3)            term IN (up to three values)
+    k BETWEEN 10 AND 12       as k IN (10, 11, 12), since k is a whole number
+
+A term may have the same value for other arguments, so that no row is sure.
 """
 
 from __future__ import annotations

@@ -12,6 +12,16 @@ Worked example:
     hash(k, l)                k = 7 AND l IN (1, 2)               -                 term IN (hash(7, 1), ...)
     lower(s)                  lower(s) = 'x' AND i > 1             -                 term = 'x'
     lower(s)                  s > 'x'                              nothing is implied
+
+The conjuncts that a composite key serves: values of its first parts, and a set of values of the next.
+
+Worked example, for the parts `a`, `lower(s)` and `c`:
+
+    a = 1 AND lower(s) IN ('x', 'y') AND c > 5     a {1}, lower(s) {x, y}, c above 5; all three are served
+    a IS NULL AND c > 5                            a {NULL}; `c > 5` is left to others
+    a BETWEEN 1 AND 3 AND lower(s) = 'x'           a {1, 2, 3}, lower(s) {x}, since `a` is a whole number
+    a > 1 AND lower(s) = 'x'                       a above 1; `lower(s) = 'x'` is left to others
+    lower(s) = 'x'                                 nothing is served
 """
 
 from __future__ import annotations

@@ -9,6 +9,24 @@
     x / 2, of doubles              found by bisection, since it is rounded
 
 Values are canonical (`tailbit.index.keys`): days, microseconds, decimals without their point.
+
+Direction of a function of one column: whether it rises or falls with the column, where it does not raise.
+It needs no inverse: `i + 1`, `-l`, `p * 2`, `unix_seconds(ts)` and times truncated in a zone with clock
+changes will do, too.
+
+Comparisons of a text's first characters with a constant, as ranges of the text itself.
+
+Worked example, for two characters:
+
+    left(s, 2) = 'ab'       s >= 'ab' and s < 'ac'
+    left(s, 2) = 'a'        s = 'a'
+    left(s, 2) > 'a'        s > 'a'
+    left(s, 2) >= 'abc'     s >= 'ac'
+
+Conversely, a range of the text implies a range of its first characters.
+
+UTF-8 bytes sort like their characters. The texts are not checked to be UTF-8: Spark, too, counts
+characters by their first bytes.
 """
 
 from __future__ import annotations

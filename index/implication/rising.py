@@ -3,6 +3,15 @@
 Worked example: `year(day) = 1995` is TRUE from 1995-01-01 until before 1996-01-01. For every comparison with
 a constant it suffices to know the least argument with at least a given value
 (`tailbit.index.implication.monotonic`).
+
+Substitution of indexed terms for the expressions that they hold, so that conditions read their values.
+
+Worked example, for a term that holds `lower(s)`:
+
+    lower(s) = 'x'                  term = 'x'            one key
+    lower(s) LIKE 'ab%'             term LIKE 'ab%'       a range of keys
+    length(lower(s)) > 3            length(term) > 3      computed once per key
+    lower(s) = 'x' OR lower(s) = n  no condition on the term, since it reads n, too
 """
 
 from __future__ import annotations

@@ -2,6 +2,19 @@
 
 A key of more than `MAX_KEY` bytes is truncated and stands for every value with its prefix: some ranges are
 sure, others only possible.
+
+Sets of tuples: conditions on the first parts of a tuple as one value set, and the stored keys of that set.
+
+The canonical value of a tuple is its key as if no part were truncated: such bytes sort as the tuples do. Each
+part with a condition has few values, except the last of these parts, which may have any.
+
+Worked example: tuples of type (integer, string, boolean), 7 for the key of the integer.
+
+    a = 7                          all tuples from 02 7 on, below 02 7 03
+    a = 7 AND b = 'x'              from 02 7 02 x 00 on, below 02 7 02 x 00 03
+    a IN (7, 8) AND b > 'x'        from 02 7 02 x 00 03 on, below 02 7 03; and the same with 8
+    a = 7 AND b IS NULL            from 02 7 01 on, below 02 7 02
+    a = 7 AND b = 'x' AND c        the tuple 02 7 02 x 00 02 01
 """
 
 from __future__ import annotations

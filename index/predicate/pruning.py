@@ -11,6 +11,27 @@ Example: the bounds of four files, with `values` 3 5 8 9; `x < 6` is the span wh
     low, high           0, 1   1, 3   2, 2   -1, 4
     x < 6: may          x      x             x
     x < 6: surely       x
+
+Truth of a predicate for many files, by partition values and statistics alone: all, no or some rows.
+
+Worked example: eight files; `region` is a partition column, and the log has min and max of `x` for most
+files.
+
+    file                    0      1      2      3      4      5      6      7
+    region                  EU     EU     EU     NULL   US     US     EU     US
+    x from, to              0, 5   11, 20 5, 15  0, 20  0, 5   11, 20 -      -
+
+    region = 'EU' AND x > 10
+      all_rows
+      no_row                                     x      x      x             x
+      can_match                    x      x                           x
+
+    region = 'EU' OR x > 10
+      all_rows              x      x      x                           x
+      no_row
+      can_match             x      x      x      x             x      x      x
+
+Bounds of `x` never make a predicate TRUE of a whole file; they leave out file 0 under AND, file 4 under OR.
 """
 
 from __future__ import annotations

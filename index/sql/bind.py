@@ -3,6 +3,11 @@
 Input: SQL text, a schema, the session time zone. Output: a tree of `tailbit.index.predicate.tree`, or a
 PredicateError that names the unsupported construct. Nothing is approximated: a construct that cannot be
 evaluated exactly as in Spark is refused.
+
+A condition becomes a leaf if value sets of one column suffice, since the log's statistics and ranges of keys
+serve leaves; other conditions are computed. The constants of a list are converted together:
+
+    (1, -2, 3000000000, NULL)      INT 1 -2 · BIGINT 3000000000 · VOID NULL
 """
 
 from __future__ import annotations

@@ -3,6 +3,14 @@
 Spark casts the column to the common type of both sides. Every such cast that is supported here keeps order,
 so the values on either side of a constant are found by bisection over the column's domain with the exact
 cast: the result needs no cast, and serves bitmaps, partition values, statistics and rows alike.
+
+Comparisons of a CHAR(n) column with string constants: which side is padded with spaces, and which is cut.
+
+Reading pads the column's values up to n characters; a data file may hold longer values. Spark pads a constant
+up to n, too; for a longer constant it pads or cuts every value to the constant's own length. The result is a
+set of the values as they are read.
+
+Source: Spark 4.2, ApplyCharTypePadding; checked against Spark itself by the tests.
 """
 
 from __future__ import annotations

@@ -1,6 +1,12 @@
 """Casts of constants as in Spark's ANSI mode: exact, or an error; a malformed text is never NULL.
 
 Source: Spark 4.2, Cast.scala, AnsiCast rules.
+
+In comparisons, casts are unwrapped: a value is compared uncast, with a constant that is cast instead. Spark's
+optimiser does so with all casts that keep order. Some casts do not keep order when clocks change, and
+then answers differ: a local time or day that clocks jump over is cast to the instant of another local time,
+and where clocks go back over midnight, a day ends and begins again. This module does what Spark does.
+Source: Spark 4.2, UnwrapCastInBinaryComparison; checked against Spark itself by the tests.
 """
 
 from __future__ import annotations

@@ -2,6 +2,11 @@
 
 Days and microseconds since 1970 in the proleptic Gregorian calendar, years of any size.
 Source: Spark 4.2, SparkDateTimeUtils.parseTimestampString and stringToDate.
+
+Lengths of time: the constants that `INTERVAL '1' DAY` and `INTERVAL 2 HOURS 30 MINUTES` write.
+
+Source: Spark 4.2, `AstBuilder.visitInterval` and `IntervalUtils.stringToInterval`, of which whole numbers of
+units are read.
 """
 
 from __future__ import annotations

@@ -12,6 +12,12 @@
 Clauses stand in any order, each once. Terms and conditions are those of the predicate language.
 
 Source: Apache Hudi 1.0, HoodieSqlCommon.g4; Apache Hive 2.3, IndexDev and LanguageManual DDL.
+
+Several index statements in one text, with semicolons between, as an export of indexes is written.
+
+    SET TIME ZONE 'zone'       of the terms of the statements that follow
+    CREATE INDEX ...
+    ALTER INDEX ... REBUILD
 """
 
 from __future__ import annotations

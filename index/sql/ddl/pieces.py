@@ -1,4 +1,13 @@
-"""Parser of the pieces of statements: names, tables, terms, conditions and pairs of keys and values."""
+"""Parser of the pieces of statements: names, tables, terms, conditions and pairs of keys and values.
+
+The function that Hudi's OPTIONS (expr = ...) names, applied to a column as Spark's SQL text.
+
+    USING column_stats (ts) OPTIONS (expr = 'from_unixtime', format = 'yyyy-MM-dd')
+        from_unixtime(ts, 'yyyy-MM-dd')
+
+Source: Apache Hudi 1.0, ExpressionIndexSparkFunctions; `date_trunc`, `trunc` and functions of one argument
+are not among those.
+"""
 
 from __future__ import annotations
 

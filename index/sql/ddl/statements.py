@@ -1,4 +1,8 @@
-"""The kinds of an index, their options, and the names by which Hudi and Hive call them."""
+"""Index statements as values, made from text by `parser` or by whoever calls an engine; `str` gives SQL.
+
+Kinds of an index have the names by which Hudi and Hive call them, too. Nothing here is bound to a schema. A
+term keeps its text, and its place in the statement if it came from one.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,12 @@
-"""The nodes of a parsed predicate, named as Spark's grammar names them."""
+"""The nodes of a parsed predicate, named as Spark's grammar names them.
+
+Lists of values whose items mostly have one form: the grammar reads the first item of a form alone.
+
+The form of a constant is its tokens with a gap for the one number or text in it. What the grammar makes of
+an item does not depend on what stands in the gap, so an item whose tokens fit a form is taken as a whole.
+
+    (DATE'2026-01-31', DATE'2026-02-01', NULL)     forms DATE _ and NULL
+"""
 
 from __future__ import annotations
 
