@@ -34,7 +34,7 @@ from typing import NamedTuple
 
 from tailbit.index.expression.evaluate import evaluate
 from tailbit.index.expression.indexed_term import IndexedTerm
-from tailbit.index.functions.tree import Expression, columns_in
+from tailbit.index.functions.tree import Call, Expression, columns_in
 from tailbit.index.functions.vectors import canonical, from_canonical
 from tailbit.index.implication import monotonic
 from tailbit.index.implication.monotonic import NotRising, Number, course, domain_of, edge_days
@@ -70,25 +70,14 @@ def _image(term: IndexedTerm, column: Column, spans: Sequence[Span], arguments: 
         parts = [monotonic.prefix_image(characters, span) for span in spans]
         sure, possible = ([part[n] for part in parts] for n in (0, 1))
         return ValueSet.of(sure, nulls=arguments.nulls), ValueSet.of(possible, nulls=arguments.nulls)
-    return _function(_Same(term)).image(spans, arguments)
-
-
-class _Same:
-    """A term as a cache key: terms that hold the same expression are the same."""
-
-    def __init__(self, term: IndexedTerm) -> None:
-        self.term = term
-
-    def __hash__(self) -> int:
-        return hash(self.term.key)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.term.key == self.term.key
+    if not isinstance(term.expression, Call):
+        raise NotRising
+    return _function(term.expression).image(spans, arguments)
 
 
 @lru_cache(maxsize=256)
-def _function(same: _Same) -> _Function:
-    return _Function(same.term.expression)
+def _function(expression: Call) -> _Function:
+    return _Function(expression)
 
 
 class _Edges(NamedTuple):
