@@ -74,14 +74,14 @@ def raising_constant(expression: Expression) -> Call | None:
     """
     rest, seen = [expression], set[int]()
     while rest:
-        at = rest.pop()
-        if not isinstance(at, Call) or id(at) in seen:
+        part = rest.pop()
+        if not isinstance(part, Call) or id(part) in seen:
             continue
-        if not at.columns and not any(isinstance(arg, Literal) and arg.of_columns for arg in at.args):
-            return at
-        seen.add(id(at))
-        if at.name not in CONDITIONAL:
-            rest.extend(reversed(at.args))
+        if not part.columns and not any(isinstance(arg, Literal) and arg.of_columns for arg in part.args):
+            return part
+        seen.add(id(part))
+        if part.name not in CONDITIONAL:
+            rest.extend(reversed(part.args))
     return None
 
 
@@ -185,11 +185,11 @@ def _null_at_zero(divisor: Vector) -> Vector:
 def _look(args: list[Vector], order: Sequence[int]) -> None:
     """Drop the errors of operands that follow a NULL operand in evaluation order."""
     open_: Mask | np.bool_ = np.True_
-    for at in order:
-        if args[at].raised is not None:
-            args[at] = args[at]._replace(raised=_reached(args[at].raised, open_))
-        if args[at].values.null_count:
-            open_ = open_ & ~nulls_of(args[at].values)
+    for number in order:
+        if args[number].raised is not None:
+            args[number] = args[number]._replace(raised=_reached(args[number].raised, open_))
+        if args[number].values.null_count:
+            open_ = open_ & ~nulls_of(args[number].values)
 
 
 def _blanked(values: pa.Array, raised: Codes | None) -> Vector:

@@ -109,8 +109,8 @@ def _written(literal: Literal) -> str:
         return str(value).upper()
     if name == "decimal":
         digits = str(abs(int(value))).rjust(literal.type.scale + 1, "0")
-        at = len(digits) - literal.type.scale
-        return f"{'-' * (value < 0)}{digits[:at]}{'.' * bool(literal.type.scale)}{digits[at:]}"
+        point = len(digits) - literal.type.scale
+        return f"{'-' * (value < 0)}{digits[:point]}{'.' * bool(literal.type.scale)}{digits[point:]}"
     if name in WHOLE or name in ("float", "double"):
         return str(value)
     from tailbit.index.functions.vectors import from_canonical

@@ -110,23 +110,23 @@ def _parts(pattern: Expression, known: Sequence[str]) -> list[str]:
     """Return the fields of a format, and the literal text between fields after a quote."""
     if not isinstance(pattern, Literal) or not isinstance(pattern.value, bytes):
         raise NotRead("a format is a constant here")
-    text, parts, at = pattern.value.decode(), list[str](), 0
-    while at < len(text):
-        if text[at] == QUOTE:
-            end = text.find(QUOTE, at + 1)
-            part, size = text[at + 1 : end], end + 1 - at
-            if end < at + 2 or text[end + 1 : end + 2] == QUOTE or not part.isascii():
-                raise NotRead(f"{text[at:]} in the format {text!r} is not read")
+    text, parts, start = pattern.value.decode(), list[str](), 0
+    while start < len(text):
+        if text[start] == QUOTE:
+            end = text.find(QUOTE, start + 1)
+            part, size = text[start + 1 : end], end + 1 - start
+            if end < start + 2 or text[end + 1 : end + 2] == QUOTE or not part.isascii():
+                raise NotRead(f"{text[start:]} in the format {text!r} is not read")
             parts.append(QUOTE + part)
         else:
-            size = len(text[at:]) - len(text[at:].lstrip(text[at]))
-            part = text[at : at + size]
-            sign = not text[at].isalnum() and text[at].isascii() and text[at] not in "[]{}#"
+            size = len(text[start:]) - len(text[start:].lstrip(text[start]))
+            part = text[start : start + size]
+            sign = not text[start].isalnum() and text[start].isascii() and text[start] not in "[]{}#"
             if part not in known and not sign:
                 hint = f"A format is made of {', '.join(known)} and signs such as - / : . and blanks."
                 raise NotRead(f"{part} in the format {text!r} is not read", hint)
             parts.append(QUOTE + part if sign else part)
-        at += size
+        start += size
     return parts
 
 

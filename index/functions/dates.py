@@ -186,8 +186,8 @@ NAMES = {
 def named(call: Call, args: list[pa.Array]) -> Vector:
     """Return the name of the day of the week, or of the month."""
     part, names = NAMES[call.name]
-    at = OF_DATE[part](numbers(args[0]).astype(np.int64))
-    return Vector(pc.take(arrow_array(names), arrow_array(at, mask=nulls_of(args[0]))))
+    indexes = OF_DATE[part](numbers(args[0]).astype(np.int64))
+    return Vector(pc.take(arrow_array(names), arrow_array(indexes, mask=nulls_of(args[0]))))
 
 
 _SINCE_1970 = {"unix_date": 1, "unix_seconds": 1_000_000, "unix_millis": 1000, "unix_micros": 1}

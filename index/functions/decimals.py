@@ -213,7 +213,10 @@ def decimal(call: Call, args: list[pa.Array], null: Mask) -> Vector:
         return _decimal(call, args, null)
     starts = range(0, len(null), _CHUNK)
     return joined(
-        [_decimal(call, [arg.slice(at, _CHUNK) for arg in args], null[at : at + _CHUNK]) for at in starts]
+        [
+            _decimal(call, [arg.slice(start, _CHUNK) for arg in args], null[start : start + _CHUNK])
+            for start in starts
+        ]
     )
 
 

@@ -112,8 +112,8 @@ def _of_bytes(values: pa.Array, seed: _Words) -> _Words:
     hashes, whole = seed.copy(), lengths // 4
     for word in range(int(whole.max(initial=0))):
         rows = np.flatnonzero(whole > word)
-        at = starts[rows] + 4 * word
-        parts = [data[at + n].astype(np.uint32) << np.uint32(8 * n) for n in range(4)]
+        first = starts[rows] + 4 * word
+        parts = [data[first + n].astype(np.uint32) << np.uint32(8 * n) for n in range(4)]
         hashes[rows] = _mixed(hashes[rows], parts[0] | parts[1] | parts[2] | parts[3])
     for rest in range(3):
         rows = np.flatnonzero(lengths % 4 > rest)

@@ -190,13 +190,13 @@ _REFERENCE = re.compile(r"\\(.)|\$([0-9])(?![0-9])|([^\\$]+)", re.DOTALL)
 def replacement(text: str, groups: int) -> Sequence[str | int]:
     """Split a replacement into texts and group numbers."""
     parts: list[str | int] = []
-    at = 0
-    while at < len(text):
-        reference = _REFERENCE.match(text, at)
+    start = 0
+    while start < len(text):
+        reference = _REFERENCE.match(text, start)
         if reference is None or (reference[2] and int(reference[2]) > groups):
             raise NotRead(f"the replacement {text!r} is not read", "$1 stands for a group, \\\\$ for a $.")
         parts.append(int(reference[2]) if reference[2] else reference[1] or reference[3])
-        at = reference.end()
+        start = reference.end()
     return parts
 
 
@@ -210,7 +210,7 @@ def before_or_behind(call: Call, args: list[pa.Array]) -> Vector:
 
 def _overlaps_itself(text: str) -> bool:
     """Return whether a separator can begin within an occurrence of itself, where Spark and a split differ."""
-    return any(text.startswith(text[at:]) for at in range(1, len(text)))
+    return any(text.startswith(text[start:]) for start in range(1, len(text)))
 
 
 def _joined_pieces(texts: pa.Array, between: str, count: int) -> pa.Array:
@@ -244,36 +244,38 @@ def _null_as(texts: pa.Array, values: pa.Array) -> pa.Array:
 def _before_or_behind(text: bytes, part: bytes, count: int) -> bytes:
     if not part or not count:
         return b""
-    at = -1 if count > 0 else len(text) - len(part) + 1
+    place = -1 if count > 0 else len(text) - len(part) + 1
     for _ in range(min(abs(count), len(text) + 1)):
-        at = text.find(part, at + 1) if count > 0 else text.rfind(part, 0, max(at - 1 + len(part), 0))
-        if at < 0:
+        place = (
+            text.find(part, place + 1) if count > 0 else text.rfind(part, 0, max(place - 1 + len(part), 0))
+        )
+        if place < 0:
             return text
-    return text[:at] if count > 0 else text[at + len(part) :]
+    return text[:place] if count > 0 else text[place + len(part) :]
 
 
 def part_of(call: Call, args: list[pa.Array]) -> Vector:
     """Compute split_part: the n-th piece, or the n-th from the end; an empty text beyond the pieces."""
     number = int(call.setting[0])
-    at = number - 1 if number > 0 else number
+    index = number - 1 if number > 0 else number
     between = constant_text(call, 1)
     if between:
-        return Vector(empty_where(args[0], _pieces(args[0], between, at)[0]))
+        return Vector(empty_where(args[0], _pieces(args[0], between, index)[0]))
 
     def apply(text: bytes, between: bytes) -> bytes:
         pieces = text.split(between) if between else [text]
-        return pieces[at] if -len(pieces) <= at < len(pieces) else b""
+        return pieces[index] if -len(pieces) <= index < len(pieces) else b""
 
     return each_row(call, args, apply)
 
 
-def _pieces(texts: pa.Array, between: str, at: int) -> tuple[pa.Array, Mask]:
+def _pieces(texts: pa.Array, between: str, index: int) -> tuple[pa.Array, Mask]:
     """Return a piece of each text, NULL if the text has fewer; and the mask of texts that have it."""
-    lists = pc.split_pattern(texts, between, max_splits=at + 1 if at >= 0 else None)
+    lists = pc.split_pattern(texts, between, max_splits=index + 1 if index >= 0 else None)
     places, values = _lists(lists)
     counts = np.diff(places)
-    lacking = (counts <= at) | (counts < -at)
-    wanted = np.where(lacking, 0, (places[:-1] if at >= 0 else places[1:]) + at)
+    lacking = (counts <= index) | (counts < -index)
+    wanted = np.where(lacking, 0, (places[:-1] if index >= 0 else places[1:]) + index)
     return pc.take(values, arrow_array(wanted, mask=lacking)), lacking & ~nulls_of(texts)
 
 
@@ -296,15 +298,15 @@ def decoded(call: Call, args: list[pa.Array]) -> Vector:
 
 def item(call: Call, args: list[pa.Array]) -> Vector:
     """Compute split(s, pattern)[n]; settings: n, and Spark's error if there is no such piece."""
-    at, error = int(call.setting[0]), str(call.setting[1])
+    index, error = int(call.setting[0]), str(call.setting[1])
 
     def apply(pieces: list[str]) -> bytes:
-        if not -len(pieces) <= at < len(pieces):
+        if not -len(pieces) <= index < len(pieces):
             raise Raised(error)
-        return pieces[at].encode()
+        return pieces[index].encode()
 
     def of_all(texts: pa.Array, between: str) -> Vector:
-        values, lacking = _pieces(texts, between, at)
+        values, lacking = _pieces(texts, between, index)
         return Vector(values, code(error, lacking))
 
     return _split(call, args[0], apply, of_all)

@@ -35,14 +35,14 @@ class _Number(float):
 def path_of(text: str) -> Path | None:
     """Return the steps of a path such as `$.a[0]['b']`; None if it has another form."""
     steps: list[str | int] = []
-    at = 1
-    while at < len(text):
-        match = _STEP.match(text, at)
+    start = 1
+    while start < len(text):
+        match = _STEP.match(text, start)
         if match is None:
             return None
         name, place, quoted = match.groups()
         steps.append(int(place) if place is not None else name if name is not None else quoted)
-        at = match.end()
+        start = match.end()
     return tuple(steps) if text.startswith("$") else None
 
 

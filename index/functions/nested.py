@@ -150,12 +150,12 @@ def element(call: Call, args: list[pa.Array]) -> Vector:
     rows, wanted = spread(args[0]), numbers(args[1]).astype(np.int32).astype(np.int64)
     null = rows.null | nulls_of(args[1])
     zero = ~null & (wanted == 0) & (first == 1)
-    at = np.where(wanted < 0, wanted + rows.lengths, wanted - 1) if first else wanted
-    outside = ~null & ~zero & ((at < 0) | (at >= rows.lengths))
+    index = np.where(wanted < 0, wanted + rows.lengths, wanted - 1) if first else wanted
+    outside = ~null & ~zero & ((index < 0) | (index >= rows.lengths))
     crashing = ~null & (wanted == _LEAST) & (first == 1)
     outside &= ~crashing
     missing = null | zero | outside | crashing
-    places = arrow_array(np.where(missing, 0, rows.starts + at), mask=missing)
+    places = arrow_array(np.where(missing, 0, rows.starts + index), mask=missing)
     outside_of = code(error, outside) if error else None
     raised = first_of([code("INVALID_INDEX_OF_ZERO", zero), code(NOT_READ, crashing), outside_of])
     return Vector(_taken(rows.flat, places), raised)
@@ -208,11 +208,11 @@ def extreme(call: Call, args: list[pa.Array]) -> Vector:
 
 def field(call: Call, args: list[pa.Array]) -> Vector:
     """Return a field of a struct, or of each struct in an array; the setting is the field's number."""
-    at = int(call.setting[0])
+    number = int(call.setting[0])
     if pa.types.is_struct(args[0].type):
-        return Vector(pc.struct_field(args[0], [at]))
+        return Vector(pc.struct_field(args[0], [number]))
     rows = spread(args[0])
-    return Vector(lists(rows, pc.struct_field(rows.flat, [at])))
+    return Vector(lists(rows, pc.struct_field(rows.flat, [number])))
 
 
 def made(call: Call, args: list[pa.Array]) -> Vector:

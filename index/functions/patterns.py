@@ -57,18 +57,18 @@ def members(items: Sequence[Item], refuse: Callable[[str], None]) -> Ranges:
     predefined class, and between characters in descending order, it is invalid.
     """
     ranges: Ranges = []
-    at = 0
-    while at < len(items):
-        char, _, predefined = items[at]
-        at += 1
+    index = 0
+    while index < len(items):
+        char, _, predefined = items[index]
+        index += 1
         if predefined:
             ranges += PREDEFINED[char]
-        elif items[at : at + 1] == [Item("-")] and at + 1 < len(items):
-            end, _, wrong = items[at + 1]
+        elif items[index : index + 1] == [Item("-")] and index + 1 < len(items):
+            end, _, wrong = items[index + 1]
             if wrong or end < char:
                 refuse(f"the range {char}-{end}")
             ranges.append((ord(char), ord(end)))
-            at += 2
+            index += 2
         else:
             ranges.append((ord(char), ord(char)))
     return ranges
@@ -92,19 +92,21 @@ _QUANTIFIER = re.compile(r"[*+?]|\{\d{1,3}(?:,\d{0,3})?\}", re.ASCII)
 def like_tokens(pattern: str, escape: str) -> list[tuple[str, bool]]:
     """Split a pattern of LIKE into (character, whether it is a wildcard)."""
     out: list[tuple[str, bool]] = []
-    at = 0
-    while at < len(pattern):
-        char = pattern[at]
+    index = 0
+    while index < len(pattern):
+        char = pattern[index]
         if char == escape:
-            at += 1
-            if at == len(pattern):
+            index += 1
+            if index == len(pattern):
                 raise NotRead(f"the pattern {pattern!r} ends in its escape (INVALID_FORMAT in Spark)")
-            if pattern[at] not in (escape, "_", "%"):
-                raise NotRead(f"{escape}{pattern[at]} in the pattern {pattern!r} (INVALID_FORMAT in Spark)")
-            out.append((pattern[at], False))
+            if pattern[index] not in (escape, "_", "%"):
+                raise NotRead(
+                    f"{escape}{pattern[index]} in the pattern {pattern!r} (INVALID_FORMAT in Spark)"
+                )
+            out.append((pattern[index], False))
         else:
             out.append((char, char in "_%"))
-        at += 1
+        index += 1
     return out
 
 

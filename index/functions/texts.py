@@ -36,17 +36,17 @@ from tailbit.tables import compute as pc
 from tailbit.tables.arrow import arrow_array, arrow_scalar, filled, numpy_of
 
 
-def constant_text(call: Call, at: int) -> str | None:
-    """Return the text of argument `at` if it is a constant, else None."""
-    arg = call.args[at]
+def constant_text(call: Call, number: int) -> str | None:
+    """Return the text of argument `number` if it is a constant, else None."""
+    arg = call.args[number]
     if isinstance(arg, Literal) and isinstance(arg.value, bytes):
         return arg.value.decode()
     return None
 
 
-def constant_whole(call: Call, at: int) -> int | None:
-    """Return the integer of argument `at` if it is a constant, else None."""
-    arg = call.args[at]
+def constant_whole(call: Call, number: int) -> int | None:
+    """Return the integer of argument `number` if it is a constant, else None."""
+    arg = call.args[number]
     return arg.value if isinstance(arg, Literal) and isinstance(arg.value, int) else None
 
 
@@ -175,7 +175,7 @@ def trimmed(call: Call, args: list[pa.Array]) -> Vector:
 
 def part_of(call: Call, args: list[pa.Array]) -> Vector:
     """Compute substr: a position, counted from 1, or from the end if negative, and a number of characters."""
-    numbers = [constant_whole(call, at) for at in range(1, len(args))]
+    numbers = [constant_whole(call, place) for place in range(1, len(args))]
     if None not in numbers:
         return _sliced(args[0], *(int(number or 0) for number in numbers))
     return each_row(call, args, _substring)
@@ -223,7 +223,7 @@ def joined(call: Call, args: list[pa.Array]) -> Vector:
 
 def replaced(call: Call, args: list[pa.Array]) -> Vector:
     """Replace every occurrence of a text by another; an empty text occurs nowhere."""
-    constants = [constant_text(call, at) for at in range(1, len(args))]
+    constants = [constant_text(call, number) for number in range(1, len(args))]
     if None in constants:
         return each_row(call, args, _replace)
     old, new = (*constants, "")[:2]
@@ -444,8 +444,8 @@ def _not_utf8(texts: pa.Array) -> Mask:
     """Return the mask of texts that are not UTF-8; each text that is not ASCII is decoded."""
     odd = np.flatnonzero(~nulls_of(texts) & ~numpy_of(filled(pc.string_is_ascii(texts), True)))
     wrong = np.zeros(len(texts), dtype=np.bool_)
-    for at, text in zip(
+    for row, text in zip(
         odd.tolist(), pc.take(texts, arrow_array(odd)).view(pa.binary()).to_pylist(), strict=True
     ):
-        wrong[at] = text.decode(errors="replace").encode() != text
+        wrong[row] = text.decode(errors="replace").encode() != text
     return wrong

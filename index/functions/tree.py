@@ -109,9 +109,9 @@ def calls_of_several(expressions: Iterable[Expression]) -> frozenset[str]:
     counts: Counter[str] = Counter()
     rest = list(expressions)
     while rest:
-        if isinstance(at := rest.pop(), Call):
-            counts[at.key] += 1
-            rest.extend(at.args if counts[at.key] == 1 else ())
+        if isinstance(call := rest.pop(), Call):
+            counts[call.key] += 1
+            rest.extend(call.args if counts[call.key] == 1 else ())
     return frozenset(key for key, many in counts.items() if many > 1)
 
 
@@ -124,11 +124,11 @@ def shared_calls(expression: Expression) -> frozenset[int]:
     shared: set[int] = set()
     rest: list[Expression] = [expression]
     while rest:
-        at = rest.pop()
-        if isinstance(at, Call):
-            if id(at) in seen:
-                shared.add(id(at))
+        call = rest.pop()
+        if isinstance(call, Call):
+            if id(call) in seen:
+                shared.add(id(call))
                 continue
-            seen.add(id(at))
-            rest.extend(at.args)
+            seen.add(id(call))
+            rest.extend(call.args)
     return frozenset(shared)

@@ -377,7 +377,7 @@ def digits(numbers: Longs, least: int, most: int) -> Piece:
     return table, kept
 
 
-def named(names: Sequence[str], at: Longs) -> Piece:
+def named(names: Sequence[str], numbers: Longs) -> Piece:
     """Return the name at each index of a list."""
     encoded = [name.encode() for name in names]
     width = max(map(len, encoded))
@@ -385,9 +385,9 @@ def named(names: Sequence[str], at: Longs) -> Piece:
         len(names), width
     )
     if all(len(name) == width for name in encoded):
-        return table.take(at, axis=0), None
+        return table.take(numbers, axis=0), None
     kept = np.arange(width) < np.array([[len(name)] for name in encoded])
-    return table.take(at, axis=0), kept.take(at, axis=0)
+    return table.take(numbers, axis=0), kept.take(numbers, axis=0)
 
 
 def hexadecimal(numbers: Longs) -> Piece:

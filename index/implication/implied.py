@@ -246,9 +246,9 @@ def tuple_prefix(conjuncts: Sequence[Node], terms: Sequence[Column]) -> TuplePre
     points: list[tuple[Value | None, ...]] = []
     room, last = MOST_VALUES, None
     used: list[_Said] = []
-    for at, (term, part) in enumerate(zip(terms, parts, strict=True)):
+    for number, (term, part) in enumerate(zip(terms, parts, strict=True)):
         used.append(part)
-        followed = at + 1 < len(parts) and parts[at + 1].values is not None
+        followed = number + 1 < len(parts) and parts[number + 1].values is not None
         listed = None if part.values is None else _listed(part.values, term, room, followed)
         if listed is None:
             last = part.values

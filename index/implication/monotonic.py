@@ -170,7 +170,7 @@ def _of_doubles(call: Call, y: Number) -> tuple[Number, Expression]:
         "/": lambda x: x / constant,
     }[call.name]
     low, high = (ordered_int(end, "double") for end in (-math.inf, math.inf))
-    place = first_reached(lambda at: apply(float_at(at)) >= y, low, high)
+    place = first_reached(lambda rank: apply(float_at(rank)) >= y, low, high)
     return float_at(min(place, high)) + 0.0, left
 
 
@@ -221,15 +221,15 @@ class Course(NamedTuple):
 
 def course(expression: Expression) -> Course:
     """Return whether a function rises with its only column, and the zone whose clock changes matter."""
-    rising, zone, at = True, "", expression
-    while isinstance(at, Call):
-        if _is_cut_in_zone(at):
-            zone, at = str(at.setting[-1]), at.args[0]
+    rising, zone, call = True, "", expression
+    while isinstance(call, Call):
+        if _is_cut_in_zone(call):
+            zone, call = str(call.setting[-1]), call.args[0]
             continue
-        step = _EXACT.get(at.name)
-        turned, at = (False, argument(at)) if step is None else step(at)
+        step = _EXACT.get(call.name)
+        turned, call = (False, argument(call)) if step is None else step(call)
         rising = rising != turned
-    if not isinstance(at, Ref) or (at.type.name == "double" and not rising):
+    if not isinstance(call, Ref) or (call.type.name == "double" and not rising):
         raise NotRising
     return Course(rising, zone)
 

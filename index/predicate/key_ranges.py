@@ -339,23 +339,23 @@ class _LongPart:
 
 def _long_part(bound: bytes, types: Sequence[str], begin: int) -> _LongPart | None:
     """Return the first part behind `begin` bytes that is stored truncated, if there is one."""
-    at = 0
+    start = 0
     for place, type_ in enumerate(types):
-        mark, last = bound[at : at + 1], place + 1 == len(types)
-        at += 1
+        mark, last = bound[start : start + 1], place + 1 == len(types)
+        start += 1
         if mark != PART:
             if mark == NULL_PART:
                 continue
             return None
         if not is_textual(type_):
-            at += part_width(type_)
+            start += part_width(type_)
             continue
-        ending = None if last else _TEXT_END.search(bound, at)
+        ending = None if last else _TEXT_END.search(bound, start)
         if ending is None and not last:
             return None
         end = len(bound) if ending is None else ending.end()
-        value = bound[at:] if ending is None else unescaped(bound[at : ending.start()])
-        if at > begin and len(value) > MAX_KEY:
-            return _LongPart(bound[: at - 1], value, end, place, last)
-        at = end
+        value = bound[start:] if ending is None else unescaped(bound[start : ending.start()])
+        if start > begin and len(value) > MAX_KEY:
+            return _LongPart(bound[: start - 1], value, end, place, last)
+        start = end
     return None

@@ -105,7 +105,7 @@ class ColumnBounds:
     ) -> ColumnBounds:
         """Return bounds from the ranks of both ends, per file; None where a file is unbounded."""
         values: list[Any] = sorted({rank for part in (low, high) for rank in part if rank is not None})
-        places = {value: at for at, value in enumerate(values)}
+        places = {value: index for index, value in enumerate(values)}
         low_at = np.array([-1 if r is None else places[r] for r in low], dtype=np.int64)
         high_at = np.array([len(values) if r is None else places[r] for r in high], dtype=np.int64)
         return cls(values, low_at, high_at, nulls, only_nulls)
@@ -135,15 +135,15 @@ class ColumnBounds:
         if len(spans) > len(self._low):
             return np.array([meets(spans, self._span(n)) for n in range(len(self._low))], dtype=bool)
         begins, ends = self._places(spans)
-        at = np.searchsorted(ends, self._low, side="right")
-        touched = (at < len(spans)) & (begins[np.minimum(at, len(spans))] <= self._high)
+        index = np.searchsorted(ends, self._low, side="right")
+        touched = (index < len(spans)) & (begins[np.minimum(index, len(spans))] <= self._high)
         return np.asarray(touched & (self._low <= self._high), dtype=bool)
 
     def _inside(self, spans: list[Span]) -> Mask:
         """Return, per file, whether its bounds lie in a span."""
         begins, ends = self._places(spans)
-        at = np.searchsorted(ends, self._high, side="right")
-        inside = (at < len(spans)) & (begins[np.minimum(at, len(spans))] <= self._low)
+        index = np.searchsorted(ends, self._high, side="right")
+        inside = (index < len(spans)) & (begins[np.minimum(index, len(spans))] <= self._low)
         return np.asarray(inside & (self._low <= self._high), dtype=bool)
 
     def _places(self, spans: list[Span]) -> tuple[Longs, Longs]:
@@ -349,4 +349,4 @@ def first_ruled_out(parts: Sequence[Node], slices: Sequence[FileSlice]) -> list[
         for n, part in enumerate(parts):
             by_log[n, open_files] |= truths.never(part, statistics=True)
     first = by_log.argmax(axis=0).tolist()
-    return [(n, bool(by_partition[n, at])) if by_log[n, at] else None for at, n in enumerate(first)]
+    return [(n, bool(by_partition[n, file])) if by_log[n, file] else None for file, n in enumerate(first)]

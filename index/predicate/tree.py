@@ -258,13 +258,13 @@ def nodes_of(node: Node) -> Iterable[Node]:
     seen: set[int] = set()
     rest = [node]
     while rest:
-        at = rest.pop()
-        if id(at) in seen:
+        current = rest.pop()
+        if id(current) in seen:
             continue
-        seen.add(id(at))
-        yield at
-        if isinstance(at, (And, Or)):
-            rest.extend(reversed(at.children))
+        seen.add(id(current))
+        yield current
+        if isinstance(current, (And, Or)):
+            rest.extend(reversed(current.children))
 
 
 Truth = tuple[ValueSet, ValueSet]

@@ -353,8 +353,8 @@ def _searched(numbers: Longs, bounds: tuple[Longs, Longs]) -> Mask:
         return np.zeros(len(numbers), dtype=np.bool_)
     if len(low) == 1:
         return np.asarray((numbers >= low[0]) & (numbers <= high[0]), dtype=np.bool_)
-    at = np.searchsorted(low, numbers, side="right") - 1
-    within: Mask = np.logical_and(at >= 0, numbers <= high[at])
+    index = np.searchsorted(low, numbers, side="right") - 1
+    within: Mask = np.logical_and(index >= 0, numbers <= high[index])
     return within
 
 
@@ -426,8 +426,8 @@ def _bisected(values: pa.Array, wider: list[Ends]) -> Mask:
 
 def _is_within(value: bytes, wider: list[Ends]) -> bool:
     """Return whether a key lies in one of sorted disjoint intervals, by binary search."""
-    at = bisect_right(wider, value, key=lambda ends: ends[0] or b"") - 1
-    return any(_holds(wider[n], value) for n in (at - 1, at) if n >= 0)
+    index = bisect_right(wider, value, key=lambda ends: ends[0] or b"") - 1
+    return any(_holds(wider[n], value) for n in (index - 1, index) if n >= 0)
 
 
 def _holds(ends: Ends, value: bytes) -> bool:

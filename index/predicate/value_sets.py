@@ -175,8 +175,8 @@ def closed(lo: Value | None, hi: Value | None) -> Span:
 def meets(spans: list[Span], span: Span) -> bool:
     """Return whether a span shares a value with one of sorted disjoint spans."""
     lo, hi = span
-    at = bisect_right(spans, lo, key=_end)
-    return lo < hi and at < len(spans) and spans[at][0] < hi
+    index = bisect_right(spans, lo, key=_end)
+    return lo < hi and index < len(spans) and spans[index][0] < hi
 
 
 def _end(span: Span) -> Cut:

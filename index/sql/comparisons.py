@@ -215,8 +215,8 @@ def _shorter(target: str, length: int) -> list[tuple[str, bool]]:
 
     Each prefix comes with whether the padded prefix equals the constant.
     """
-    at = [k for k in range(length, len(target)) if target[k] <= " "]
-    if len(at) > _MOST_BLANKS:
+    lengths = [k for k in range(length, len(target)) if target[k] <= " "]
+    if len(lengths) > _MOST_BLANKS:
         raise ValueError(f"CHAR is not compared with a constant of more than {_MOST_BLANKS} blanks")
-    filled = ((target[:k], " " * (len(target) - k), target[k:]) for k in at)
+    filled = ((target[:k], " " * (len(target) - k), target[k:]) for k in lengths)
     return [(start, blanks == rest) for start, blanks, rest in filled if blanks >= rest]

@@ -43,8 +43,8 @@ def filled(text: str, values: Sequence[str] | Mapping[str, str]) -> str:
     markers = list(_markers(text, values))
     _check_all_used(text, values, markers)
     pieces, end = [], 0
-    for at, marker in enumerate(markers):
-        constant = values[marker.name] if isinstance(values, Mapping) else values[at]
+    for number, marker in enumerate(markers):
+        constant = values[marker.name] if isinstance(values, Mapping) else values[number]
         pieces += [text[end : marker.start], " ", constant, " "]
         end = marker.end
     return "".join([*pieces, text[end:]])
@@ -53,18 +53,18 @@ def filled(text: str, values: Sequence[str] | Mapping[str, str]) -> str:
 def _markers(text: str, values: Sequence[str] | Mapping[str, str]) -> Iterator[_Marker]:
     """Yield the markers of a text; each must stand where an operand can."""
     tokens = tokens_of(text)
-    for at, token in enumerate(tokens):
+    for number, token in enumerate(tokens):
         if token.kind != "sign" or token.text not in ("?", ":"):
             continue
-        ahead = tokens[at + 1]
+        ahead = tokens[number + 1]
         if token.text == "?":
             marker, behind = _Marker(token.start, token.end, ""), ahead
             if isinstance(values, Mapping):
                 refuse(text, "a ? stands beside values that are given by name", token.start, _BY_NAME)
         else:
             marker = _named(text, token, ahead, values)
-            behind = tokens[at + 2]
-        if (at and not _precedes_an_operand(tokens[at - 1])) or _grows_together(behind):
+            behind = tokens[number + 2]
+        if (number and not _precedes_an_operand(tokens[number - 1])) or _grows_together(behind):
             refuse(text, "a parameter stands where no value can", token.start, _PLACE)
         yield marker
 
@@ -103,5 +103,5 @@ def _check_all_used(text: str, values: Sequence[str] | Mapping[str, str], marker
     elif len(values) != len(markers):
         given = counted(len(values), "value")
         reason = f"the number of values differs from the number of ?: {given} for {len(markers)} ?"
-        at = markers[len(values)].start if len(markers) > len(values) else None
-        refuse(text, reason, at, "Give one value for each ?, in order.")
+        start = markers[len(values)].start if len(markers) > len(values) else None
+        refuse(text, reason, start, "Give one value for each ?, in order.")

@@ -99,9 +99,9 @@ def cast_instead(type_: str) -> str:
     return f"Write CAST(... AS {meant})." if meant else f"A cast gives {every}, among others."
 
 
-def placed(text: str, at: int) -> str:
+def placed(text: str, start: int) -> str:
     """Return the place of a character in a text (from 1), the line, and a caret below the character."""
-    return f" at character {at + 1}{_pointed(text, at)}"
+    return f" at character {start + 1}{_pointed(text, start)}"
 
 
 _FRAMES = frozenset(("df", "data", "frame", "table", "row", "pl", "col", "column"))
@@ -135,10 +135,10 @@ _BESIDE = 60
 """Characters of a line that are shown on either side of a place."""
 
 
-def _pointed(text: str, at: int) -> str:
+def _pointed(text: str, place: int) -> str:
     """Return the line of a place, and below it a caret; a long line is cut."""
-    start = max(text.rfind("\n", 0, at) + 1, at - _BESIDE)
-    end = text.find("\n", at)
-    line = text[start : min(len(text) if end < 0 else end, at + _BESIDE)]
-    blanks = "".join("\t" if char == "\t" else " " for char in line[: at - start])
+    start = max(text.rfind("\n", 0, place) + 1, place - _BESIDE)
+    end = text.find("\n", place)
+    line = text[start : min(len(text) if end < 0 else end, place + _BESIDE)]
+    blanks = "".join("\t" if char == "\t" else " " for char in line[: place - start])
     return f"\n    {line}\n    {blanks}^"

@@ -285,9 +285,9 @@ class CreateIndex:
             self.terms[most].refuse(reason, "Make two indexes: a question uses both.")
         # Names of columns are the same in any case, a text in quotes is not.
         written = [tuple(name.lower() for name in term.column) or term.text for term in self.terms]
-        for at, term in enumerate(written):
-            if term in written[:at]:
-                self.terms[at].refuse(f"the term {self.terms[at]} stands twice", "Leave one out.")
+        for number, term in enumerate(written):
+            if term in written[:number]:
+                self.terms[number].refuse(f"the term {self.terms[number]} stands twice", "Leave one out.")
 
     def __str__(self) -> str:
         absent = "IF NOT EXISTS " * self.if_not_exists

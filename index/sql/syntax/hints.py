@@ -89,38 +89,40 @@ Told = tuple[str, int, str]
 """What was found, its place, and what to write instead."""
 
 
-def stopped(text: str, tokens: Sequence[Token], at: int) -> Told:
+def stopped(text: str, tokens: Sequence[Token], index: int) -> Told:
     """Return the error message and hint for a text that is no condition from a token on."""
-    token = tokens[at]
-    if (clause := clause_of(tokens, at)) is not None:
+    token = tokens[index]
+    if (clause := clause_of(tokens, index)) is not None:
         shown = text[clause.start : clause.end]
         return f"{shown} is no part of a condition", clause.start, of_clause(tokens, clause)
     if token.kind == "end":
-        return _of_end(text, tokens, at)
+        return _of_end(text, tokens, index)
     sign = token.text if token.kind == "sign" else ""
     if sign == ";":
-        hint = f"Leave it out: {text[: token.start]}" if at else "Write a condition such as carrier = 'UA'."
+        hint = (
+            f"Leave it out: {text[: token.start]}" if index else "Write a condition such as carrier = 'UA'."
+        )
         return "a semicolon is no part of a condition", token.start, hint
     if sign == ")":
         signs = re.findall(r"'[^']*'|[()]", text[: token.start])
         if signs.count("(") > signs.count(")"):
-            return "something is missing before )", token.start, _around(tokens, at) or GENERAL
+            return "something is missing before )", token.start, _around(tokens, index) or GENERAL
         return "a ) closes nothing", token.start, "Leave it out, or write ( where it begins."
     shown = text[token.start : token.end]
     shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}..."
     if _DATE.search(text, max(0, token.start - 20), token.end):
         hint = "Write DATE'2026-01-31' or TIMESTAMP'2026-01-31 12:00:00'."
         return "a date or time stands without quotes", token.start, hint
-    return _of_operator(text, tokens, at, shown)
+    return _of_operator(text, tokens, index, shown)
 
 
-def clause_of(tokens: Sequence[Token], at: int) -> Token | None:
+def clause_of(tokens: Sequence[Token], index: int) -> Token | None:
     """Return the word of a statement or clause at which a condition stops; None where it stops elsewhere."""
-    first, token = tokens[0], tokens[at]
-    leads = at == 1 or (first.text == "SELECT" and tokens[1].text == "*")
+    first, token = tokens[0], tokens[index]
+    leads = index == 1 or (first.text == "SELECT" and tokens[1].text == "*")
     if first.kind == "word" and first.text in CLAUSES and leads and token.kind != "end":
         return first
-    behind_is = tokens[at - 1].text in ("IS", "NOT") if at else False
+    behind_is = tokens[index - 1].text in ("IS", "NOT") if index else False
     return token if token.kind == "word" and token.text in CLAUSES and not behind_is else None
 
 
@@ -143,28 +145,28 @@ def _opened(tokens: Sequence[Token]) -> list[Token]:
     return opened
 
 
-def _of_end(text: str, tokens: Sequence[Token], at: int) -> Told:
+def _of_end(text: str, tokens: Sequence[Token], index: int) -> Told:
     """Return message and hint for a text that ends too early."""
-    last = tokens[at - 1]
+    last = tokens[index - 1]
     place = max(last.end - 1, 0)
-    if (opened := _opened(tokens[:at])) and (last.kind != "sign" or last.text in ")]"):
+    if (opened := _opened(tokens[:index])) and (last.kind != "sign" or last.text in ")]"):
         closing = {"(": ")", "[": "]"}[opened[-1].text]
         reason = f"the {opened[-1].text} at character {opened[-1].start + 1} is not closed"
         return reason, place, f"Write {closing} where it ends."
     shown = text[last.start : last.end]
     hint = f"Write what belongs behind {shown}, or leave {shown} out."
-    return f"it ends where more must follow behind {shown}", place, _around(tokens, at) or hint
+    return f"it ends where more must follow behind {shown}", place, _around(tokens, index) or hint
 
 
-def _around(tokens: Sequence[Token], at: int) -> str:
+def _around(tokens: Sequence[Token], index: int) -> str:
     """Return how the construct before a token is written; empty if none of those stands there."""
-    words = [token.text for token in tokens[max(0, at - 3) : at] if token.kind == "word"]
+    words = [token.text for token in tokens[max(0, index - 3) : index] if token.kind == "word"]
     return next((_WORDS[word] for word in reversed(words) if word in _WORDS), "")
 
 
-def _of_operator(text: str, tokens: Sequence[Token], at: int, shown: str) -> Told:
+def _of_operator(text: str, tokens: Sequence[Token], index: int, shown: str) -> Told:
     """Return message and hint for a word, sign, number or text that is no operator."""
-    token, before = tokens[at], tokens[at - 1] if at else None
+    token, before = tokens[index], tokens[index - 1] if index else None
     if before is not None and before.kind == "sign" and token.kind == "sign" and before.end == token.start:
         both = text[before.start : token.end]
         if set(both) <= set("=<>!:~&-") and (both in _INSTEAD or token.text in _COMPARISONS):
@@ -172,12 +174,12 @@ def _of_operator(text: str, tokens: Sequence[Token], at: int, shown: str) -> Tol
     for sign in ("&&", "~~", ":=", "=>"):
         if token.kind == "sign" and text.startswith(sign, token.start):
             return f"{sign} is no operator here", token.start, f"Write {_INSTEAD[sign]}."
-    if _is_before(tokens, at):
+    if _is_before(tokens, index):
         reason = f"IS takes NULL, TRUE, FALSE, UNKNOWN or DISTINCT FROM, not {shown}"
         return reason, token.start, _WORDS["IS"]
-    if token.text == "," and "BETWEEN" in (around := _around(tokens, at)):
+    if token.text == "," and "BETWEEN" in (around := _around(tokens, index)):
         return f"{shown} is not expected here", token.start, around
-    if token.kind in ("word", "sign") and at and token.text in _INSTEAD:
+    if token.kind in ("word", "sign") and index and token.text in _INSTEAD:
         operator = "is no operator here" if token.kind == "word" else "is not expected here"
         return f"{shown} {operator}", token.start, f"Write {_INSTEAD[token.text]}."
     hint = did_you_mean(token.text, _KEYWORDS).strip() if token.kind == "word" else ""
@@ -185,21 +187,21 @@ def _of_operator(text: str, tokens: Sequence[Token], at: int, shown: str) -> Tol
         hint = f"Write a column before it, as in dep_delay {token.text} 5, and one value behind."
     if token.kind == "number":
         hint = "A number is written 1000 or 1.5, a length of time INTERVAL 5 MINUTES."
-    return f"{shown} is not expected here", token.start, hint or _around(tokens, at) or GENERAL
+    return f"{shown} is not expected here", token.start, hint or _around(tokens, index) or GENERAL
 
 
 def _one_of() -> str:
     return f"one of {' '.join(_COMPARISONS)}"
 
 
-def _is_before(tokens: Sequence[Token], at: int) -> bool:
+def _is_before(tokens: Sequence[Token], index: int) -> bool:
     """Return whether IS stands right before a token, or IS NOT."""
-    words = [token.text if token.kind == "word" else "" for token in tokens[max(0, at - 2) : at]]
+    words = [token.text if token.kind == "word" else "" for token in tokens[max(0, index - 2) : index]]
     return words[-1:] == ["IS"] or words == ["IS", "NOT"]
 
 
-def listed_instead(text: str, at: int) -> str:
+def listed_instead(text: str, start: int) -> str:
     """Return the list after IN as it must be written: its values in parentheses."""
-    opened, closed = text[at : at + 1], text.find("]", at)
-    inner = text[at + 1 : closed] if opened == "[" and closed > at else ""
+    opened, closed = text[start : start + 1], text.find("]", start)
+    inner = text[start + 1 : closed] if opened == "[" and closed > start else ""
     return f"Write IN ({inner})." if inner else "Write IN (1, 2)."

@@ -113,13 +113,13 @@ class PrimaryParser(ABC):
         self.needs_sign(")")
         return tuple(items)
 
-    def begins_query(self, at: int) -> bool:
+    def begins_query(self, index: int) -> bool:
         """Return whether a query begins at a token."""
-        token, ahead = self.tokens[at], self.tokens[min(at + 1, len(self.tokens) - 1)]
+        token, ahead = self.tokens[index], self.tokens[min(index + 1, len(self.tokens) - 1)]
         return (
             token.kind == "word"
             and token.text in _QUERIES
-            and not ends_a_value(self.tokens, at + 1)
+            and not ends_a_value(self.tokens, index + 1)
             and (ahead.kind != "sign" or ahead.text == "*")
         )
 
@@ -396,7 +396,7 @@ class PrimaryParser(ABC):
         return Tree("trim", start, self.last_end, source, characters, text=side)
 
 
-def interval_at(text: str, tokens: Sequence[Token], at: int) -> tuple[str, int] | None:
+def interval_at(text: str, tokens: Sequence[Token], index: int) -> tuple[str, int] | None:
     """Return the text of the interval at a word INTERVAL and how many tokens it takes; None for a column.
 
         INTERVAL '1' DAY -2 HOURS       "1 DAY -2 HOURS", 6
@@ -407,7 +407,7 @@ def interval_at(text: str, tokens: Sequence[Token], at: int) -> tuple[str, int] 
         PredicateError: the interval is written in an unsupported form.
     """
     parts: list[str] = []
-    place = at + 1
+    place = index + 1
     while (part := _part_at(tokens, place)) is not None:
         written, place = part
         parts.append(written)
@@ -417,17 +417,17 @@ def interval_at(text: str, tokens: Sequence[Token], at: int) -> tuple[str, int] 
         return None
     goes_on = tokens[place].kind in ("string", "number") or tokens[place].text == "TO"
     if not parts or goes_on:
-        refuse(text, "such an INTERVAL is not read", tokens[at].start, INSTEAD["INTERVAL"])
-    return " ".join(parts), place - at
+        refuse(text, "such an INTERVAL is not read", tokens[index].start, INSTEAD["INTERVAL"])
+    return " ".join(parts), place - index
 
 
-def _part_at(tokens: Sequence[Token], at: int) -> tuple[str, int] | None:
+def _part_at(tokens: Sequence[Token], index: int) -> tuple[str, int] | None:
     """Return a number with its unit as text, and the index of the next token; None if there is none."""
-    signed = tokens[at].kind == "sign" and tokens[at].text in ("-", "+")
-    sign, at = (tokens[at].text, at + 1) if signed else ("", at)
-    if tokens[at].kind not in ("number", "string"):
+    signed = tokens[index].kind == "sign" and tokens[index].text in ("-", "+")
+    sign, index = (tokens[index].text, index + 1) if signed else ("", index)
+    if tokens[index].kind not in ("number", "string"):
         return None
-    unit = tokens[at + 1]
+    unit = tokens[index + 1]
     if unit.kind != "word" or unit.text not in datetimes.UNITS:
         return None
-    return f"{sign}{tokens[at].text} {unit.text}", at + 2
+    return f"{sign}{tokens[index].text} {unit.text}", index + 2

@@ -68,18 +68,25 @@ def tokens_of(text: str) -> list[Token]:
         hint = "Spark puts a setting in its place. For the characters themselves write '$' '{x}'."
         refuse(text, f"{variable.group()!r} is a variable", variable.start(), hint)
     tokens: list[Token] = []
-    at, add, match_at = 0, tokens.append, _TOKEN.match
-    while at < len(text):
-        match = match_at(text, at)
+    start, add, match_at = 0, tokens.append, _TOKEN.match
+    while start < len(text):
+        match = match_at(text, start)
         if match is None:
-            _refuse_character(text, at)
+            _refuse_character(text, start)
         kind, end = match.lastgroup, match.end()
         if kind == "comment":
-            end = _end_of_comment(text, at)
+            end = _end_of_comment(text, start)
         elif kind != "gap" and kind is not None:
             raw = match[kind]
-            add(Token(kind, raw if kind == "number" else _text_of(text, kind, raw, at), at, at + len(raw)))
-        at = end
+            add(
+                Token(
+                    kind,
+                    raw if kind == "number" else _text_of(text, kind, raw, start),
+                    start,
+                    start + len(raw),
+                )
+            )
+        start = end
     add(Token("end", "", len(text), len(text)))
     return tokens
 
@@ -117,13 +124,13 @@ def _end_of_comment(text: str, start: int) -> int:
     refuse(text, "a comment is not closed (UNCLOSED_BRACKETED_COMMENT in Spark)", start, "Close it by */.")
 
 
-def _refuse_character(text: str, at: int) -> NoReturn:
-    character = text[at]
+def _refuse_character(text: str, start: int) -> NoReturn:
+    character = text[start]
     if character in _UNCLOSED:
-        refuse(text, f"{character} is not closed (PARSE_SYNTAX_ERROR in Spark)", at, _UNCLOSED[character])
+        refuse(text, f"{character} is not closed (PARSE_SYNTAX_ERROR in Spark)", start, _UNCLOSED[character])
     shown = character if character.isprintable() else repr(character)
     reason = f"the character {shown} stands outside of quotes (PARSE_SYNTAX_ERROR in Spark)"
-    refuse(text, reason, at, _CHARACTERS.get(character, _OUTSIDE))
+    refuse(text, reason, start, _CHARACTERS.get(character, _OUTSIDE))
 
 
 COMPARISONS = frozenset(("=", "<>", "<", "<=", ">", ">=", "<=>"))
@@ -149,25 +156,25 @@ _WORDS_BEHIND_A_VALUE = frozenset(
 _ASKED = ("NULL", "TRUE", "FALSE", "UNKNOWN", "DISTINCT")
 
 
-def ends_a_value(tokens: Sequence[Token], at: int) -> bool:
-    """Return whether the token at index `at` shows that a whole value stands before it."""
-    token = tokens[at]
+def ends_a_value(tokens: Sequence[Token], index: int) -> bool:
+    """Return whether the token at `index` shows that a whole value stands before it."""
+    token = tokens[index]
     if token.kind == "sign":
         return token.text in COMPARISONS or token.text in BEHIND_A_VALUE
     if token.kind == "word" and token.text == "NOT":
-        behind = tokens[at + 1]
+        behind = tokens[index + 1]
         return behind.kind == "word" and (behind.text in ("IN", "BETWEEN") or behind.text in LIKE)
     return token.kind == "end" or (token.kind == "word" and token.text in _WORDS_BEHIND_A_VALUE)
 
 
-def is_asked_for(tokens: Sequence[Token], at: int) -> bool:
-    """Return whether IS and a word that only IS takes stand at index `at`, so that a value stands before.
+def is_asked_for(tokens: Sequence[Token], index: int) -> bool:
+    """Return whether IS and a word that only IS takes stand at `index`, so that a value stands before.
 
     At the end of a text Spark takes `NOT IS NULL` for a condition `NOT IS` that is called NULL.
     """
-    words = [token.text if token.kind == "word" else "" for token in tokens[at : at + 3]]
+    words = [token.text if token.kind == "word" else "" for token in tokens[index : index + 3]]
     if words[0] != "IS":
         return False
     if words[1] == "NOT":
         return len(words) > 2 and words[2] in _ASKED
-    return words[1] in _ASKED and tokens[at + 2].kind != "end"
+    return words[1] in _ASKED and tokens[index + 2].kind != "end"
