@@ -305,7 +305,6 @@ class Builder:
 
 
 def _depends_on_zone(from_: DataType, to: DataType) -> bool:
-    """Return whether a cast gives other values in another time zone."""
     kinds = {from_.name, to.name}
     return "timestamp" in kinds and bool(kinds & {"date", "timestamp_ntz", "string"})
 

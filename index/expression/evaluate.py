@@ -228,7 +228,6 @@ def _connected(args: list[Vector], whole: bool) -> Vector:
 
 
 def _case(args: list[Vector], call: Call) -> Vector:
-    """Evaluate CASE: pairs of condition and value, and the ELSE value last."""
     rows = len(args[0].values)
     open_ = np.ones(rows, dtype=np.bool_)
     raised: Codes | None = None

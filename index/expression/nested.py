@@ -153,7 +153,6 @@ def _together(name: str, a: DataType, b: DataType, error: str, decimals: bool) -
 
 
 def _elements_as(b: Builder, array: Expression, to: DataType) -> Expression:
-    """Cast the elements of an array."""
     if array.type.fields[0].type == to:
         return array
     if isinstance(array, Literal) and not any(v is not None for v in array.value or ()):  # type: ignore[union-attr]

@@ -161,7 +161,6 @@ def _corners(by: Callable[[float, float], float]) -> Callable[[Range, Range], Ra
 
 
 def _quotient(a: Range, b: Range) -> Range | None:
-    """Return the range of `/`, which is of doubles, by a constant."""
     if b[0] != b[1] or b[0] == 0 or not math.isfinite(b[0]):
         return None
     ends = [float(end) / b[0] for end in a]
@@ -169,7 +168,6 @@ def _quotient(a: Range, b: Range) -> Range | None:
 
 
 def _whole_quotient(a: Range, b: Range) -> Range | None:
-    """Return the range of `div` by a constant."""
     if b[0] != b[1] or b[0] == 0:
         return None
     ends = [abs(int(end)) // abs(int(b[0])) * (1 if (end < 0) == (b[0] < 0) else -1) for end in a]
@@ -177,7 +175,6 @@ def _whole_quotient(a: Range, b: Range) -> Range | None:
 
 
 def _remainder(a: Range, b: Range) -> Range | None:
-    """Return the range of `%` by a constant."""
     if b[0] != b[1] or b[0] == 0 or math.isinf(a[0]):
         return None
     most = abs(b[0]) - 1

@@ -122,7 +122,6 @@ def _written_by(unit: int, parts: Sequence[str], micros: Longs) -> Piece:
 
 
 def _field(part: str, micros: Longs) -> Piece:
-    """Return the bytes of one part."""
     if part[0] == QUOTE:
         return named([part[1:]], np.zeros(len(micros), np.int64))
     if part[0] == "a":

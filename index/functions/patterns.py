@@ -260,7 +260,6 @@ class JavaRegex:
         return False
 
     def _escaped(self) -> Item:
-        """Return the character or class after a backslash."""
         if self.at == len(self.pattern):
             self._refuse("\\ at the end")
         char = self.pattern[self.at]

@@ -377,7 +377,6 @@ def _translated(text: bytes, from_: bytes, to: bytes) -> bytes:
 
 @lru_cache(maxsize=64)
 def _table(from_: bytes, to: bytes) -> dict[int, str]:
-    """Return the replacement of each character."""
     table: dict[int, str] = {}
     new = to.decode()
     for n, char in enumerate(from_.decode()):

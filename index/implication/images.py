@@ -164,7 +164,6 @@ class _Function:
         return (sure, possible) if self.edges is None else _at_edges(self.edges, arguments, sure, possible)
 
     def _ranks(self, span: Span) -> range:
-        """Return the ranks of the arguments in a span."""
         (low_end, low, behind), (high_end, high, closed) = span
         start = self.first if low_end else max(self.first, int(low) + behind)
         stop = self.last + 1 if high_end else min(self.last + 1, int(high) + closed)

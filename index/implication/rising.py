@@ -169,7 +169,6 @@ class _Truths:
         raise NotRising
 
     def _between(self, low: End | None, high: End | None) -> ValueSet:
-        """Return the values from `low` up to `high`; None: unbounded."""
         ends = (b"", None) if self.textual else domain_of(self.column.type)
         first, last = (ends[0], False), ends[1]
         low = None if low is None or low <= first else low

@@ -131,7 +131,6 @@ class ColumnBounds:
         return inside if leaf.true.nulls else inside & ~self._nulls
 
     def _touched(self, spans: list[Span]) -> Mask:
-        """Return, per file, whether its bounds meet a span."""
         if len(spans) > len(self._low):
             return np.array([meets(spans, self._span(n)) for n in range(len(self._low))], dtype=bool)
         begins, ends = self._places(spans)
@@ -140,7 +139,6 @@ class ColumnBounds:
         return np.asarray(touched & (self._low <= self._high), dtype=bool)
 
     def _inside(self, spans: list[Span]) -> Mask:
-        """Return, per file, whether its bounds lie in a span."""
         begins, ends = self._places(spans)
         index = np.searchsorted(ends, self._high, side="right")
         inside = (index < len(spans)) & (begins[np.minimum(index, len(spans))] <= self._low)
@@ -159,7 +157,6 @@ class ColumnBounds:
         return (bisect_right if above else bisect_left)(self._values, rank)
 
     def _span(self, number: int) -> Span:
-        """Return the bounds of one file as a span."""
         low, high = int(self._low[number]), int(self._high[number])
         lo, hi = closed(None, None)
         known = len(self._values)

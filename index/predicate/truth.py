@@ -299,7 +299,6 @@ def in_values(values: pa.Array, wanted: ValueSet, type_: DataType) -> Mask:
 
 
 def _inside(values: pa.Array, wanted: ValueSet, key_type: str) -> Mask:
-    """Return the mask of the rows within the intervals of `wanted`; NULL rows may have any outcome."""
     values = decoded(values)
     if is_textual(key_type):
         return _compared(pc.cast(values, pa.binary()), _ready(wanted, key_type, _texts))
@@ -400,7 +399,6 @@ def _texts(intervals: tuple[Interval, ...], key_type: str) -> _Texts:
 
 
 def _compared(values: pa.Array, texts: _Texts) -> Mask:
-    """Return the rows of a binary array within intervals of keys."""
     out = np.zeros(len(values), dtype=np.bool_)
     if len(texts.points) > len(values):  # hashing all points would cost more than hashing the rows
         out |= np.array([value in texts.known for value in values.to_pylist()], dtype=np.bool_)

@@ -202,7 +202,6 @@ class ConditionReader:
                 raise why or wrong from wrong
 
     def _compare(self, a: Ref, op: str, b: Literal, padded: bool) -> Node:
-        """Convert a comparison of a column with a constant."""
         type_ = self.operands.comparable(a.column).type
         type_ = type_ if padded else replace(type_, char_length=0)
         text = f"{a.column.label} {op} {show(b)}"

@@ -84,7 +84,6 @@ class ExpressionReader:
         return self.builder.negate(condition) if e.negated else condition
 
     def _operand(self, e: Tree) -> Expression:
-        """Return a constant, or the reference to a column."""
         operand = self.operands.read(e)
         return operand if isinstance(operand, Literal) else Ref(operand)
 
@@ -283,7 +282,6 @@ class PieceReader:
         return None if split is None else calls.piece(self.builder, split, self.arg(right(e)))
 
     def _split(self, e: Tree) -> list[Expression] | None:
-        """Return the arguments of split; None for other nodes."""
         if e.kind != "call" or e.text.lower() != "split":
             return None
         return [self.arg(arg) for arg in e.items]

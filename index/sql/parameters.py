@@ -80,7 +80,6 @@ def _grows_together(token: Token) -> bool:
 
 
 def _named(text: str, colon: Token, ahead: Token, values: Sequence[str] | Mapping[str, str]) -> _Marker:
-    """Return the marker of a colon and the name after it."""
     if ahead.kind not in ("word", "number") or ahead.start != colon.end:
         refuse(text, "a colon has no name behind it", colon.start, "Write a parameter as :name.")
     name = text[ahead.start : ahead.end]

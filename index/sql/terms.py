@@ -264,7 +264,6 @@ def every_column(schema: Schema) -> Iterator[Column]:
 
 
 def _every(columns: Iterable[Column]) -> Iterator[Column]:
-    """Yield columns and the fields of structs among them."""
     for column in columns:
         yield column
         if column.type.name == "struct":

@@ -81,8 +81,6 @@ def parse_statement(text: str) -> Statement:
 
 @dataclass
 class _Clauses:
-    """Clauses of CREATE INDEX parsed until now."""
-
     words: set[str] = field(default_factory=set)
     kind: str = DEFAULT
     options: Properties = field(default_factory=dict)
@@ -134,7 +132,6 @@ class StatementParser(PieceParser):
         return self.takes_word("IF") and all(self.needs(word) for word in words)
 
     def _named(self) -> tuple[str, TableReference]:
-        """Take the name of an index, ON and a table."""
         name = self.name("the name of an index")
         self._refuse_change()
         self.needs("ON")
@@ -332,7 +329,6 @@ def _pieces(tokens: Sequence[Token]) -> Iterator[list[Token]]:
 
 
 def _zone(written: str, piece: Sequence[Token]) -> str:
-    """Return the time zone that SET TIME ZONE names."""
     if [token.text for token in piece[:3]] != list(_SET) or len(piece) != 4 or piece[3].kind != "string":
         refuse_statement(written, "it is no SET TIME ZONE", hint="Write SET TIME ZONE 'Europe/Berlin'.")
     try:

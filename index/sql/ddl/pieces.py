@@ -190,7 +190,6 @@ class PieceParser(Parser):
         return self.text[start : self.last_end].replace("`", "")
 
     def _value(self, key: str) -> str:
-        """Take the value of an option: a string, a number, or TRUE or FALSE."""
         sign = "-" if self.takes_sign("-") else ""
         token = self.token
         if token.kind == "string" and not sign:
@@ -327,7 +326,6 @@ def _check_known(text: str, name: str, named: Property) -> None:
 
 
 def _constant(text: str, name: str, option: str, given: Property) -> str:
-    """Return the value of an option as a constant of SQL."""
     if option not in _NUMBERS:
         return string_text(given.value)
     if not re.fullmatch(r"-?[0-9]{1,10}", given.value):

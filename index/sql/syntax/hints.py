@@ -135,7 +135,6 @@ def of_clause(tokens: Sequence[Token], clause: Token) -> str:
 
 
 def _opened(tokens: Sequence[Token]) -> list[Token]:
-    """Return the parentheses and brackets that are not closed."""
     opened: list[Token] = []
     for token in tokens:
         if token.kind == "sign" and token.text in "([":
@@ -146,7 +145,6 @@ def _opened(tokens: Sequence[Token]) -> list[Token]:
 
 
 def _of_end(text: str, tokens: Sequence[Token], index: int) -> Told:
-    """Return message and hint for a text that ends too early."""
     last = tokens[index - 1]
     place = max(last.end - 1, 0)
     if (opened := _opened(tokens[:index])) and (last.kind != "sign" or last.text in ")]"):
@@ -165,7 +163,6 @@ def _around(tokens: Sequence[Token], index: int) -> str:
 
 
 def _of_operator(text: str, tokens: Sequence[Token], index: int, shown: str) -> Told:
-    """Return message and hint for a word, sign, number or text that is no operator."""
     token, before = tokens[index], tokens[index - 1] if index else None
     if before is not None and before.kind == "sign" and token.kind == "sign" and before.end == token.start:
         both = text[before.start : token.end]
@@ -195,7 +192,6 @@ def _one_of() -> str:
 
 
 def _is_before(tokens: Sequence[Token], index: int) -> bool:
-    """Return whether IS stands right before a token, or IS NOT."""
     words = [token.text if token.kind == "word" else "" for token in tokens[max(0, index - 2) : index]]
     return words[-1:] == ["IS"] or words == ["IS", "NOT"]
 

@@ -206,7 +206,6 @@ class Parser(PrimaryParser):
         return listed
 
     def _like(self, value: Tree, negated: bool) -> Tree:
-        """Take LIKE, ILIKE or RLIKE with its pattern or its patterns."""
         name = LIKE[self.advance().text]
         if name != "RLIKE" and self.word in _QUANTIFIERS:
             quantifier = "ALL" if self.advance().text == "ALL" else "ANY"

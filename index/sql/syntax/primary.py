@@ -222,7 +222,6 @@ class PrimaryParser(ABC):
         return self._name()
 
     def _interval(self) -> Tree:
-        """Take an interval, or a column of that name."""
         match = interval_at(self.text, self.tokens, self.at)
         if match is None:
             return self._name()
@@ -293,7 +292,6 @@ class PrimaryParser(ABC):
         return self._call(start, name)
 
     def _call(self, start: int, name: str) -> Tree:
-        """Take the arguments of a function."""
         before = self.at
         self.advance()
         items: tuple[Tree, ...] | None = None
@@ -352,7 +350,6 @@ class PrimaryParser(ABC):
         return Tree("cast", word.start, self.last_end, operand, type_, text=word.text)
 
     def _type(self) -> Tree:
-        """Take the name of a type and the numbers behind it."""
         start = self.token.start
         items: list[Tree] = []
         if self.token.kind not in ("word", "name"):
