@@ -16,6 +16,7 @@ from pyroaring import BitMap
 
 from tailbit.base.arrays import Mask
 from tailbit.base.errors import CorruptIndexError
+from tailbit.base.lazy import lazy
 from tailbit.base.once import once
 from tailbit.index.keys import KeyRange
 from tailbit.index.parquet.index_file import open_index_file, reopen_index_file
@@ -25,7 +26,6 @@ from tailbit.index.postings.directory import Directory, Place
 from tailbit.index.postings.layout import NUMBER, ROWS, UUID, GroupSize
 from tailbit.index.postings.paged_forms import with_keys
 from tailbit.index.postings.row_group import RowGroup
-from tailbit.index.roaring.decode import bytes_of
 from tailbit.tables.ahead import in_order, shared_out
 from tailbit.tables.arrow import numpy_of
 from tailbit.tables.cache import Cache, share
@@ -33,6 +33,10 @@ from tailbit.tables.storage import Storage
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
+
+    from tailbit.index.roaring import decode
+else:
+    decode = lazy("tailbit.index.roaring.decode")
 
 _DENSE = ("key", "cardinality", "bitmap")
 STORED = (*_DENSE, *gaps.COLUMNS)
@@ -155,7 +159,7 @@ class Segment:
         """Return (row group, low, high) where a row group may hold any of the sorted `keys[low:high]`."""
         spans = list[tuple[int, int, int]]()
         every = range(len(keys))
-        codes, ends = bytes_of(keys)
+        codes, ends = decode.bytes_of(keys)
         data, offsets = codes.data, ends.data
 
         def key(number: int) -> bytes:
